@@ -1,0 +1,302 @@
+"""The robot as data: links, joints, muscles. Every other part of CARDS starts from `Robot`.
+
+Nothing here computes kinematics; `cards_core.kinematics.Tree` flattens a `Robot` for that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from cards_core.errors import UnknownNameError
+from cards_core.spatial import Pose
+from cards_core.typing import Matrix3, Vector3
+
+WORLD = "world"
+"""Name of the fixed frame; a valid parent link and a valid link of a via point."""
+
+JointKind: TypeAlias = Literal[
+    "fixed", "revolute", "prismatic", "universal", "ball", "planar", "free"
+]
+
+AXES_PER_KIND: Mapping[str, int] = {
+    "fixed": 0,
+    "revolute": 1,
+    "prismatic": 1,
+    "universal": 2,
+    "ball": 0,
+    "planar": 3,
+    "free": 0,
+}
+"""Number of `JointAxis` entries that a joint of each kind carries."""
+
+
+def _zero3() -> Vector3:
+    return np.zeros(3)
+
+
+# Geometry ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Box centred at its frame; `size` are the full edge lengths x, y, z, [m]."""
+
+    size: Vector3
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """Sphere centred at its frame; radius in [m]."""
+
+    radius: float
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """Cylinder along z, centred at its frame; radius and full length in [m]."""
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """Capsule along z, centred; radius and length of the cylindrical part in [m]."""
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """Ellipsoid centred at its frame; `radii` are the semi-axes x, y, z, [m]."""
+
+    radii: Vector3
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Plane through its frame's origin; unit normal and drawn size x, y [m]."""
+
+    normal: Vector3
+    size: tuple[float, float] = (1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Mesh file; `scale` multiplies the coordinates in the file to give [m]."""
+
+    uri: str
+    scale: Vector3 = field(default_factory=lambda: np.ones(3))
+
+
+Geometry: TypeAlias = Box | Sphere | Cylinder | Capsule | Ellipsoid | Plane | Mesh
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    """A drawn shape of a link. `pose` maps shape to link; `rgba` in 0..1."""
+
+    name: str
+    geometry: Geometry
+    pose: Pose = field(default_factory=Pose)
+    rgba: tuple[float, float, float, float] = (0.7, 0.7, 0.7, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Collision:
+    """A shape of a link that can touch others. `friction` is the sliding coefficient mu."""
+
+    name: str
+    geometry: Geometry
+    pose: Pose = field(default_factory=Pose)
+    friction: float = 1.0
+
+
+# Links and joints ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia:
+    """Mass distribution of a link.
+
+    Attributes:
+        mass: [kg].
+        com: Centre of mass in link coordinates, shape (3,), [m].
+        tensor: Inertia about the centre of mass in link axes, shape (3, 3), [kg m^2]; the
+            off-diagonal entries are the tensor's own (``Ixy = -sum m x y``).
+    """
+
+    mass: float = 0.0
+    com: Vector3 = field(default_factory=_zero3)
+    tensor: Matrix3 = field(default_factory=lambda: np.zeros((3, 3)))
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A rigid body. `line` is the line of the file that declares it, for messages."""
+
+    name: str
+    inertia: Inertia = field(default_factory=Inertia)
+    visuals: tuple[Visual, ...] = ()
+    collisions: tuple[Collision, ...] = ()
+    line: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class JointAxis:
+    """One scalar degree of freedom of a joint.
+
+    Attributes:
+        axis: Unit vector in the joint frame, shape (3,).
+        lower, upper: Position limits, [rad] or [m]; infinite where there are none.
+        effort, velocity: Limits, [Nm] or [N] and [rad/s] or [m/s].
+        damping: Viscous coefficient, [Nms/rad] or [Ns/m]; simulators apply it, M, C, G do not
+            contain it.
+        friction: Dry friction, [Nm] or [N]; as damping.
+    """
+
+    axis: Vector3
+    lower: float = -math.inf
+    upper: float = math.inf
+    effort: float = math.inf
+    velocity: float = math.inf
+    damping: float = 0.0
+    friction: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Connection of a parent link to a child link.
+
+    ``T_parent_child(q) = parent_to_joint @ motion(q) @ joint_to_child``; the joint frame moves
+    with the child. Coordinates per kind:
+
+    ========== ==================================================================================
+    fixed      none
+    revolute   angle about ``axes[0]``
+    prismatic  displacement along ``axes[0]``
+    universal  angle about ``axes[0]``, then about ``axes[1]`` (moved by the first)
+    planar     displacements along ``axes[0]`` and ``axes[1]``, then angle about ``axes[2]``
+    ball       quaternion (w, x, y, z); velocity is the angular velocity in joint (child) axes
+    free       position (x, y, z) and quaternion; velocity is the linear velocity of the joint
+               origin in parent_to_joint axes, then the angular velocity in joint (child) axes
+    ========== ==================================================================================
+
+    Attributes:
+        motor: True if an actuator of its own drives the joint (CASPR: ``actuated``).
+    """
+
+    name: str
+    kind: JointKind
+    parent: str
+    child: str
+    parent_to_joint: Pose = field(default_factory=Pose)
+    joint_to_child: Pose = field(default_factory=Pose)
+    axes: tuple[JointAxis, ...] = ()
+    motor: bool = False
+    line: int | None = None
+
+
+# Muscles -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ViaPoint:
+    """A point of a link that the muscle passes through; `position` in link coordinates, [m]."""
+
+    link: str
+    position: Vector3
+
+
+@dataclass(frozen=True, eq=False)
+class Muscle:
+    """A massless, tension-only actuator along a path of via points.
+
+    Attributes:
+        name: Unique name.
+        kind: Actuator model; ``cable`` follows the commanded tension exactly.
+        path: Via points from origin to insertion, at least two.
+        tension_min, tension_max: Limits of the commanded tension, [N].
+    """
+
+    name: str
+    path: tuple[ViaPoint, ...]
+    tension_min: float = 0.0
+    tension_max: float = math.inf
+    kind: str = "cable"
+    line: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named frame fixed to a link, e.g. the hand. `pose` maps frame to link."""
+
+    name: str
+    link: str
+    pose: Pose = field(default_factory=Pose)
+    line: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A tree of links with muscles.
+
+    Attributes:
+        name: Model name.
+        links: All links, without the world.
+        joints: Every link is the child of exactly one joint; parents may be ``world``.
+        muscles: In the order of the tension vector.
+        frames: Named frames on links.
+        operational_frame: Name of the frame that operational-space control moves, if any.
+        gravity: In world axes, shape (3,), [m/s^2].
+        home: Joint name to initial joint coordinates; joints not listed start at zero (identity).
+        source: File it was read from.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    muscles: tuple[Muscle, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    operational_frame: str | None = None
+    gravity: Vector3 = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    home: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    source: str | None = None
+
+    def link(self, name: str) -> Link:
+        """Return a link by name. Raises `UnknownNameError`."""
+        for item in self.links:
+            if item.name == name:
+                return item
+        raise UnknownNameError("link", name, (item.name for item in self.links))
+
+    def joint(self, name: str) -> Joint:
+        """Return a joint by name. Raises `UnknownNameError`."""
+        for item in self.joints:
+            if item.name == name:
+                return item
+        raise UnknownNameError("joint", name, (item.name for item in self.joints))
+
+    def muscle(self, name: str) -> Muscle:
+        """Return a muscle by name. Raises `UnknownNameError`."""
+        for item in self.muscles:
+            if item.name == name:
+                return item
+        raise UnknownNameError("muscle", name, (item.name for item in self.muscles))
+
+    def frame(self, name: str) -> Frame:
+        """Return a frame by name; a link's name is the frame at its origin."""
+        for item in self.frames:
+            if item.name == name:
+                return item
+        for link in self.links:
+            if link.name == name:
+                return Frame(name, name)
+        known = [f.name for f in self.frames] + [item.name for item in self.links]
+        raise UnknownNameError("frame or link", name, known)

@@ -1,0 +1,127 @@
+"""Compiled backend: the kernels of `symbolic` as native code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cards_core.description.model import Robot
+from cards_core.dynamics.native import BoundKernel, BuildReport, NativeModel, load_or_build
+from cards_core.errors import UnknownNameError
+from cards_core.kinematics.fingerprint import fingerprint
+from cards_core.kinematics.tree import Tree
+from cards_core.typing import Array
+
+if TYPE_CHECKING:
+    from cards_core.dynamics.symbolic import Kernel
+
+
+class CompiledState:
+    """See `cards_core.dynamics.interface.DynamicsState`; views into the kernel's buffer."""
+
+    def __init__(self, outputs: dict[str, Array]) -> None:
+        self.mass_matrix = outputs["mass_matrix"]
+        self.coriolis = outputs["coriolis"]
+        self.gravity = outputs["gravity"]
+        self.muscle_lengths = outputs["muscle_lengths"]
+        self.muscle_jacobian = outputs["muscle_jacobian"]
+
+
+class CompiledOperationalState:
+    """See `cards_core.dynamics.interface.OperationalState`; views into the kernel's buffer."""
+
+    def __init__(self, outputs: dict[str, Array]) -> None:
+        self.position = outputs["position"]
+        self.rotation = outputs["rotation"]
+        self.jacobian = outputs["jacobian"]
+        self.bias = outputs["bias"]
+
+
+class CompiledDynamics:
+    """Native backend; see `cards_core.dynamics.interface.Dynamics`.
+
+    Args:
+        robot: The description.
+
+    Attributes:
+        report: Where the code is cached and how long it took to make.
+
+    Raises:
+        DescriptionError: The joints do not form a tree.
+        CompilationError: The C compiler failed.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.tree = Tree(robot)
+        self._model = load_or_build(fingerprint(self.tree), self._kernels)
+        self._update = self._model.bind("update")
+        self._bias = self._model.bind("muscle_bias")
+        self._poses = self._model.bind("link_poses")
+        self._state = CompiledState(self._update.outputs)
+        self._frames: dict[str, tuple[BoundKernel, CompiledOperationalState]] = {}
+        self._q, self._qd = self._update.inputs["q"], self._update.inputs["qd"]
+        self._call_update = self._update.call
+
+    @property
+    def report(self) -> BuildReport:
+        """How the native code came to be."""
+        return self._model.report
+
+    def _kernels(self) -> Sequence[Kernel]:
+        # casadi takes 0.3 s to import and is not needed when the code is cached
+        from cards_core.dynamics.symbolic import robot_kernels
+
+        return robot_kernels(self.robot)
+
+    def update(self, q: Array, qd: Array) -> CompiledState:
+        """Compute M, C, G, l, L; see `Dynamics.update`."""
+        self._q[:] = q
+        self._qd[:] = qd
+        self._call_update()
+        return self._state
+
+    def operational(
+        self, q: Array, qd: Array, frame: str | None = None
+    ) -> CompiledOperationalState:
+        """Compute pose, Jacobian and bias of a frame; see `Dynamics.operational`."""
+        name = frame or self.robot.operational_frame
+        if name not in self._frames:
+            self._add_frame(name)
+        kernel, state = self._frames[name]  # type: ignore[index]  # _add_frame refuses None
+        kernel.inputs["q"][:] = q
+        kernel.inputs["qd"][:] = qd
+        kernel.call()
+        return state
+
+    def _add_frame(self, name: str | None) -> None:
+        if name is None:
+            raise UnknownNameError("operational frame", "", (f.name for f in self.robot.frames))
+        self.tree.locate(name)
+        model: NativeModel = self._model
+        if f"frame_{name}" not in model.layouts:
+            model = load_or_build(
+                fingerprint(self.tree) + b"frame:" + name.encode(), lambda: self._frame(name)
+            )
+        kernel = model.bind(f"frame_{name}")
+        self._frames[name] = (kernel, CompiledOperationalState(kernel.outputs))
+
+    def _frame(self, name: str) -> Sequence[Kernel]:
+        from cards_core.dynamics.symbolic import frame_kernel
+
+        return [frame_kernel(self.robot, name)]
+
+    def muscle_bias(self, q: Array, qd: Array) -> Array:
+        """Return dL/dt qd, shape (m,); overwritten by the next call."""
+        self._bias.inputs["q"][:] = q
+        self._bias.inputs["qd"][:] = qd
+        self._bias.call()
+        return self._bias.outputs["muscle_bias"]
+
+    def link_poses(self, q: Array) -> Array:
+        """Return link-to-world matrices, shape (n_links, 4, 4); overwritten by the next call."""
+        self._poses.inputs["q"][:] = q
+        self._poses.call()
+        return np.asarray(self._poses.outputs["link_poses"])

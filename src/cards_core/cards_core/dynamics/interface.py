@@ -1,0 +1,101 @@
+"""What every dynamics backend computes, and the one function that makes a backend.
+
+Sign conventions: ``l`` muscle lengths, ``L = dl/dq``, tension ``f >= 0`` pulls, ``tau = -L^T f``;
+equation of motion ``M(q) qdd + C(q, qd) + G(q) = -L^T f`` with the *vector* C.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from cards_core.description.model import Robot
+from cards_core.kinematics.tree import Tree
+from cards_core.typing import Array
+
+Backend = Literal["compiled", "numeric"]
+
+
+class DynamicsState(Protocol):
+    """Result of `Dynamics.update`. The arrays are overwritten by the next update: copy to keep.
+
+    With nv velocities and m muscles:
+
+    Attributes:
+        mass_matrix: M, shape (nv, nv), [kg m^2] for revolute rows.
+        coriolis: C(q, qd) vector, shape (nv,), [Nm] or [N].
+        gravity: G(q), shape (nv,), [Nm] or [N].
+        muscle_lengths: l, shape (m,), [m].
+        muscle_jacobian: L = dl/dq in the tangent space, shape (m, nv), [m/rad] or [1].
+    """
+
+    mass_matrix: Array
+    coriolis: Array
+    gravity: Array
+    muscle_lengths: Array
+    muscle_jacobian: Array
+
+
+class OperationalState(Protocol):
+    """Result of `Dynamics.operational`. Overwritten by the next call.
+
+    Attributes:
+        position: Origin of the frame in the world, shape (3,), [m].
+        rotation: Frame to world, shape (3, 3).
+        jacobian: J, shape (6, nv): world-frame linear velocity of the origin, then world-frame
+            angular velocity, per unit qd.
+        bias: dJ/dt qd, shape (6,), [m/s^2] and [rad/s^2].
+    """
+
+    position: Array
+    rotation: Array
+    jacobian: Array
+    bias: Array
+
+
+class Dynamics(Protocol):
+    """Kinematics and dynamics of one robot; `numeric` and `compiled` agree to 1e-10.
+
+    The hot calls do not check their arguments: pass float64 arrays of the right size, or call
+    ``tree.check_q`` first.
+    """
+
+    robot: Robot
+    tree: Tree
+
+    def update(self, q: Array, qd: Array) -> DynamicsState:
+        """Compute M, C, G, l, L at q, shape (nq,), and qd, shape (nv,)."""
+        ...
+
+    def operational(self, q: Array, qd: Array, frame: str | None = None) -> OperationalState:
+        """Compute pose, Jacobian and bias of a named frame (default: the operational frame).
+
+        Raises:
+            UnknownNameError: No frame or link has this name.
+        """
+        ...
+
+    def muscle_bias(self, q: Array, qd: Array) -> Array:
+        """Return dL/dt qd, shape (m,), [m/s^2]: the muscle accelerations at qdd = 0."""
+        ...
+
+    def link_poses(self, q: Array) -> Array:
+        """Return homogeneous link-to-world matrices, shape (n_links, 4, 4), as in robot.links."""
+        ...
+
+
+def make_dynamics(robot: Robot, backend: Backend = "compiled") -> Dynamics:
+    """Return a dynamics backend for a robot.
+
+    Args:
+        robot: The description.
+        backend: ``compiled`` (native code, built on first use and cached) or ``numeric`` (plain
+            NumPy, slow, readable: the reference).
+    """
+    if backend == "numeric":
+        from cards_core.dynamics.numeric import NumericDynamics
+
+        return NumericDynamics(robot)
+    # imported here so that the numeric backend works where no compiled model can be had
+    from cards_core.dynamics.compiled import CompiledDynamics
+
+    return CompiledDynamics(robot)

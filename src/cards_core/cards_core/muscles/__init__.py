@@ -1,0 +1,1 @@
+"""Muscle paths, the engine that turns tensions into wrenches, and the command gate."""

@@ -1,0 +1,189 @@
+"""Rotations and rigid transforms.
+
+Conventions: right-handed frames, rotation matrices map child coordinates to parent coordinates,
+quaternions are unit, scalar first ``(w, x, y, z)``, roll-pitch-yaw are rotations about the *fixed*
+axes x, y, z in that order (``R = Rz(yaw) Ry(pitch) Rx(roll)``, as SDF, URDF and REP-103 have it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cards_core.typing import Array, Matrix3, Vector3
+
+
+def hat(v: Sequence[float] | Array) -> Matrix3:
+    """Return the matrix of the cross product, ``hat(v) @ w == cross(v, w)``."""
+    x, y, z = v
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def axis_rotation(axis: Sequence[float] | Array, angle: float) -> Matrix3:
+    """Rotate by ``angle`` about a unit ``axis`` (Rodrigues).
+
+    ``R = E + sin(angle) K + (1 - cos(angle)) K^2`` with ``K = hat(axis)``.
+
+    Args:
+        axis: Unit vector, shape (3,).
+        angle: Angle, [rad].
+    """
+    k = hat(axis)
+    return np.eye(3) + math.sin(angle) * k + (1.0 - math.cos(angle)) * (k @ k)
+
+
+def rpy_matrix(roll: float, pitch: float, yaw: float) -> Matrix3:
+    """Return ``Rz(yaw) Ry(pitch) Rx(roll)``, angles in [rad]."""
+    cr, sr = math.cos(roll), math.sin(roll)
+    cp, sp = math.cos(pitch), math.sin(pitch)
+    cy, sy = math.cos(yaw), math.sin(yaw)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def matrix_rpy(rotation: Matrix3) -> Vector3:
+    """Return roll, pitch, yaw in [rad] of a rotation; at pitch = +-pi/2 the roll is set to 0."""
+    r = np.asarray(rotation)
+    pitch = math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0]))
+    if math.hypot(r[0, 0], r[1, 0]) < 1e-12:
+        return np.array([0.0, pitch, math.atan2(-r[0, 1], r[1, 1])])
+    return np.array([math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])])
+
+
+def quaternion_matrix(quaternion: Sequence[float] | Array) -> Matrix3:
+    """Return the rotation of a quaternion ``(w, x, y, z)``; the quaternion is normalised first."""
+    w, x, y, z = np.asarray(quaternion, dtype=float) / np.linalg.norm(quaternion)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def matrix_quaternion(rotation: Matrix3) -> Array:
+    """Return the quaternion ``(w, x, y, z)`` with ``w >= 0`` of a rotation matrix (Shepperd)."""
+    r = np.asarray(rotation)
+    squares = np.array(
+        [
+            1 + r[0, 0] + r[1, 1] + r[2, 2],
+            1 + r[0, 0] - r[1, 1] - r[2, 2],
+            1 - r[0, 0] + r[1, 1] - r[2, 2],
+            1 - r[0, 0] - r[1, 1] + r[2, 2],
+        ]
+    )
+    k = int(np.argmax(squares))
+    if k == 0:
+        q = [squares[0], r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]]
+    elif k == 1:
+        q = [r[2, 1] - r[1, 2], squares[1], r[1, 0] + r[0, 1], r[0, 2] + r[2, 0]]
+    elif k == 2:
+        q = [r[0, 2] - r[2, 0], r[1, 0] + r[0, 1], squares[2], r[2, 1] + r[1, 2]]
+    else:
+        q = [r[1, 0] - r[0, 1], r[0, 2] + r[2, 0], r[2, 1] + r[1, 2], squares[3]]
+    out = np.array(q) / (2.0 * math.sqrt(squares[k]))
+    return -out if out[0] < 0 else out
+
+
+def quaternion_product(a: Sequence[float] | Array, b: Sequence[float] | Array) -> Array:
+    """Return the Hamilton product ``a * b`` of two quaternions ``(w, x, y, z)``."""
+    aw, ax, ay, az = a
+    bw, bx, by, bz = b
+    return np.array(
+        [
+            aw * bw - ax * bx - ay * by - az * bz,
+            aw * bx + ax * bw + ay * bz - az * by,
+            aw * by - ax * bz + ay * bw + az * bx,
+            aw * bz + ax * by - ay * bx + az * bw,
+        ]
+    )
+
+
+def rotation_exp(vector: Sequence[float] | Array) -> Array:
+    """Return the quaternion of the rotation vector ``vector`` [rad]."""
+    v = np.asarray(vector, dtype=float)
+    angle = float(np.linalg.norm(v))
+    # sin(a/2)/a has the limit 1/2; the series keeps all digits for tiny rotations
+    scale = 0.5 - angle * angle / 48.0 if angle < 1e-4 else math.sin(angle / 2) / angle
+    return np.array([math.cos(angle / 2), *(scale * v)])
+
+
+def quaternion_log(quaternion: Sequence[float] | Array) -> Vector3:
+    """Return the rotation vector [rad], norm <= pi, of a unit quaternion ``(w, x, y, z)``."""
+    q = np.asarray(quaternion, dtype=float)
+    if q[0] < 0:
+        q = -q
+    norm = float(np.linalg.norm(q[1:]))
+    if norm < 1e-12:
+        return 2.0 * q[1:] / q[0]
+    return 2.0 * math.atan2(norm, q[0]) / norm * q[1:]
+
+
+def rotation_log(rotation: Matrix3) -> Vector3:
+    """Return the rotation vector [rad], norm <= pi, of a rotation matrix."""
+    return quaternion_log(matrix_quaternion(rotation))
+
+
+def _identity3() -> Matrix3:
+    return np.eye(3)
+
+
+def _zero3() -> Vector3:
+    return np.zeros(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """Rigid transform: maps coordinates of the child frame to the parent frame.
+
+    Attributes:
+        rotation: Rotation child to parent, shape (3, 3).
+        translation: Origin of the child in parent coordinates, shape (3,), [m].
+    """
+
+    rotation: Matrix3 = field(default_factory=_identity3)
+    translation: Vector3 = field(default_factory=_zero3)
+
+    @classmethod
+    def from_xyz_rpy(
+        cls, xyz: Sequence[float] | Array, rpy: Sequence[float] | Array = (0.0, 0.0, 0.0)
+    ) -> Pose:
+        """Build a pose from a position [m] and fixed-axis roll, pitch, yaw [rad]."""
+        return cls(rpy_matrix(*(float(a) for a in rpy)), np.array(xyz, dtype=float))
+
+    def __matmul__(self, other: Pose) -> Pose:
+        """Compose: ``(A_to_world @ B_to_A)`` is B to world."""
+        return Pose(
+            self.rotation @ other.rotation, self.rotation @ other.translation + self.translation
+        )
+
+    def inverse(self) -> Pose:
+        """Return the transform from parent to child coordinates."""
+        return Pose(self.rotation.T, -self.rotation.T @ self.translation)
+
+    def apply(self, point: Sequence[float] | Array) -> Vector3:
+        """Return the parent coordinates of ``point``, shape (3,) or (k, 3), [m]."""
+        out: Vector3 = np.asarray(point, dtype=float) @ self.rotation.T + self.translation
+        return out
+
+    @property
+    def rpy(self) -> Vector3:
+        """Fixed-axis roll, pitch, yaw, [rad]."""
+        return matrix_rpy(self.rotation)
+
+    @property
+    def matrix(self) -> Array:
+        """Homogeneous matrix, shape (4, 4)."""
+        out = np.eye(4)
+        out[:3, :3] = self.rotation
+        out[:3, 3] = self.translation
+        return out
