@@ -1,0 +1,1 @@
+"""Launch files, node lists and the ``./cards`` command."""

@@ -1,0 +1,66 @@
+"""``./cards bench``: how long things take on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+EXAMPLES = """examples:
+  ./cards bench dynamics                       M, C, G, l, L: numeric and compiled
+  ./cards bench qp --robot planar_2r --json    QP solvers and whole control steps
+  ./cards bench loop                           simulator + controller in one process
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "bench",
+        help="measure the model update, the QP and the control loop",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=("dynamics", "qp", "loop"))
+    parser.add_argument("--robot", default="roboy_arm", help="robot (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    result = _measure(args.what, args.robot)
+    if args.json:
+        print(json.dumps(result))
+    else:
+        _show(result)
+    return 0
+
+
+def _measure(what: str, robot: str) -> dict[str, Any]:
+    match what:
+        case "dynamics":
+            from cards_bringup.benchmark import bench_dynamics
+
+            return bench_dynamics(robot)
+        case "qp":
+            from cards_core.control.benchmark import bench_qp
+            from cards_core.description import load
+
+            return bench_qp(load(robot))
+        case _:
+            from cards_bringup.benchmark import bench_loop
+
+            return bench_loop(robot)
+
+
+def _show(result: dict[str, Any], indent: str = "") -> None:
+    for key, value in result.items():
+        if isinstance(value, dict):
+            print(f"{indent}{key}")
+            _show(value, indent + "  ")
+        elif isinstance(value, float):
+            print(f"{indent}{key:<24} {value:12.3f}")
+        else:
+            print(f"{indent}{key:<24} {value!s:>12}")

@@ -1,0 +1,179 @@
+"""``./cards eval``: every model quantity of a robot at one state, as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from cards_core.description import load
+from cards_core.dynamics import make_dynamics
+from cards_core.typing import Array
+
+EXAMPLES = """examples:
+  ./cards eval planar_2r --q=0.3,-0.5 --qd=0.4,0.2 --qdd=0.5,-0.3
+  ./cards eval roboy_arm                       the home position, at rest
+  ./cards eval roboy_arm --frame hand --json   for another program to read
+  ./cards eval path/to/model.sdf --backend numeric
+
+conventions: tension f >= 0 pulls, L = dl/dq, M qdd + C + G = -L' f. SI units and radians.
+J: linear, then angular velocity of the frame in world axes, per unit qd."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "eval",
+        help="M, C, G, l, L, J and tensions of a robot at one state",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("robot", help="name under models/, or the path of an SDF file")
+    parser.add_argument("--q", help="coordinates, comma separated (default: home)")
+    parser.add_argument("--qd", help="velocities (default: zero)")
+    parser.add_argument("--qdd", help="accelerations: adds the least-norm tensions")
+    parser.add_argument("--frame", help="frame or link of J (default: the operational frame)")
+    parser.add_argument("--backend", choices=("compiled", "numeric"), default="compiled")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def evaluate(
+    robot_name: str,
+    q: Array | None,
+    qd: Array | None,
+    qdd: Array | None,
+    *,
+    frame: str | None = None,
+    backend: Any = "compiled",
+) -> dict[str, Any]:
+    """Return all quantities as plain lists; see the command's help for their meaning.
+
+    Raises:
+        CardsError: Unknown robot or frame, wrong number of values.
+    """
+    robot = load(robot_name)
+    dynamics = make_dynamics(robot, backend)
+    tree = dynamics.tree
+    q = tree.check_q(tree.home if q is None else q)
+    qd = tree.check_qd(np.zeros(tree.nv) if qd is None else qd)
+    state = dynamics.update(q, qd)
+    result: dict[str, Any] = {
+        "robot": robot.name,
+        "backend": backend,
+        "joint_names": list(tree.position_names),
+        "muscle_names": [muscle.name for muscle in robot.muscles],
+        "q": q,
+        "qd": qd,
+        "l": state.muscle_lengths.copy(),
+        "ld": state.muscle_jacobian @ qd,
+        "L": state.muscle_jacobian.copy(),
+        "Ldot_qd": dynamics.muscle_bias(q, qd).copy(),
+        "M": state.mass_matrix.copy(),
+        "C": state.coriolis.copy(),
+        "G": state.gravity.copy(),
+        "link_poses": {
+            link.name: pose
+            for link, pose in zip(robot.links, dynamics.link_poses(q).copy(), strict=True)
+        },
+    }
+    frame = frame or robot.operational_frame
+    if frame is not None:
+        operational = dynamics.operational(q, qd, frame)
+        result["frame"] = frame
+        result["position"] = operational.position.copy()
+        result["rotation"] = operational.rotation.copy()
+        result["J"] = operational.jacobian.copy()
+        result["Jdot_qd"] = operational.bias.copy()
+    if qdd is not None:
+        qdd = tree.check_qd(qdd)
+        needed = state.mass_matrix @ qdd + state.coriolis + state.gravity
+        result["qdd"] = qdd
+        result["needed_joint_force"] = needed
+        result.update(_tensions(robot.muscles, state.muscle_jacobian, needed))
+    return result
+
+
+def _tensions(muscles: Any, jacobian: Array, needed: Array) -> dict[str, Any]:
+    """Least-norm tensions: min 1/2 |f|^2 with -L' f = needed within the limits."""
+    from cards_core.control.qp import QP_INFINITY, make_qp_solver
+
+    qp = make_qp_solver("daqp", len(muscles), np.full(len(needed), np.inf))
+    qp.lower_bounds[:] = [muscle.tension_min for muscle in muscles]
+    qp.upper_bounds[:] = [min(muscle.tension_max, QP_INFINITY) for muscle in muscles]
+    qp.matrix[:] = -jacobian.T
+    qp.row_lower[:] = qp.row_upper[:] = needed
+    solution = qp.solve()
+    residual = float(np.abs(solution.residual).max(initial=0.0))
+    return {
+        "tensions": solution.x.copy(),
+        "tensions_feasible": solution.status.value == "optimal",
+        "tensions_residual": residual,
+    }
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    values = [numbers(getattr(args, name), name) for name in ("q", "qd", "qdd")]
+    result = evaluate(args.robot, *values, frame=args.frame, backend=args.backend)
+    if args.json:
+        print(json.dumps(result, default=_plain))
+    else:
+        _print_table(result)
+    return 0
+
+
+def numbers(text: str | None, name: str) -> Array | None:
+    """Read ``0.3,-0.5``; blanks may separate too.
+
+    Raises:
+        ShapeError: Not numbers.
+    """
+    from cards_core.errors import ShapeError
+
+    if text is None:
+        return None
+    try:
+        return np.array([float(part) for part in text.replace(",", " ").split()])
+    except ValueError as error:
+        raise ShapeError(f"--{name} '{text}': {error} (expected: e.g. 0.3,-0.5)") from error
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist()
+
+
+def _print_table(result: dict[str, Any]) -> None:
+    poses = result.pop("link_poses")
+    muscles = result["muscle_names"]
+    with np.printoptions(precision=8, suppress=True, linewidth=120):
+        print(f"{result['robot']} ({result['backend']})")
+        for key in ("joint_names", "q", "qd", "M", "C", "G"):
+            _print_entry(key, result[key])
+        if muscles:
+            print(f"\n{'muscle':<16} {'l [m]':>12} {'ld [m/s]':>12}  L = dl/dq")
+        for name, length, rate, row in zip(
+            muscles, result["l"], result["ld"], result["L"], strict=True
+        ):
+            print(f"{name:<16} {length:12.8f} {rate:12.8f}  {row}")
+        for key in ("frame", "position", "rotation", "J", "Jdot_qd"):
+            if key in result:
+                _print_entry(key, result[key])
+        for name, pose in poses.items():
+            _print_entry(f"pose of {name}", pose)
+        if "tensions" in result:
+            verdict = "" if result["tensions_feasible"] else "  (infeasible within the limits)"
+            _print_entry("needed_joint_force", result["needed_joint_force"])
+            print(f"\nleast-norm tensions [N]{verdict}")
+            for name, tension in zip(muscles, result["tensions"], strict=True):
+                print(f"{name:<16} {tension:14.8f}")
+
+
+def _print_entry(key: str, value: Any) -> None:
+    if isinstance(value, np.ndarray) and value.ndim == 2:
+        print(f"{key} =\n{value}")
+    else:
+        print(f"{key} = {value}")
