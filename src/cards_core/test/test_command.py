@@ -1,0 +1,219 @@
+"""The command gate: what is refused, how tensions decay, emergency stop."""
+
+import array
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cards_core.errors import CardsError
+from cards_core.muscles.command import CommandRefusedError, TensionCommand
+from random_robots import random_robot
+
+NAMES = [f"muscle{i}" for i in range(4)]
+LOW = np.array([1.0, 2.0, 0.0, 5.0])
+HIGH = np.array([50.0, 60.0, 70.0, math.inf])
+ROBOT = random_robot(0, n_muscles=4)
+ROBOT = dataclasses.replace(
+    ROBOT,
+    muscles=tuple(
+        dataclasses.replace(m, tension_min=low, tension_max=high)
+        for m, low, high in zip(ROBOT.muscles, LOW.tolist(), HIGH.tolist(), strict=True)
+    ),
+)
+VALID = [10.0, 20.0, 30.0, 40.0]
+
+
+def gate(timeout=0.1, decay_time=0.0):
+    return TensionCommand(ROBOT, timeout=timeout, decay_time=decay_time)
+
+
+def test_starts_stale_at_the_minimum():
+    command = gate()
+    np.testing.assert_array_equal(command.tensions(0.0), LOW)
+    assert command.stale
+    assert command.stale_muscles == ()
+    assert (command.accepted, command.refused) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, lambda v: array.array("d", v), tuple])
+def test_full_command_applies(kind):
+    command = gate()
+    command.submit(NAMES, kind(VALID), 1.0)
+    np.testing.assert_array_equal(command.tensions(1.05), VALID)
+    assert not command.stale
+    assert command.accepted == 1
+
+
+def test_order_of_the_names_counts_not_the_order_of_the_robot():
+    command = gate()
+    command.submit(tuple(reversed(NAMES)), VALID[::-1], 0.0)
+    np.testing.assert_array_equal(command.tensions(0.0), VALID)
+
+
+def test_partial_commands_leave_the_others_as_they_were():
+    command = gate()
+    command.submit(["muscle2"], [33.0], 0.0)
+    np.testing.assert_array_equal(command.tensions(0.0), [1.0, 2.0, 33.0, 5.0])
+    command.submit(["muscle3", "muscle0"], [9.0, 3.0], 0.05)
+    np.testing.assert_array_equal(command.tensions(0.05), [3.0, 2.0, 33.0, 9.0])
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "reason"),
+    [
+        (["muscle0", "elbow"], [5.0, 5.0], "no muscle named 'elbow'"),
+        (NAMES, [10.0, math.nan, 30.0, 40.0], "'muscle1' is nan N, expected 2 .. 60 N"),
+        (NAMES, [10.0, 20.0, 30.0, math.inf], "'muscle3' is inf"),
+        (NAMES, [10.0, 20.0, -math.inf, 40.0], "'muscle2' is -inf"),
+        (NAMES, [10.0, 60.001, 30.0, 40.0], "'muscle1' is 60.001 N, expected 2 .. 60 N"),
+        (NAMES, [0.999, 20.0, 30.0, 40.0], "'muscle0' is 0.999 N, expected 1 .. 50 N"),
+        (["muscle3"], [4.0], "'muscle3' is 4 N, expected 5 .. inf N"),
+        ([], [], "no muscle is named"),
+        (NAMES, VALID[:3], "3 values for 4 names"),
+        (NAMES[:3], VALID, "4 values for 3 names"),
+        (NAMES, [VALID], r"shape \(1, 4\)"),
+        (["muscle0", "muscle0"], [5.0, 6.0], "'muscle0' is named more than once"),
+        (["muscle0"], ["strong"], "not numbers"),
+    ],
+)
+def test_invalid_commands_are_refused_as_a_whole(names, values, reason):
+    command = gate()
+    command.submit(NAMES, VALID, 0.0)
+    with pytest.raises(CommandRefusedError, match=reason):
+        command.submit(names, values, 0.05)
+    np.testing.assert_array_equal(command.tensions(0.1), VALID)
+    assert command.refused == 1
+    assert command.accepted == 1
+    assert command.last_refusal_time == 0.05
+    # a refused command does not feed the watchdog
+    np.testing.assert_array_equal(command.tensions(0.1001), LOW)
+    command.submit(NAMES, VALID, 0.2)
+    np.testing.assert_array_equal(command.tensions(0.2), VALID)
+
+
+def test_command_without_a_time_is_refused():
+    command = gate()
+    for names, values in ((NAMES, VALID), (NAMES[:1], VALID[:1])):
+        for time in (math.nan, math.inf):
+            with pytest.raises(CommandRefusedError, match="time"):
+                command.submit(names, values, time)
+    np.testing.assert_array_equal(command.tensions(0.0), LOW)
+
+
+def test_limits_themselves_are_accepted():
+    command = gate()
+    command.submit(NAMES[:3], LOW[:3], 0.0)
+    command.submit(NAMES[:3], HIGH[:3], 0.0)
+    np.testing.assert_array_equal(command.tensions(0.0)[:3], HIGH[:3])
+
+
+def test_watchdog_without_decay_drops_to_the_minimum_at_once():
+    command = gate(timeout=0.125)  # exact in binary, as are the times
+    command.submit(NAMES, VALID, 1.0)
+    np.testing.assert_array_equal(command.tensions(1.125), VALID)
+    assert not command.stale
+    np.testing.assert_array_equal(command.tensions(1.125 + 1e-9), LOW)
+    assert command.stale
+    assert command.stale_muscles == tuple(NAMES)
+
+
+def test_watchdog_decays_on_a_straight_line():
+    command = gate(timeout=0.1, decay_time=0.4)
+    command.submit(NAMES, VALID, 0.0)
+    for time, share in ((0.1, 1.0), (0.2, 0.75), (0.3, 0.5), (0.5, 0.0), (9.0, 0.0)):
+        expected = LOW + share * (np.array(VALID) - LOW)
+        np.testing.assert_allclose(command.tensions(time), expected, atol=1e-12)
+    command.submit(NAMES, VALID, 9.0)
+    np.testing.assert_array_equal(command.tensions(9.0), VALID)
+
+
+def test_watchdog_watches_every_muscle_when_senders_share_the_robot():
+    command = gate(timeout=0.1)
+    command.submit(NAMES[:2], VALID[:2], 0.0)
+    for time in (0.0, 0.08, 0.16):
+        command.submit(NAMES[2:], VALID[2:], time)
+    np.testing.assert_array_equal(command.tensions(0.16), [*LOW[:2], *VALID[2:]])
+    assert command.stale
+    assert command.stale_muscles == tuple(NAMES[:2])
+    command.submit(NAMES, VALID, 0.17)
+    command.tensions(0.17)
+    assert not command.stale
+
+
+def test_emergency_stop_holds_until_reset():
+    command = gate()
+    command.submit(NAMES, VALID, 0.0)
+    command.estop()
+    assert command.stopped
+    np.testing.assert_array_equal(command.tensions(0.0), LOW)
+    with pytest.raises(CommandRefusedError, match="emergency stop"):
+        command.submit(NAMES, VALID, 0.01)
+    np.testing.assert_array_equal(command.tensions(0.01), LOW)
+    assert "emergency stop" in command.last_refusal
+    command.reset()
+    assert not command.stopped
+    assert command.last_refusal is None
+    assert command.refused == 1
+    np.testing.assert_array_equal(command.tensions(0.01), LOW)
+    command.submit(NAMES, VALID, 0.02)
+    np.testing.assert_array_equal(command.tensions(0.02), VALID)
+
+
+def test_reset_allows_time_to_start_again():
+    command = gate()
+    command.submit(NAMES, VALID, 100.0)
+    command.reset()
+    np.testing.assert_array_equal(command.tensions(0.0), LOW)
+    command.submit(NAMES, VALID, 0.0)
+    np.testing.assert_array_equal(command.tensions(0.05), VALID)
+
+
+def test_returned_and_given_arrays_are_not_shared():
+    command = gate()
+    values = np.array(VALID)
+    command.submit(NAMES, values, 0.0)
+    values[:] = 7.0
+    command.tensions(0.0)[:] = 8.0
+    np.testing.assert_array_equal(command.tensions(0.0), VALID)
+
+
+@pytest.mark.parametrize("timeout", [0.0, -1.0, math.nan])
+def test_senseless_timeout_is_an_error(timeout):
+    with pytest.raises(CardsError, match="timeout"):
+        gate(timeout=timeout)
+
+
+@pytest.mark.parametrize("decay", [-1.0, math.nan, math.inf])
+def test_senseless_decay_time_is_an_error(decay):
+    with pytest.raises(CardsError, match="decay"):
+        gate(decay_time=decay)
+
+
+numbers = st.one_of(st.floats(), st.sampled_from([0.0, 1.0, 5.0, 50.0, 60.0]))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from([*NAMES, "x"]), max_size=5),
+            st.lists(numbers, max_size=5),
+            st.floats(0.0, 1.0),
+        )
+    ),
+    st.floats(0.0, 2.0),
+)
+def test_whatever_is_sent_the_tensions_stay_within_the_limits(commands, time):
+    command = gate(decay_time=0.2)
+    for names, values, sent in commands:
+        try:
+            command.submit(names, values, sent)
+        except CommandRefusedError:
+            continue
+    out = command.tensions(time)
+    assert np.all(np.isfinite(out))
+    assert np.all((out >= LOW) & (out <= HIGH))
+    assert command.accepted + command.refused == len(commands)

@@ -1,0 +1,1 @@
+"""The embedded simulator: MuJoCo moves the robot, the muscle engine pulls it."""

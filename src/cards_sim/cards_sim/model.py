@@ -1,0 +1,112 @@
+"""MuJoCo models of robots: compiled from the description, with what touches at home excluded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+import mujoco
+import numpy as np
+
+from cards_core.description.mjcf import Integrator, to_mjcf
+from cards_core.description.model import WORLD, Robot, ViaPoint
+from cards_core.errors import DescriptionError
+from cards_core.kinematics.tree import Tree
+from cards_core.typing import Array
+
+_log = logging.getLogger(__name__)
+
+
+def build_model(
+    robot: Robot,
+    *,
+    timestep: float,
+    integrator: Integrator = "Euler",
+    ground: float | None = None,
+    world_xml: str = "",
+) -> mujoco.MjModel:
+    """Return the MuJoCo model of a robot, with link sensors; see `to_mjcf` for the arguments.
+
+    Links whose collision shapes overlap in the home pose never collide with each other: shapes
+    drawn generously around a joint would otherwise push the robot apart from the first step.
+
+    Raises:
+        DescriptionError: MuJoCo does not accept the robot or the additional world.
+    """
+    if mujoco.get_mju_user_warning() is None:
+        # MuJoCo's own handler writes a file MUJOCO_LOG.TXT into the working directory
+        mujoco.set_mju_user_warning(lambda text: _log.warning("MuJoCo: %s", text))
+
+    def compiled(exclude: set[tuple[str, str]]) -> mujoco.MjModel:
+        text = to_mjcf(
+            robot,
+            timestep=timestep,
+            integrator=integrator,
+            ground=ground,
+            world_xml=world_xml,
+            exclude=exclude,
+            link_sensors=True,
+        )
+        try:
+            return mujoco.MjModel.from_xml_string(text)
+        except ValueError as error:
+            raise DescriptionError(
+                f"MuJoCo does not accept it: {' '.join(str(error).split())}",
+                source=robot.source,
+                element=f"robot '{robot.name}'",
+            ) from error
+
+    model = compiled(set())
+    touching = links_in_contact(model, robot)
+    if touching:
+        _log.info("links that touch at home do not collide: %s", sorted(touching))
+        model = compiled(touching)
+    return model
+
+
+def links_in_contact(model: mujoco.MjModel, robot: Robot) -> set[tuple[str, str]]:
+    """Return the pairs of links that overlap or touch in the home pose."""
+    tree = Tree(robot)
+    data = mujoco.MjData(model)
+    data.qpos[: tree.nq] = tree.home
+    mujoco.mj_fwdPosition(model, data)
+    names = {link.name for link in robot.links}
+    pairs = set()
+    for geoms in data.contact.geom[: data.ncon]:
+        first, second = (model.body(model.geom_bodyid[geom]).name for geom in geoms)
+        if first in names and second in names:
+            pairs.add((min(first, second), max(first, second)))
+    return pairs
+
+
+def at_centres_of_mass(robot: Robot, coms: Mapping[str, Array]) -> Robot:
+    """Return the robot with its via points relative to the centres of mass of their links.
+
+    MuJoCo takes external wrenches about the centre of mass of a body. Given link frames there,
+    the muscle engine computes just these, and no wrench has to be shifted in every step.
+
+    Args:
+        robot: The description.
+        coms: Centre of mass of every link in link coordinates, shape (3,), [m].
+    """
+
+    def moved(point: ViaPoint) -> ViaPoint:
+        if point.link == WORLD:
+            return point
+        return replace(point, position=point.position - coms[point.link])
+
+    muscles = (replace(m, path=tuple(moved(point) for point in m.path)) for m in robot.muscles)
+    return replace(robot, muscles=tuple(muscles))
+
+
+def joint_of_coordinate(model: mujoco.MjModel, index: int) -> tuple[str, str]:
+    """Return the names of the joint and the body that an entry of q belongs to."""
+    joint = int(np.searchsorted(model.jnt_qposadr, index, side="right")) - 1
+    return model.joint(joint).name, model.body(model.jnt_bodyid[joint]).name
+
+
+def joint_of_velocity(model: mujoco.MjModel, index: int) -> tuple[str, str]:
+    """Return the names of the joint and the body that an entry of qd belongs to."""
+    joint = model.dof_jntid[index]
+    return model.joint(joint).name, model.body(model.jnt_bodyid[joint]).name
