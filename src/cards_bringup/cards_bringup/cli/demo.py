@@ -1,0 +1,252 @@
+"""``./cards demo``: simulate a robot under control, watch it, keep the results."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cards_core.errors import CardsError
+
+EXAMPLES = """examples:
+  ./cards demo roboy_arm                          watch the arm draw at http://127.0.0.1:8080
+  ./cards demo roboy_arm --headless --mode lockstep
+  ./cards demo planar_2r --headless --mode lockstep --out run
+  ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
+  ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
+
+The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs."""
+
+MODES = ("lockstep", "realtime", "as_fast_as_possible")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="move a robot: simulator, controller, view, run folder",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("robot", nargs="?", default="roboy_arm", help="see ./cards models (default: %(default)s)")
+    add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
+    add("--duration", type=float, metavar="S", help="simulated time [s]; 0: until Ctrl-C")
+    add("--controller", help="controller node, or none (default: the robot's own)")
+    add("--reference", help="what to track, a name in config/trajectories/ROBOT.yaml")
+    add("--headless", action="store_true", help="no browser view; stop at the end")
+    add("--port", type=int, default=8080, help="of the browser view (%(default)s)")
+    add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")
+    add("--out", type=Path, metavar="DIR", help="run folder (default: runs/ROBOT_CONTROLLER_TIME)")
+    add("--params-file", metavar="FILE", help="parameters (default: config/ROBOT.yaml)")
+    add(
+        "--controller-model",
+        metavar="K=V,..",
+        help="make the controller's model wrong: mass_factor, attachment_offset [m]",
+    )
+    add("--json", action="store_true", help="print summary.json at the end, nothing else")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from cards_bringup.plan import make_plan
+    from cards_core.description import load
+
+    if args.duration is not None and not 0 <= args.duration < float("inf"):
+        raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
+    use_ros = not args.no_ros
+    if use_ros and importlib.util.find_spec("rclpy") is None:
+        _say(args, "rclpy is not installed: running in one process, as with --no-ros")
+        use_ros = False
+    view = use_ros and not args.headless
+    given = {
+        "simulator": "mujoco",
+        "mode": args.mode,
+        "rviz": "false",
+        "view": "true" if view else "false",
+        "headless": "true" if args.headless else "false",
+    }
+    for name in ("controller", "reference", "params_file"):
+        if getattr(args, name):
+            given[name] = str(getattr(args, name))
+    plan = make_plan(given, args.robot)
+    robot = load(_parameter(plan, "simulator", "model", args.robot))
+    controller = plan.values["controller"]
+    duration = _duration(args, plan, robot)
+    out = args.out or _run_folder(robot.name, controller)
+    _refuse_old_run(out)
+    overrides = _overrides(args, plan, duration, out, view)
+
+    _say(args, f"{robot.name} under {controller}, {args.mode}, {duration:g} s -> {out}")
+    wall = _simulate(args, plan, overrides, duration, out, use_ros=use_ros, view=view)
+    summary = _write_results(args, plan, robot, wall, out)
+    if args.json:
+        print(json.dumps(summary))
+    else:
+        _print_summary(summary, out)
+    return 0
+
+
+def _simulate(
+    args: argparse.Namespace,
+    plan: Any,
+    overrides: dict[str, dict[str, Any]],
+    duration: float,
+    out: Path,
+    *,
+    use_ros: bool,
+    view: bool,
+) -> float:
+    from cards_bringup.progress import RunProgress
+
+    begin = time.monotonic()
+    with RunProgress(args.robot, duration or 1.0, quiet=args.json) as progress:
+        try:
+            if use_ros:
+                from cards_bringup.node_run import NodeRun
+
+                if view:
+                    _say(args, f"watch at http://127.0.0.1:{overrides['browser_view']['port']}")
+                node_run = NodeRun(plan, overrides, duration, out, may_pause=view)
+                return node_run.run(progress.update, lambda note: _say(args, note))
+            from cards_bringup.in_process import InProcessRun
+
+            return InProcessRun(plan, overrides, duration, out).run(progress.update)
+        except KeyboardInterrupt:
+            # what has been simulated so far is a result too
+            _say(args, "stopped")
+            if not (out / "simulator.npz").exists():
+                raise
+            return time.monotonic() - begin
+
+
+def _overrides(
+    args: argparse.Namespace, plan: Any, duration: float, out: Path, view: bool
+) -> dict[str, dict[str, Any]]:
+    folder = str(out.resolve())
+    overrides: dict[str, dict[str, Any]] = {}
+    for node in plan.nodes:
+        if node.role == "host":
+            overrides[node.name] = {"log_dir": folder, "duration": duration}
+        elif node.role == "controller":
+            overrides[node.name] = {"log_dir": folder, **_controller_model(args)}
+    if view:
+        from cards_viz.browser import free_port
+
+        overrides["browser_view"] = {"port": free_port("127.0.0.1", args.port)}
+    return overrides
+
+
+def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
+    """Read ``mass_factor=1.1,attachment_offset=0.002``."""
+    known = ("mass_factor", "attachment_offset", "perturbation_seed")
+    out: dict[str, Any] = {}
+    for part in filter(None, (args.controller_model or "").split(",")):
+        name, _, value = part.partition("=")
+        try:
+            if name not in known:
+                raise ValueError
+            out[name] = int(value) if name == "perturbation_seed" else float(value)
+        except ValueError:
+            raise CardsError(
+                f"--controller-model '{part}' (expected: {'=, '.join(known)}= and a number)"
+            ) from None
+    return out
+
+
+def _parameter(plan: Any, node: str, name: str, default: Any) -> Any:
+    from cards_bringup.parameters import load_parameters
+
+    return load_parameters(plan.parameter_file, node).get(name, default)
+
+
+def _duration(args: argparse.Namespace, plan: Any, robot: Any) -> float:
+    """Return the simulated time: as asked, else as long as the reference takes."""
+    if args.duration is not None:
+        return float(args.duration)
+    controller = plan.values["controller"]
+    if controller == "none":
+        return 0.0 if not args.headless else 5.0
+    from cards_bringup.parameters import load_parameters
+    from cards_core.kinematics import Tree
+    from cards_core.trajectories import load_references
+    from controllers.references import find_reference_file
+
+    given = load_parameters(plan.parameter_file, controller)
+    name = plan.values["reference"] or given.get("reference", "")
+    if not name:
+        return 10.0
+    file = find_reference_file(given.get("reference_file", ""), robot)
+    reference = load_references(file, names=Tree(robot).position_names).get(name)
+    return 10.0 if reference is None else float(reference.duration)
+
+
+def _run_folder(robot: str, controller: str) -> Path:
+    from cards_bringup.resources import checkout
+
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    folder = (checkout() or Path.cwd()) / "runs"
+    name = f"{robot}_{controller}_{stamp}"
+    count = 1
+    while (folder / name).exists():
+        count += 1
+        name = f"{robot}_{controller}_{stamp}_{count}"
+    return folder / name
+
+
+def _refuse_old_run(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise CardsError(f"--out {out} is not a folder")
+    if (out / "summary.json").exists():
+        raise CardsError(f"--out {out} holds a run already (expected: a new or empty folder)")
+
+
+def _write_results(
+    args: argparse.Namespace, plan: Any, robot: Any, wall: float, out: Path
+) -> dict[str, Any]:
+    from cards_core.description.urdf import to_urdf
+    from cards_viz.run_folder import write_run_folder
+
+    _say(args, "plots and recording ...")
+    metadata = {
+        "controller": plan.values["controller"],
+        "mode": plan.values["mode"],
+        "wall_time_s": wall,
+        "transport": "in process" if args.no_ros else "ROS topics",
+        "controller_model": _controller_model(args),
+    }
+    return write_run_folder(out, robot, metadata, robot_description=to_urdf(robot))
+
+
+def _print_summary(summary: dict[str, Any], out: Path) -> None:
+    def show(label: str, key: str, unit: str, scale: float = 1.0) -> None:
+        if (value := summary.get(key)) is not None:
+            print(f"  {label:<26} {scale * value:10.4g} {unit}")
+
+    print(f"{summary['robot']}, {summary['controller']}, {summary['mode']}")
+    show("simulated", "sim_time_s", "s")
+    show("wall time", "wall_time_s", "s")
+    show("joint error, max", "joint_error_max_rad", "mrad", 1e3)
+    show("joint error, RMS", "joint_error_rms_rad", "mrad", 1e3)
+    show("hand error, RMS", "op_error_rms_m", "mm", 1e3)
+    show("hand error, max", "op_error_max_m", "mm", 1e3)
+    show("least tension", "tension_min_N", "N")
+    show("greatest tension", "tension_max_N", "N")
+    show("infeasible steps", "qp_infeasible_steps", "")
+    show("control rate", "control_rate_hz", "Hz")
+    show("control step, median", "loop_p50_us", "us")
+    show("control step, 99 %", "loop_p99_us", "us")
+    show("missed deadlines", "missed_deadlines", "")
+    print(f"  {out}")
+
+
+def _say(args: argparse.Namespace, text: str) -> None:
+    if not args.json:
+        print(text, file=sys.stderr)

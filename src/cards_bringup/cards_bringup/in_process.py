@@ -1,0 +1,101 @@
+"""Simulator and controller in one process, without ROS: the same objects, a plain loop.
+
+In lockstep the trajectory equals that of the nodes over topics to the last bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cards_bringup.parameters import load_parameters
+from cards_bringup.plan import Plan
+from cards_core.muscles.command import CommandRefusedError
+from cards_ros.parameter_spec import ParameterSet
+from cards_sim.build import build_host
+from cards_sim.host import SimulatorHost
+from cards_sim.pacing import Pacer
+from controllers.build import build_session
+from controllers.session import ControlSession
+
+TIME_PERIOD = 0.1
+"""How often progress is reported, [s] of wall time."""
+
+
+@dataclass(frozen=True)
+class InProcessRun:
+    """What to run; see `cards_bringup.node_run.NodeRun` for the attributes."""
+
+    plan: Plan
+    overrides: Mapping[str, Mapping[str, Any]]
+    duration: float
+    folder: Path
+
+    def run(self, on_time: Callable[[float], None]) -> float:
+        """Run to the end; return the wall time of the loop, [s].
+
+        Args:
+            on_time: Called with the simulated time [s] a few times a second.
+
+        Raises:
+            CardsError: The robot, a parameter or the physics is at fault; the message says why.
+        """
+        (host_name,) = (node.name for node in self.plan.nodes if node.role == "host")
+        controllers = [node.name for node in self.plan.nodes if node.role == "controller"]
+        host = build_host(self._parameters(host_name))
+        session = None
+        try:
+            if controllers:
+                session = build_session(controllers[0], self._parameters(controllers[0]))
+            return self._loop(host, session, self._pacer(host), on_time)
+        finally:
+            host.close()
+            if session is not None:
+                session.close()
+
+    def _parameters(self, node: str) -> ParameterSet:
+        (spec,) = (spec for spec in self.plan.nodes if spec.name == node)
+        given = load_parameters(self.plan.parameter_file, node)
+        overrides = self.overrides.get(node, {})
+        return ParameterSet({**given, **self.plan.parameters(spec), **overrides})
+
+    def _pacer(self, host: SimulatorHost) -> Pacer | None:
+        return Pacer(host.simulator.dt) if self.plan.values["mode"] == "realtime" else None
+
+    def _loop(
+        self,
+        host: SimulatorHost,
+        session: ControlSession | None,
+        pacer: Pacer | None,
+        on_time: Callable[[float], None],
+    ) -> float:
+        clock = time.perf_counter
+        names = [muscle.name for muscle in host.simulator.robot.muscles]
+        begin = shown = clock()
+        end = round(self.duration * 1e9)
+        if pacer is not None:
+            pacer.start(begin)
+        while host.stamp < end:
+            start = clock()
+            if session is not None:
+                state = host.state
+                out = session.step(host.stamp, state.q, state.qd)
+                # a refusal is counted by the gate, and its watchdog sees to the tensions
+                with contextlib.suppress(CommandRefusedError):
+                    host.submit(names, out.tensions)
+                overruns = 0 if pacer is None else pacer.overruns
+                session.record(1e6 * (clock() - start), overruns)
+            host.step()
+            if pacer is not None:
+                now = clock()
+                pacer.done(now)
+                if (rest := pacer.remaining(now)) > 0.0:
+                    time.sleep(rest)
+            if start - shown > TIME_PERIOD:
+                shown = start
+                on_time(host.state.time)
+        return clock() - begin
