@@ -1,0 +1,183 @@
+"""What a reference is: a point that moves in time, with its first two derivatives.
+
+Controllers call ``y, yd, ydd = reference(t)`` once per cycle. A reference is a pure function of
+time (`LiveReference` excepted), so that a run can be repeated, and it never runs off its ends: it
+holds the first point before ``t = 0`` and the last one after ``t = duration``, both at rest.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.errors import CardsError
+from cards_core.typing import Array
+
+Sample: TypeAlias = tuple[Array, Array, Array]
+"""Value, first and second time derivative: y, yd, ydd."""
+
+Space: TypeAlias = Literal["joint", "operational"]
+"""What the entries of y are: joint coordinates, or the position of the operational frame."""
+
+
+MAX_DURATION = 1e9
+"""Longest accepted time of a reference, [s]: thirty years, so more is a slip."""
+
+
+class TrajectoryError(CardsError):
+    """A reference that cannot be built or evaluated as asked."""
+
+
+class Reference(ABC):
+    """A point y(t) of `size` coordinates on ``0 <= t <= duration``.
+
+    Attributes:
+        size: Number of coordinates.
+        duration: [s]; infinite for live references.
+        breaks: Times at which a derivative up to the second may jump, first and last time
+            included, [s]. Between two breaks y is smooth.
+        name: Name in the file it was read from, else empty.
+        space: ``joint`` (y in [rad] or [m]) or ``operational`` (y in [m], world axes).
+        coordinate_names: Names of the coordinates if known, else empty.
+    """
+
+    def __init__(self, size: int, duration: float, breaks: Sequence[float]) -> None:
+        self.size = size
+        self.duration = duration
+        self.breaks = tuple(breaks)
+        self.name = ""
+        self.space: Space = "joint"
+        self.coordinate_names: tuple[str, ...] = ()
+
+    @abstractmethod
+    def __call__(self, t: float) -> Sample:
+        """Return y, yd, ydd at time ``t`` [s] as three fresh arrays of shape (size,).
+
+        Before 0 and after `duration` the nearest end point with zero derivatives. Arguments are
+        not checked: this is called at the control rate. At a break the value is that of the
+        piece that begins there (at ``t = duration`` of the piece that ends there).
+        """
+
+    def sample(self, times: Sequence[float] | Array) -> Sample:
+        """Return y, yd, ydd at ``times``, shape (k,) in [s], as three arrays of shape (k, size).
+
+        Raises:
+            TrajectoryError: `times` is not a one-dimensional array of finite numbers.
+        """
+        instants = check_times(times)
+        y, yd, ydd = (np.empty((instants.size, self.size)) for _ in range(3))
+        for k, t in enumerate(instants.tolist()):
+            y[k], yd[k], ydd[k] = self(t)
+        return y, yd, ydd
+
+    @property
+    def start(self) -> Array:
+        """First point, shape (size,)."""
+        return self(0.0)[0]
+
+    @property
+    def end(self) -> Array:
+        """Last point, shape (size,)."""
+        return self(self.duration)[0]
+
+    def labelled_as(self, other: Reference) -> Self:
+        """Take over name, space and coordinate names of another reference; return self."""
+        self.name, self.space = other.name, other.space
+        self.coordinate_names = other.coordinate_names
+        return self
+
+    def __repr__(self) -> str:
+        """Name the kind, the size and the duration."""
+        label = f" '{self.name}'" if self.name else ""
+        return f"<{type(self).__name__}{label}: {self.size} coordinates, {self.duration:g} s>"
+
+
+class Hold(Reference):
+    """Stay at a point: ``y(t) = position``.
+
+    Args:
+        position: Shape (n,).
+        duration: [s], >= 0; matters inside a `Sequence` only.
+
+    Raises:
+        TrajectoryError: A number is not finite, or the duration is negative.
+    """
+
+    def __init__(self, position: Sequence[float] | Array, duration: float = 0.0) -> None:
+        self._position = check_vector(position, "position")
+        length = check_number(duration, "duration")
+        if not 0.0 <= length <= MAX_DURATION:
+            raise TrajectoryError(
+                f"duration is {length:g} s, expected 0 or more, at most {MAX_DURATION:g} s"
+            )
+        super().__init__(self._position.size, length, (0.0, length))
+
+    def __call__(self, t: float) -> Sample:
+        """Return the point and zeros (fresh arrays)."""
+        return self._position.copy(), np.zeros(self.size), np.zeros(self.size)
+
+
+# Checks of arguments, shared by all kinds ------------------------------------------------------
+
+
+def check_number(value: float, what: str) -> float:
+    """Return ``value`` as a finite float.
+
+    Raises:
+        TrajectoryError: It is not a number, or not finite; the message starts with ``what``.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TrajectoryError(f"{what} is {value!r}, expected a number") from None
+    if not math.isfinite(number):
+        raise TrajectoryError(f"{what} is {number}, expected a finite number")
+    return number
+
+
+def check_duration(value: float) -> float:
+    """Return a positive duration [s], within reason at both ends.
+
+    Raises:
+        TrajectoryError: It is not.
+    """
+    duration = check_number(value, "duration")
+    # derivatives are divided by duration**2
+    if not 1e-9 <= duration <= MAX_DURATION:
+        raise TrajectoryError(f"duration is {duration:g} s, expected 1e-9 .. {MAX_DURATION:g} s")
+    return duration
+
+
+def check_vector(
+    values: npt.ArrayLike, what: str, size: int | None = None, *, copy: bool = True
+) -> Array:
+    """Return ``values`` as a finite float array of shape (size,), or of any length >= 1.
+
+    Raises:
+        TrajectoryError: Wrong shape, or a value that is not a finite number.
+    """
+    try:
+        array = np.array(values, dtype=float) if copy else np.asarray(values, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise TrajectoryError(f"{what} is {values!r}, expected a list of numbers") from None
+    wanted = f"({size},)" if size is not None else "(n,) with n >= 1"
+    if array.ndim != 1 or array.size == 0 or (size is not None and array.size != size):
+        raise TrajectoryError(f"{what} has shape {array.shape}, expected {wanted}")
+    if not np.isfinite(array).all():
+        raise TrajectoryError(f"{what} is {array}, expected finite numbers")
+    return array
+
+
+def check_times(times: npt.ArrayLike) -> Array:
+    """Return instants as a finite float array of shape (k,), k >= 0. Raises `TrajectoryError`."""
+    array = np.asarray(times, dtype=float)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise TrajectoryError(
+            f"times has shape {array.shape} or is not finite, expected finite numbers, shape (k,)"
+        )
+    return array

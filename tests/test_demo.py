@@ -1,0 +1,193 @@
+"""What the demos promise, on the models as shipped."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+KEYS = [
+    "robot",
+    "controller",
+    "mode",
+    "sim_time_s",
+    "wall_time_s",
+    "joint_error_max_rad",
+    "joint_error_rms_rad",
+    "op_error_rms_m",
+    "op_error_max_m",
+    "tension_min_N",
+    "tension_max_N",
+    "qp_infeasible_steps",
+    "control_rate_hz",
+    "loop_p50_us",
+    "loop_p99_us",
+    "missed_deadlines",
+    "trajectory_sha256",
+]
+
+needs_ros = pytest.mark.skipif(find_spec("rclpy") is None, reason="rclpy is not installed")
+
+# CASPR's RoboyLeftArm, to compute the hand's position without any of our code
+AXES = (
+    (0.05101, -0.9984, 0.02231),
+    (-0.9157, -0.03784, 0.4001),
+    (-0.3986, -0.04084, -0.9162),
+    (0.9171, -0.01288, -0.3984),
+)
+OFFSETS = (
+    (0.2926, 0.007368, 0.5479),
+    (0.0, 0.0, 0.0),
+    (-0.005238, -0.0005333, -0.01189),
+    (-0.1399, -0.01744, -0.277),
+)
+HAND = (-0.15492, -0.254225, -0.386772)
+LIMITS = ((1.2, 1.7), (-3.142, 3.142), (-0.5, 0.5), (-1.57, 0.0))
+
+
+def hand_position(q):
+    rotation, position = np.eye(3), np.zeros(3)
+    for axis, offset, angle in zip(AXES, OFFSETS, q, strict=True):
+        position = position + rotation @ offset
+        x, y, z = np.array(axis) / np.linalg.norm(axis)
+        k = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        rotation = rotation @ (np.eye(3) + math.sin(angle) * k + (1 - math.cos(angle)) * k @ k)
+    return position + rotation @ HAND
+
+
+@pytest.fixture(scope="module")
+def planar(demo, tmp_path_factory):
+    return demo(tmp_path_factory.mktemp("planar"), "planar_2r", "--mode", "lockstep", "--no-ros")
+
+
+@pytest.fixture(scope="module")
+def flower_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("flower")
+
+
+@pytest.fixture(scope="module")
+def flower(demo, flower_folder):
+    return demo(flower_folder, "roboy_arm", "--mode", "lockstep", "--no-ros")
+
+
+def test_planar_arm_tracks_the_papers_trajectory(planar):
+    assert planar["sim_time_s"] == pytest.approx(8.0)
+    assert planar["joint_error_max_rad"] < 1e-3
+    assert planar["tension_min_N"] >= 10.0
+    assert planar["tension_max_N"] <= 100.0
+    assert planar["qp_infeasible_steps"] == 0
+
+
+def test_summary_has_the_keys_that_others_rely_on(planar):
+    assert [key for key in KEYS if key not in planar] == []
+
+
+def test_roboy_arm_draws_the_flower(flower):
+    assert flower["sim_time_s"] == pytest.approx(30.0)
+    assert flower["op_error_rms_m"] <= 1e-3
+    assert flower["op_error_max_m"] <= 3e-3
+    assert flower["qp_infeasible_steps"] == 0
+
+
+def test_the_flower_is_really_there(flower, flower_folder):
+    """The drawing, from the logged joint angles by kinematics that are not ours."""
+    log = np.load(flower_folder / "simulator.npz")
+    points = np.array([hand_position(q) for q in log["q"][::20]])
+    centred = points - np.array([0.45, -0.45, 0.45])
+    assert np.abs(centred[:, 1]).max() < 3e-3
+    radius = np.hypot(centred[:, 0], centred[:, 2])
+    assert radius.max() == pytest.approx(0.15, abs=3e-3)
+    # every point lies on r = 0.15 |cos 5 phi| turned by a constant angle
+    angle = np.arctan2(centred[:, 2], centred[:, 0])
+    outside = radius > 0.03
+    turns = np.linspace(0.0, np.pi / 5, 721)
+    misfit = [
+        np.abs(0.15 * np.abs(np.cos(5.0 * (angle[outside] - t))) - radius[outside]).max()
+        for t in turns
+    ]
+    assert min(misfit) < 3e-3
+    tips = (radius[1:-1] > radius[:-2]) & (radius[1:-1] >= radius[2:]) & (radius[1:-1] > 0.14)
+    assert np.count_nonzero(tips) == 5
+    for column, (low, high) in zip(log["q"].T, LIMITS, strict=True):
+        assert low <= column.min()
+        assert column.max() <= high
+
+
+def test_run_folder_is_complete(flower, flower_folder):
+    names = {path.name for path in flower_folder.iterdir()}
+    assert {"summary.json", "recording.mcap", "tracking.png", "tensions.png"} <= names
+
+
+def test_a_wrong_model_is_survived(demo, tmp_path):
+    wrong = "mass_factor=1.1,attachment_offset=0.002"
+    summary = demo(
+        tmp_path, "roboy_arm", "--mode", "lockstep", "--no-ros", "--controller-model", wrong
+    )
+    assert summary["op_error_max_m"] < 0.01
+    assert summary["controller_model"] == {"mass_factor": 1.1, "attachment_offset": 0.002}
+
+
+@needs_ros
+@pytest.mark.ros
+def test_topics_do_not_change_the_trajectory(demo, tmp_path):
+    """Twice over ROS topics and once in one process: equal to the last bit."""
+    short = ("planar_2r", "--mode", "lockstep", "--duration", "1.5")
+    runs = [demo(tmp_path / name, *short) for name in ("first", "second")]
+    runs.append(demo(tmp_path / "third", *short, "--no-ros"))
+    assert len({run["trajectory_sha256"] for run in runs}) == 1
+    assert [run["sim_time_s"] for run in runs] == pytest.approx([1.5] * 3)
+
+
+@needs_ros
+@pytest.mark.ros
+def test_ctrl_c_keeps_what_was_simulated_and_leaves_no_process(cards, tmp_path):
+    command = [sys.executable, "-m", "cards_bringup", "demo", "planar_2r", "--headless"]
+    command += ["--mode", "lockstep", "--duration", "3600", "--out", str(tmp_path / "run")]
+    run = subprocess.Popen(command, env=cards.environment, stderr=subprocess.PIPE, text=True)
+    logs = tmp_path / "run" / "logs"
+    end = time.monotonic() + 60
+    while (
+        not (logs / "simulator.log").exists()
+        or "lockstep" not in (logs / "simulator.log").read_text()
+    ):
+        assert time.monotonic() < end, "the simulator did not start"
+        time.sleep(0.1)
+    time.sleep(2.0)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 0, errors
+    assert (tmp_path / "run" / "summary.json").exists()
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(tmp_path) not in left.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("no_such_robot",), "no_such_robot"),
+        (("planar_2r", "--controller", "pid"), "pid"),
+        (("planar_2r", "--duration", "-1"), "--duration"),
+        (("planar_2r", "--controller-model", "mass=2"), "mass_factor"),
+        (("planar_2r", "--reference", "spiral", "--no-ros"), "there_and_back"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_code_2(cards, tmp_path, arguments, message):
+    out = tmp_path / "run"
+    result = cards("demo", *arguments, "--headless", "--out", str(out))
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert os.listdir(tmp_path) in ([], ["run"])
+
+
+def test_a_finished_run_is_not_overwritten(cards, planar, flower_folder):
+    result = cards("demo", "planar_2r", "--headless", "--no-ros", "--out", str(flower_folder))
+    assert result.returncode == 2
+    assert "holds a run already" in result.stderr
