@@ -8,15 +8,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cards_bringup.in_process import InProcessRun
+from cards_bringup.plan import make_plan
 from cards_core.description import load
 from cards_core.dynamics import Dynamics, make_dynamics
 from cards_core.kinematics import Tree
 from cards_core.muscles.engine import MuscleEngine
 from cards_core.typing import Array
+from cards_sim.build import build_host
+from controllers.build import build_session
 
 
 def time_call(function: Callable[[], Any], *, seconds: float = 1.0) -> dict[str, float]:
@@ -82,3 +87,40 @@ def bench_dynamics(robot_name: str) -> dict[str, Any]:
 
 def _update_next(backend: Dynamics, states: Iterator[tuple[Array, Array]]) -> None:
     backend.update(*next(states))
+
+
+def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
+    """Time the closed loop in one process: control step, simulator step, both.
+
+    Args:
+        robot_name: A robot with a node list in ``config/``.
+        seconds: Simulated time of the measurement, [s].
+
+    Returns:
+        Medians and 99th percentiles [us] and simulated seconds per second.
+    """
+    plan = make_plan(
+        {"simulator": "mujoco", "mode": "lockstep", "rviz": "false", "view": "false"}, robot_name
+    )
+    controller_name = plan.values["controller"]
+    run = InProcessRun(plan, {}, seconds, Path())
+    host = build_host(run.parameters("simulator"))
+    session = build_session(controller_name, run.parameters(controller_name))
+    names = [muscle.name for muscle in host.simulator.robot.muscles]
+    clock = time.perf_counter_ns
+    control, simulation = [], []
+    while host.state.time < seconds:
+        start = clock()
+        out = session.step(host.stamp, host.state.q, host.state.qd)
+        middle = clock()
+        host.submit(names, out.tensions)
+        host.step()
+        control.append(middle - start)
+        simulation.append(clock() - middle)
+    total = np.array(control) + np.array(simulation)
+    result: dict[str, Any] = {"robot": robot_name, "controller": controller_name}
+    for name, values in (("control", control), ("simulation", simulation), ("loop", total)):
+        result[f"{name}_us"] = float(np.median(values)) / 1e3
+        result[f"{name}_p99_us"] = float(np.percentile(values, 99)) / 1e3
+    result["real_time_factor"] = seconds / (float(np.sum(total)) * 1e-9)
+    return result

@@ -46,18 +46,19 @@ class InProcessRun:
         """
         (host_name,) = (node.name for node in self.plan.nodes if node.role == "host")
         controllers = [node.name for node in self.plan.nodes if node.role == "controller"]
-        host = build_host(self._parameters(host_name))
+        host = build_host(self.parameters(host_name))
         session = None
         try:
             if controllers:
-                session = build_session(controllers[0], self._parameters(controllers[0]))
+                session = build_session(controllers[0], self.parameters(controllers[0]))
             return self._loop(host, session, self._pacer(host), on_time)
         finally:
             host.close()
             if session is not None:
                 session.close()
 
-    def _parameters(self, node: str) -> ParameterSet:
+    def parameters(self, node: str) -> ParameterSet:
+        """Return the parameters of a node: file, launch arguments, overrides."""
         (spec,) = (spec for spec in self.plan.nodes if spec.name == node)
         given = load_parameters(self.plan.parameter_file, node)
         overrides = self.overrides.get(node, {})

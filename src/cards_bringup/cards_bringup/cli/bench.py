@@ -60,6 +60,10 @@ def _show(result: dict[str, Any], indent: str = "") -> None:
         if isinstance(value, dict):
             print(f"{indent}{key}")
             _show(value, indent + "  ")
+        elif isinstance(value, list):
+            for entry in value:
+                print()
+                _show(entry, indent + "  ")
         elif isinstance(value, float):
             print(f"{indent}{key:<24} {value:12.3f}")
         else:

@@ -1,0 +1,214 @@
+"""XML elements that remember where they stood: file, line, parent.
+
+A thin layer over expat (standard library only). Nothing is fetched and nothing is expanded: a
+DOCTYPE is tolerated because CASPR files carry one, declared entities are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TypeAlias, cast
+from xml.parsers import expat
+
+from cards_core.errors import DescriptionError
+
+XmlSource: TypeAlias = str | bytes | os.PathLike[str] | IO[bytes] | IO[str]
+"""Where XML comes from: text (``str``, ``bytes``), a path object, or an open file."""
+
+MAX_DEPTH = 100
+"""Deepest accepted nesting of elements; a robot needs about ten."""
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Longest accepted document."""
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_DECLARATION = re.compile(r"<!ENTITY\b")
+_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)[^#\s;&<>\"']+;")
+
+
+class XmlElement(ET.Element):
+    """An `xml.etree` element with the place it came from.
+
+    Attributes:
+        line: Line of the start tag, 1-based.
+        source: File name, or a name such as ``<string>``.
+        parent: Enclosing element, None for the root.
+    """
+
+    line: int = 0
+    source: str = "<string>"
+    parent: XmlElement | None = None
+
+    def __iter__(self) -> Iterator[XmlElement]:
+        """Iterate over the children in document order."""
+        return cast(Iterator[XmlElement], iter(self[:]))
+
+    def __bool__(self) -> bool:
+        """Return True: unlike in the base class, an element without children is not nothing."""
+        return True
+
+    @property
+    def label(self) -> str:
+        """The element in words, e.g. ``joint 'elbow'`` or ``<mass> of <inertial> of link 'a'``."""
+        name = self.get("name")
+        if name is not None:
+            own = f"{self.tag} '{shorten(name)}'"
+            # a shape says little without its link, the other names are unique in their file
+            if self.tag not in ("visual", "collision"):
+                return own
+        else:
+            own = f"<{shorten(self.tag)}>"
+        above = self.parent
+        if above is None or above.tag in ("sdf", "plugin"):
+            return own
+        return f"{own} of {above.label}"
+
+    def error(
+        self, problem: str, expected: str | None = None, *, element: str | None = None
+    ) -> DescriptionError:
+        """Return (not raise) an error that names this element's file, line and label."""
+        return DescriptionError(
+            problem,
+            source=self.source,
+            line=self.line or None,
+            element=element or self.label,
+            expected=expected,
+        )
+
+    def child(self, tag: str) -> XmlElement | None:
+        """Return the first child element ``tag``, or None."""
+        return next(self.children(tag), None)
+
+    def children(self, *tags: str) -> Iterator[XmlElement]:
+        """Iterate over the child elements with one of the tags."""
+        return (item for item in self if item.tag in tags)
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Return ``text`` cut to ``limit`` characters, for messages."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def parse_xml(source: XmlSource, *, name: str | None = None) -> XmlElement:
+    """Parse a document.
+
+    Args:
+        source: XML text, a path, or an open file.
+        name: Name of the document for messages; default the path, or ``<string>``.
+
+    Raises:
+        DescriptionError: The file cannot be read, the XML is malformed, nested deeper than
+            `MAX_DEPTH`, longer than `MAX_BYTES`, or declares or uses entities of its own.
+    """
+    data, title = _read(source)
+    title = name or title
+    if len(data) > MAX_BYTES:
+        raise DescriptionError(
+            f"{len(data)} bytes long", source=title, expected=f"at most {MAX_BYTES} bytes"
+        )
+    parser = None
+    try:
+        encoded = data.encode("utf-8") if isinstance(data, str) else data
+        # text that was decoded already is UTF-8 here, whatever its declaration says
+        parser = expat.ParserCreate("utf-8" if isinstance(data, str) else None)
+        return _Builder(parser, title).run(encoded)
+    except expat.ExpatError as error:
+        raise DescriptionError(
+            f"malformed XML: {expat.ErrorString(error.code)} in column {error.offset + 1}",
+            source=title,
+            line=error.lineno,
+            expected="well-formed XML",
+        ) from None
+    except (UnicodeError, LookupError, ValueError) as error:
+        raise DescriptionError(
+            f"the text cannot be decoded: {error}",
+            source=title,
+            line=parser.CurrentLineNumber if parser else None,
+            expected="UTF-8",
+        ) from None
+
+
+def _read(source: XmlSource) -> tuple[str | bytes, str]:
+    if isinstance(source, str | bytes):
+        return source, "<string>"
+    if isinstance(source, os.PathLike):
+        path = Path(source)
+        try:
+            if not path.is_file():
+                kind = "is a folder" if path.is_dir() else "no such file"
+                raise DescriptionError(kind, source=str(path), expected="the path of an XML file")
+            with path.open("rb") as file:
+                return file.read(MAX_BYTES + 1), str(path)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DescriptionError(f"cannot be read: {reason}", source=str(path)) from None
+    title = getattr(source, "name", None)
+    return source.read(MAX_BYTES + 1), title if isinstance(title, str) else "<stream>"
+
+
+def _blank(comment: re.Match[str]) -> str:
+    """Return as many line ends as the comment has, to keep the line numbers."""
+    return "\n" * comment[0].count("\n")
+
+
+class _Builder:
+    """Collects expat's events into a tree of `XmlElement`."""
+
+    def __init__(self, parser: expat.XMLParserType, source: str) -> None:
+        self.parser = parser
+        self.source = source
+        self.data = b""
+        self.open: list[XmlElement] = []
+        self.tree = ET.TreeBuilder(element_factory=XmlElement)
+        parser.buffer_text = True
+        parser.StartElementHandler = self.start
+        parser.EndElementHandler = self.end
+        parser.CharacterDataHandler = self.tree.data
+        parser.StartDoctypeDeclHandler = self.doctype
+        parser.EntityDeclHandler = self.entity
+        parser.SkippedEntityHandler = self.skipped
+
+    def run(self, data: bytes) -> XmlElement:
+        self.data = data
+        self.parser.Parse(data, True)
+        return cast(XmlElement, self.tree.close())
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if len(self.open) >= MAX_DEPTH:
+            raise self.error(f"elements nested more than {MAX_DEPTH} deep", "a flatter document")
+        element = cast(XmlElement, self.tree.start(tag, attributes))
+        element.line = self.parser.CurrentLineNumber
+        element.source = self.source
+        element.parent = self.open[-1] if self.open else None
+        self.open.append(element)
+
+    def end(self, tag: str) -> None:
+        self.open.pop()
+        self.tree.end(tag)
+
+    def doctype(self, *_: object) -> None:
+        # behind a DOCTYPE, expat drops unknown entities in attribute values without a word
+        text = _COMMENT.sub(_blank, self.data.decode("utf-8", "ignore"))
+        found = _ENTITY.search(text)
+        if found and not _DECLARATION.search(text):
+            raise DescriptionError(
+                f"uses the entity '{shorten(found[0])}'",
+                source=self.source,
+                line=text.count("\n", 0, found.start()) + 1,
+                expected="the text itself",
+            )
+
+    def entity(self, name: str, *_: object) -> None:
+        raise self.error(f"declares the entity '{shorten(name)}'", "no entity declarations")
+
+    def skipped(self, name: str, *_: object) -> None:
+        raise self.error(f"uses the entity '&{shorten(name)};'", "the text itself")
+
+    def error(self, problem: str, expected: str) -> DescriptionError:
+        return DescriptionError(
+            problem, source=self.source, line=self.parser.CurrentLineNumber, expected=expected
+        )

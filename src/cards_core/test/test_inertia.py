@@ -1,0 +1,142 @@
+"""Inertia tensors: which are valid, and the least change that makes them so."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from cards_core.description import (
+    Inertia,
+    Joint,
+    JointAxis,
+    Link,
+    Robot,
+    inertia_problem,
+    load,
+    mass_matrix_change,
+    repair_inertia,
+    repair_robot,
+)
+from cards_core.errors import DescriptionError
+from random_robots import random_inertia, random_robot, random_rotation
+
+
+def inertia(*moments, mass=1.0, rotation=None):
+    r = np.eye(3) if rotation is None else rotation
+    return Inertia(mass, np.zeros(3), r @ np.diag(moments) @ r.T)
+
+
+def test_bodies_made_of_points_are_valid():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        points, masses = rng.normal(size=(5, 3)), rng.uniform(0.1, 1, 5)
+        points -= masses @ points / masses.sum()
+        tensor = sum(
+            m * (p @ p * np.eye(3) - np.outer(p, p)) for m, p in zip(masses, points, strict=True)
+        )
+        assert inertia_problem(Inertia(masses.sum(), np.zeros(3), tensor)) is None
+
+
+def test_a_flat_body_is_valid_in_any_axes():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        a, b = rng.uniform(0.1, 1, 2)
+        assert inertia_problem(inertia(a, b, a + b, rotation=random_rotation(rng))) is None
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (inertia(0.083333, 0.0, 0.083333), "not all positive"),
+        (inertia(0, 0, 0), "not all positive"),
+        (inertia(1, 1, -0.1), "not all positive"),
+        (inertia(1, 1, 2.001), "exceeds the sum"),
+        (inertia(1, 1, 1, mass=0.0), "mass 0 kg is not positive"),
+        (inertia(1, 1, 1, mass=-2.0), "mass -2 kg"),
+        (inertia(1, 1, np.nan), "not finite"),
+        (Inertia(1.0, np.zeros(3), np.eye(3) + np.eye(3, k=1)), "not symmetric"),
+    ],
+)
+def test_problems_are_named(bad, message):
+    assert message in inertia_problem(bad)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_repair_is_valid_and_small(seed):
+    rng = np.random.default_rng(seed)
+    moments = rng.uniform(-0.2, 1, 3) * 10.0 ** rng.uniform(-4, 2)
+    before = inertia(*moments, mass=rng.uniform(0.01, 10), rotation=random_rotation(rng))
+    after = repair_inertia(before)
+    assert inertia_problem(after) is None
+    assert after.mass == before.mass
+    if inertia_problem(before) is None:
+        assert after is before
+        return
+    old, new = np.linalg.eigvalsh(before.tensor), np.linalg.eigvalsh(after.tensor)
+    assert new[2] == pytest.approx(old[2])
+    # no other valid pair of the smaller moments is nearer
+    floor = 1e-6 * old[2]
+    small = np.linspace(floor, old[2], 20001)
+    middle = np.maximum(np.maximum(old[1], floor), old[2] - small)
+    best = np.hypot(small - old[0], middle - old[1]).min()
+    assert np.linalg.norm(new - old) <= best + 3e-9 * old[2]
+
+
+def test_principal_axes_and_good_entries_stay():
+    after = repair_inertia(inertia(0.083333, 0.0, 0.083333))
+    np.testing.assert_array_equal(after.tensor, np.diag([0.083333, 0.083333 * 1e-6, 0.083333]))
+
+
+def test_a_point_mass_becomes_a_tiny_sphere():
+    tensor = repair_inertia(inertia(0, 0, 0, mass=2.0)).tensor
+    np.testing.assert_allclose(tensor, 0.4 * 2.0 * 1e-3**2 * np.eye(3))
+
+
+def test_nothing_to_go_by_is_an_error():
+    infinite = Inertia(1.0, np.zeros(3), np.full((3, 3), np.inf))
+    for bad in (inertia(1, 1, 5, mass=0.0), infinite):
+        with pytest.raises(DescriptionError, match="cannot be repaired"):
+            repair_inertia(bad)
+
+
+def pendulum(body):
+    axis = (JointAxis(np.array([0.0, 1.0, 0.0])),)
+    return Robot("p", (Link("rod", body),), (Joint("j", "revolute", "world", "rod", axes=axis),))
+
+
+def test_the_report_names_links_and_the_change_of_the_mass_matrix():
+    body = Inertia(0.1, np.array([0.0, 0.0, 0.5]), np.diag([0.08, 0.0, 0.08]))
+    repaired, report = repair_robot(pendulum(body))
+    assert [item.link for item in report.repairs] == ["rod"]
+    # M = m c^2 + Iyy = 0.025 + 0.08e-6
+    assert report.mass_matrix_change == pytest.approx(0.08e-6 / 0.025, rel=1e-6)
+    assert report.repairs[0].change == pytest.approx(1e-6)
+    assert "link 'rod'" in str(report)
+    assert "largest relative change of M: 3.2e-06" in str(report)
+    assert inertia_problem(repaired.link("rod").inertia) is None
+
+
+def test_a_valid_robot_comes_back_unchanged():
+    robot = random_robot(3)
+    same, report = repair_robot(robot)
+    assert same is robot
+    assert str(report) == "all inertias are valid"
+    assert report.mass_matrix_change == 0.0
+
+
+def test_massless_links_are_left_alone():
+    robot = load("planar_2r")
+    robot = dataclasses.replace(robot, links=(*robot.links[:2], Link("link_2")))
+    assert repair_robot(robot)[1].repairs == ()
+
+
+def test_a_negative_mass_is_an_error_with_the_link():
+    robot = pendulum(dataclasses.replace(random_inertia(np.random.default_rng(0)), mass=-1.0))
+    with pytest.raises(DescriptionError, match="link 'rod': inertia with mass -1 kg"):
+        repair_robot(robot)
+
+
+def test_the_change_of_the_mass_matrix_is_relative():
+    body = Inertia(2.0, np.zeros(3), np.diag([1.0, 0.5, 1.0]))
+    heavier = Inertia(2.0, np.zeros(3), np.diag([1.0, 0.6, 1.0]))
+    assert mass_matrix_change(pendulum(body), pendulum(heavier)) == pytest.approx(0.2)
