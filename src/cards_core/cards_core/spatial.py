@@ -124,8 +124,8 @@ def quaternion_log(quaternion: Sequence[float] | Array) -> Vector3:
         q = -q
     norm = float(np.linalg.norm(q[1:]))
     if norm < 1e-12:
-        return 2.0 * q[1:] / q[0]
-    return 2.0 * math.atan2(norm, q[0]) / norm * q[1:]
+        return np.asarray(2.0 * q[1:] / q[0])
+    return np.asarray(2.0 * math.atan2(norm, q[0]) / norm * q[1:])
 
 
 def rotation_log(rotation: Matrix3) -> Vector3:

@@ -1,0 +1,119 @@
+"""Computed-torque control in joint space with an optimal distribution of the tensions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cards_core.control.base import QpController
+from cards_core.control.interface import Setting, vector
+from cards_core.dynamics.interface import Dynamics
+from cards_core.spatial import quaternion_matrix
+from cards_core.typing import Array
+
+
+class CtcJoint(QpController):
+    """Track joint coordinates [Trendel2018]_.
+
+        minimise    1/2 f' Hf f + w/2 |s|^2
+        subject to  M a_c + C + G = -L' f + s,   fmin <= f <= fmax
+                    a_c = qdd_d + Kd (qd_d - qd) + Kp (q_d - q)
+
+    Where the muscles can produce the torque, s vanishes (up to ``multiplier / w``) and the joints
+    obey ``edd + Kd ed + Kp e = 0``. Where they cannot, s is the least torque that is missing: the
+    tensions stay continuous and `ControlOutput.status` says ``INFEASIBLE``.
+
+    Rotations of ball joints: q_d - q is the rotation vector from q to q_d in child axes
+    (`Tree.difference`), and qd_d, qdd_d of the reference, in the axes of the desired child frame,
+    are carried over to the actual one.
+
+    Args:
+        dynamics: Model of the robot.
+        kp: Kp, [1/s^2], one number or one per joint velocity.
+        kd: Kd, [1/s]; None is critical damping 2 sqrt(kp).
+        solver: ``daqp`` or ``osqp``.
+        force_weight: Diagonal of Hf, [1/N^2], > 0, one number or one per muscle; relative sizes
+            share the load among the muscles.
+        slack_weight: w relative to the mean of Hf, [N^2/(Nm)^2], one number or one per velocity.
+        tension_min, tension_max: Tighter limits than those of the muscles, [N].
+        tension_rate: Largest change of a tension per time, [N/s]; None: no limit.
+        residual_tolerance: Missing torque above which a step counts as infeasible, [Nm] or [N].
+
+    Raises:
+        ParameterError: A parameter of the wrong size or out of range.
+        UnknownNameError: No such solver.
+    """
+
+    kind = "ctc_joint"
+
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        *,
+        kp: Setting = 400.0,
+        kd: Setting | None = None,
+        solver: str = "daqp",
+        force_weight: Setting = 1.0,
+        slack_weight: Setting = 1e10,
+        tension_min: Setting | None = None,
+        tension_max: Setting | None = None,
+        tension_rate: Setting | None = None,
+        residual_tolerance: float = 1e-3,
+    ) -> None:
+        tree = dynamics.tree
+        names = [muscle.name for muscle in dynamics.robot.muscles]
+        force = vector(force_weight, names, "force_weight", strict=True)
+        scale = float(np.mean(force)) if names else 1.0
+        slack = vector(slack_weight, tree.velocity_names, "slack_weight", strict=True)
+        super().__init__(
+            dynamics,
+            reference_names=tree.position_names,
+            velocity_names=tree.velocity_names,
+            kp=kp,
+            kd=kd,
+            solver=solver,
+            variables=len(names),
+            weights=slack,
+            tension_min=tension_min,
+            tension_max=tension_max,
+            tension_rate=tension_rate,
+            residual_tolerance=residual_tolerance,
+        )
+        np.fill_diagonal(self._qp.hessian, force / scale)
+        self._balls = [(node.q, node.v) for node in tree.nodes if node.kind == "ball"]
+
+    def _place(self, q: Array, qd: Array) -> Array:
+        return q
+
+    def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
+        out, qp = self.output, self._qp
+        out.actual[:] = q
+        out.actual_dot[:] = qd
+        if self._balls:
+            out.error[:] = self.dynamics.tree.difference(out.desired, q)
+            velocity, acceleration = self._carry_over(q, qd, acceleration)
+            self._feedback(velocity, acceleration)
+        else:
+            np.subtract(out.desired, q, out=out.error)
+            self._feedback(out.desired_dot, acceleration)
+        state = self.dynamics.update(q, qd)
+        np.negative(state.muscle_jacobian.T, out=qp.matrix)
+        torque = qp.row_lower
+        np.dot(state.mass_matrix, out.command, out=torque)
+        np.add(torque, state.coriolis, out=torque)
+        np.add(torque, state.gravity, out=torque)
+        qp.row_upper[:] = torque
+
+    def _carry_over(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
+        """Express the reference's angular rates in the axes of the actual child frames.
+
+        With R_e = R' R_d:  w = R_e w_d,  dw/dt = R_e dw_d/dt - w_actual x w.
+        """
+        velocity, acceleration = self.output.desired_dot.copy(), acceleration.copy()
+        for i, v in self._balls:
+            part = slice(v, v + 3)
+            actual = quaternion_matrix(q[i : i + 4])
+            relative = actual.T @ quaternion_matrix(self.output.desired[i : i + 4])
+            velocity[part] = relative @ velocity[part]
+            acceleration[part] = relative @ acceleration[part]
+            acceleration[part] -= np.cross(qd[part], velocity[part])
+        return velocity, acceleration

@@ -1,0 +1,303 @@
+"""Computed-torque control of a frame of the robot, e.g. the hand, with optimal tensions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from cards_core.control.base import QpController
+from cards_core.control.interface import (
+    ControlStatus,
+    Gains,
+    ParameterError,
+    Setting,
+    number,
+    vector,
+)
+from cards_core.control.qp import QP_INFINITY, QpResult
+from cards_core.dynamics.interface import Dynamics
+from cards_core.errors import UnknownNameError
+from cards_core.kinematics.tree import Tree
+from cards_core.spatial import (
+    matrix_quaternion,
+    quaternion_matrix,
+    rotation_log,
+)
+from cards_core.typing import Array
+
+
+class CtcOperational(QpController):
+    """Track the position, and optionally the orientation, of a frame [Trendel2018]_.
+
+        minimise    1/2 |qdd - qdd_p|^2_Hq + 1/2 f' Hf f + wt/2 |s|^2 + wl/2 |r|^2
+        subject to  M qdd + C + G = -L' f,                    fmin <= f <= fmax
+                    J qdd + Jdot qd + s = ydd_d + Kd (yd_d - yd) + Kp (y_d - y)
+                    qdd_lo <= qdd + r <= qdd_hi
+
+    - qdd_p = Kp_p (q_p - q) - Kd_p qd pulls the motion that the task leaves free to the posture
+      q_p, so that the arm does not drift; with zero posture gains the cost is the plain
+      ``1/2 qdd' Hq qdd + 1/2 f' Hf f``.
+    - The joint limits enter as barriers of second order [Ames2019]_: with h = q - q_lo, h >= 0
+      stays so if ``hdd + 2 a hd + a^2 h >= 0``, a the `limit_rate`. Likewise at the upper limit.
+    - The equation of motion is exact. Task and limits have slacks with ``wl >> wt >> Hq``: the
+      task yields to limits and to what the muscles can do, the program always has a solution,
+      and the tensions are continuous.
+
+    qdd stays a variable: eliminating it by ``qdd = -M^-1 (L' f + C + G)`` leaves 11 instead of
+    15 variables for the Roboy arm, but a dense Hessian to form and factor, and took 1.8 times as
+    long for tensions that agree to 4e-10 N.
+
+    The rotation error is the rotation vector of ``R_d R'`` in world axes.
+
+    Args:
+        dynamics: Model of the robot.
+        frame: Frame to control; None is the robot's operational frame.
+        axes: World axes of the controlled position, some of ``xyz``; may be empty if the
+            orientation is controlled.
+        orientation: True adds the orientation; the reference is then the position followed by a
+            quaternion (w, x, y, z), its derivatives end with the angular velocity and
+            acceleration in world axes.
+        kp: Kp, [1/s^2], one number or one per task velocity.
+        kd: Kd, [1/s]; None is critical damping 2 sqrt(kp).
+        solver: ``daqp`` or ``osqp``.
+        acceleration_weight: Diagonal of Hq, [s^4/rad^2], > 0, one number or one per velocity.
+        force_weight: Diagonal of Hf, [1/N^2], > 0, one number or one per muscle.
+        task_weight: wt, [s^4/m^2], one number or one per task velocity.
+        posture: ``mid`` (middle of the joint ranges; home where there is none), ``home``, or q_p
+            of shape (nq,).
+        posture_kp: Kp_p, [1/s^2], one number or one per velocity.
+        posture_kd: Kd_p, [1/s]; None is critical damping.
+        limit_weight: wl, [s^4/rad^2].
+        limit_rate: a, [1/s]: how steeply a joint may approach its limit, speed <= a * distance.
+        limit_margin: Distance kept from the limits, [rad] or [m], at most 5 % of the range.
+        tension_min, tension_max: Tighter limits than those of the muscles, [N].
+        tension_rate: Largest change of a tension per time, [N/s]; None: no limit.
+        residual_tolerance: |s| above which a step does not count as `ControlStatus.OK`, [m/s^2].
+
+    Raises:
+        ParameterError: A parameter of the wrong size or out of range.
+        UnknownNameError: No such frame, posture or solver, or the robot has no operational frame.
+    """
+
+    kind = "ctc_operational"
+
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        *,
+        frame: str | None = None,
+        axes: str = "xyz",
+        orientation: bool = False,
+        kp: Setting = 400.0,
+        kd: Setting | None = None,
+        solver: str = "daqp",
+        acceleration_weight: Setting = 1.0,
+        force_weight: Setting = 1e-4,
+        task_weight: Setting = 1e6,
+        posture: str | Sequence[float] | Array = "mid",
+        posture_kp: Setting = 100.0,
+        posture_kd: Setting | None = None,
+        limit_weight: float = 1e8,
+        limit_rate: float = 20.0,
+        limit_margin: float = 0.01,
+        tension_min: Setting | None = None,
+        tension_max: Setting | None = None,
+        tension_rate: Setting | None = None,
+        residual_tolerance: float = 1e-2,
+    ) -> None:
+        tree = dynamics.tree
+        name = frame or dynamics.robot.operational_frame
+        if name is None:
+            raise UnknownNameError(
+                "operational frame", "", (f.name for f in dynamics.robot.frames)
+            )
+        tree.locate(name)
+        self.frame: str = name
+        rows = _axis_indices(axes, orientation)
+        self._rows, self._positions = _selection(rows), _selection([i for i in rows if i < 3])
+        self._orientation = orientation
+        self._k = len(rows)
+        m, n = len(dynamics.robot.muscles), tree.nv
+        rates = (*axes, *(f"rotation_{c}" for c in "xyz" if orientation))
+        limits = _Barriers(tree, limit_rate, limit_margin)
+        task = vector(task_weight, rates, "task_weight", strict=True)
+        limit = number(limit_weight, "limit_weight", strict=True)
+        super().__init__(
+            dynamics,
+            reference_names=(*axes, *(f"quaternion_{c}" for c in "wxyz" if orientation)),
+            velocity_names=rates,
+            kp=kp,
+            kd=kd,
+            solver=solver,
+            variables=m + n,
+            weights=np.concatenate([np.full(n, np.inf), task, np.full(limits.count, limit)]),
+            tension_min=tension_min,
+            tension_max=tension_max,
+            tension_rate=tension_rate,
+            residual_tolerance=residual_tolerance,
+        )
+        self._limits = limits
+        self._posture = _posture(tree, posture)
+        self._posture_gains = Gains(tree.velocity_names, posture_kp, posture_kd, prefix="posture_")
+        names = [muscle.name for muscle in dynamics.robot.muscles]
+        self._hq = vector(
+            acceleration_weight, tree.velocity_names, "acceleration_weight", strict=True
+        )
+        force = vector(force_weight, names, "force_weight", strict=True)
+        qp = self._qp
+        np.fill_diagonal(qp.hessian, np.concatenate([force, self._hq]))
+        qp.matrix[n + self._k :, m:] = np.eye(n)[limits.v]
+        # views that every step reads or writes; rows [motion, task, limits], columns [f, qdd]
+        end = n + self._k
+        self._motion_f, self._motion_qdd = qp.matrix[:n, :m], qp.matrix[:n, m:]
+        self._task_qdd = qp.matrix[n:end, m:]
+        self._motion, self._task = qp.row_lower[:n], qp.row_lower[n:end]
+        self._equal, self._equal_up = qp.row_lower[:end], qp.row_upper[:end]
+        self._limit_low, self._limit_up = qp.row_lower[end:], qp.row_upper[end:]
+        self._pull = qp.gradient[m:]
+        self._shortfall = qp.result.residual[n:end]
+        self._qdd = qp.result.x[m:]
+        self._damp = np.zeros(n)
+        self._scalar = tree.nq == tree.nv
+
+    @property
+    def posture(self) -> Array:
+        """q_p, shape (nq,); a copy."""
+        return self._posture.copy()
+
+    def set_posture_gains(self, kp: Setting, kd: Setting | None = None) -> None:
+        """Set the posture's stiffness [1/s^2] and damping [1/s]; None: 2 sqrt(kp).
+
+        Raises:
+            ParameterError: Wrong size, not finite or negative; nothing is changed then.
+        """
+        self._posture_gains.set(kp, kd)
+
+    def _place(self, q: Array, qd: Array) -> Array:
+        place = self.dynamics.operational(q, qd, self.frame)
+        position = place.position[self._positions]
+        if self._orientation:
+            return np.concatenate([position, matrix_quaternion(place.rotation)])
+        return position
+
+    def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
+        out = self.output
+        place = self.dynamics.operational(q, qd, self.frame)
+        np.copyto(self._task_qdd, place.jacobian[self._rows])
+        np.dot(self._task_qdd, qd, out=out.actual_dot)
+        if self._orientation:
+            self._pose_error(place.position, place.rotation)
+        else:
+            np.copyto(out.actual, place.position[self._positions])
+            np.subtract(out.desired, out.actual, out=out.error)
+        self._feedback(out.desired_dot, acceleration)
+        np.subtract(out.command, place.bias[self._rows], out=self._task)
+
+        gains, pull = self._posture_gains, self._pull
+        # gradient of 1/2 |qdd - qdd_p|^2 at qdd = 0:  Hq (Kd_p qd - Kp_p (q_p - q))
+        if self._scalar:
+            np.subtract(q, self._posture, out=pull)
+        else:
+            np.negative(self.dynamics.tree.difference(self._posture, q), out=pull)
+        np.multiply(pull, gains.kp, out=pull)
+        np.multiply(qd, gains.kd, out=self._damp)
+        np.add(pull, self._damp, out=pull)
+        np.multiply(pull, self._hq, out=pull)
+
+        self._limits.write(q, qd, self._limit_low, self._limit_up)
+
+        # -L' f - M qdd = C + G
+        state = self.dynamics.update(q, qd)
+        np.negative(state.muscle_jacobian.T, out=self._motion_f)
+        np.negative(state.mass_matrix, out=self._motion_qdd)
+        np.add(state.coriolis, state.gravity, out=self._motion)
+        np.copyto(self._equal_up, self._equal)
+
+    def _pose_error(self, position: Array, rotation: Array) -> None:
+        """Set ``actual`` and ``error`` of a task with orientation."""
+        out, k = self.output, self._k - 3
+        out.actual[:k] = position[self._positions]
+        out.actual[k:] = matrix_quaternion(rotation)
+        np.subtract(out.desired[:k], out.actual[:k], out=out.error[:k])
+        out.error[k:] = rotation_log(quaternion_matrix(out.desired[k:]) @ rotation.T)
+
+    def _missing(self, result: QpResult) -> Array:
+        return self._shortfall
+
+    def _blame(self, result: QpResult) -> ControlStatus:
+        qdd = self._qdd[self._limits.v]
+        near = self._tolerance
+        at_limit = (qdd <= self._limit_low + near) | (qdd >= self._limit_up - near)
+        return ControlStatus.JOINT_LIMIT if at_limit.any() else ControlStatus.INFEASIBLE
+
+
+class _Barriers:
+    """Bounds on qdd that keep joints within their limits.
+
+        -2 a qd - a^2 (q - lower)  <=  qdd  <=  -2 a qd + a^2 (upper - q)
+
+    Their distance ``a^2 (upper - lower)`` is always positive.
+
+    Attributes:
+        v: Velocity indices of the limited joints.
+        count: Number of limited joints.
+    """
+
+    def __init__(self, tree: Tree, rate: float, margin: float) -> None:
+        a = number(rate, "limit_rate", strict=True)
+        distance = number(margin, "limit_margin")
+        q, v = [], []
+        for node in tree.nodes:
+            limits = tree.lower[node.q], tree.upper[node.q]
+            if node.kind != "ball" and np.isfinite(limits).any():
+                q.append(node.q)
+                v.append(node.v)
+        self.count = len(v)
+        self.v, self._q = _selection(v), _selection(q)
+        lower, upper = tree.lower[self._q], tree.upper[self._q]
+        distances = np.minimum(distance, 0.05 * (upper - lower))
+        self._rate, self._square = -2.0 * a, -a * a
+        self._low = np.maximum(a * a * (lower + distances), -QP_INFINITY)
+        self._up = np.minimum(a * a * (upper - distances), QP_INFINITY)
+        self._term = np.zeros(self.count)
+
+    def write(self, q: Array, qd: Array, low: Array, up: Array) -> None:
+        """Write the bounds for a state, shape (count,) each, [rad/s^2] or [m/s^2]."""
+        term = self._term
+        np.multiply(qd[self.v], self._rate, out=term)
+        np.multiply(q[self._q], self._square, out=low)
+        np.add(term, low, out=term)
+        np.add(term, self._low, out=low)
+        np.add(term, self._up, out=up)
+
+
+def _axis_indices(axes: str, orientation: bool) -> list[int]:
+    """Return the rows of the 6-row Jacobian that a task controls."""
+    if any(c not in "xyz" for c in axes) or len(set(axes)) != len(axes):
+        raise ParameterError(f"axes is {axes!r}; expected different letters of 'xyz'")
+    rows = ["xyz".index(c) for c in axes] + ([3, 4, 5] if orientation else [])
+    if not rows:
+        raise ParameterError("axes is empty; expected letters of 'xyz', or orientation: true")
+    return rows
+
+
+def _selection(rows: list[int]) -> slice | list[int]:
+    """Return rows as a slice if they are evenly spaced: it indexes without a copy."""
+    steps = {b - a for a, b in itertools.pairwise(rows)} or {1}
+    step = steps.pop()
+    if steps or step < 1:
+        return rows
+    return slice(rows[0], rows[-1] + 1, step) if rows else slice(0)
+
+
+def _posture(tree: Tree, posture: str | Sequence[float] | Array) -> Array:
+    """Return q_p, shape (nq,); see `CtcOperational`."""
+    if isinstance(posture, str):
+        if posture not in ("mid", "home"):
+            raise UnknownNameError("posture", posture, ("mid", "home", "a list of joint values"))
+        bounded = np.isfinite(tree.lower) & np.isfinite(tree.upper)
+        middle = 0.5 * (np.where(bounded, tree.lower, 0.0) + np.where(bounded, tree.upper, 0.0))
+        return np.where(bounded & (posture == "mid"), middle, tree.home)
+    return vector(posture, tree.position_names, "posture", minimum=-np.inf)
