@@ -1,0 +1,1 @@
+"""What every CARDS node shares: topic names, message packing, hot loops, diagnostics, logs."""

@@ -1,0 +1,113 @@
+"""Health of a node on ``/diagnostics``: once a second, and at once when a level changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from enum import IntEnum
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+
+from cards_ros import topics
+
+PERIOD = 1.0
+"""Seconds between two messages without change (REP-107)."""
+
+
+class Level(IntEnum):
+    """Levels of a diagnostic status, in order of severity."""
+
+    OK = 0
+    WARN = 1
+    ERROR = 2
+    STALE = 3
+
+
+class Status:
+    """One aspect of a node, e.g. its loop or its commands.
+
+    Attributes:
+        level, message: The present state.
+        values: What to show with it; written by the owner at any time, sent with the next message.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.level = Level.OK
+        self.message = "ok"
+        self.values: dict[str, object] = {}
+        self.changed = True
+
+    def report(self, level: Level, message: str, **values: object) -> bool:
+        """Set the state; returns whether level or message changed."""
+        self.values.update(values)
+        if level == self.level and message == self.message:
+            return False
+        self.changed = True
+        self.level = level
+        self.message = message
+        return True
+
+    def ok(self, message: str = "ok", **values: object) -> bool:
+        """Set the state to OK."""
+        return self.report(Level.OK, message, **values)
+
+
+class Diagnostics:
+    """Publishes the statuses of a node.
+
+    Args:
+        node: The node; its name leads the names of the statuses.
+        hardware_id: What the statuses are about, e.g. the robot's name.
+        names: Names of the statuses, in the order of the message.
+    """
+
+    def __init__(self, node: Node, hardware_id: str, names: Mapping[str, str] | tuple[str, ...]):
+        self._node = node
+        self._hardware_id = hardware_id
+        self._publisher = node.create_publisher(
+            DiagnosticArray, topics.DIAGNOSTICS, topics.DIAGNOSTICS_QOS
+        )
+        self._statuses = {name: Status(name) for name in names}
+        self._sent = -PERIOD
+
+    def __getitem__(self, name: str) -> Status:
+        return self._statuses[name]
+
+    @property
+    def level(self) -> Level:
+        """The worst level of all statuses."""
+        return max(status.level for status in self._statuses.values())
+
+    def update(self) -> None:
+        """Publish if a status changed or the last message is a second old."""
+        now = time.monotonic()
+        changed = any(status.changed for status in self._statuses.values())
+        if changed or now - self._sent >= PERIOD:
+            self._sent = now
+            self._publish()
+
+    def _publish(self) -> None:
+        message = DiagnosticArray()
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        prefix = self._node.get_name()
+        for status in self._statuses.values():
+            status.changed = False
+            message.status.append(
+                DiagnosticStatus(
+                    level=bytes([status.level]),
+                    name=f"{prefix}: {status.name}",
+                    message=status.message,
+                    hardware_id=self._hardware_id,
+                    values=[
+                        KeyValue(key=key, value=_text(value))
+                        for key, value in status.values.items()
+                    ],
+                )
+            )
+        self._publisher.publish(message)
+
+
+def _text(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,330 @@
+"""The runtime of nodes that run a control or simulation loop.
+
+A spinning executor is no place for a 1 kHz loop: one ``spin_once`` costs 0.3 ms, and 5 ms now and
+then. Here the loop itself blocks on the few subscriptions it needs, takes their messages as bytes
+(3 to 14 us), and looks after services, parameters and slow subscriptions a few ten times a second
+by calling their callbacks directly. Everything happens in one thread, so nothing needs a lock.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any, Protocol
+
+import rclpy.logging
+from rclpy.callback_groups import CallbackGroup
+from rclpy.context import Context
+from rclpy.exceptions import (
+    InvalidParameterException,
+    InvalidParameterTypeException,
+    InvalidParameterValueException,
+    ROSInterruptException,
+)
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+
+from cards_core.errors import CardsError
+
+SERVE_PERIOD = 0.02
+"""Seconds between two looks at services and slow subscriptions."""
+
+_IDLE = 0.5  # [s] without a message after which quality-of-service events are looked at
+_INSIST = 1.0  # [s] after which a second Ctrl-C means it
+_WAIT_SLICE = 0.02  # [s], bounds how late a signal is noticed
+
+
+class StopFlag:
+    """Tells a loop to end; set by Ctrl-C, SIGTERM or a test."""
+
+    def __init__(self) -> None:
+        self._stopped = False
+
+    def __bool__(self) -> bool:
+        return self._stopped
+
+    def set(self) -> None:
+        """Ask the loop to end after its current step."""
+        self._stopped = True
+
+    def install(self) -> Callable[[], None]:
+        """Handle SIGINT and SIGTERM; returns a function that restores the old handlers.
+
+        The first signal lets the loop end in order (last messages, log file). Ctrl-C again, at
+        least a second later, interrupts at once; an earlier one is the same Ctrl-C, sent by the
+        terminal and by a launcher.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return lambda: None  # only the main thread may handle signals: the host does
+
+        first = math.inf
+
+        def handle(number: int, _frame: FrameType | None) -> None:
+            nonlocal first
+            now = time.monotonic()
+            if number == signal.SIGINT and now - first > _INSIST:
+                raise KeyboardInterrupt
+            first = min(first, now)
+            self._stopped = True
+
+        old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def restore() -> None:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+        return restore
+
+
+class _LoopOnly(CallbackGroup):
+    """Keeps an executor from taking the messages of a hot subscription."""
+
+    def can_execute(self, entity: Any) -> bool:
+        return False
+
+    def beginning_execution(self, entity: Any) -> bool:
+        return False
+
+    def ending_execution(self, entity: Any) -> None:
+        return None
+
+
+class HotSubscription:
+    """A subscription whose messages are taken by the loop, as bytes, and by nobody else.
+
+    Attributes:
+        taken: Number of messages taken.
+    """
+
+    def __init__(self, node: Node, msg_type: type, topic: str, qos: QoSProfile) -> None:
+        self.taken = 0
+        self._msg_type = msg_type
+        self.subscription: Subscription = node.create_subscription(
+            msg_type, topic, lambda _message: None, qos, callback_group=_LoopOnly(), raw=True
+        )
+        self._handle = self.subscription.handle
+
+    def take(self) -> bytes | None:
+        """Return the next waiting message in serialised form, or None."""
+        handle = self._handle
+        with handle:
+            taken = handle.take_message(self._msg_type, True)
+        if taken is None:
+            return None
+        self.taken += 1
+        data: bytes = taken[0]
+        return data
+
+
+class HotPublisher:
+    """A publisher of messages made by the writers of `cards_ros.messages`.
+
+    Attributes:
+        wanted: Whether anybody subscribed when `refresh` last looked; spares the work of making
+            messages that nobody reads.
+    """
+
+    def __init__(self, node: Node, msg_type: type, topic: str, qos: QoSProfile) -> None:
+        self.publisher = node.create_publisher(msg_type, topic, qos)
+        self._handle = self.publisher.handle
+        self.wanted = False
+
+    def refresh(self) -> None:
+        """Look for subscribers; meant to be called whenever `NodeLoop.serve` returns True."""
+        self.wanted = self.publisher.get_subscription_count() > 0
+
+    def publish(self, message: Any) -> None:
+        """Send a message, serialised or as an object."""
+        if type(message) is bytes:
+            handle = self._handle
+            with handle:
+                handle.publish_raw(message)
+        else:
+            self.publisher.publish(message)
+
+
+class NodeLoop:
+    """Waits for messages of a node and serves its services in between.
+
+    Args:
+        node: The node; it must not be added to another executor.
+        hot: The subscriptions to wait for.
+        stop: Ends the waits early.
+        serve_period: Least time between two looks at the services, [s].
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        hot: Sequence[HotSubscription],
+        stop: StopFlag,
+        *,
+        serve_period: float = SERVE_PERIOD,
+    ) -> None:
+        self.node = node
+        self.stop = stop
+        self._hot = tuple(hot)
+        self._handles = tuple(item.subscription.handle for item in hot)
+        self._context = node.context
+        self._period = serve_period
+        self._wait_set = _rclpy.WaitSet(len(self._handles), 0, 0, 0, 0, 0, self._context.handle)
+        self._served = 0.0
+        self._taken = 0
+        self._last_message = time.monotonic()
+        # only for quality-of-service events, e.g. the warning about an incompatible publisher
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(node)
+
+    def wait(self, timeout: float) -> None:
+        """Block until a hot subscription has a message, for at most ``timeout`` [s] and 20 ms.
+
+        The bound lets the caller notice `stop` and call `serve`; callers loop in any case.
+        """
+        bounded = min(max(timeout, 0.0), _WAIT_SLICE)
+        if not self._handles:
+            time.sleep(bounded)
+            return
+        wait_set = self._wait_set
+        wait_set.clear_entities()
+        for handle in self._handles:
+            wait_set.add_subscription(handle)
+        wait_set.wait(int(bounded * 1e9))
+
+    def serve(self) -> bool:
+        """Answer waiting service calls and slow subscriptions, if it is time to look.
+
+        Returns:
+            Whether it was time, so that other slow work can be done at the same rate.
+        """
+        now = time.monotonic()
+        if now - self._served < self._period:
+            return False
+        self._served = now
+        for service in self.node.services:
+            self._answer(service)
+        for subscription in self.node.subscriptions:
+            if not isinstance(subscription.callback_group, _LoopOnly):
+                self._deliver(subscription)
+        taken = sum(item.taken for item in self._hot)
+        if taken != self._taken:
+            self._taken = taken
+            self._last_message = now
+        elif now - self._last_message > _IDLE:
+            self._last_message = now
+            self._executor.spin_once(timeout_sec=0)
+        if not self._context.ok():
+            self.stop.set()
+        return True
+
+    def _answer(self, service: Any) -> None:
+        while True:
+            with service.handle:
+                request, header = service.handle.service_take_request(service.srv_type.Request)
+            if header is None:
+                return
+            try:
+                response = service.callback(request, service.srv_type.Response())
+            except Exception as error:  # a service must not end the loop
+                self.node.get_logger().error(f"{service.srv_name}: {describe(error)}")
+                return
+            service.send_response(response, header)
+
+    def _deliver(self, subscription: Any) -> None:
+        while True:
+            with subscription.handle:
+                taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+            if taken is None:
+                return
+            try:
+                subscription.callback(taken[0])
+            except Exception as error:  # nor a message of somebody else
+                self.node.get_logger().error(f"{subscription.topic_name}: {describe(error)}")
+
+    def close(self) -> None:
+        """Release what the loop holds of the node."""
+        self._executor.shutdown()
+
+
+def describe(error: BaseException) -> str:
+    """Return what to tell the user: our own messages as they are, others with their type."""
+    if isinstance(error, CardsError):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)
+    where = f" ({place[-1].name}, line {place[-1].lineno})" if place else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+class LoopNode(Protocol):
+    """What `run` needs of a node."""
+
+    def run(self) -> int:
+        """Loop until the stop flag is set; return the exit code."""
+        ...
+
+    def close(self) -> None:
+        """Write logs and destroy the node."""
+        ...
+
+
+def run(
+    factory: Callable[[Context, StopFlag], LoopNode],
+    name: str,
+    args: Sequence[str] | None = None,
+) -> int:
+    """Make a node, run its loop until Ctrl-C, SIGTERM or its end, and clean up.
+
+    Args:
+        factory: Called with a context of its own and the stop flag.
+        name: Name for messages before the node exists.
+        args: ROS arguments; default ``sys.argv``.
+
+    Returns:
+        The process exit code: 0, 1 after an error while running, 2 for bad parameters.
+    """
+    stop = StopFlag()
+    context = Context()
+    try:
+        context.init(args=list(args) if args is not None else None)
+    except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as error:
+        print(f"{name}: ROS does not accept the arguments: {error}", file=sys.stderr)
+        return 2
+    # the node must still be able to send its last messages after Ctrl-C, so the signals set our
+    # flag instead of shutting the context down under the loop
+    restore = stop.install()
+    logger = rclpy.logging.get_logger(name)
+    try:
+        try:
+            node = factory(context, stop)
+        except (
+            CardsError,
+            OSError,
+            InvalidParameterException,
+            InvalidParameterTypeException,
+            InvalidParameterValueException,
+        ) as error:
+            logger.fatal(str(error))
+            return 2
+        try:
+            gc.collect()
+            gc.freeze()  # start-up objects need no further look: shorter collections in the loop
+            return node.run()
+        except (KeyboardInterrupt, ROSInterruptException):
+            return 0
+        except CardsError as error:
+            logger.fatal(str(error))
+            return 1
+        finally:
+            node.close()
+    finally:
+        context.try_shutdown()
+        restore()

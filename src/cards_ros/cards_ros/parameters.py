@@ -1,0 +1,84 @@
+"""Node parameters that say what they are and refuse what does not fit.
+
+A parameter is declared from a `Parameter` specification: description, unit, limits, expected
+length. A value that does not fit is refused with a message that names the expected length and
+range, at start-up and at run time alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter as RosParameter
+
+from cards_core.errors import CardsError, UnknownNameError
+from cards_ros.parameter_spec import Parameter, ParameterError, Value
+
+__all__ = ["Parameter", "ParameterError", "Parameters", "Value"]
+
+
+class Parameters:
+    """The declared parameters of a node, checked and converted.
+
+    Args:
+        node: The node to declare them on.
+        on_change: Called with the checked new values before they are accepted; may raise
+            `CardsError` to refuse them.
+    """
+
+    def __init__(
+        self, node: Node, on_change: Callable[[Mapping[str, Value]], None] | None = None
+    ) -> None:
+        self._node = node
+        self._specs: dict[str, Parameter] = {}
+        self._values: dict[str, Value] = {}
+        self._on_change = on_change
+        self._declaring = False
+        node.add_on_set_parameters_callback(self._on_set)
+
+    def declare(self, specs: Iterable[Parameter]) -> None:
+        """Declare parameters and read their values.
+
+        Raises:
+            ParameterError: A value given at start-up does not fit.
+        """
+        self._declaring = True
+        try:
+            for spec in specs:
+                self._specs[spec.name] = spec
+                declared = self._node.declare_parameter(
+                    spec.name, spec.ros_default, spec.descriptor()
+                )
+                self._values[spec.name] = spec.check(declared.value)
+        finally:
+            self._declaring = False
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise UnknownNameError("parameter", name, self._values) from None
+
+    @property
+    def specs(self) -> tuple[Parameter, ...]:
+        """All declared specifications."""
+        return tuple(self._specs.values())
+
+    def _on_set(self, parameters: list[RosParameter]) -> SetParametersResult:
+        if self._declaring:
+            return SetParametersResult(successful=True)  # `declare` checks, with a better message
+        changes: dict[str, Value] = {}
+        try:
+            for parameter in parameters:
+                if parameter.name in self._specs:
+                    spec = self._specs[parameter.name]
+                    changes[parameter.name] = spec.check(parameter.value)
+            if changes and self._on_change is not None:
+                self._on_change(changes)
+        except CardsError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self._values.update(changes)
+        return SetParametersResult(successful=True)

@@ -1,0 +1,24 @@
+"""Time stamps as integer nanoseconds, the one form of time that survives a message exactly.
+
+A `builtin_interfaces/Time` holds whole seconds and nanoseconds, so a float time that went through
+a message is not the float that was sent. Everything that must repeat to the last digit therefore
+keeps time as an integer and turns it into seconds with `seconds`, with and without ROS.
+"""
+
+NANOSECONDS = 1_000_000_000
+"""Nanoseconds in a second."""
+
+
+def nanoseconds(time: float) -> int:
+    """Return a time in [s] as the nearest whole number of nanoseconds."""
+    return round(time * NANOSECONDS)
+
+
+def seconds(stamp: int) -> float:
+    """Return a stamp in [ns] as seconds; every part of CARDS uses this one rounding."""
+    return stamp / 1e9
+
+
+def quantised(time: float) -> float:
+    """Return ``time`` [s] as it arrives at the other end of a topic."""
+    return seconds(nanoseconds(time))

@@ -1,0 +1,55 @@
+"""Names, types and quality of service of the CARDS topics and services, in one place.
+
+The names are relative: a namespace moves a whole robot. ``/clock`` and ``/diagnostics`` are
+absolute because there is one of each on a ROS network.
+"""
+
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+JOINT_STATES = "joint_states"
+MUSCLE_STATES = "muscle_states"
+POSITIONS = "q"
+VELOCITIES = "q_dot"
+FORCE_COMMAND = "force_command"
+ROBOT_DESCRIPTION = "robot_description"
+CLOCK = "/clock"
+DIAGNOSTICS = "/diagnostics"
+
+RESET_SERVICE = "sim/reset"
+PAUSE_SERVICE = "sim/pause"
+STEP_SERVICE = "sim/step"
+ESTOP_SERVICE = "~/estop"
+ENABLE_SERVICE = "~/enable"
+RESTART_SERVICE = "~/restart"
+
+REFERENCE = "~/reference"
+DESIRED = "~/desired"
+ERROR = "~/error"
+
+
+def _profile(depth: int, *, reliable: bool = True, latched: bool = False) -> QoSProfile:
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
+    )
+
+
+STATE_QOS = _profile(1)
+"""States: only the newest matters, and it must arrive."""
+
+COMMAND_QOS = _profile(1)
+"""Commands and references: as states."""
+
+LATCHED_QOS = _profile(1, latched=True)
+"""Data sent once and wanted by whoever comes later, e.g. ``robot_description``."""
+
+DRAWING_QOS = _profile(1, reliable=False)
+"""For readers that only draw: a lost message is no loss."""
+
+CLOCK_QOS = _profile(1, reliable=False)
+"""``/clock`` as ROS subscribes to it."""
+
+DIAGNOSTICS_QOS = _profile(10)
+"""``/diagnostics``: a short history so that a burst of changes is not lost."""

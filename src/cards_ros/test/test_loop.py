@@ -1,0 +1,256 @@
+"""The loop must wake up for its messages, answer services meanwhile, and end in order."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+from rcl_interfaces.srv import GetParameters
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from cards_core.errors import CardsError
+from cards_ros import topics
+from cards_ros.diagnostics import Diagnostics, Level
+from cards_ros.loop import HotPublisher, HotSubscription, NodeLoop, StopFlag, describe
+from cards_ros.messages import JointStateReader, JointStateWriter
+from cards_ros.testing import NodeThread, Probe, private_domain
+
+pytestmark = pytest.mark.ros
+
+
+class EchoNode(Node):
+    """Answers every ``ping`` with a ``pong`` of the same stamp."""
+
+    def __init__(self, context, stop, **options):
+        super().__init__("echo", context=context, **options)
+        self.stop = stop
+        self.ping = HotSubscription(self, JointState, "ping", topics.STATE_QOS)
+        self.pong = HotPublisher(self, JointState, "pong", topics.STATE_QOS)
+        self.loop = NodeLoop(self, [self.ping], stop)
+        self.create_service(Trigger, "~/hello", self.on_hello)
+        self.create_service(Trigger, "~/broken", self.on_broken)
+        self.create_subscription(String, "slow", self.on_slow, 10)
+        self.slow = []
+        self.diagnostics = Diagnostics(self, "none", ("work", "play"))
+        self.reader, self.writer = JointStateReader(), JointStateWriter(("a",), ("effort",))
+        self.waits = 0
+
+    def on_hello(self, _request, response):
+        response.success, response.message = True, "hello"
+        return response
+
+    def on_broken(self, _request, _response):
+        raise CardsError("broken on purpose")
+
+    def on_slow(self, message):
+        if message.data == "bad":
+            raise ValueError("bad on purpose")
+        self.slow.append(message.data)
+
+    def run(self):
+        while not self.stop:
+            data = self.ping.take()
+            if data is None:
+                self.waits += 1
+                self.loop.wait(0.02)
+            else:
+                sample = self.reader.read(data)
+                self.pong.publish(self.writer.write(sample.stamp, 2.0 * sample.effort))
+            if self.loop.serve():
+                self.pong.refresh()
+                self.diagnostics.update()
+        return 0
+
+    def close(self):
+        self.loop.close()
+        self.destroy_node()
+
+
+@pytest.fixture(scope="module")
+def domain():
+    with private_domain() as number:
+        yield number
+
+
+@pytest.fixture(scope="module")
+def echo(domain):
+    with NodeThread(EchoNode, domain) as thread:
+        yield thread.node
+
+
+@pytest.fixture(scope="module")
+def probe(domain):
+    with Probe(domain) as probe:
+        yield probe
+
+
+def ping(k):
+    message = JointState(name=["a"], effort=[float(k)])
+    message.header.stamp.nanosec = k
+    return message
+
+
+def test_messages_are_answered(echo, probe):
+    pongs = probe.listen(JointState, "pong")
+    probe.until(lambda: probe.node.count_publishers("pong"), "the echo")
+    probe.until(lambda: echo.pong.wanted, "discovery")
+    for k in range(200):
+        probe.publish(ping(k), "ping")
+        probe.until(lambda k=k: pongs and pongs[-1].header.stamp.nanosec == k, f"pong {k}")
+        assert pongs[-1].effort.tolist() == [2.0 * k]
+
+
+def test_services_parameters_and_slow_topics_are_served(echo, probe):
+    assert probe.call(Trigger, "echo/hello").message == "hello"
+    answer = probe.call(GetParameters, "echo/get_parameters", names=["use_sim_time"])
+    assert answer.values[0].bool_value is False
+    for text in ("bad", "good"):
+        probe.publish(String(data=text), "slow", 10)
+    probe.until(lambda: echo.slow == ["good"], "the slow message behind the bad one")
+    assert probe.call(Trigger, "echo/hello").success
+
+
+def test_a_service_that_raises_does_not_end_the_loop(echo, probe):
+    client = probe.node.create_client(Trigger, "echo/broken")
+    probe.until(client.service_is_ready, "service")
+    client.call_async(Trigger.Request())
+    probe.spin(0.1)
+    assert probe.call(Trigger, "echo/hello").success
+
+
+def test_waiting_is_not_busy(echo, probe):
+    before = echo.waits
+    time.sleep(0.5)
+    # 20 ms a wait; far more would mean that waits return at once
+    assert echo.waits - before <= 60
+
+
+def test_diagnostics_come_regularly_and_at_once_on_change(echo, probe):
+    probe.until(lambda: probe.status("echo: work"), "diagnostics")
+    assert probe.status("echo: work").level == bytes([Level.OK])
+    assert probe.status("echo: work").hardware_id == "none"
+    probe.forget()
+    echo.diagnostics["work"].report(Level.ERROR, "on fire", temperature=451.0)
+    status = probe.until_status("echo: work", Level.ERROR, "on fire")
+    assert [(v.key, v.value) for v in status.values] == [("temperature", "451")]
+    assert probe.status("echo: play").level == bytes([Level.OK])
+    assert echo.diagnostics.level == Level.ERROR
+    probe.forget()
+    stamps = probe.received[topics.DIAGNOSTICS]
+    probe.until(lambda: len(stamps) >= 2, "two more without change")
+    first, second = (m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in stamps[:2])
+    assert 0.9 < second - first < 5.0
+    assert echo.diagnostics["work"].ok()
+
+
+def test_errors_are_described():
+    assert describe(CardsError("ours")) == "ours"
+    with pytest.raises(IndexError) as caught:
+        [].pop()
+    assert describe(caught.value).startswith("IndexError: pop from empty list (test_errors")
+
+
+def test_stop_flag_outside_the_main_thread_leaves_signals_alone():
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=lambda: StopFlag().install())
+    thread.start()
+    thread.join()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+PROGRAM = textwrap.dedent("""
+    import sys, time
+    from rclpy.node import Node
+    from cards_core.errors import CardsError
+    from cards_ros.loop import NodeLoop, run
+
+    class Simple(Node):
+        def __init__(self, context, stop):
+            super().__init__("simple", context=context)
+            self.stop, self.loop = stop, NodeLoop(self, [], stop)
+            if "refuse" in sys.argv:
+                raise CardsError("parameter 'x' is wrong")
+        def run(self):
+            print("running", flush=True)
+            if "fail" in sys.argv:
+                raise CardsError("it failed")
+            while not self.stop:
+                self.loop.wait(0.02)
+                self.loop.serve()
+            self.get_logger().info("last words")
+            return 0
+        def close(self):
+            print("closed", flush=True)
+            self.loop.close()
+            self.destroy_node()
+
+    sys.exit(run(Simple, "simple", []))
+""")
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_the_loop_in_order(domain, number):
+    process = start()
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0, err
+    assert out == "closed\n"
+    assert "last words" in err
+    assert "Traceback" not in err
+
+
+def test_a_doubled_ctrl_c_is_one(domain):
+    process = start()
+    assert process.stdout.readline() == "running\n"
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.005)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0, err
+    assert out == "closed\n"
+
+
+def test_arguments_that_ros_refuses_end_with_one_line(domain, tmp_path):
+    code = "import sys; from cards_ros.loop import run; sys.exit(run(None, 'thing'))"
+    for arguments in (["--params-file", str(tmp_path / "no.yaml")], ["--nonsense"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "--ros-args", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert "thing: ROS does not accept the arguments" in done.stderr
+        assert arguments[-1] in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_exit_codes_and_messages(domain):
+    for argument, code, text in (
+        ("refuse", 2, "parameter 'x' is wrong"),
+        ("fail", 1, "it failed"),
+    ):
+        process = start(argument)
+        _, err = process.communicate(timeout=20)
+        assert process.returncode == code
+        assert text in err
+        assert "Traceback" not in err

@@ -1,0 +1,18 @@
+"""Stamps must survive a message and be the same on both sides."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cards_ros.stamps import nanoseconds, quantised, seconds
+
+
+@given(st.integers(0, 10**7), st.sampled_from([1e-3, 5e-4, 2e-3, 1e-4, 1 / 240]))
+def test_a_quantised_time_does_not_change_again(step, dt):
+    time = step * dt
+    assert abs(quantised(time) - time) <= 0.5e-9 + 1e-15 * time
+    assert quantised(quantised(time)) == quantised(time)
+    assert nanoseconds(seconds(nanoseconds(time))) == nanoseconds(time)
+
+
+def test_seconds_are_the_nearest_float():
+    assert [seconds(k * 1_000_000) for k in (3, 7, 1001)] == [0.003, 0.007, 1.001]

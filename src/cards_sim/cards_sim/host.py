@@ -1,0 +1,122 @@
+"""World, command gate and log: what a host of muscles does between two messages.
+
+The node puts topics around `SimulatorHost`; a runner without ROS calls it directly. Both
+therefore do the same arithmetic, and a closed loop gives the same trajectory to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.muscles.command import TensionCommand
+from cards_core.typing import Array
+from cards_ros.log import RunLog
+from cards_ros.stamps import nanoseconds
+from cards_sim.simulator import Simulator, SimulatorState
+
+
+class SimulatorHost:
+    """A simulated robot that takes commands by name.
+
+    Args:
+        simulator: The world.
+        command_timeout: Time without a valid command after which tensions decay, [s].
+        decay_time: How long they take to decay to the minimum, [s].
+        initial_positions: Joint coordinates at time zero, shape (nq,); home if None.
+        log_path: ``.npz`` to write with one row per step; none if None. A reset starts it anew.
+
+    Attributes:
+        simulator, command: The world and its command gate.
+        state: State now.
+        stamp: Its time as it appears in messages, [ns].
+        log: The log, if any.
+
+    Raises:
+        ShapeError: Wrong number of initial positions.
+        OSError: The log cannot be written there.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        *,
+        command_timeout: float,
+        decay_time: float = 0.0,
+        initial_positions: Array | None = None,
+        log_path: str | Path | None = None,
+    ) -> None:
+        self.simulator = simulator
+        robot, tree = simulator.robot, simulator.tree
+        self.command = TensionCommand(robot, timeout=command_timeout, decay_time=decay_time)
+        self._initial = initial_positions
+        self.log: RunLog | None = None
+        if log_path is not None:
+            muscles = len(robot.muscles)
+            self.log = RunLog(
+                log_path,
+                {
+                    "time": None,
+                    "q": tree.nq,
+                    "qd": tree.nv,
+                    "muscle_lengths": muscles,
+                    "muscle_rates": muscles,
+                    "tensions": muscles,
+                },
+                {
+                    "position_names": np.array(tree.position_names, dtype=np.str_),
+                    "muscle_names": np.array([m.name for m in robot.muscles], dtype=np.str_),
+                },
+            )
+        self.state: SimulatorState
+        self.stamp = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to time zero, forget all commands, release the emergency stop."""
+        self.simulator.reset(self._initial)
+        self.command.reset()
+        if self.log is not None:
+            self.log.restart()
+        self._read()
+
+    def submit(self, names: Sequence[str], tensions: npt.ArrayLike) -> None:
+        """Take over a command at the present time; see `TensionCommand.submit`.
+
+        Raises:
+            CommandRefusedError: The command is not acceptable; nothing of it was applied.
+        """
+        self.command.submit(names, tensions, self.simulator.time)
+
+    def step(self) -> None:
+        """Advance by one step and log it: `advance`, then `record`."""
+        self.advance()
+        self.record()
+
+    def advance(self) -> None:
+        """Advance by one step with the tensions of the command gate.
+
+        Raises:
+            SimulationStoppedError: The physics diverged; `state` is the last good one.
+        """
+        simulator = self.simulator
+        simulator.step(self.command.tensions(simulator.time))
+        self._read()
+
+    def record(self) -> None:
+        """Log the present state. Raises `OSError` if the log cannot be written."""
+        if self.log is not None:
+            s = self.state
+            self.log.append(s.time, s.q, s.qd, s.muscle_lengths, s.muscle_rates, s.tensions)
+
+    def _read(self) -> None:
+        self.state = self.simulator.state
+        self.stamp = nanoseconds(self.state.time)
+
+    def close(self) -> None:
+        """Write the log."""
+        if self.log is not None:
+            self.log.close()

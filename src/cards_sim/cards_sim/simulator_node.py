@@ -1,0 +1,341 @@
+"""Node ``simulator``: the embedded simulator behind the topics that every CARDS host has.
+
+Modes:
+
+- ``realtime``: one simulated second per second (times `speed`); late steps are caught up.
+- ``as_fast_as_possible``: no waiting.
+- ``lockstep``: the state of time t is published, and the step to t + dt is done when a command
+  with the header stamp t has arrived. The closed loop is then repeatable to the last bit.
+
+In the first two modes time starts with the first accepted command, unless `wait_for_command` is
+false: otherwise the arm falls before its controller is there.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rclpy.context import Context
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
+
+from cards_core.description.model import Robot
+from cards_core.description.urdf import to_urdf
+from cards_core.kinematics.tree import Tree
+from cards_core.muscles.command import CommandRefusedError
+from cards_ros import topics
+from cards_ros.loop import HotPublisher, HotSubscription, NodeLoop, StopFlag, run
+from cards_ros.messages import (
+    FloatArrayWriter,
+    JointStateReader,
+    JointStateSample,
+    JointStateWriter,
+    clock_message,
+)
+from cards_ros.parameters import Parameters
+from cards_ros.stamps import NANOSECONDS, seconds
+from cards_sim.build import build_host
+from cards_sim.errors import SimulationStoppedError
+from cards_sim.health import Health
+from cards_sim.pacing import Pacer
+
+NODE_NAME = "simulator"
+
+REPUBLISH_PERIOD = 0.2
+"""A state that time does not leave is published again after this time, [s] of real time."""
+
+MAX_LAG = 0.01
+"""Longest delay that is caught up in real time, [s]: steps that are caught up come faster than the
+controller can answer, so after a longer delay time is late rather than the commands stale."""
+
+_WAIT = 0.02  # [s], longest wait of the loop
+
+
+class SimulatorNode(Node):
+    """The simulator's shell: topics, services, pacing.
+
+    Args:
+        context: ROS context.
+        stop: Ends `run`.
+        robot: Replaces the parameter ``model``, for tests.
+        **node_options: Passed to `rclpy.node.Node`.
+
+    Attributes:
+        host: World, command gate and log.
+        mode, paused, pacer: As the names say.
+        steps: Done since the last reset.
+        failure: Why the world stopped, if it did.
+        log_failure: Why the log stopped, if it did.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        stop: StopFlag,
+        *,
+        robot: Robot | None = None,
+        **node_options: Any,
+    ) -> None:
+        super().__init__(NODE_NAME, context=context, **node_options)
+        self._stop = stop
+        self.parameters = Parameters(self, self._on_parameters)
+        self.host = build_host(self.parameters, robot)
+        robot, tree = self.host.simulator.robot, self.host.simulator.tree
+        value = self.parameters
+        self.mode: str = value["mode"]
+        dt = self.host.simulator.dt
+        self._duration = round(value["duration"] * NANOSECONDS)
+        self.pacer = Pacer(dt, speed=value["speed"], max_lag=max(MAX_LAG, 2 * dt))
+        lockstep = self.mode == "lockstep"
+        self._steps_per_state = 1 if lockstep else max(1, round(1 / (value["publish_rate"] * dt)))
+        self._steps_per_clock = max(1, round(1 / (value["clock_rate"] * dt)))
+
+        self.paused = False
+        self.steps = 0
+        self._released = not lockstep and not value["wait_for_command"]
+        self._credit = 0  # steps that may be done in spite of the pause
+        self.failure: SimulationStoppedError | None = None
+        self._finished = False
+        self._published = -1.0
+        self.log_failure = ""
+        self._make_topics(tree, robot)
+        self._make_services()
+        self._health = Health(self, robot.name)
+
+    def _make_topics(self, tree: Tree, robot: Robot) -> None:
+        muscles = [muscle.name for muscle in robot.muscles]
+        self._joints = HotPublisher(self, JointState, topics.JOINT_STATES, topics.STATE_QOS)
+        self._muscles = HotPublisher(self, JointState, topics.MUSCLE_STATES, topics.STATE_QOS)
+        self._q = HotPublisher(self, Float64MultiArray, topics.POSITIONS, topics.STATE_QOS)
+        self._qd = HotPublisher(self, Float64MultiArray, topics.VELOCITIES, topics.STATE_QOS)
+        self._time_topic = HotPublisher(self, Clock, topics.CLOCK, topics.CLOCK_QOS)
+        self._joint_writer = JointStateWriter(tree.position_names, ("position", "velocity"))
+        self._muscle_writer = JointStateWriter(muscles)
+        self._q_writer = FloatArrayWriter(tree.nq)
+        self._qd_writer = FloatArrayWriter(tree.nv)
+        # a quaternion has four coordinates and three velocities: the slot of its w stays zero
+        self._slots = None if tree.nq == tree.nv else tree.velocity_slots
+        self._velocity = np.zeros(tree.nq)
+        description = self.create_publisher(String, topics.ROBOT_DESCRIPTION, topics.LATCHED_QOS)
+        description.publish(String(data=to_urdf(robot)))
+        self._commands = HotSubscription(
+            self, JointState, topics.FORCE_COMMAND, topics.COMMAND_QOS
+        )
+        self._reader = JointStateReader()
+        self._loop = NodeLoop(self, [self._commands], self._stop)
+
+    def _make_services(self) -> None:
+        self.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
+        self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
+        self.create_service(Trigger, topics.STEP_SERVICE, self._on_step)
+        self.create_service(Trigger, topics.ESTOP_SERVICE, self._on_estop)
+
+    # Loop -------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Simulate until the stop flag is set or `duration` is over; return the exit code."""
+        self.get_logger().info(
+            f"{self.host.simulator.robot.name}: {self.mode}, dt {self.host.simulator.dt:g} s"
+        )
+        self.pacer.start(time.monotonic())
+        self._publish_state()
+        while not self._stop and not self._finished:
+            self._receive()
+            now = time.monotonic()
+            if self._may_step(now):
+                self._advance()
+            else:
+                if now - self._published >= REPUBLISH_PERIOD:
+                    self._publish_state()
+                self._loop.wait(self._patience(now))
+            if self._loop.serve():
+                self._housekeeping()
+        self._housekeeping()
+        return 0
+
+    def _may_step(self, now: float) -> bool:
+        if self.failure is not None:
+            return False
+        if self._credit:
+            # a step by hand needs no command, except where time itself is made of commands
+            return self._released or self.mode != "lockstep"
+        if self.paused or not self._released:
+            return False
+        return self.mode != "realtime" or self.pacer.remaining(now) <= 0.0
+
+    def _patience(self, now: float) -> float:
+        if self.mode == "realtime" and self.running:
+            return min(_WAIT, self.pacer.remaining(now))
+        return _WAIT
+
+    def _receive(self) -> None:
+        data = self._commands.take()
+        if data is None:
+            return
+        sample = self._reader.read(data)
+        if self.mode == "lockstep":
+            if sample.stamp != self.host.stamp:
+                return  # answers another state, e.g. a second answer to a repeated one
+        elif sample.stamp > self.host.stamp:
+            return  # answers a state from before a reset
+        self._submit(sample)
+
+    def _submit(self, sample: JointStateSample) -> None:
+        if self.host.command.stopped:
+            # a world that waits for answers goes on, at minimum tension
+            self._released = self._released or self.mode == "lockstep"
+            return
+        try:
+            self.host.submit(sample.names, sample.effort)
+        except CommandRefusedError as error:
+            self._health.refused(str(error))
+            return
+        if not self._released:
+            self._released = True
+            if self.mode == "realtime":
+                self.pacer.resume(time.monotonic())
+
+    def _advance(self) -> None:
+        self._credit = 0
+        try:
+            self.host.advance()
+        except SimulationStoppedError as error:
+            self.failure = error
+            self.get_logger().error(str(error))
+            return
+        self.steps += 1
+        if self.mode == "lockstep":
+            self._released = False
+        elif self.mode == "realtime":
+            self.pacer.done(time.monotonic())
+        self._finished = 0 < self._duration <= self.host.stamp
+        if self.steps % self._steps_per_state == 0 or self.paused or self._finished:
+            self._publish_state()
+        if self._time_topic.wanted and self.steps % self._steps_per_clock == 0:
+            self._time_topic.publish(clock_message(self.host.stamp))
+        try:
+            self.host.record()
+        except OSError as error:
+            self._drop_log(error)
+
+    def _publish_state(self) -> None:
+        self._published = time.monotonic()
+        state, stamp = self.host.state, self.host.stamp
+        velocity = state.qd
+        if self._slots is not None:
+            self._velocity[self._slots] = state.qd
+            velocity = self._velocity
+        # controllers first: the others are written while these already compute
+        self._joints.publish(self._joint_writer.write(stamp, state.q, velocity))
+        if self._muscles.wanted:
+            self._muscles.publish(
+                self._muscle_writer.write(
+                    stamp, state.muscle_lengths, state.muscle_rates, state.tensions
+                )
+            )
+        if self._q.wanted:
+            self._q.publish(self._q_writer.write(state.q))
+        if self._qd.wanted:
+            self._qd.publish(self._qd_writer.write(state.qd))
+
+    def _drop_log(self, error: OSError) -> None:
+        """Go on without the log: a full disk is no reason to let the arm fall."""
+        self.log_failure = f"log stopped: {error}"
+        self.get_logger().error(self.log_failure)
+        self.host.log = None
+
+    # Services ---------------------------------------------------------------------------------
+
+    def _on_reset(self, _request: Any, response: Any) -> Any:
+        self.host.reset()
+        self.failure = None
+        self._credit = 0
+        self.steps = 0
+        self._released = self.mode != "lockstep" and not self.parameters["wait_for_command"]
+        self.pacer.start(time.monotonic())
+        self._publish_state()
+        response.success = True
+        response.message = "back at t = 0; time starts with the next command"
+        if self._released:
+            response.message = "back at t = 0"
+        return response
+
+    def _on_pause(self, request: Any, response: Any) -> Any:
+        self.paused = bool(request.data)
+        self._credit = 0
+        if not self.paused:
+            self.pacer.resume(time.monotonic())
+        response.success = True
+        response.message = f"{'paused' if self.paused else 'running'} at t = {self._now()} s"
+        return response
+
+    def _on_step(self, _request: Any, response: Any) -> Any:
+        if not self.paused:
+            response.message = "not paused: call sim/pause first"
+        elif self.failure is not None:
+            response.message = str(self.failure)
+        else:
+            self._credit = 1
+            if self._may_step(time.monotonic()):
+                self._advance()
+                response.message = f"stepped to t = {self._now()} s"
+            else:
+                response.message = f"steps when the state of t = {self._now()} s is answered"
+            response.success = self.failure is None
+        return response
+
+    def _on_estop(self, _request: Any, response: Any) -> Any:
+        self.host.command.estop()
+        self.get_logger().warning("emergency stop: tensions at their minimum until sim/reset")
+        response.success = True
+        response.message = "tensions at their minimum; sim/reset releases the stop"
+        return response
+
+    def _on_parameters(self, changes: Any) -> None:
+        if "speed" in changes:
+            self.pacer.set_speed(changes["speed"])
+
+    @property
+    def waiting(self) -> bool:
+        """Whether time stands still until a command comes."""
+        return not self._released and not self.paused and self.failure is None
+
+    @property
+    def running(self) -> bool:
+        """Whether time advances."""
+        return self._released and not self.paused and self.failure is None
+
+    # Rest -------------------------------------------------------------------------------------
+
+    def _now(self) -> str:
+        return f"{seconds(self.host.stamp):.6g}"
+
+    def _housekeeping(self) -> None:
+        for publisher in (self._muscles, self._q, self._qd, self._time_topic):
+            publisher.refresh()
+        self._health.update()
+
+    def close(self) -> None:
+        """Write the log and destroy the node."""
+        try:
+            self.host.close()
+        except OSError as error:
+            self.get_logger().error(f"log not written: {error}")
+        self._loop.close()
+        self.destroy_node()
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; the entry point of the executable ``simulator``."""
+    return run(SimulatorNode, NODE_NAME, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The host must do what simulator and command gate do, in the right order, and log it."""
+
+import numpy as np
+import pytest
+
+from cards_core.description import load
+from cards_core.errors import ShapeError
+from cards_core.muscles.command import CommandRefusedError
+from cards_sim.host import SimulatorHost
+from cards_sim.simulator import Simulator
+
+DT = 1e-3
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load("planar_2r")
+
+
+def names_of(robot):
+    return [muscle.name for muscle in robot.muscles]
+
+
+def test_steps_are_those_of_the_simulator_and_all_are_logged(robot, tmp_path):
+    rng = np.random.default_rng(1)
+    commands = rng.uniform(10.0, 100.0, size=(50, 4))
+    host = SimulatorHost(
+        Simulator(robot, DT), command_timeout=0.1, log_path=tmp_path / "simulator.npz"
+    )
+    plain = Simulator(robot, DT)
+    for k, tensions in enumerate(commands):
+        assert host.stamp == k * 1_000_000
+        host.submit(names_of(robot), tensions)
+        host.step()
+        plain.step(tensions)
+        assert host.state.q.tobytes() == plain.state.q.tobytes()
+        assert host.state.qd.tobytes() == plain.state.qd.tobytes()
+    host.close()
+    with np.load(tmp_path / "simulator.npz") as log:
+        assert np.array_equal(log["time"], np.arange(1, 51) * DT)
+        assert np.array_equal(log["tensions"], commands)
+        assert log["q"][-1].tobytes() == plain.state.q.tobytes()
+        assert np.array_equal(log["muscle_lengths"][-1], plain.state.muscle_lengths)
+        assert log["muscle_names"].tolist() == names_of(robot)
+
+
+def test_without_commands_the_tensions_fall_to_the_minimum(robot):
+    host = SimulatorHost(Simulator(robot, DT), command_timeout=0.01)
+    host.submit(names_of(robot), [50.0] * 4)
+    applied = []
+    for _ in range(20):
+        host.step()
+        applied.append(host.state.tensions.copy())
+    times = np.arange(1, 21) * DT
+    high = np.array(applied).max(axis=1) > 10.0
+    assert high.any()
+    assert times[high].max() <= 0.01 + DT + 1e-12
+    assert host.command.stale
+
+
+def test_reset_goes_back_to_the_initial_positions(robot, tmp_path):
+    start = np.array([-0.5, 0.5])
+    host = SimulatorHost(
+        Simulator(robot, DT),
+        command_timeout=0.1,
+        initial_positions=start,
+        log_path=tmp_path / "simulator.npz",
+    )
+    for _ in range(5):
+        host.step()
+    host.command.estop()
+    with pytest.raises(CommandRefusedError):
+        host.submit(names_of(robot), [50.0] * 4)
+    host.reset()
+    assert host.stamp == 0
+    assert np.array_equal(host.state.q, start)
+    host.submit(names_of(robot), [50.0] * 4)
+    host.step()
+    host.close()
+    with np.load(tmp_path / "simulator.npz") as log:
+        assert log["time"].tolist() == [DT]
+
+
+def test_the_number_of_initial_positions_is_checked(robot):
+    with pytest.raises(ShapeError, match="joint"):
+        SimulatorHost(Simulator(robot, DT), command_timeout=0.1, initial_positions=np.zeros(3))

@@ -1,0 +1,296 @@
+"""The simulator behind real topics: commands, refusals, watchdog, services, failures."""
+
+import math
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+from rclpy.exceptions import InvalidParameterValueException
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
+
+from cards_core.description import load
+from cards_core.errors import CardsError
+from cards_ros import topics
+from cards_ros.diagnostics import Level
+from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_sim.simulator import Simulator
+from cards_sim.simulator_node import REPUBLISH_PERIOD, SimulatorNode
+
+pytestmark = pytest.mark.ros
+
+MUSCLES = [muscle.name for muscle in load("planar_2r").muscles]
+MINIMUM = 10.0
+
+
+@pytest.fixture(scope="module")
+def domain():
+    with private_domain() as number:
+        yield number
+
+
+@pytest.fixture
+def probe(domain):
+    with Probe(domain) as probe:
+        yield probe
+
+
+def simulator(domain, **parameters):
+    return NodeThread(SimulatorNode, domain, model="planar_2r", **parameters)
+
+
+def command(tensions, stamp=0, names=MUSCLES):
+    message = JointState(name=list(names), effort=[float(x) for x in tensions])
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+    return message
+
+
+def stamp_of(message):
+    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+
+
+def answer_with(probe, tensions_of_step):
+    """Answer every state of a lockstep simulator; ``tensions_of_step(k)`` may be None."""
+
+    def react(message):
+        tensions = tensions_of_step(round(stamp_of(message) / 1e6))
+        if tensions is not None:
+            probe.publish(command(tensions, stamp_of(message)), topics.FORCE_COMMAND)
+
+    # the publisher first: it must not be made inside of a callback
+    publisher = probe.node.create_publisher(JointState, topics.FORCE_COMMAND, topics.COMMAND_QOS)
+    probe._publishers[topics.FORCE_COMMAND] = publisher
+    return probe.listen(JointState, topics.JOINT_STATES, react=react)
+
+
+def test_lockstep_is_the_simulator_to_the_last_bit(domain, probe):
+    commands = np.random.default_rng(2).uniform(10.0, 100.0, size=(60, 4))
+    plain = Simulator(load("planar_2r"))
+    expected = [plain.state]
+    for tensions in commands:
+        plain.step(tensions)
+        expected.append(plain.state)
+    with simulator(domain, mode="lockstep") as thread:
+        muscles = probe.listen(JointState, topics.MUSCLE_STATES)
+        states = answer_with(probe, lambda k: commands[k] if k < 60 else None)
+        probe.until(lambda: states and stamp_of(states[-1]) == 60_000_000, "60 steps")
+        assert thread.node.steps == 60
+        probe.until(lambda: muscles and stamp_of(muscles[-1]) == 60_000_000, "muscle states")
+    for message in states:
+        state = expected[stamp_of(message) // 1_000_000]
+        assert message.name == ["joint_1", "joint_2"]
+        assert np.array(message.position).tobytes() == state.q.tobytes()
+        assert np.array(message.velocity).tobytes() == state.qd.tobytes()
+    for message in muscles:
+        state = expected[stamp_of(message) // 1_000_000]
+        assert message.name == MUSCLES
+        assert np.array(message.position).tobytes() == state.muscle_lengths.tobytes()
+        assert np.array(message.velocity).tobytes() == state.muscle_rates.tobytes()
+        assert np.array(message.effort).tobytes() == state.tensions.tobytes()
+
+
+def test_lockstep_waits_repeats_and_ignores_other_stamps(domain, probe):
+    with simulator(domain, mode="lockstep") as thread:
+        states = probe.listen(JointState, topics.JOINT_STATES)
+        probe.until(lambda: len(states) >= 3, "the first state three times")
+        assert {stamp_of(m) for m in states} == {0}
+        probe.publish(command([50.0] * 4, stamp=5_000_000), topics.FORCE_COMMAND)
+        probe.spin(2 * REPUBLISH_PERIOD)
+        assert thread.node.steps == 0
+        probe.publish(command([50.0] * 4, stamp=0), topics.FORCE_COMMAND)
+        probe.until(lambda: stamp_of(states[-1]) == 1_000_000, "a step")
+        probe.publish(command([60.0] * 4, stamp=0), topics.FORCE_COMMAND)  # a late answer
+        probe.until_status(
+            "simulator: commands", Level.ERROR, "no answer to the state of t = 0.001"
+        )
+        assert thread.node.steps == 1
+
+
+REFUSED = [
+    (command([50.0], names=["biceps"]), "no muscle named 'biceps'"),
+    (command([math.nan, 50, 50, 50]), "is nan N"),
+    (command([50, math.inf, 50, 50]), "is inf N"),
+    (command([50, 50, 100.001, 50]), "is 100.001 N, expected 10 .. 100 N"),
+    (command([50, 50, 50, 9.999]), "is 9.999 N, expected 10 .. 100 N"),
+    (command([-50, 50, 50, 50]), "is -50 N"),
+    (command([], names=[]), "no muscle is named"),
+    (command([50.0] * 3), "3 values for 4 names"),
+    (command([50.0] * 5), "5 values for 4 names"),
+    (JointState(name=MUSCLES, position=[50.0] * 4), "0 values for 4 names"),
+    (command([50.0, 50.0], names=[MUSCLES[0]] * 2), "more than once"),
+]
+
+
+def test_refused_commands_are_reported_and_nothing_is_applied(domain, probe):
+    with simulator(domain, mode="realtime", command_timeout=3600.0) as thread:
+        host = thread.node.host
+        probe.until_status("simulator: commands", Level.WARN, "waiting for the first command")
+        for number, (message, words) in enumerate(REFUSED, start=1):
+            probe.forget()
+            probe.publish(message, topics.FORCE_COMMAND)
+            status = probe.until_status("simulator: commands", Level.WARN, words)
+            assert {v.key: v.value for v in status.values}["refused"] == str(number)
+            assert host.stamp == 0  # time still waits for a command
+            assert np.array_equal(host.command.tensions(0.0), [MINIMUM] * 4)
+        # a part of the muscles is a valid command, and starts time
+        probe.publish(command([40.0, 30.0], names=[MUSCLES[2], MUSCLES[0]]), topics.FORCE_COMMAND)
+        probe.until(lambda: host.stamp > 5_000_000, "time")
+        assert host.state.tensions.tolist() == [30.0, MINIMUM, 40.0, MINIMUM]
+        # and a refused one leaves all that as it is
+        probe.publish(command([90.0, math.nan], names=MUSCLES[:2]), topics.FORCE_COMMAND)
+        probe.until(lambda: host.command.refused == len(REFUSED) + 1, "the refusal")
+        before = host.stamp
+        probe.until(lambda: host.stamp > before + 5_000_000, "some steps")
+        assert host.state.tensions.tolist() == [30.0, MINIMUM, 40.0, MINIMUM]
+
+
+def test_watchdog_relaxes_the_muscles_and_says_so(domain, probe, tmp_path):
+    with simulator(domain, mode="realtime", command_timeout=0.05, log_dir=str(tmp_path)) as thread:
+        probe.publish(command([80.0] * 4), topics.FORCE_COMMAND)
+        status = probe.until_status("simulator: commands", Level.ERROR, "no valid command for")
+        assert MUSCLES[0] in status.message
+        host = thread.node.host
+        assert host.state.tensions.tolist() == [MINIMUM] * 4
+        probe.forget()
+        probe.publish(command([70.0] * 4), topics.FORCE_COMMAND)  # it recovers by itself
+        probe.until_status("simulator: commands", Level.OK)
+    with np.load(tmp_path / "simulator.npz") as log:
+        first = log["tensions"].max(axis=1) > MINIMUM
+        until = int(np.argmin(first))  # first step at minimum tension
+        assert until > 0
+        assert log["time"][until - 1] <= 0.05 + 1e-3 + 1e-9
+
+
+def test_pause_step_and_reset(domain, probe):
+    start = [-0.4, 0.3]
+    parameters = {"wait_for_command": False, "initial_positions": start}
+    with simulator(domain, mode="realtime", **parameters) as thread:
+        node = thread.node
+        assert not probe.call(Trigger, topics.STEP_SERVICE).success  # not paused
+        answer = probe.call(SetBool, topics.PAUSE_SERVICE, data=True)
+        assert answer.success
+        assert "paused" in answer.message
+        steps = node.steps
+        assert steps > 0
+        states = probe.listen(JointState, topics.JOINT_STATES)
+        probe.until(lambda: len(states) >= 2, "the state, repeated")
+        assert node.steps == steps
+        for k in (1, 2):
+            assert probe.call(Trigger, topics.STEP_SERVICE).success
+            assert node.steps == steps + k
+        probe.until_status("simulator: world", Level.WARN, "paused")
+        probe.call(SetBool, topics.PAUSE_SERVICE, data=False)
+        probe.until(lambda: node.steps > steps + 20, "time going on")
+        probe.call(SetBool, topics.PAUSE_SERVICE, data=True)
+        assert probe.call(Trigger, topics.RESET_SERVICE).success
+        assert node.steps == 0
+        assert node.host.stamp == 0
+        assert node.host.state.q.tolist() == start
+
+
+def test_pause_and_step_in_lockstep(domain, probe):
+    with simulator(domain, mode="lockstep") as thread:
+        node = thread.node
+        states = answer_with(probe, lambda k: [50.0] * 4)
+        probe.until(lambda: node.steps > 20, "some steps")
+        probe.call(SetBool, topics.PAUSE_SERVICE, data=True)
+        probe.spin(0.1)
+        steps = node.steps
+        assert probe.call(Trigger, topics.STEP_SERVICE).success
+        probe.until(lambda: stamp_of(states[-1]) == (steps + 1) * 1_000_000, "the next state")
+        probe.spin(0.1)
+        assert node.steps == steps + 1
+        probe.call(SetBool, topics.PAUSE_SERVICE, data=False)
+        probe.until(lambda: node.steps > steps + 20, "time going on")
+
+
+def test_emergency_stop_holds_until_reset(domain, probe):
+    with simulator(domain, mode="realtime", command_timeout=3600.0) as thread:
+        host = thread.node.host
+        probe.publish(command([80.0] * 4), topics.FORCE_COMMAND)
+        probe.until(lambda: host.state.tensions.tolist() == [80.0] * 4, "tension")
+        assert probe.call(Trigger, "simulator/estop").success
+        probe.until_status("simulator: commands", Level.ERROR, "emergency stop")
+        probe.publish(command([80.0] * 4), topics.FORCE_COMMAND)
+        before = host.stamp
+        probe.until(lambda: host.stamp > before + 20_000_000, "time goes on")
+        assert host.state.tensions.tolist() == [MINIMUM] * 4
+        probe.call(Trigger, topics.RESET_SERVICE)
+        assert host.stamp == 0
+        probe.publish(command([80.0] * 4, stamp=7_000_000_000), topics.FORCE_COMMAND)
+        probe.spin(0.1)
+        assert host.stamp == 0  # that one answered a state from before the reset
+        probe.publish(command([80.0] * 4), topics.FORCE_COMMAND)
+        probe.until(lambda: host.stamp > 5_000_000, "time")
+        assert host.state.tensions.tolist() == [80.0] * 4
+
+
+def test_diverging_physics_stop_the_world_but_not_the_node(domain, probe):
+    with simulator(domain, mode="realtime", wait_for_command=False) as thread:
+        node = thread.node
+        probe.until(lambda: node.steps > 10, "some steps")
+        probe.call(SetBool, topics.PAUSE_SERVICE, data=True)
+        step = node.steps + 1
+        node.host.simulator.data.qvel[1] = math.nan
+        answer = probe.call(Trigger, topics.STEP_SERVICE)
+        status = probe.until_status("simulator: world", Level.ERROR, f"stopped in step {step}")
+        assert "joint 'joint_2'" in status.message
+        assert "body" in status.message
+        assert not answer.success
+        probe.call(SetBool, topics.PAUSE_SERVICE, data=False)
+        probe.spin(0.1)
+        assert node.steps == step - 1
+        assert probe.call(Trigger, topics.RESET_SERVICE).success
+        probe.until(lambda: node.steps > 10, "a new start")
+        probe.forget()
+        probe.until_status("simulator: world", Level.OK, "running")
+
+
+def test_other_topics(domain, probe):
+    with simulator(domain, mode="realtime", wait_for_command=False) as thread:
+        q = probe.listen(Float64MultiArray, topics.POSITIONS)
+        q_dot = probe.listen(Float64MultiArray, topics.VELOCITIES)
+        clock = probe.listen(Clock, topics.CLOCK, topics.CLOCK_QOS)
+        text = probe.listen(String, topics.ROBOT_DESCRIPTION, topics.LATCHED_QOS)
+        probe.until(lambda: q and q_dot and len(clock) > 2 and text, "a message of each")
+        assert len(q[-1].data) == len(q_dot[-1].data) == 2
+        # 100 Hz of simulated time
+        assert all(m.clock.nanosec % 10_000_000 == 0 for m in clock)
+        robot = ET.fromstring(text[0].data)
+        assert {joint.get("name") for joint in robot.iter("joint")} >= {"joint_1", "joint_2"}
+        status = probe.until_status("simulator: loop", Level.OK)
+        assert {v.key for v in status.values} >= {"missed_deadlines"}
+        assert thread.node.steps > 0
+
+
+def test_the_node_ends_after_its_duration_and_writes_the_log(domain, tmp_path):
+    parameters = {"mode": "as_fast_as_possible", "wait_for_command": False}
+    with simulator(domain, duration=0.25, log_dir=str(tmp_path), **parameters) as thread:
+        thread.join()
+        assert thread.exit_code == 0
+        assert thread.node.host.stamp == 250_000_000
+    with np.load(tmp_path / "simulator.npz") as log:
+        assert log["time"].size == 250
+        assert log["time"][-1] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"initial_positions": [0.1]}, ["initial_positions", "1 values", "2 numbers", "joint_1"]),
+        ({"mode": "quick"}, ["mode", "realtime or as_fast_as_possible or lockstep"]),
+        ({"model": "nobody"}, ["nobody", "planar_2r"]),
+        ({"dt": 0.0}, ["dt"]),
+        ({"command_timeout": -1.0}, ["command_timeout"]),
+        ({"duration": math.nan}, ["duration"]),
+    ],
+)
+def test_bad_parameters_are_refused(domain, parameters, words):
+    with pytest.raises((CardsError, InvalidParameterValueException)) as caught:
+        NodeThread(SimulatorNode, domain, **({"model": "planar_2r"} | parameters))
+    for word in words:
+        assert word in str(caught.value)

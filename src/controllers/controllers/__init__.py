@@ -1,0 +1,1 @@
+"""Controller nodes: shells around the controllers of `cards_core.control`."""

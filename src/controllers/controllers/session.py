@@ -1,0 +1,141 @@
+"""A controller, its reference and its log: what happens between a state and its answer.
+
+The node puts topics around `ControlSession`; a runner without ROS calls it directly. Both
+therefore do the same arithmetic, and a closed loop gives the same trajectory to the last bit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cards_core.control import ControlOutput, CtcJoint, CtcOperational
+from cards_core.trajectories import Reference, with_approach
+from cards_core.typing import Array
+from cards_ros.log import RunLog
+from cards_ros.stamps import seconds
+
+
+class ControlSession:
+    """Steps a controller along a reference that begins with the first step.
+
+    Args:
+        controller: The controller.
+        reference: What to track; None holds the place of the first step.
+        approach_speed: If the robot is elsewhere when the reference begins, it first moves to its
+            start with at most this speed, [unit of the reference / s]; 0: it jumps there.
+        log_path: ``.npz`` to write with one row per step; none if None. `start` begins it anew.
+
+    Attributes:
+        controller: As given.
+        steps: Done since the last start.
+        log: The log, if any.
+
+    Raises:
+        ParameterError: The reference has the wrong size.
+        OSError: The log cannot be written there.
+    """
+
+    def __init__(
+        self,
+        controller: CtcJoint | CtcOperational,
+        reference: Reference | None = None,
+        *,
+        approach_speed: float = 0.0,
+        log_path: str | Path | None = None,
+    ) -> None:
+        self.controller = controller
+        self._reference = reference
+        self._approach_speed = approach_speed
+        controller.set_reference(reference)  # refuses wrong sizes now, not in the first step
+        out = controller.output
+        self.log: RunLog | None = None
+        if log_path is not None:
+            size, velocities = out.desired.size, out.error.size
+            self.log = RunLog(
+                log_path,
+                {
+                    "time": None,
+                    "desired": size,
+                    "desired_dot": velocities,
+                    "actual": size,
+                    "error": velocities,
+                    "tensions": out.tensions.size,
+                    "status": None,
+                    "residual": None,
+                    "loop_us": None,
+                    "missed_deadlines": None,
+                },
+                {"reference_names": np.array(controller.reference_names, dtype=np.str_)},
+            )
+        self.steps = 0
+        self.start()
+
+    def start(self, *, keep_log: bool = False) -> None:
+        """Begin the reference with the next step.
+
+        Args:
+            keep_log: Go on with the log instead of beginning it anew; its times must increase.
+        """
+        self._begin = True
+        self.steps = 0
+        if self.log is not None and not keep_log:
+            self.log.restart()
+
+    def follow(self, reference: Reference, stamp: int) -> None:
+        """Track another reference that begins at a stamp [ns]. Raises `ParameterError`."""
+        self.controller.set_reference(reference, start=seconds(stamp))
+        self._begin = False
+
+    def step(self, stamp: int, q: Array, qd: Array) -> ControlOutput:
+        """Return the answer to a state.
+
+        Args:
+            stamp: Time of the state, [ns].
+            q: Joint coordinates, shape (nq,).
+            qd: Joint velocities, shape (nv,).
+        """
+        t = seconds(stamp)
+        if self._begin:
+            self._begin_reference(t, q, qd)
+            self._begin = False
+        self.steps += 1
+        return self.controller.step(t, q, qd)
+
+    def _begin_reference(self, t: float, q: Array, qd: Array) -> None:
+        controller, reference = self.controller, self._reference
+        controller.set_reference(None)
+        if reference is not None and self._approach_speed > 0.0:
+            place = controller.step(t, q, qd).actual.copy()
+            if np.isfinite(place).all() and place.size == controller.output.error.size:
+                reference = with_approach(reference, place, self._approach_speed)
+        controller.reset()
+        controller.set_reference(reference, start=t)
+
+    def record(self, loop_us: float, missed_deadlines: int) -> None:
+        """Log the last step with its duration [us] and the deadlines missed so far.
+
+        Raises:
+            OSError: The log cannot be written.
+        """
+        if self.log is None:
+            return
+        out = self.controller.output
+        self.log.append(
+            out.time,
+            out.desired,
+            out.desired_dot,
+            out.actual,
+            out.error,
+            out.tensions,
+            float(out.status),
+            out.residual,
+            loop_us,
+            float(missed_deadlines),
+        )
+
+    def close(self) -> None:
+        """Write the log."""
+        if self.log is not None:
+            self.log.close()

@@ -1,0 +1,25 @@
+from setuptools import find_packages, setup
+
+PACKAGE = "controllers"
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+    ],
+    package_data={PACKAGE: ["py.typed"]},
+    install_requires=["setuptools"],
+    extras_require={"test": ["pytest"]},
+    zip_safe=False,
+    description="Controller nodes for muscle-driven robots: computed torque in joint space and in operational space.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "ctc_joint = controllers.ctc_joint:main",
+            "ctc_operational = controllers.ctc_operational:main",
+        ],
+    },
+)

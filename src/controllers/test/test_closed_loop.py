@@ -1,0 +1,177 @@
+"""Simulator and controller as processes: repeatable, equal to one process, safe to kill."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+from std_srvs.srv import Trigger
+
+from cards_core.control import make_controller
+from cards_core.description import load
+from cards_core.dynamics import make_dynamics
+from cards_core.kinematics.tree import Tree
+from cards_ros.diagnostics import Level
+from cards_ros.stamps import quantised
+from cards_ros.testing import Probe, private_domain, start_process
+from cards_sim.simulator import Simulator
+from controllers.references import read_reference
+
+pytestmark = pytest.mark.ros
+
+START = "[-0.5, 0.5]"
+SIMULATOR = {"model": "planar_2r", "initial_positions": START}
+CONTROLLER = {"model": "planar_2r", "reference": "there_and_back", "kp": 2000.0, "kd": 90.0}
+
+
+@pytest.fixture(scope="module")
+def domain():
+    with private_domain() as number:
+        yield number
+
+
+@pytest.fixture
+def processes():
+    running = []
+    yield running
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def start(processes, module, parameters):
+    process = start_process(module, parameters)
+    processes.append(process)
+    return process
+
+
+def end(process, number=None):
+    if number is not None:
+        process.send_signal(number)
+    output = process.communicate(timeout=30)[0]
+    assert "Traceback" not in output, output
+    assert process.returncode == 0, output
+    return output
+
+
+def run_lockstep(processes, folder, duration):
+    controller = start(processes, "controllers.ctc_joint", CONTROLLER | {"log_dir": folder})
+    simulator = start(
+        processes,
+        "cards_sim.simulator_node",
+        SIMULATOR | {"mode": "lockstep", "duration": duration, "log_dir": folder},
+    )
+    end(simulator)
+    end(controller, signal.SIGINT)
+    with np.load(folder / "simulator.npz") as log:
+        simulated = {name: log[name] for name in log.files}
+    with np.load(folder / "controller.npz") as log:
+        controlled = {name: log[name] for name in log.files}
+    return simulated, controlled
+
+
+def run_in_process(steps):
+    """The same loop without ROS and without the hosts' classes."""
+    robot = load("planar_2r")
+    simulator = Simulator(robot)
+    simulator.reset(np.array([-0.5, 0.5]))
+    controller = make_controller("ctc_joint", make_dynamics(robot), kp=2000.0, kd=90.0)
+    reference = read_reference("there_and_back", "", robot, Tree(robot), space="joint")
+    controller.set_reference(reference)
+    rows = []
+    for _ in range(steps):
+        state = simulator.state
+        out = controller.step(quantised(state.time), state.q, state.qd)
+        simulator.step(out.tensions)
+        rows.append((simulator.state.q, simulator.state.qd, out.tensions.copy()))
+    return [np.array(column) for column in zip(*rows, strict=True)]
+
+
+def test_lockstep_over_topics_is_repeatable_and_equal_to_one_process(domain, processes, tmp_path):
+    first, controlled = run_lockstep(processes, tmp_path / "a", 1.0)
+    again, _ = run_lockstep(processes, tmp_path / "b", 1.0)
+    assert first["time"].size == 1000
+    for name, values in first.items():
+        assert again[name].tobytes() == values.tobytes(), name
+    q, qd, tensions = run_in_process(1000)
+    assert first["q"].tobytes() == q.tobytes()
+    assert first["qd"].tobytes() == qd.tobytes()
+    assert first["tensions"].tobytes() == tensions.tobytes()
+    # the controller answered every state once, and followed
+    assert np.array_equal(controlled["tensions"][:1000], tensions)
+    assert np.all(np.diff(controlled["time"]) > 0)
+    assert np.all(controlled["missed_deadlines"] == 0)
+    assert np.all(controlled["status"] == 0)
+    assert np.abs(controlled["error"]).max() < 1e-3
+    assert np.abs(q[-1] - q[0]).max() > 0.05
+
+
+def test_a_killed_controller_leaves_the_muscles_at_their_minimum(domain, processes, tmp_path):
+    timeout = 0.05
+    controller = start(processes, "controllers.ctc_joint", CONTROLLER | {"log_dir": tmp_path})
+    simulator = start(
+        processes,
+        "cards_sim.simulator_node",
+        SIMULATOR | {"mode": "realtime", "command_timeout": timeout, "log_dir": tmp_path},
+    )
+    with Probe(domain) as probe:
+        probe.until_status("simulator: world", Level.OK, "running")
+        probe.until_status("ctc_joint: control", Level.OK)
+        probe.spin(0.5)
+        os.kill(controller.pid, signal.SIGKILL)
+        controller.wait()
+        probe.forget()
+        probe.until_status("simulator: commands", Level.ERROR, "no valid command for 0.05 s")
+        probe.spin(0.1)
+    output = end(simulator, signal.SIGTERM)
+    assert not (tmp_path / "controller.npz").exists()
+    assert os.listdir(tmp_path) == ["simulator.npz"]  # the killed one leaves nothing behind
+    with np.load(tmp_path / "simulator.npz") as log:
+        tensions, time = log["tensions"], log["time"]
+    relaxed = np.all(tensions == 10.0, axis=1)
+    assert relaxed[-1]
+    # one warning each time, not one each step; a busy machine may starve the controller before
+    times = int(np.count_nonzero(np.diff(relaxed.astype(int)) == 1))
+    assert 1 <= output.count("no valid command for") <= times
+    last = int(np.flatnonzero(~relaxed)[-1])  # last step with tension
+    changes = np.flatnonzero(np.any(np.diff(tensions[: last + 1], axis=0) != 0.0, axis=1))
+    newest = changes[-1] + 1  # first step with the last command
+    assert time[last] - time[newest] <= timeout + 1e-9
+    assert np.all(relaxed[last + 1 :])
+
+
+def test_ctrl_c_ends_both_and_leaves_the_logs(domain, processes, tmp_path):
+    simulator = start(
+        processes,
+        "cards_sim.simulator_node",
+        SIMULATOR | {"mode": "lockstep", "log_dir": tmp_path},
+    )
+    controller = start(processes, "controllers.ctc_joint", CONTROLLER | {"log_dir": tmp_path})
+    with Probe(domain) as probe:
+        probe.until_status("simulator: world", Level.OK, "running")
+        # the operators' stop works in lockstep too: the world goes on without tension
+        assert probe.call(Trigger, "simulator/estop").success
+        probe.until_status("simulator: commands", Level.ERROR, "emergency stop")
+    end(controller, signal.SIGINT)
+    end(simulator, signal.SIGINT)
+    assert sorted(os.listdir(tmp_path)) == ["controller.npz", "simulator.npz"]
+    with np.load(tmp_path / "simulator.npz") as log:
+        assert log["tensions"][-1].tolist() == [10.0] * 4
+
+
+def test_bad_parameters_end_the_process_with_one_clear_line(domain, processes):
+    for module, parameters, words in (
+        ("cards_sim.simulator_node", {"model": "planar_2r", "dt": 5}, "dt"),
+        ("controllers.ctc_joint", {"model": "planar_2r", "kp": "[1.0, 2.0, 3.0]"}, "2 numbers"),
+        ("cards_sim.simulator_node", {"model": "planar_2r", "log_dir": "/proc/x"}, "/proc/x"),
+    ):
+        process = start(processes, module, parameters)
+        output = process.communicate(timeout=30)[0]
+        assert process.returncode == 2, output
+        assert words in output
+        assert "Traceback" not in output
+        assert len(output.strip().splitlines()) == 1
