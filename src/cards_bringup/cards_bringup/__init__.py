@@ -1,1 +1,1 @@
-"""Launch files, node lists and the ``./cards`` command."""
+"""Bringing a robot up: launch files, node lists and the ``./cards`` command."""

@@ -108,12 +108,13 @@ class Clock:
     def __enter__(self) -> Self:
         """Join the ROS network."""
         import rclpy
+        from rclpy.context import Context
         from rclpy.executors import SingleThreadedExecutor
         from rclpy.signals import SignalHandlerOptions
 
         from cards_ros import topics
 
-        self._context = rclpy.Context()
+        self._context = Context()
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
         self._node = rclpy.create_node(
             "cards_run", context=self._context, start_parameter_services=False

@@ -3,6 +3,7 @@
 Definitions, with e_k the error vector of controller step k of K and d its size:
 
 ===================== ========================================================================
+sim_time_s            simulation time of the last step; runs begin at zero
 joint_error_max_rad   max |e_ki| over all steps and joints
 joint_error_rms_rad   sqrt(sum e_ki^2 / (K d))
 op_error_max_m        max over k of the distance |e_k|, position entries only

@@ -1,0 +1,121 @@
+"""Getting from a bare Python to CARDS in an environment of its own.
+
+Everything in this package uses the standard library only: it runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cards_bringup.bootstrap import ros
+from cards_bringup.bootstrap.environment import Environment
+from cards_bringup.bootstrap.errors import SetupError
+
+__all__ = ["Environment", "SetupError", "main"]
+
+SETUP_USAGE = """usage: ./cards setup [--test] [--recreate]
+
+Makes the environment that every other command makes when it is needed: .venv in the checkout,
+or the folder that CARDS_VENV names.
+
+options:
+  --test       add what testing and developing need
+  --recreate   remove an environment that ./cards made, and make it anew
+
+examples:
+  ./cards setup
+  CARDS_VENV=/scratch/cards-venv ./cards setup --test
+"""
+
+
+def main(checkout: str | Path, arguments: Sequence[str]) -> int:
+    """Set up what the arguments need, then become CARDS; return only when that fails.
+
+    Args:
+        checkout: Top folder of the repository.
+        arguments: The command line without the program's name.
+    """
+    try:
+        return _main(Path(checkout), list(arguments))
+    except SetupError as error:
+        print(f"cards: error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        print(f"cards: error: {error.strerror or error}{place}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ncards: interrupted; the next run takes it up again", file=sys.stderr)
+        return 130
+
+
+def _main(checkout: Path, arguments: list[str]) -> int:
+    if wants_help(arguments):
+        if arguments and arguments[0] == "setup":
+            print(SETUP_USAGE, end="")
+            return 0
+        status = _run_here(arguments)
+        if status is not None:
+            return status
+    _check_command(arguments)
+    command = arguments[0]
+    environment = Environment(checkout, ros.in_shell(os.environ))
+    if command == "setup":
+        return _setup(environment, arguments[1:])
+    if command == "doctor" and not _usable(environment):
+        # a diagnosis must not start an installation, which may be what fails
+        status = _run_here(arguments)
+        return 2 if status is None else status
+    environment.ensure(environment.sets(test=command == "test"))
+    environment.become("cards_bringup", arguments)
+    return 2
+
+
+def wants_help(arguments: Sequence[str]) -> bool:
+    """Return True if the arguments only ask what there is; that needs no environment."""
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return not arguments or any(item in ("-h", "--help", "--version") for item in before)
+
+
+def _usable(environment: Environment) -> bool:
+    try:
+        return environment.is_ready(environment.sets())
+    except SetupError:
+        return False
+
+
+def _check_command(arguments: list[str]) -> None:
+    """Refuse a mistyped command before an installation starts for it."""
+    from difflib import get_close_matches
+
+    from cards_bringup.cli import COMMANDS
+
+    if arguments[0] not in COMMANDS:
+        close = get_close_matches(arguments[0], COMMANDS, n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        raise SetupError(f"no command '{arguments[0]}'{hint} Known: {', '.join(COMMANDS)}")
+
+
+def _run_here(arguments: list[str]) -> int | None:
+    """Run a command in this Python; None if it needs a package that is not there."""
+    from cards_bringup.cli import main as run
+
+    try:
+        return run(arguments)
+    except ImportError:
+        return None
+
+
+def _setup(environment: Environment, options: list[str]) -> int:
+    unknown = sorted(set(options) - {"--test", "--recreate"})
+    if unknown:
+        raise SetupError(f"setup has no option '{unknown[0]}' (expected: --test or --recreate)")
+    if "--recreate" in options:
+        environment.remove()
+    sets = environment.sets(test="--test" in options)
+    if not environment.ensure(sets):
+        print(f"cards: {environment.path} is up to date", file=sys.stderr)
+    return 0

@@ -1,0 +1,111 @@
+"""The command line: one module per command, imported when the command is used.
+
+A command's module has ``add_parser(subparsers)``, which declares it and sets ``run`` as a default,
+a function of the parsed arguments that returns the exit code. Only the module that was asked for
+is imported, so ``--help`` is quick and a broken optional package affects its own command alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+COMMANDS = {
+    "demo": ("cards_bringup.cli.demo", "move a robot: simulator, controller, view, run folder"),
+    "models": ("cards_bringup.cli.models", "list the robots there are"),
+    "eval": ("cards_bringup.cli.eval", "M, C, G, l, L, J and tensions of a robot at one state"),
+    "import": ("cards_bringup.cli.import_robot", "convert a robot of another program to SDF"),
+    "bench": ("cards_bringup.cli.bench", "measure the model update, the QP and the control loop"),
+    "doctor": ("cards_bringup.cli.doctor", "look at this machine and say what is missing"),
+    "test": ("cards_bringup.cli.test", "run the tests"),
+    "setup": (None, "make the environment now (others make it when needed)"),
+}
+"""Command name to its module and one line of help; ``setup`` is handled before Python packages."""
+
+EXAMPLES = """examples:
+  ./cards demo roboy_arm            the arm draws a flower; watch at http://127.0.0.1:8080
+  ./cards demo planar_2r --headless --mode lockstep --out run
+  ./cards models                    what robots there are
+  ./cards doctor                    when something does not work
+  ./cards COMMAND --help            all about one command
+
+The first command that needs it makes an environment in .venv with everything in it.
+"""
+
+
+def version() -> str:
+    """Return the version of CARDS."""
+    from cards_core import __version__
+
+    return __version__
+
+
+def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of one command, or one that describes all of them.
+
+    Raises:
+        ImportError: The command's module needs a package that is not installed.
+    """
+    parser = argparse.ArgumentParser(
+        prog="./cards",
+        description="Robots pulled by muscles and cables: simulate, control, look.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"cards {version()}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    if command is None:
+        for name, (_, text) in COMMANDS.items():
+            subparsers.add_parser(name, help=text)
+    else:
+        module = COMMANDS[command][0]
+        assert module is not None
+        importlib.import_module(module).add_parser(subparsers)
+        for one in subparsers.choices.values():  # docstrings are marked up, terminals are not
+            one.description = (one.description or "").replace("``", "")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return the exit code: 0, 2 for an error, 130 for Ctrl-C."""
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if not argv:
+            make_parser().print_help()
+            return 0
+        known = argv[0] in COMMANDS and COMMANDS[argv[0]][0] is not None
+        args = make_parser(argv[0] if known else None).parse_args(argv)
+        return int(args.run(args))
+    except SystemExit as stop:  # argparse: help or a usage error, already printed
+        return stop.code if isinstance(stop.code, int) else 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # the reader of a pipe is gone, e.g. `| head`; Python would complain again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        return report(error, as_json="--json" in argv)
+
+
+def report(error: Exception, *, as_json: bool) -> int:
+    """Print an error of ours in one line, and as an object if asked; pass any other on.
+
+    Raises:
+        Exception: The given one, if it is not an error of ours: that is a bug, and its traceback
+            is wanted.
+    """
+    from cards_core.errors import CardsError
+
+    if not isinstance(error, CardsError):
+        raise error
+    if as_json:
+        details: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+        print(json.dumps({"error": details}))
+    print(f"error: {error}", file=sys.stderr)
+    return 2

@@ -1,0 +1,91 @@
+"""``./cards models``: the robots there are, with their size."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+EXAMPLES = """examples:
+  ./cards models
+  ./cards models --json
+  CARDS_MODEL_PATH=~/robots ./cards models      look there first
+"""
+
+COLUMNS = (
+    ("name", "robot"),
+    ("links", "links"),
+    ("degrees_of_freedom", "DoF"),
+    ("muscles", "muscles"),
+    ("operational_frame", "moves"),
+    ("source", "file"),
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "models",
+        help="list the robots there are",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return the size of a robot, or the reason why it cannot be read under ``error``."""
+    from cards_core.description import load
+    from cards_core.description.locate import find_model
+    from cards_core.errors import CardsError
+    from cards_core.kinematics.tree import Tree
+
+    try:
+        file = find_model(name)
+        robot = load(file)
+        tree = Tree(robot)
+    except CardsError as error:
+        return {"name": name, "error": str(error)}
+    return {
+        "name": name,
+        "links": len(robot.links),
+        "degrees_of_freedom": tree.nv,
+        "muscles": len(robot.muscles),
+        "operational_frame": robot.operational_frame,
+        "joint_names": list(tree.position_names),
+        "muscle_names": [muscle.name for muscle in robot.muscles],
+        "source": str(file),
+    }
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; 2 if a robot cannot be read."""
+    from cards_core.description.locate import known_models, model_folders
+
+    rows = [describe(name) for name in known_models()]
+    if args.json:
+        folders = [str(folder) for folder in model_folders()]
+        print(json.dumps({"folders": folders, "models": rows}))
+    elif not rows:
+        print("no models; folders searched: " + ", ".join(map(str, model_folders())))
+    else:
+        _print_table(rows)
+    return 2 if any("error" in row for row in rows) else 0
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    good = [row for row in rows if "error" not in row]
+    cells = [[title for _, title in COLUMNS]]
+    cells += [
+        [str(row[key] if row[key] is not None else "-") for key, _ in COLUMNS] for row in good
+    ]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
+    for line in cells:
+        print(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        )
+    for row in rows:
+        if "error" in row:
+            print(f"{row['name']}: error: {row['error']}")

@@ -1,0 +1,93 @@
+"""``./cards test``: run the tests, apart from whatever else runs on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+EXAMPLES = """examples:
+  ./cards test                            everything; skipped tests say why
+  ./cards test src/cards_core             one package
+  ./cards test -k wrench -x               pytest's own options
+  ./cards test --dev --lf                 remember and repeat what failed
+"""
+
+FIRST_DOMAIN = "60"
+"""ROS domain of the tests; those above it serve tests that run at the same time."""
+
+HYPOTHESIS = "_hypothesis_pytestplugin"
+"""The one pytest plugin that our tests need."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "test",
+        help="run the tests",
+        usage="./cards test [-h] [--dev] [pytest arguments ...]",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--dev", action="store_true", help="let pytest keep its cache")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+
+
+def isolated(environ: Mapping[str, str], domain: int) -> dict[str, str]:
+    """Return the environment for tests: no talk with other ROS or Gazebo processes.
+
+    Args:
+        environ: The present one.
+        domain: ROS domain that no other run uses.
+    """
+    return {
+        **environ,
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "GZ_PARTITION": f"cards_test_{domain}",
+        "GZ_IP": "127.0.0.1",
+        # an installed ROS brings plugins, some of which the newest pytest refuses
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+
+
+def command(rest: list[str], *, dev: bool) -> list[str]:
+    """Return the pytest command line."""
+    if rest[:1] == ["--"]:
+        rest = rest[1:]
+    options = ["-rs", "-p", HYPOTHESIS]
+    if not dev:
+        options += ["-p", "no:cacheprovider"]
+    return [sys.executable, "-P", "-m", "pytest", *options, *rest]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from cards_bringup.domain import RosDomain
+    from cards_bringup.resources import checkout
+    from cards_core.errors import CardsError
+
+    top = checkout()
+    if top is None:
+        raise CardsError("the tests are in the repository; run ./cards test there")
+    rest, dev = list(args.rest), args.dev
+    if "--dev" in rest:
+        rest.remove("--dev")
+        dev = True
+    # never the user's domain, where a real robot may listen
+    os.environ["ROS_DOMAIN_ID"] = FIRST_DOMAIN
+    with RosDomain() as domain:
+        process = subprocess.Popen(
+            command(rest, dev=dev), cwd=top, env=isolated(os.environ, domain.number)
+        )
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                # pytest got it too, and has fixtures to take down
+                continue

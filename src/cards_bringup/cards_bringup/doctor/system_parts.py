@@ -1,0 +1,152 @@
+"""Checks of the machine itself: compiler, folders, ports, size."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from cards_bringup.doctor.finding import Finding, run
+
+SOURCE = """
+double cards_doctor(double x) {
+    return 2.0 * x;
+}
+"""
+
+VIEW_PORT = 8080
+MEMORY_NEEDED = 2.0
+"""Compiling the model of a large robot takes this much, [GiB]."""
+
+
+def check_compiler() -> Iterator[Finding]:
+    """Compile a function, load it, call it."""
+    try:
+        from cards_core.dynamics.native import find_compiler
+    except ImportError as error:
+        yield Finding("C compiler", "WARN", f"not looked at: {error}", "./cards setup --recreate")
+        return
+    compiler = find_compiler()
+    if compiler is None:
+        yield Finding(
+            "C compiler",
+            "WARN",
+            "none; CasADi evaluates the models, which is much slower",
+            "apt install gcc",
+        )
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "doctor.c"), Path(folder, "doctor.so")
+        source.write_text(SOURCE)
+        answer = run([compiler, "-shared", "-fPIC", "-O2", str(source), "-o", str(library)])
+        if not answer.ok:
+            yield Finding(
+                "C compiler", "WARN", f"{compiler}: {answer.text}", "apt install gcc libc6-dev"
+            )
+            return
+        try:
+            function = ctypes.CDLL(str(library)).cards_doctor
+            function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
+            value = function(21.0)
+        except OSError as error:
+            yield Finding(
+                "C compiler",
+                "WARN",
+                f"{compiler}: its library cannot be loaded: {error}",
+                "let TMPDIR and CARDS_CACHE name folders that are not mounted noexec",
+            )
+            return
+    if value == 42.0:
+        yield Finding("C compiler", "OK", compiler)
+    else:
+        yield Finding("C compiler", "WARN", f"{compiler} computes 2 * 21 = {value}", "another CC")
+
+
+def check_cache() -> Iterator[Finding]:
+    """Whether compiled models can be kept."""
+    try:
+        from cards_core.dynamics.native import cache_folder
+    except ImportError as error:
+        yield Finding(
+            "cache folder", "WARN", f"not looked at: {error}", "./cards setup --recreate"
+        )
+        return
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        yield Finding(
+            "cache folder",
+            "WARN",
+            f"{folder}: {error.strerror}; models are compiled anew each time",
+            "let CARDS_CACHE name a folder that you may write",
+        )
+        return
+    models = sum(1 for _ in folder.glob("*/*.so"))
+    yield Finding("cache folder", "OK", f"{folder}, {models} compiled models")
+
+
+def check_ports() -> Iterator[Finding]:
+    """The browser view's port, and serial ports."""
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("127.0.0.1", VIEW_PORT))
+            yield Finding("browser port", "OK", f"127.0.0.1:{VIEW_PORT} is free")
+        except OSError as error:
+            yield Finding(
+                "browser port",
+                "WARN",
+                f"127.0.0.1:{VIEW_PORT}: {error.strerror}",
+                "end the program that has it, or choose another port for the view",
+            )
+    devices = sorted(glob.glob("/dev/ttyACM*") + glob.glob("/dev/ttyUSB*"))
+    closed = [name for name in devices if not os.access(name, os.R_OK | os.W_OK)]
+    if closed:
+        yield Finding(
+            "serial ports",
+            "WARN",
+            f"no permission for {', '.join(closed)}",
+            "sudo usermod -aG dialout $USER, then log in again",
+        )
+    else:
+        yield Finding("serial ports", "OK", ", ".join(devices) or "none (no robot plugged in)")
+
+
+def check_size() -> Iterator[Finding]:
+    """Processor cores and memory."""
+    cores = len(os.sched_getaffinity(0))
+    if cores < 2:
+        yield Finding(
+            "processor", "WARN", "1 core", "mode:=lockstep: realtime needs one core per loop"
+        )
+    else:
+        yield Finding("processor", "OK", f"{cores} cores")
+    memory = _available_memory()
+    if memory is None:
+        return
+    if memory < MEMORY_NEEDED:
+        yield Finding(
+            "memory",
+            "WARN",
+            f"{memory:.1f} GiB available",
+            f"{MEMORY_NEEDED:.0f} GiB while a model is compiled; close other programs",
+        )
+    else:
+        yield Finding("memory", "OK", f"{memory:.1f} GiB available")
+
+
+def _available_memory() -> float | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) / 2**20
+    except (OSError, ValueError, IndexError):
+        pass
+    return None

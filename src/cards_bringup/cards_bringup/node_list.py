@@ -1,0 +1,245 @@
+"""The nodes of a robot, read from ``config/<robot>.nodes.yaml``.
+
+One list for everybody who starts nodes: the launch files and ``./cards``. Format::
+
+    robot: roboy_arm
+    parameter_file: roboy_arm.yaml        # in the same folder
+    defaults: {controller: ctc_joint}     # of launch arguments; optional
+    nodes:
+      - name: simulator                   # node name, and key in the parameter file
+        package: cards_sim
+        executable: simulator
+        module: cards_sim.simulator_node  # what the executable runs; default: package.executable
+        role: host                        # host | controller | view | tool
+        when: {sim: true, simulator: mujoco}      # launch argument: value or list of values
+        from_arguments: {mode: mode}      # parameter: launch argument (empty ones are not passed)
+        parameters: {ground: true}        # beyond those in the parameter file
+        arguments: ["-d", "{config}/roboy_arm.rviz"]
+        optional: false                   # true: left out where the package is not installed
+
+``{config}`` stands for the folder of the file, ``{urdf}`` for the robot as URDF text.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cards_bringup import launch_arguments
+from cards_bringup.resources import find_file
+from cards_core.trajectories.yaml_fields import Field, read_yaml
+
+SUFFIX = ".nodes.yaml"
+ROLES = ("host", "controller", "view", "tool")
+"""host: simulator or hardware; the system ends with it. tool: programs that are not ours."""
+
+PLACEHOLDERS = ("config", "urdf")
+
+_LIST_KEYS = ("robot", "parameter_file", "defaults", "nodes")
+_NODE_KEYS = (
+    "name",
+    "package",
+    "executable",
+    "module",
+    "role",
+    "when",
+    "from_arguments",
+    "parameters",
+    "arguments",
+    "optional",
+)
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """A node that may be started.
+
+    Attributes:
+        name: Node name.
+        package, executable: What to start, as in ``ros2 run``.
+        module: The same for ``python -m``.
+        role: One of `ROLES`.
+        when: Launch argument to the values for which the node runs; all must hold.
+        from_arguments: Parameter name to the launch argument that sets it.
+        parameters: Parameter values beyond those of the parameter file.
+        arguments: Command line arguments.
+        optional: Leave it out, with a note, where the package is not installed.
+    """
+
+    name: str
+    package: str
+    executable: str
+    module: str
+    role: str
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    from_arguments: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    optional: bool = False
+
+    def runs(self, values: Mapping[str, str]) -> bool:
+        """Tell whether the node runs for these values of the launch arguments."""
+        return all(values[name] in accepted for name, accepted in self.when.items())
+
+    def overrides(self, values: Mapping[str, str]) -> dict[str, Any]:
+        """Return the parameters to set on top of the parameter file."""
+        out = dict(self.parameters)
+        for parameter, argument in self.from_arguments.items():
+            if values[argument] != "":
+                out[parameter] = _typed(values[argument])
+        return out
+
+    def command(self, parameter_file: Path, overrides: Mapping[str, Any]) -> list[str]:
+        """Return the command line that starts one of our nodes with this Python, without launch.
+
+        Args:
+            parameter_file: YAML file keyed by node name.
+            overrides: Parameters that win over the file.
+        """
+        line = [sys.executable, "-P", "-m", self.module, *self.arguments]
+        line += ["--ros-args", "-r", f"__node:={self.name}", "--params-file", str(parameter_file)]
+        for name, value in overrides.items():
+            line += ["-p", f"{name}:={json.dumps(value)}"]
+        return line
+
+
+@dataclass(frozen=True)
+class NodeList:
+    """A robot's file: its nodes, parameter file and defaults of launch arguments."""
+
+    robot: str
+    source: Path
+    parameter_file: Path
+    nodes: tuple[NodeSpec, ...]
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The values that the launch argument ``controller`` may have, without ``none``."""
+        return tuple(node.name for node in self.nodes if node.role == "controller")
+
+
+def load(robot: str) -> list[NodeSpec]:
+    """Return all nodes of a robot; see `read` for the rest of the file."""
+    return list(read(robot).nodes)
+
+
+def read(robot: str) -> NodeList:
+    """Read the node list of a robot.
+
+    Args:
+        robot: Name, or the path of a ``.nodes.yaml`` file.
+
+    Raises:
+        UnknownNameError: There is no list for this robot; the message names those there are.
+        DescriptionError: The list is wrong; the message names file, line and key.
+    """
+    return read_file(find_file(robot, folder="config", suffix=SUFFIX))
+
+
+def read_file(file: Path) -> NodeList:
+    """Read a node list; see `read`."""
+    document = read_yaml(file)
+    top = Field(document, (), document.data)
+    top.mapping(_LIST_KEYS)
+    robot = top["robot"].text()
+    if f"{robot}{SUFFIX}" != file.name:
+        raise top["robot"].error(
+            f"is '{robot}'", f"'{file.name.removesuffix(SUFFIX)}', as the file"
+        )
+    parameter_file = file.parent / top["parameter_file"].text()
+    if not parameter_file.is_file():
+        raise top["parameter_file"].error("no such file", "a file beside this one")
+    nodes = tuple(_node(item, file.parent) for item in top["nodes"].items())
+    _check_unique(top["nodes"], nodes)
+    defaults = _arguments(top["defaults"]) if top.has("defaults") else {}
+    chosen = defaults.get("controller", "none")
+    known = [node.name for node in nodes if node.role == "controller"]
+    if chosen != "none" and chosen not in known:
+        raise top["defaults"]["controller"].error(f"no controller '{chosen}'", ", ".join(known))
+    return NodeList(robot, file, parameter_file, nodes, defaults)
+
+
+def _node(item: Field, config: Path) -> NodeSpec:
+    item.mapping(_NODE_KEYS)
+    when: dict[str, tuple[str, ...]] = {}
+    if item.has("when"):
+        for name in item["when"].mapping(launch_arguments.NAMES):
+            value = item["when"][name]
+            several = value.items() if isinstance(value.value, list) else [value]
+            when[name] = tuple(_text(one) for one in several)
+    role = item["role"].text(ROLES)
+    name = item["name"].text()
+    if role == "controller":
+        when.setdefault("controller", (name,))
+    sources = item["from_arguments"] if item.has("from_arguments") else None
+    parameters = item["parameters"] if item.has("parameters") else None
+    package, executable = item["package"].text(), item["executable"].text()
+    return NodeSpec(
+        name=name,
+        package=package,
+        executable=executable,
+        module=item["module"].text() if item.has("module") else f"{package}.{executable}",
+        role=role,
+        when=when,
+        from_arguments={
+            key: sources[key].text(launch_arguments.NAMES) for key in (sources.mapping())
+        }
+        if sources
+        else {},
+        parameters={key: _value(parameters[key], config) for key in parameters.mapping()}
+        if parameters
+        else {},
+        arguments=tuple(str(_value(one, config)) for one in item["arguments"].items())
+        if item.has("arguments")
+        else (),
+        optional=item["optional"].flag() if item.has("optional") else False,
+    )
+
+
+def _value(item: Field, config: Path) -> Any:
+    if not isinstance(item.value, str | float | bool):
+        raise item.error("neither text nor number nor true/false", "a single value")
+    if not isinstance(item.value, str):
+        return item.value
+    value = item.value.replace("{config}", str(config))
+    if "{" in value.replace("{urdf}", ""):
+        raise item.error(f"is '{item.value}'", f"{{{'} or {'.join(PLACEHOLDERS)}}} in braces")
+    return value
+
+
+def _text(item: Field) -> str:
+    """Return a launch argument's value as it is written on a command line."""
+    if isinstance(item.value, bool):
+        return "true" if item.value else "false"
+    return item.text()
+
+
+def _arguments(item: Field) -> dict[str, str]:
+    return {name: _text(item[name]) for name in item.mapping(launch_arguments.NAMES)}
+
+
+def _check_unique(item: Field, nodes: tuple[NodeSpec, ...]) -> None:
+    seen: set[str] = set()
+    for field_, node in zip(item.items(), nodes, strict=True):
+        if node.name in seen:
+            raise field_["name"].error(f"'{node.name}' appears twice", "unique node names")
+        seen.add(node.name)
+
+
+def _typed(text: str) -> Any:
+    """Give a launch argument's text the type that a parameter has."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text

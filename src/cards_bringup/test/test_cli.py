@@ -1,0 +1,189 @@
+"""The command line: dispatch, errors, exit codes, and the small commands."""
+
+import json
+import subprocess
+import sys
+import textwrap
+import types
+from pathlib import Path
+
+import pytest
+
+from cards_bringup import cli
+from cards_bringup.cli import test as test_command
+from cards_core.errors import CardsError
+
+TOP = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Put a command `fake` into the table; its run is what the test sets."""
+    module = types.ModuleType("fake_command")
+    state = types.SimpleNamespace(run=lambda _: 0)
+
+    def add_parser(subparsers):
+        parser = subparsers.add_parser("fake", description="``./cards fake``: nothing.")
+        parser.add_argument("--json", action="store_true")
+        parser.set_defaults(run=lambda args: state.run(args))
+
+    module.add_parser = add_parser
+    monkeypatch.setitem(sys.modules, "fake_command", module)
+    monkeypatch.setitem(cli.COMMANDS, "fake", ("fake_command", "for the test"))
+    return state
+
+
+def raising(error):
+    def run(_args):
+        raise error
+
+    return run
+
+
+def test_exit_code_is_the_command_s(command):
+    command.run = lambda _: 3
+    assert cli.main(["fake"]) == 3
+
+
+def test_error_of_ours_is_one_line_and_exit_code_2(command, capsys):
+    command.run = raising(CardsError("no link named 'hand'"))
+    assert cli.main(["fake"]) == 2
+    out, err = capsys.readouterr()
+    assert err == "error: no link named 'hand'\n"
+    assert out == ""
+
+
+def test_error_as_json(command, capsys):
+    command.run = raising(CardsError("no link named 'hand'"))
+    assert cli.main(["fake", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"error": {"type": "CardsError", "message": "no link named 'hand'"}}
+    assert err == "error: no link named 'hand'\n"
+
+
+def test_bug_is_not_hidden(command):
+    command.run = raising(ZeroDivisionError("a bug"))
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["fake"])
+
+
+def test_interrupt(command):
+    command.run = raising(KeyboardInterrupt())
+    assert cli.main(["fake"]) == 130
+
+
+def test_usage_error(command, capsys):
+    assert cli.main(["fake", "--nonsense"]) == 2
+    assert "--nonsense" in capsys.readouterr().err
+
+
+def test_unknown_command(capsys):
+    assert cli.main(["nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err
+
+
+def test_markup_of_docstrings_does_not_reach_the_terminal(command, capsys):
+    assert cli.main(["fake", "--help"]) == 0
+    assert "./cards fake: nothing." in capsys.readouterr().out
+
+
+def test_closed_pipe_is_quiet():
+    script = textwrap.dedent("""
+        import sys, types
+        from cards_bringup import cli
+        module = types.ModuleType("fake_command")
+        def add_parser(subparsers):
+            def run(_):
+                for i in range(100000):
+                    print(i)
+            subparsers.add_parser("fake").set_defaults(run=run)
+        module.add_parser = add_parser
+        sys.modules["fake_command"] = module
+        cli.COMMANDS["fake"] = ("fake_command", "")
+        sys.exit(cli.main(["fake"]))
+    """)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=60) == 141
+    assert err == ""
+
+
+def test_help_imports_no_command():
+    script = textwrap.dedent("""
+        import sys
+        from cards_bringup.cli import main
+        main(["--help"])
+        heavy = {"numpy", "yaml", "rclpy", "casadi", "mujoco"} & set(sys.modules)
+        assert not heavy, heavy
+        assert not [name for name in sys.modules if name.startswith("cards_bringup.cli.")]
+    """)
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", [name for name, (m, _) in cli.COMMANDS.items() if m])
+def test_every_command_has_help_with_examples(name, capsys):
+    assert cli.main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert f"./cards {name}" in out
+    assert "examples:" in out
+
+
+def test_models_lists_what_the_models_say(capsys):
+    assert cli.main(["models", "--json"]) == 0
+    models = {row["name"]: row for row in json.loads(capsys.readouterr().out)["models"]}
+    assert models["planar_2r"]["degrees_of_freedom"] == 2
+    assert models["planar_2r"]["muscles"] == len(models["planar_2r"]["muscle_names"])
+    assert len(models["roboy_arm"]["joint_names"]) == 4
+    assert Path(models["roboy_arm"]["source"]).is_file()
+
+
+def test_models_as_a_table(capsys):
+    assert cli.main(["models"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:4] == ["robot", "links", "DoF", "muscles"]
+    assert any(line.startswith("planar_2r ") for line in lines)
+
+
+def test_broken_model_does_not_hide_the_others(tmp_path, monkeypatch, capsys):
+    broken = tmp_path / "broken_robot"
+    broken.mkdir()
+    (broken / "model.sdf").write_text("<sdf version='1.11'><model name='m'></sdf>")
+    monkeypatch.setenv("CARDS_MODEL_PATH", str(tmp_path))
+    assert cli.main(["models", "--json"]) == 2
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["models"]}
+    assert "model.sdf" in rows["broken_robot"]["error"]
+    assert "error" not in rows["planar_2r"]
+    assert cli.main(["models"]) == 2
+    assert "broken_robot: error:" in capsys.readouterr().out
+
+
+def test_import_passes_everything_on(monkeypatch):
+    import cards_core.description.caspr.cli as caspr
+
+    seen = []
+    monkeypatch.setattr(caspr, "main", lambda rest: seen.append(rest) or 5)
+    assert cli.main(["import", "caspr", "some folder", "-o", "out", "--json"]) == 5
+    assert cli.main(["import", "caspr", "--help"]) == 5
+    assert seen == [["some folder", "-o", "out", "--json"], ["--help"]]
+
+
+def test_tests_run_apart_from_the_user_s_robots():
+    env = test_command.isolated({"ROS_DOMAIN_ID": "7", "KEPT": "1"}, 61)
+    assert env["ROS_DOMAIN_ID"] == "61"
+    assert env["KEPT"] == "1"
+    assert env["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
+    assert env["GZ_IP"] == "127.0.0.1"
+
+
+def test_pytest_command_line():
+    line = test_command.command(["-k", "wrench"], dev=False)
+    assert line[:5] == [sys.executable, "-P", "-m", "pytest", "-rs"]
+    assert test_command.HYPOTHESIS in line
+    assert "no:cacheprovider" in line
+    assert line[-2:] == ["-k", "wrench"]
+    assert "no:cacheprovider" not in test_command.command([], dev=True)
+    assert test_command.command(["--", "--help"], dev=False)[-1] == "--help"

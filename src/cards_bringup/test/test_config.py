@@ -1,0 +1,102 @@
+"""The parameter files say what the nodes understand."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cards_bringup import node_list
+from cards_bringup.parameters import load_parameters
+from cards_bringup.resources import find_file, share_folder
+from cards_core.description import load
+from cards_core.errors import UnknownNameError
+from cards_core.kinematics.tree import Tree
+
+pytestmark = pytest.mark.ros
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
+ROBOTS = sorted(
+    file.name.removesuffix(node_list.SUFFIX)
+    for file in (share_folder() / "config").glob(f"*{node_list.SUFFIX}")
+)
+
+
+def declared(node, parameters):
+    """Return the parameters that a node declares, given the values it has."""
+    import cards_sim.node_parameters as simulator
+    import controllers.node_parameters as controller
+
+    robot = load(parameters["model"])
+    tree = Tree(robot)
+    if node == "simulator":
+        return [*simulator.general_parameters(), *simulator.robot_parameters(tree)]
+    common = [*controller.model_parameters(), *controller.run_parameters()]
+    if node == "ctc_joint":
+        return [*common, *controller.joint_parameters(robot, tree)]
+    if node == "ctc_operational":
+        task_names = tuple(parameters.get("axes", "xyz"))
+        return [
+            *common,
+            *controller.task_parameters(robot),
+            *controller.operational_parameters(robot, tree, task_names),
+        ]
+    return None
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_every_section_belongs_to_a_node(robot):
+    read = node_list.read(robot)
+    sections = set(yaml.safe_load(read.parameter_file.read_text())) - {"/**"}
+    assert sections <= {node.name for node in read.nodes}
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_every_parameter_is_declared_and_accepted(robot):
+    read = node_list.read(robot)
+    checked = 0
+    for node in read.nodes:
+        values = load_parameters(read.parameter_file, node.name)
+        assert values["model"] == robot
+        specs = declared(node.name, values)
+        if specs is None:
+            continue
+        known = {spec.name: spec for spec in specs}
+        for name, value in values.items():
+            assert name in known, f"{node.name} has no parameter {name}"
+            known[name].check(value)
+        assert set(node.from_arguments) <= set(known)
+        checked += 1
+    assert checked >= 3
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_references_exist(robot):
+    from controllers.references import find_reference_file
+
+    read = node_list.read(robot)
+    named = 0
+    for controller in read.controllers:
+        values = load_parameters(read.parameter_file, controller)
+        if values.get("reference"):
+            file = find_reference_file(values.get("reference_file", ""), load(robot))
+            assert values["reference"] in yaml.safe_load(file.read_text())["trajectories"]
+            named += 1
+    assert named >= 1
+
+
+def test_files_are_found_by_name_or_path():
+    by_name = find_file("roboy_arm", folder="config", suffix=".yaml")
+    assert find_file("roboy_arm.yaml", folder="config", suffix=".yaml") == by_name
+    assert find_file(by_name, folder="config") == by_name
+    with pytest.raises(UnknownNameError, match="planar_2r"):
+        find_file("planar", folder="config", suffix=".yaml")
+
+
+def test_installed_files_are_found_without_a_checkout(tmp_path, monkeypatch):
+    from cards_bringup import resources
+
+    share = tmp_path / "share" / "cards_bringup"
+    (share / "config").mkdir(parents=True)
+    monkeypatch.setattr(resources, "checkout", lambda: None)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"/nowhere:{tmp_path}")
+    assert resources.share_folder() == Path(share)

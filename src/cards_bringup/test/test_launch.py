@@ -1,0 +1,247 @@
+"""The launch files, run for real where ROS 2's launch system is installed."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip(
+    "launch_ros.actions", reason="launch_ros is not installed (an installed ROS 2 has it)"
+)
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
+from cards_bringup.domain import RosDomain  # noqa: E402 (after the skips)
+from cards_bringup.launch_arguments import ARGUMENTS  # noqa: E402
+from cards_bringup.plan import is_installed  # noqa: E402
+from cards_bringup.resources import share_folder  # noqa: E402
+
+FILES = sorted((share_folder() / "launch").glob("*.launch.py"))
+ROBOTS = {"roboy_arm": 4, "planar_2r": 2}
+
+needs_workspace = pytest.mark.skipif(
+    shutil.which("ros2") is None
+    or not any(
+        Path(prefix, "lib", "cards_sim", "simulator").exists()
+        for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    ),
+    reason="the workspace is not built and sourced (colcon build; . install/setup.bash)",
+)
+
+
+def robot_of(file):
+    return file.name.removesuffix(".launch.py")
+
+
+def include(file, **arguments):
+    """Run a launch file up to the point where processes start; return the nodes it would start."""
+    from launch import LaunchContext
+    from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
+    from launch.launch_description_sources import PythonLaunchDescriptionSource
+    from launch_ros.actions import Node
+
+    context = LaunchContext()
+    description = IncludeLaunchDescription(PythonLaunchDescriptionSource(str(file)))
+    context.launch_configurations.update(arguments)
+    nodes, declared = [], {}
+    pending = list(description.visit(context))
+    while pending:
+        action = pending.pop(0)
+        if isinstance(action, Node):
+            nodes.append(action)
+        elif isinstance(action, DeclareLaunchArgument):
+            declared[action.name] = action
+            action.visit(context)
+        elif isinstance(action, OpaqueFunction) or hasattr(action, "entities"):
+            pending = list(action.visit(context) or []) + pending
+    return nodes, declared
+
+
+def test_there_is_a_launch_file_for_each_robot():
+    assert {robot_of(file) for file in FILES} >= set(ROBOTS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=robot_of)
+def test_arguments_are_declared(file):
+    _, declared = include(file)
+    assert list(declared) == [argument.name for argument in ARGUMENTS]
+    for argument in declared.values():
+        assert argument.description
+
+
+@pytest.mark.parametrize("file", FILES, ids=robot_of)
+def test_nodes_of_a_headless_launch(file):
+    nodes, _ = include(file, headless="true", rviz="false")
+    executables = [node.node_executable for node in nodes]
+    assert executables[0] == "simulator"
+    assert len(executables) == 2
+    assert executables[1].startswith("ctc_")
+
+
+def test_view_and_no_controller():
+    file = share_folder() / "launch" / "roboy_arm.launch.py"
+    nodes, _ = include(file, rviz="false", view="true", controller="none")
+    assert [node.node_executable for node in nodes] == ["simulator", "browser_view"]
+
+
+@pytest.mark.skipif(is_installed("cards_hardware"), reason="cards_hardware is installed")
+def test_hardware_without_its_package_says_so():
+    from cards_core.errors import CardsError
+
+    with pytest.raises(CardsError, match="cards_hardware, which is not installed"):
+        include(share_folder() / "launch" / "roboy_arm.launch.py", sim="false")
+
+
+@pytest.fixture
+def domain(monkeypatch):
+    """A ROS domain that nobody else uses."""
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setenv("ROS_DOMAIN_ID", "80")
+    with RosDomain() as mine:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(mine.number))
+        yield mine.number
+
+
+class Launch:
+    """`ros2 launch` in a process group of its own."""
+
+    def __init__(self, folder, *arguments):
+        env = {**os.environ, "ROS_LOG_DIR": str(folder / "ros")}
+        self.log = folder / "launch.log"
+        with self.log.open("wb") as stream:
+            self.process = subprocess.Popen(
+                ["ros2", "launch", *arguments],
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=env,
+                start_new_session=True,
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    @property
+    def text(self):
+        """All output so far."""
+        return self.log.read_text()
+
+    def interrupt(self):
+        """Press Ctrl-C: the launch system has its nodes stop, and waits for them."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=30)
+
+
+@pytest.fixture
+def listener(domain):
+    """A node in the domain of the launch."""
+    import rclpy
+    from rclpy.executors import SingleThreadedExecutor
+
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain)
+    node = rclpy.create_node("launch_test", context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+
+    class Listener:
+        def __init__(self):
+            self.node = node
+
+        def wait(self, condition, seconds, launch):
+            end = time.monotonic() + seconds
+            while not condition() and time.monotonic() < end:
+                assert launch.process.poll() is None, launch.text
+                executor.spin_once(timeout_sec=0.1)
+            assert condition(), launch.text
+
+    yield Listener()
+    executor.shutdown()
+    node.destroy_node()
+    context.try_shutdown()
+
+
+@needs_workspace
+@pytest.mark.parametrize("robot", sorted(ROBOTS))
+def test_robot_moves_and_stops_on_ctrl_c(robot, tmp_path, listener):
+    from sensor_msgs.msg import JointState
+
+    states, commands = [], []
+    listener.node.create_subscription(JointState, "joint_states", states.append, 1)
+    listener.node.create_subscription(JointState, "force_command", commands.append, 1)
+    with Launch(
+        tmp_path,
+        "cards_bringup",
+        f"{robot}.launch.py",
+        "headless:=true",
+        "rviz:=false",
+        f"log_dir:={tmp_path}",
+    ) as launch:
+        listener.wait(
+            lambda: commands and states and states[-1].header.stamp.nanosec > 200_000_000,
+            60,
+            launch,
+        )
+        assert len(states[-1].name) == ROBOTS[robot]
+        assert all(force > 0 for force in commands[-1].effort)
+        assert launch.interrupt() == 0, launch.text
+    text = launch.text
+    assert "Traceback" not in text
+    assert "process has died" not in text
+    assert (tmp_path / "simulator.npz").is_file()
+    assert (tmp_path / "controller.npz").is_file()
+
+
+@needs_workspace
+def test_namespace_moves_the_robot(tmp_path, listener):
+    from sensor_msgs.msg import JointState
+
+    states = []
+    listener.node.create_subscription(JointState, "left/joint_states", states.append, 1)
+    with Launch(
+        tmp_path,
+        "cards_bringup",
+        "planar_2r.launch.py",
+        "headless:=true",
+        "rviz:=false",
+        "namespace:=left",
+        "controller:=none",
+    ) as launch:
+        listener.wait(lambda: states, 60, launch)
+        # the parameter file was found: the arm is where it says, and stays without a controller
+        assert list(states[-1].position) == [-0.5, 0.5]
+        assert launch.interrupt() == 0, launch.text
+
+
+@needs_workspace
+def test_launch_fails_with_its_simulator(tmp_path, listener):
+    from sensor_msgs.msg import JointState
+
+    states = []
+    listener.node.create_subscription(JointState, "joint_states", states.append, 1)
+    with Launch(
+        tmp_path, "cards_bringup", "planar_2r.launch.py", "headless:=true", "rviz:=false"
+    ) as launch:
+        listener.wait(lambda: states, 60, launch)
+        # the launch system prints each process it started with its number
+        found = re.search(r"\[simulator-1\]: process started with pid \[(\d+)\]", launch.text)
+        os.kill(int(found[1]), signal.SIGKILL)
+        assert launch.process.wait(timeout=30) == 1
+    assert "simulator-1 ended with exit code -9" in launch.text
+
+
+@needs_workspace
+def test_refusal_names_the_package(tmp_path, domain):
+    with Launch(tmp_path, "cards_bringup", "roboy_arm.launch.py", "sim:=false") as launch:
+        assert launch.process.wait(timeout=60) != 0
+    assert "sim:=false needs package cards_hardware" in launch.text

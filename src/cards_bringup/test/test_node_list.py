@@ -1,0 +1,154 @@
+"""Node lists: the shipped ones are right, wrong ones are refused with the place."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from cards_bringup import launch_arguments, node_list
+from cards_bringup.resources import share_folder
+from cards_core.errors import DescriptionError, UnknownNameError
+
+GOOD = """\
+robot: toy
+parameter_file: toy.yaml
+defaults: {controller: push, view: true}
+nodes:
+  - name: simulator
+    package: cards_sim
+    executable: simulator
+    module: cards_sim.simulator_node
+    role: host
+    when: {sim: true, mode: [realtime, lockstep]}
+    from_arguments: {mode: mode, log_dir: log_dir, autostart: autostart}
+    parameters: {ground: true, speed: 2.5, picture: "{config}/toy.png"}
+    arguments: ["-d", "{config}/toy.rviz"]
+  - name: push
+    package: controllers
+    executable: ctc_joint
+    role: controller
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="toy.nodes.yaml"):
+        (tmp_path / "toy.yaml").write_text("{}")
+        file = tmp_path / name
+        file.write_text(text)
+        return file
+
+    return write
+
+
+def values(**given):
+    return {a.name: given.get(a.name, a.default) for a in launch_arguments.ARGUMENTS}
+
+
+def shipped():
+    return sorted(
+        file.name.removesuffix(node_list.SUFFIX)
+        for file in (share_folder() / "config").glob(f"*{node_list.SUFFIX}")
+    )
+
+
+def test_there_are_robots():
+    assert {"roboy_arm", "planar_2r"} <= set(shipped())
+
+
+@pytest.mark.parametrize("robot", shipped())
+def test_shipped_lists_have_a_host_and_a_controller(robot):
+    read = node_list.read(robot)
+    assert read.robot == robot
+    assert any(node.role == "host" for node in read.nodes)
+    assert read.defaults["controller"] in read.controllers
+    assert node_list.load(robot) == list(read.nodes)
+    assert (share_folder() / "launch" / f"{robot}.launch.py").is_file()
+
+
+def test_whole_format(write):
+    read = node_list.read_file(write(GOOD))
+    host, push = read.nodes
+    assert read.defaults == {"controller": "push", "view": "true"}
+    assert host.when == {"sim": ("true",), "mode": ("realtime", "lockstep")}
+    assert host.arguments == ("-d", f"{read.source.parent}/toy.rviz")
+    assert host.parameters["picture"] == f"{read.source.parent}/toy.png"
+    assert push.when == {"controller": ("push",)}
+    assert (host.module, push.module) == ("cards_sim.simulator_node", "controllers.ctc_joint")
+    assert read.controllers == ("push",)
+
+
+def test_conditions(write):
+    host, push = node_list.read_file(write(GOOD)).nodes
+    assert host.runs(values(sim="true", mode="lockstep"))
+    assert not host.runs(values(sim="false"))
+    assert not host.runs(values(mode="as_fast_as_possible"))
+    assert push.runs(values(controller="push"))
+    assert not push.runs(values(controller="none"))
+
+
+def test_launch_arguments_become_parameters(write):
+    host, _ = node_list.read_file(write(GOOD)).nodes
+    out = host.overrides(values(mode="lockstep", autostart="false"))
+    assert out["mode"] == "lockstep"
+    assert out["autostart"] is False
+    assert out["speed"] == 2.5
+    assert "log_dir" not in out  # empty
+
+
+def test_command_line_of_a_node(write, tmp_path):
+    host, _ = node_list.read_file(write(GOOD)).nodes
+    line = host.command(tmp_path / "my file.yaml", {"log_dir": "/tmp/1", "ground": True, "n": 3})
+    assert line[:4] == [sys.executable, "-P", "-m", "cards_sim.simulator_node"]
+    assert line[line.index("--params-file") + 1] == str(tmp_path / "my file.yaml")
+    assert "__node:=simulator" in line
+    assert 'log_dir:="/tmp/1"' in line
+    assert "ground:=true" in line
+    assert "n:=3" in line
+
+
+def test_unknown_robot():
+    with pytest.raises(UnknownNameError, match="planar_2r"):
+        node_list.read("no_such_robot")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "expected"),
+    [
+        ("package: cards_sim", "pakage: cards_sim", 6, "did you mean 'package'"),
+        ("    executable: simulator\n", "", 5, "has no 'executable'"),
+        ("role: host", "role: boss", 9, "host, controller, view, tool"),
+        ("when: {sim: true", "when: {simm: true", 10, "did you mean 'sim'"),
+        ("mode: mode", "mode: mod", 11, "did you mean 'mode'"),
+        ('"{config}/toy.png"', '"{confog}/toy.png"', 12, "{config} or {urdf}"),
+        ("speed: 2.5", "speed: [1, 2]", 12, "a single value"),
+        ("name: push", "name: simulator", 14, "appears twice"),
+        ("controller: push", "controller: pull", 3, "no controller 'pull'"),
+        ("toy.yaml", "other.yaml", 2, "no such file"),
+        ("robot: toy", "robot: boy", 1, "as the file"),
+        ("nodes:\n", "knots:\n", 4, "did you mean 'nodes'"),
+        ("- name: push", "- name: [push", None, "not valid YAML"),
+    ],
+)
+def test_wrong_lists_name_the_place(write, old, new, line, expected):
+    assert old in GOOD
+    file = write(GOOD.replace(old, new, 1))
+    with pytest.raises(DescriptionError) as caught:
+        node_list.read_file(file)
+    assert expected in str(caught.value)
+    assert str(file) in str(caught.value)
+    if line is not None:
+        assert caught.value.line == line
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DescriptionError, match="cannot be read"):
+        node_list.read_file(tmp_path / "toy.nodes.yaml")
+
+
+def test_list_can_be_given_as_a_path(tmp_path):
+    for file in (share_folder() / "config").glob("planar_2r*.yaml"):
+        shutil.copy(file, tmp_path)
+    read = node_list.read(str(tmp_path / "planar_2r.nodes.yaml"))
+    assert read.parameter_file.parent == Path(tmp_path)

@@ -1,0 +1,158 @@
+"""What launch arguments start what."""
+
+import pytest
+
+from cards_bringup.launch_arguments import ARGUMENTS, arguments_for
+from cards_bringup.plan import is_installed, make_plan
+from cards_core.errors import CardsError, UnknownNameError
+
+OURS = ("cards_sim", "controllers", "cards_viz")
+
+
+def plan(launch_file="roboy_arm", installed=OURS, **given):
+    return make_plan(given, launch_file, installed=lambda package: package in installed)
+
+
+def names(made):
+    return [node.name for node in made.nodes]
+
+
+def test_defaults_start_simulator_and_controller():
+    made = plan()
+    assert names(made)[:2] == ["simulator", "ctc_operational"]
+    assert made.values["simulator"] == "mujoco"
+    assert made.values["use_sim_time"] == "true"
+    assert made.parameter_file.name == "roboy_arm.yaml"
+    assert made.parameter_file.is_file()
+
+
+def test_every_robot_has_its_own_defaults():
+    assert "ctc_joint" in names(plan("planar_2r"))
+    assert "ctc_joint" in names(plan("roboy_arm", robot="planar_2r"))
+
+
+@pytest.mark.parametrize("controller", ["ctc_joint", "ctc_operational"])
+def test_exactly_the_chosen_controller_runs(controller):
+    chosen = [n.name for n in plan(controller=controller).nodes if n.role == "controller"]
+    assert chosen == [controller]
+
+
+def test_no_controller():
+    assert not [n for n in plan(controller="none").nodes if n.role == "controller"]
+
+
+def test_views():
+    assert "browser_view" not in names(plan())
+    assert "browser_view" in names(plan(view="true"))
+    assert "muscle_markers" in names(plan(rviz="true"))
+    assert "muscle_markers" not in names(plan(rviz="false"))
+    assert "browser_view" in names(plan(view="true", headless="true"))
+
+
+def test_programs_of_ros_are_left_out_with_a_note_where_they_are_missing():
+    made = plan()
+    assert "rviz" not in names(made)
+    assert any("rviz2 is not installed" in note for note in made.notes)
+    whole = plan(installed=(*OURS, "rviz2", "robot_state_publisher"))
+    assert {"rviz", "robot_state_publisher"} <= set(names(whole))
+    assert whole.notes == ()
+    assert not {"rviz", "robot_state_publisher"} & set(
+        names(plan(installed=(*OURS, "rviz2"), headless="true"))
+    )
+
+
+def test_description_for_robot_state_publisher_is_urdf_of_this_robot():
+    made = plan(installed=(*OURS, "robot_state_publisher"))
+    node = next(n for n in made.nodes if n.name == "robot_state_publisher")
+    text = made.parameters(node)["robot_description"]
+    assert text.lstrip().startswith("<")
+    assert "<robot" in text
+    assert "{urdf}" not in text
+
+
+def test_booleans_as_people_write_them():
+    assert plan(view="True").values["view"] == "true"
+    with pytest.raises(CardsError, match=r"view:=maybe \(expected: true or false\)"):
+        plan(view="maybe")
+
+
+def test_hardware_without_its_package():
+    with pytest.raises(CardsError, match="sim:=false needs package cards_hardware"):
+        plan(sim="false")
+
+
+def test_gazebo_without_its_package():
+    with pytest.raises(CardsError, match="simulator:=gazebo needs package cards_muscle_plugin"):
+        plan(simulator="gazebo")
+
+
+def test_no_simulator_at_all():
+    with pytest.raises(CardsError, match="no simulator for roboy_arm is installed"):
+        plan(installed=("controllers",))
+
+
+def test_missing_package_of_a_needed_node():
+    with pytest.raises(CardsError, match="'ctc_operational' needs package controllers"):
+        plan(installed=("cards_sim", "cards_viz"))
+
+
+def test_the_real_robot_has_no_clock():
+    with pytest.raises(CardsError, match="no /clock"):
+        plan(sim="false", use_sim_time="true")
+    with pytest.raises(CardsError, match="mode:=lockstep with sim:=false"):
+        plan(sim="false", mode="lockstep")
+
+
+def test_unknown_argument_and_value():
+    with pytest.raises(UnknownNameError, match="launch argument"):
+        plan(velocity="3")
+    with pytest.raises(CardsError, match=r"controller:=fly \(expected: ctc_operational"):
+        plan(controller="fly")
+    with pytest.raises(UnknownNameError, match="roboy_arm"):
+        plan(robot="no_such_robot")
+
+
+def test_parameter_file_by_name_and_by_path(tmp_path):
+    assert plan(params_file="planar_2r").parameter_file.name == "planar_2r.yaml"
+    own = tmp_path / "own.yaml"
+    own.write_text("{}")
+    assert plan(params_file=str(own)).parameter_file == own
+    with pytest.raises(UnknownNameError, match="no_such_file"):
+        plan(params_file="no_such_file")
+
+
+def test_sim_time_is_for_everybody_but_the_host():
+    made = plan(view="true")
+    for node in made.nodes:
+        assert made.parameters(node).get("use_sim_time", False) is (node.role != "host")
+
+
+def test_namespace_keeps_the_parameters_of_the_file():
+    made = plan(namespace="left", reference="circle")
+    node = next(n for n in made.nodes if n.name == "ctc_operational")
+    parameters = made.parameters(node)
+    assert parameters["model"] == "roboy_arm"
+    assert parameters["reference"] == "circle"  # the argument wins over the file
+    assert "kp" in parameters
+
+
+def test_world_is_not_silently_ignored():
+    assert any("world" in note for note in plan(world="moon").notes)
+
+
+def test_every_argument_is_described():
+    for argument in arguments_for("toy", {}, ("push",)):
+        assert argument.description.endswith(".")
+        if argument.choices:
+            assert argument.default in argument.choices
+    assert len({argument.name for argument in ARGUMENTS}) == len(ARGUMENTS)
+
+
+def test_installed_packages_are_found(tmp_path, monkeypatch):
+    markers = tmp_path / "share" / "ament_index" / "resource_index" / "packages"
+    markers.mkdir(parents=True)
+    (markers / "some_ros_package").touch()
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"/nowhere:{tmp_path}")
+    assert is_installed("some_ros_package")
+    assert is_installed("cards_core")
+    assert not is_installed("no_such_package_anywhere")

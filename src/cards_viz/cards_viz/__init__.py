@@ -1,0 +1,1 @@
+"""Seeing runs: browser view, RViz markers, run folders with plots and recordings."""

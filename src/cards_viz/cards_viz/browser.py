@@ -1,0 +1,267 @@
+"""The browser view: a page with the robot, live plots and controls, served by viser.
+
+The view runs in threads of its own. A host hands snapshots over (`BrowserView.show`, a few
+microseconds, never waiting for the browser); a drawing thread sends the newest at most 30 times a
+second. Commands go the other way through `ViewCommands`.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import viser
+
+from cards_core.description.model import Robot
+from cards_core.errors import CardsError
+from cards_core.typing import Array
+from cards_viz.browser_scene import BrowserScene
+from cards_viz.commands import ViewCommands
+from cards_viz.live_plots import PlotPanel
+from cards_viz.panels import (
+    DrawingPanel,
+    GainsPanel,
+    MusclePanel,
+    RunPanel,
+    StatusPanel,
+    guarded,
+)
+from cards_viz.scene import Scene, SceneFrame
+from cards_viz.snapshot import Snapshot, SnapshotBox
+from cards_viz.tracked import first_scale
+
+LOG = logging.getLogger(__name__)
+
+PORTS_TRIED = 20
+"""How many ports from the wanted one upwards are tried."""
+
+
+class PortError(CardsError):
+    """No free port, or an address that this machine does not have."""
+
+
+def free_port(host: str, port: int) -> int:
+    """Return ``port`` or the next free one.
+
+    Args:
+        host: Address to bind.
+        port: Wanted port; 0 leaves the choice to the system.
+
+    Raises:
+        PortError: None of `PORTS_TRIED` ports is free, or ``host`` is no address of ours.
+    """
+    if not 0 <= port <= 65535:
+        raise PortError(f"port {port} does not exist (expected: 0 to 65535)")
+    candidates = [0] if port == 0 else range(port, min(port + PORTS_TRIED, 65536))
+    for candidate in candidates:
+        try:
+            info = socket.getaddrinfo(host, candidate, type=socket.SOCK_STREAM)[0]
+            with socket.socket(info[0], info[1]) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(info[4])
+                return int(probe.getsockname()[1])
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise PortError(
+                    f"cannot listen on host '{host}': {error} (expected: an address of this "
+                    "machine, e.g. 127.0.0.1)"
+                ) from error
+    last = candidates[-1]
+    raise PortError(f"ports {port} to {last} of {host} are all in use (expected: a free port)")
+
+
+class BrowserView:
+    """A page that shows one robot.
+
+    Args:
+        robot: What to draw.
+        commands: What the buttons and sliders do.
+        host: Address to listen on; the default is reachable from this machine only.
+        port: Wanted port; a busy one is replaced by the next free one, with a log message.
+        rate: Largest number of updates a second.
+        window: Length of the live plots, [s].
+
+    Attributes:
+        url: Address of the page.
+        server: The viser server, to add things of one's own.
+        updates: Number of snapshots drawn so far.
+
+    Raises:
+        PortError: No port to listen on.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        commands: ViewCommands,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        rate: float = 30.0,
+        window: float = 10.0,
+    ) -> None:
+        self.robot = robot
+        self.updates = 0
+        self._period = 1.0 / rate
+        self._box = SnapshotBox()
+        self._stop = threading.Event()
+        chosen = free_port(host, port)
+        if port not in (0, chosen):
+            LOG.warning("port %d is in use: the view is on port %d instead", port, chosen)
+        self.server = viser.ViserServer(host=host, port=chosen, label=robot.name, verbose=False)
+        self.url = f"http://{host}:{self.server.get_port()}"
+        self.server.gui.configure_theme(
+            show_logo=False, show_share_button=False, brand_color=(31, 95, 168)
+        )
+        self.scale = first_scale(robot)
+        self.scene = Scene(robot)
+        self._nodes = BrowserScene(self.server, self.scene, self.scale)
+        self._build_panels(commands, window)
+        self._place_camera()
+        self._last: Snapshot | None = None
+        self._thread = threading.Thread(target=self._run, name="browser_view", daemon=True)
+        self._thread.start()
+
+    def _build_panels(self, commands: ViewCommands, window: float) -> None:
+        gui, robot = self.server.gui, self.robot
+        run = guarded(self.notify)
+        gui.main_panel.dock_right()
+        gui.main_panel.set_width(330)
+        self._status = StatusPanel(gui, robot.muscles, self.scale)
+        tabs = gui.add_tab_group()
+        with tabs.add_tab("Run", viser.Icon.PLAYER_PLAY):
+            self._run_panel = RunPanel(gui, commands, run)
+            self._gains = GainsPanel(gui, commands, run)
+            self._status.add_bars()
+        with tabs.add_tab("Muscles", viser.Icon.ADJUSTMENTS):
+            self._muscle_panel = MusclePanel(gui, robot.muscles, commands, run)
+        with tabs.add_tab("View", viser.Icon.EYE):
+            nodes = self._nodes
+            DrawingPanel(
+                gui,
+                [
+                    ("Muscles", True, nodes.set_muscles_visible),
+                    ("Force arrows", False, nodes.set_arrows_visible),
+                    ("End-effector path", True, nodes.set_path_visible),
+                    ("Ground", True, nodes.set_grid_visible),
+                ],
+            )
+            again = gui.add_button("Clear path", icon=viser.Icon.ERASER, color="gray")
+            home = gui.add_button("Reset camera", icon=viser.Icon.CAMERA, color="gray")
+        self._plots = PlotPanel(
+            gui,
+            self.scene.tree.position_names,
+            [muscle.name for muscle in robot.muscles],
+            window,
+        )
+
+        again.on_click(lambda _: nodes.clear_paths())
+        home.on_click(lambda event: self._place_client_camera(event.client))
+
+    def _place_camera(self) -> None:
+        camera = self._nodes.camera(1.2)
+        start = self.server.initial_camera
+        start.position, start.look_at, start.fov = camera.position, camera.look_at, camera.fov
+        start.near = 0.01 * self.scene.size
+        self.server.on_client_connect(self._place_client_camera)
+
+    def _place_client_camera(self, client: viser.ClientHandle | None) -> None:
+        """Fit the robot into the picture of this browser window."""
+        if client is None:
+            return
+        width, height = client.camera.image_width, client.camera.image_height
+        camera = self._nodes.camera(width / height if width and height else 1.2)
+        with client.atomic():
+            client.camera.fov = camera.fov
+            client.camera.position = camera.position
+            client.camera.look_at = camera.look_at
+            client.camera.up_direction = (0.0, 0.0, 1.0)
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Hand over a snapshot; returns at once. The newest one is drawn, others are skipped."""
+        self._box.put(snapshot)
+
+    def set_gains(
+        self, kp: Sequence[float], kd: Sequence[float], names: Sequence[str] = ()
+    ) -> None:
+        """Tell the view the controller's gains; the sliders appear."""
+        self._gains.set_gains(list(kp), list(kd), list(names))
+
+    def set_reference_path(self, positions: Array) -> None:
+        """Draw a desired end-effector path known in advance, shape (k, 3), [m]."""
+        self._nodes.desired.clear()
+        for position in np.asarray(positions, dtype=float):
+            self._nodes.desired.add(position)
+
+    def notify(self, text: str) -> None:
+        """Show a message in every open page."""
+        for client in self.server.get_clients().values():
+            client.add_notification("Not done", text, auto_close_seconds=8.0, color="red")
+
+    def wait(self, running: Callable[[], bool] = lambda: True) -> None:
+        """Block until `stop` is called or ``running()`` is false."""
+        while running() and not self._stop.wait(0.2):
+            pass
+
+    def stop(self) -> None:
+        """Close the page and free the port."""
+        if not self._stop.is_set():
+            self._stop.set()
+            self._thread.join(timeout=5.0)
+            self.server.stop()
+
+    def __enter__(self) -> BrowserView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        """Draw the newest snapshot at most ``rate`` times a second."""
+        seen = 0
+        due = time.monotonic()
+        while not self._stop.is_set():
+            count, snapshot = self._box.get()
+            if snapshot is not None and count != seen:
+                seen = count
+                try:
+                    self._draw(snapshot)
+                except Exception:  # one odd snapshot must not end the view
+                    LOG.exception("cannot draw the state at t = %s", snapshot.time)
+            due = max(due + self._period, time.monotonic())
+            self._stop.wait(due - time.monotonic())
+
+    def _draw(self, snapshot: Snapshot) -> None:
+        if self._last is not None and snapshot.time < self._last.time:
+            self._nodes.actual.clear()
+        self._last = snapshot
+        if not np.all(np.isfinite(snapshot.q)):
+            # nothing to draw, but the status must say so
+            self._status.draw(snapshot)
+            return
+        self.scale.include(snapshot.tensions)
+        frame = self.scene.frame(snapshot.q, snapshot.tensions, self.scale.high)
+        self._nodes.actual.add(frame.end_effector)
+        self._nodes.desired.add(snapshot.desired_position)
+        self._plots.append(snapshot)
+        # with nobody watching it is enough that a new page finds something recent
+        stride = 1 if self.server.get_clients() else 15
+        if self.updates % stride == 0:
+            self._send(snapshot, frame, slow=stride > 1 or self.updates % 3 == 0)
+        self.updates += 1
+
+    def _send(self, snapshot: Snapshot, frame: SceneFrame, *, slow: bool) -> None:
+        with self.server.atomic():
+            self._nodes.draw(frame, snapshot.tensions)
+            if slow:
+                # text, charts and paths are costly for the browser and change slowly
+                self._nodes.draw_paths()
+                self._status.draw(snapshot)
+                self._run_panel.draw(snapshot)
+                self._muscle_panel.draw(snapshot)
+                self._plots.draw()

@@ -1,0 +1,52 @@
+"""Names and units of what controllers track."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cards_core.kinematics.tree import Tree
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names and units of controlled coordinates and of the entries of their error.
+
+    Units are ``rad``, ``m`` or empty (components of quaternions have none).
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    error_names: tuple[str, ...]
+    error_units: tuple[str, ...]
+
+
+def joint_labels(tree: Tree) -> Labels:
+    """Return the labels of a joint-space controller: coordinates q, error in the tangent space."""
+    units: list[str] = []
+    error_units: list[str] = []
+    for node in tree.nodes:
+        unit = "m" if node.kind == "prismatic" else "rad"
+        units += [unit] if node.nq == 1 else [""] * node.nq
+        error_units += [unit] * node.nv
+    return Labels(tree.position_names, tuple(units), tree.velocity_names, tuple(error_units))
+
+
+def operational_labels(names: Sequence[str]) -> Labels:
+    """Return the labels of an operational controller with these reference names."""
+    positions = [name for name in names if name in ("x", "y", "z")]
+    others = [name for name in names if name not in ("x", "y", "z")]
+    rotations = [f"rotation_{c}" for c in "xyz"] if others else []
+    return Labels(
+        tuple(names),
+        tuple("m" if name in ("x", "y", "z") else "" for name in names),
+        (*positions, *rotations),
+        ("m",) * len(positions) + ("rad",) * len(rotations),
+    )
+
+
+def numbered(width: int, error_width: int) -> Labels:
+    """Return labels for coordinates that nobody has named."""
+    names = tuple(f"y{i + 1}" for i in range(width))
+    error_names = tuple(f"e{i + 1}" for i in range(error_width))
+    return Labels(names, ("",) * width, error_names, ("",) * error_width)

@@ -1,0 +1,152 @@
+"""Node ``muscle_markers``: what RViz cannot know from a URDF, at most 30 times a second.
+
+``muscle_markers`` holds the muscles coloured by tension, their points and the forces on the links,
+``end_effector_path`` where the operational frame has been and where the controller wanted it.
+Nothing is computed while nobody subscribes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from visualization_msgs.msg import MarkerArray
+
+from cards_core.description import load
+from cards_core.description.model import Robot
+from cards_core.kinematics.tree import Tree
+from cards_ros import topics
+from cards_ros.loop import StopFlag, run
+from cards_ros.parameters import Parameter, Parameters
+from cards_ros.stamps import NANOSECONDS
+from cards_viz.markers import muscle_markers, path_markers
+from cards_viz.robot_watcher import RobotWatcher
+from cards_viz.scene import Scene
+from cards_viz.tracked import first_scale, tracked
+from cards_viz.trail import SPACING, Trail
+
+NODE_NAME = "muscle_markers"
+MARKERS_TOPIC = "muscle_markers"
+PATH_TOPIC = "end_effector_path"
+
+PATH_PERIOD = 0.2
+"""Least time between two messages of the path, which grows long, [s]."""
+
+
+def parameters() -> list[Parameter]:
+    """Return the node's parameters."""
+    return [
+        Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF."),
+        Parameter("rate", 30.0, "Greatest rate of messages.", "Hz", lower=0.1, upper=30.0),
+        Parameter("forces", True, "Draw the forces on the links as arrows.", live=True),
+    ]
+
+
+class MuscleMarkersNode(Node):
+    """See the module.
+
+    Args:
+        context: ROS context.
+        stop: Ends `run`.
+        robot: Replaces the parameter ``model``, for tests.
+        **node_options: Passed to `rclpy.node.Node`.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        stop: StopFlag,
+        *,
+        robot: Robot | None = None,
+        **node_options: Any,
+    ) -> None:
+        super().__init__(NODE_NAME, context=context, **node_options)
+        self._stop = stop
+        self._values = Parameters(self)
+        self._values.declare(parameters())
+        robot = robot or load(self._values["model"])
+        self._period = 1.0 / self._values["rate"]
+        self._scene = Scene(robot, with_shapes=False)
+        self._scale = first_scale(robot)
+        self._watcher = RobotWatcher(self, robot, Tree(robot))
+        self._desired = Trail(SPACING * self._scene.size)
+        self._actual = Trail(SPACING * self._scene.size)
+        self._stamp = -1
+        self._path_sent = 0.0
+        self._path_readers = 0
+        self._markers = self.create_publisher(MarkerArray, MARKERS_TOPIC, topics.STATE_QOS)
+        self._path = self.create_publisher(MarkerArray, PATH_TOPIC, topics.STATE_QOS)
+        self._executor = SingleThreadedExecutor(context=context)
+        self._executor.add_node(self)
+
+    def run(self) -> int:
+        """Publish until the stop flag is set; return the exit code."""
+        due = time.monotonic()
+        while not self._stop and self.context.ok():
+            now = time.monotonic()
+            if now >= due:
+                due = max(due + self._period, now)
+                self.tick()
+            self._executor.spin_once(timeout_sec=max(0.0, min(due - time.monotonic(), 0.02)))
+        return 0
+
+    def tick(self) -> None:
+        """Look at the topics and publish if there is something new."""
+        if not self._watcher.poll():
+            return
+        watcher = self._watcher
+        if watcher.stamp < self._stamp:
+            # the simulator was reset: another run, another path
+            self._desired.clear()
+            self._actual.clear()
+        self._stamp = watcher.stamp
+        if not np.all(np.isfinite(watcher.q)):
+            return
+        self._scale.include(watcher.tensions)
+        frame = self._scene.frame(watcher.q, watcher.tensions, self._scale.high)
+        self._actual.add(frame.end_effector)
+        if watcher.tracking is not None:
+            goal = tracked(watcher.tracking, self._scene, watcher.q)
+            self._desired.add(None if goal is None else goal.position)
+        sec, nanosec = divmod(watcher.stamp, NANOSECONDS)
+        stamp = Time(sec=sec, nanosec=nanosec)
+        if self._markers.get_subscription_count():
+            self._markers.publish(
+                muscle_markers(
+                    self._scene,
+                    frame,
+                    watcher.tensions,
+                    self._scale,
+                    stamp=stamp,
+                    with_forces=self._values["forces"],
+                )
+            )
+        self._publish_path(stamp)
+
+    def _publish_path(self, stamp: Time) -> None:
+        """Publish the path when it has grown or somebody new wants it."""
+        readers = self._path.get_subscription_count()
+        now = time.monotonic()
+        changed = self._actual.changed or self._desired.changed or readers > self._path_readers
+        if readers and changed and now - self._path_sent >= PATH_PERIOD:
+            self._actual.changed = self._desired.changed = False
+            self._path_sent = now
+            self._path_readers = readers
+            self._path.publish(path_markers(self._scene, self._desired, self._actual, stamp=stamp))
+        self._path_readers = min(self._path_readers, readers)
+
+    def close(self) -> None:
+        """Destroy the node."""
+        self._executor.shutdown()
+        self.destroy_node()
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; the entry point of the executable ``muscle_markers``."""
+    return run(MuscleMarkersNode, NODE_NAME, args)

@@ -1,0 +1,311 @@
+"""Plots of a run: tracking, path, tensions, muscle lengths, loop time.
+
+Figures are made without pyplot's global state, so that they work in any thread and leave nothing
+behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from cards_core.typing import Array
+from cards_viz.colormap import colors, nice_ceiling
+from cards_viz.labels import Labels
+from cards_viz.line_colors import ACTUAL, DESIRED, ERROR, LINE_COLORS
+
+STYLE: Any = {
+    "font.size": 9.0,
+    "font.family": "DejaVu Sans",
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9.0,
+    "axes.edgecolor": "#7a7a7a",
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.7,
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "lines.linewidth": 1.3,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "figure.facecolor": "white",
+    "savefig.dpi": 140.0,
+}
+
+TENSION_COLORMAP = ListedColormap(colors(np.linspace(0.0, 1.0, 256)) / 255.0, name="tension")
+
+MAX_POINTS = 2500
+"""More points than this cannot be seen in a plot; longer series are thinned."""
+
+
+def thin(time: Array, *series: Array) -> list[Array]:
+    """Return time and series with at most about `MAX_POINTS` evenly chosen rows."""
+    stride = max(1, -(-len(time) // MAX_POINTS))
+    return [values[::stride] for values in (time, *series)]
+
+
+def save(figure: Figure, path: Path | str) -> None:
+    """Write ``figure`` as PNG, in the house style."""
+    with mpl.rc_context(STYLE):
+        # no software version in the file: equal data give equal files
+        figure.savefig(path, format="png", metadata={"Software": None})
+
+
+def tracking(
+    time: Array,
+    desired: Array,
+    actual: Array,
+    error: Array,
+    *,
+    labels: Labels,
+    title: str,
+) -> Figure:
+    """Plot desired and actual value of each coordinate (left) and its error (right).
+
+    Args:
+        time: Shape (K,), [s].
+        desired: Shape (K, d).
+        actual: Shape (K, d).
+        error: Shape (K, e); e < d where coordinates are quaternions.
+        labels: Names and units of coordinates and errors.
+        title: Of the figure.
+    """
+    time, desired, actual, error = thin(time, desired, actual, error)
+    rows = max(desired.shape[1], error.shape[1], 1)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.0, 1.0 + 1.65 * rows), layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        axes = figure.subplots(rows, 2, sharex=True, squeeze=False)
+        for i in range(desired.shape[1]):
+            axes[i, 0].plot(time, desired[:, i], color=DESIRED, lw=3.0, label="desired")
+            axes[i, 0].plot(time, actual[:, i], color=ACTUAL, label="actual")
+            axes[i, 0].set_ylabel(_labelled(labels.names[i], labels.units[i]))
+        aligned = error.shape[1] == desired.shape[1]
+        for i in range(error.shape[1]):
+            factor, unit = {"rad": (1e3, "mrad"), "m": (1e3, "mm")}.get(
+                labels.error_units[i], (1.0, "")
+            )
+            name = "error" if aligned else f"error {labels.error_names[i]}"
+            _error_axes(axes[i, 1], time, factor * error[:, i], name, unit)
+        for axis in [*axes[desired.shape[1] :, 0], *axes[error.shape[1] :, 1]]:
+            axis.set_visible(False)
+        for column in (0, 1):
+            axes[-1, column].set_xlabel("time [s]")
+            axes[-1, column].set_xlim(time[0], max(time[-1], time[0] + 1e-9))
+        handles, texts = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside upper right", ncols=2)
+        figure.align_ylabels()
+    return figure
+
+
+def _labelled(name: str, unit: str) -> str:
+    return f"{name} [{unit}]" if unit else name
+
+
+def _error_axes(axis: Axes, time: Array, values: Array, name: str, unit: str) -> None:
+    axis.axhline(0.0, color="#b0b0b0", lw=0.8)
+    axis.plot(time, values, color=ERROR)
+    axis.set_ylabel(_labelled(name, unit))
+    axis.margins(y=0.22)
+    if np.isfinite(values).any():
+        axis.text(
+            0.99, 0.97, f"max |e| = {np.nanmax(np.abs(values)):.3g} {unit}",
+            transform=axis.transAxes, ha="right", va="top", color="#444444", fontsize=8.0,
+        )  # fmt: skip
+
+
+def path(desired: Array, actual: Array, names: Sequence[str], title: str) -> Figure:
+    """Plot an operational path, desired and actual, the latter coloured by its error.
+
+    A path in a plane of two axes is drawn in that plane, any other in three views.
+
+    Args:
+        desired: Positions, shape (K, 2) or (K, 3), [m].
+        actual: Likewise.
+        names: Names of the axes.
+        title: Of the figure.
+    """
+    _, desired, actual = thin(np.arange(len(desired), dtype=float), desired, actual)
+    error = 1e3 * np.linalg.norm(desired - actual, axis=1)
+    views = _views(desired)
+    with mpl.rc_context(STYLE):
+        width = 6.4 if len(views) == 1 else 4.1 * len(views)
+        figure = Figure(figsize=(width, 5.6 if len(views) == 1 else 4.8), layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        axes = figure.subplots(1, len(views), squeeze=False)[0]
+        for view, axis in zip(views, axes, strict=True):
+            a, b = view
+            axis.plot(desired[:, a], desired[:, b], color="#c9c9c9", lw=5.0, label="desired")
+            points = np.column_stack([actual[:, a], actual[:, b]])
+            segments = np.stack([points[:-1], points[1:]], axis=1)
+            lines = LineCollection(list(segments), cmap=TENSION_COLORMAP, linewidths=1.6)
+            lines.set_array(0.5 * (error[:-1] + error[1:]))
+            top = np.nanmax(error) if np.isfinite(error).any() else 1.0
+            lines.set_clim(0.0, max(float(top), 1e-6))
+            axis.add_collection(lines)
+            axis.plot(*points[0], "o", color="#222222", ms=5.0, label="start", zorder=5)
+            axis.set_aspect("equal", adjustable="datalim")
+            axis.set_xlabel(f"{names[a]} [m]")
+            axis.set_ylabel(f"{names[b]} [m]")
+            axis.autoscale_view()
+        handles, texts = axes[0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside upper right", ncols=2)
+        figure.colorbar(lines, ax=list(axes), label="distance actual to desired [mm]", shrink=0.8)
+    return figure
+
+
+def _views(positions: Array) -> list[tuple[int, int]]:
+    """Return the pairs of axes to draw: one if the path lies in their plane."""
+    d = positions.shape[1]
+    if d == 2:
+        return [(0, 1)]
+    span = np.ptp(np.nan_to_num(positions), axis=0)
+    flat = int(np.argmin(span))
+    if span[flat] <= 1e-3 * max(float(span.max()), 1e-9):
+        a, b = (k for k in range(3) if k != flat)
+        return [(a, b)]
+    return [(0, 1), (0, 2), (1, 2)]
+
+
+def tensions(
+    time: Array, values: Array, names: Sequence[str], lower: Array, upper: Array
+) -> Figure:
+    """Plot tensions over time as lines with their limits, and as a map by muscle.
+
+    Args:
+        time: Shape (T,), [s].
+        values: Shape (T, m), [N].
+        names: Of the muscles.
+        lower: Lower limits, shape (m,), [N].
+        upper: Upper limits, shape (m,), [N]; infinite where there is none.
+    """
+    time, values = thin(time, values)
+    m = values.shape[1]
+    finite = values[np.isfinite(values)]
+    top = nice_ceiling(float(finite.max())) if finite.size else 1.0
+    with mpl.rc_context(STYLE):
+        height = 3.3 + max(1.2, 0.22 * m)
+        figure = Figure(figsize=(10.0, 1.0 + height), layout="constrained")
+        figure.suptitle("Muscle tensions", x=0.01, ha="left", fontweight="bold")
+        over, under = figure.subplots(2, 1, sharex=True, height_ratios=[3.3, max(1.2, 0.22 * m)])
+        _lines(over, time, values, names)
+        _limits(over, lower, upper, top)
+        over.set_ylabel("tension [N]")
+        over.legend(
+            loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
+            ncols=1 + (m - 1) // 16,
+        )  # fmt: skip
+        edges = np.append(time, 2 * time[-1] - time[-2]) if len(time) > 1 else [time[0], time[0]]
+        if len(time) > 1:
+            image = under.pcolormesh(
+                edges, np.arange(m + 1), values.T, cmap=TENSION_COLORMAP, vmin=0.0, vmax=top,
+                rasterized=True,
+            )  # fmt: skip
+            beside = under.inset_axes((1.012, 0.0, 0.012, 1.0))
+            figure.colorbar(image, cax=beside, label="tension [N]")
+        under.grid(visible=False)
+        under.set_yticks(np.arange(m) + 0.5, names, fontsize=8.0 if m <= 20 else 6.0)
+        under.invert_yaxis()
+        under.set_xlabel("time [s]")
+        over.set_xlim(time[0], max(time[-1], time[0] + 1e-9))
+    return figure
+
+
+def _limits(axis: Axes, lower: Array, upper: Array, top: float) -> None:
+    """Draw the limits that lie in sight, name those that do not."""
+    notes = []
+    for label, limits in (("min", lower), ("max", upper)):
+        for limit in np.unique(limits[np.isfinite(limits)]):
+            if limit <= 1.02 * top:
+                axis.axhline(limit, color="#444444", lw=0.9, ls=(0, (5, 3)), zorder=1)
+                axis.annotate(
+                    f"{label} {limit:g} N", (1.0, limit), xycoords=("axes fraction", "data"),
+                    xytext=(-3, 2), textcoords="offset points", ha="right", va="bottom",
+                    fontsize=7.5, color="#444444",
+                )  # fmt: skip
+            else:
+                notes.append(f"{label} {limit:g} N")
+    axis.set_ylim(min(0.0, axis.get_ylim()[0]), 1.06 * top)
+    if notes:
+        axis.set_title(f"limits out of sight: {', '.join(notes)}", loc="right", fontsize=7.5,
+                       fontweight="normal", color="#666666")  # fmt: skip
+
+
+def muscle_lengths(time: Array, values: Array, names: Sequence[str]) -> Figure:
+    """Plot muscle lengths, shape (T, m), [m], and their change from the first row, [mm]."""
+    time, values = thin(time, values)
+    m = values.shape[1]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.0, 5.6), layout="constrained")
+        figure.suptitle("Muscle lengths", x=0.01, ha="left", fontweight="bold")
+        over, under = figure.subplots(2, 1, sharex=True)
+        _lines(over, time, values, names)
+        _lines(under, time, 1e3 * (values - values[0]), names)
+        over.set_ylabel("length [m]")
+        under.set_ylabel("change since start [mm]")
+        under.set_xlabel("time [s]")
+        over.legend(
+            loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
+            ncols=1 + (m - 1) // 24,
+        )  # fmt: skip
+        over.set_xlim(time[0], max(time[-1], time[0] + 1e-9))
+    return figure
+
+
+def _lines(axis: Axes, time: Array, values: Array, names: Sequence[str]) -> None:
+    for i in range(values.shape[1]):
+        style = "-" if i < len(LINE_COLORS) else "--"
+        color = LINE_COLORS[i % len(LINE_COLORS)]
+        axis.plot(time, values[:, i], style, color=color, label=names[i], lw=1.1)
+
+
+def loop_time(loop_us: Array, period_us: float | None) -> Figure:
+    """Plot the distribution of the controller's step duration.
+
+    Args:
+        loop_us: Shape (K,), [us].
+        period_us: Time between two states, the deadline of a step, [us]; None if unknown.
+    """
+    values = loop_us[np.isfinite(loop_us) & (loop_us > 0.0)]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.0, 3.4), layout="constrained")
+        figure.suptitle("Duration of a controller step", x=0.01, ha="left", fontweight="bold")
+        axis = figure.subplots()
+        if not values.size:
+            axis.text(0.5, 0.5, "no durations recorded", ha="center", transform=axis.transAxes)
+            return figure
+        low, high = values.min(), values.max()
+        high = high if period_us is None else max(high, period_us)
+        bins: npt.NDArray[np.float64] = np.geomspace(0.9 * low, 1.15 * high, 90)
+        axis.hist(values, bins=bins.tolist(), color="#9fbfe0", edgecolor="#6f98c6", lw=0.3)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        marks = [(f"p{p}", float(np.percentile(values, p)), ACTUAL) for p in (50, 99)]
+        if period_us is not None:
+            marks.append(("deadline", period_us, ERROR))
+        for row, (label, x, color) in enumerate(marks):
+            axis.axvline(x, color=color, lw=1.2, ls="--" if label == "deadline" else "-")
+            right = label == "deadline"
+            axis.annotate(
+                f" {label} {x:.0f} µs ", (x, 0.98 - 0.1 * row), ha="right" if right else "left",
+                xycoords=("data", "axes fraction"), color=color, va="top", fontsize=8.5,
+            )  # fmt: skip
+        axis.set_xlabel("duration [µs]")
+        axis.set_ylabel("steps")
+        axis.xaxis.set_major_formatter("{x:g}")
+    return figure

@@ -1,0 +1,25 @@
+from setuptools import find_packages, setup
+
+PACKAGE = "cards_viz"
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+    ],
+    package_data={PACKAGE: ["py.typed"]},
+    install_requires=["setuptools"],
+    extras_require={"test": ["pytest"]},
+    zip_safe=False,
+    description="Seeing muscle-driven robots: browser view, RViz markers, run plots and recordings.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "browser_view = cards_viz.browser_view:main",
+            "muscle_markers = cards_viz.muscle_markers:main",
+        ],
+    },
+)

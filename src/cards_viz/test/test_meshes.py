@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+import trimesh
+
+from cards_core.description.model import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
+from cards_viz.meshes import MeshWarning, mesh_path, triangles
+
+
+def body(geometry) -> trimesh.Trimesh:
+    vertices, faces = triangles(geometry)
+    return trimesh.Trimesh(vertices, faces)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "half", "volume"),
+    [
+        (Box(np.array([0.2, 0.4, 0.6])), (0.1, 0.2, 0.3), 0.048),
+        (Sphere(0.5), (0.5, 0.5, 0.5), 4 / 3 * np.pi * 0.125),
+        (Cylinder(0.1, 0.8), (0.1, 0.1, 0.4), np.pi * 0.01 * 0.8),
+        # the length of a capsule is that of its cylinder
+        (Capsule(0.1, 0.8), (0.1, 0.1, 0.5), np.pi * 0.01 * (0.8 + 4 / 3 * 0.1)),
+        (Ellipsoid(np.array([0.1, 0.2, 0.3])), (0.1, 0.2, 0.3), 4 / 3 * np.pi * 0.006),
+    ],
+)
+def test_primitives_have_the_right_size_and_are_closed(geometry, half, volume):
+    mesh = body(geometry)
+    np.testing.assert_allclose(mesh.bounds, [np.negative(half), half], atol=2e-3)
+    assert mesh.is_watertight
+    assert mesh.volume == pytest.approx(volume, rel=0.03)
+
+
+def test_plane_lies_below_its_origin_across_the_normal():
+    mesh = body(Plane(np.array([1.0, 0.0, 0.0]), (2.0, 2.0)))
+    np.testing.assert_allclose(mesh.bounds, [[-1e-3, -1, -1], [0, 1, 1]], atol=1e-9)
+
+
+def test_mesh_file_is_scaled_and_found_beside_the_description(tmp_path):
+    (tmp_path / "meshes").mkdir()
+    trimesh.creation.box((1.0, 1.0, 1.0)).export(tmp_path / "meshes" / "a b.stl")
+    source = str(tmp_path / "model.sdf")
+    for uri in ("meshes/a b.stl", "file:meshes/a%20b.stl", "model://robot/meshes/a%20b.stl"):
+        vertices, _ = triangles(Mesh(uri, np.array([2.0, 4.0, 6.0])), source)
+        np.testing.assert_allclose(np.ptp(vertices, axis=0), [2.0, 4.0, 6.0])
+
+
+def test_model_uri_from_a_folder_of_models(tmp_path):
+    (tmp_path / "robot" / "meshes").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    file = tmp_path / "robot" / "meshes" / "a.stl"
+    file.write_text("x")
+    assert mesh_path("model://robot/meshes/a.stl", str(tmp_path / "other" / "model.sdf")) == file
+
+
+@pytest.mark.parametrize("content", [None, b"", b"solid nothing\nfacet"])
+def test_a_mesh_that_cannot_be_drawn_is_told_and_left_out(tmp_path, content):
+    if content is not None:
+        (tmp_path / "bad.stl").write_bytes(content)
+    with pytest.warns(MeshWarning, match=r"bad\.stl"):
+        assert triangles(Mesh("bad.stl"), str(tmp_path / "model.sdf")) is None
