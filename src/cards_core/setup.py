@@ -14,6 +14,9 @@ setup(
     install_requires=["setuptools"],
     extras_require={"test": ["pytest"]},
     zip_safe=False,
-    description="Robot descriptions with muscles, kinematics, dynamics, muscle paths, trajectories and computed-torque control; no ROS.",
+    description=(
+        "Robot descriptions with muscles, kinematics, dynamics, muscle paths, "
+        "trajectories and computed-torque control; no ROS."
+    ),
     license="Apache-2.0",
 )

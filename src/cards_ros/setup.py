@@ -14,6 +14,9 @@ setup(
     install_requires=["setuptools"],
     extras_require={"test": ["pytest"]},
     zip_safe=False,
-    description="The ROS interface shared by CARDS nodes: topic names, message packing, the control loop, diagnostics.",
+    description=(
+        "The ROS interface shared by CARDS nodes: topic names, message packing, the "
+        "control loop, diagnostics."
+    ),
     license="Apache-2.0",
 )

@@ -14,7 +14,9 @@ setup(
     install_requires=["setuptools"],
     extras_require={"test": ["pytest"]},
     zip_safe=False,
-    description="Seeing muscle-driven robots: browser view, RViz markers, run plots and recordings.",
+    description=(
+        "Seeing muscle-driven robots: browser view, RViz markers, run plots and recordings."
+    ),
     license="Apache-2.0",
     entry_points={
         "console_scripts": [

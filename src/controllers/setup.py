@@ -14,7 +14,10 @@ setup(
     install_requires=["setuptools"],
     extras_require={"test": ["pytest"]},
     zip_safe=False,
-    description="Controller nodes for muscle-driven robots: computed torque in joint space and in operational space.",
+    description=(
+        "Controller nodes for muscle-driven robots: computed torque in joint space and in"
+        " operational space."
+    ),
     license="Apache-2.0",
     entry_points={
         "console_scripts": [

@@ -26,7 +26,7 @@ class LaunchArgument:
 
 
 ARGUMENTS = (
-    LaunchArgument("robot", "", "Robot: <robot>.nodes.yaml in config/ says which nodes it has."),
+    LaunchArgument("robot", "", "Robot: config/ROBOT.nodes.yaml says which nodes it has."),
     LaunchArgument(
         "sim", "true", "true: simulate; false: drive the real robot (cards_hardware).", BOOLEAN
     ),
@@ -52,7 +52,7 @@ ARGUMENTS = (
         "reference", "", "What to track, a name in the reference file; empty: as in params_file."
     ),
     LaunchArgument(
-        "params_file", "", "Parameter file, keyed by node name; empty: <robot>.yaml in config/."
+        "params_file", "", "Parameter file, keyed by node name; empty: config/ROBOT.yaml."
     ),
     LaunchArgument(
         "use_sim_time",

@@ -49,7 +49,7 @@ class NodeRun:
             on_ready: Called once with a note on the ROS domain.
 
         Returns:
-            Wall time from the first simulated step to the end, [s].
+            Wall time from the start of the nodes to the end of the simulation, [s].
 
         Raises:
             ProcessFailedError: A node ended with an error.
@@ -64,6 +64,7 @@ class NodeRun:
             os.environ.update(domain.environment)
             nodes = Supervisor(self.folder / "logs", domain.environment)
             with Clock() as clock, nodes:
+                begin = time.monotonic()
                 for spec in self.plan.nodes:
                     if spec.role == "tool":
                         continue  # programs of a ROS installation: the launch files start them
@@ -74,28 +75,28 @@ class NodeRun:
                     essential = spec.role in ("host", "controller")
                     command = spec.command(self.plan.parameter_file, parameters)
                     nodes.start(spec.name, command, essential=essential)
-                wall = self._wait(nodes, clock, on_time)
+                wall = self._wait(nodes, clock, on_time, begin)
                 # controllers first: their logs are complete, the host must not wait for them
                 nodes.stop(*(s.name for s in self.plan.nodes if s.role == "controller"))
                 return wall
 
-    def _wait(self, nodes: Supervisor, clock: Clock, on_time: Callable[[float], None]) -> float:
+    def _wait(
+        self, nodes: Supervisor, clock: Clock, on_time: Callable[[float], None], begin: float
+    ) -> float:
         hosts = {spec.name for spec in self.plan.nodes if spec.role == "host"}
-        begin = moved = time.monotonic()
-        first: float | None = None
+        moved = begin
         last = 0.0
         while True:
             ended = nodes.poll()
             if hosts & ended:
-                return time.monotonic() - (first or begin)
+                return time.monotonic() - begin
             now_simulated = clock.wait(0.1)
             now = time.monotonic()
             if now_simulated != last:
-                first = first or now
                 last, moved = now_simulated, now
                 on_time(last)
-            limit = START_TIMEOUT if first is None else STALL_TIMEOUT
-            if now - moved > limit and not (self.may_pause and first):
+            limit = STALL_TIMEOUT if last else START_TIMEOUT
+            if now - moved > limit and not (self.may_pause and last):
                 raise CardsError(
                     f"simulated time has stood at {last:.3f} s for {limit:.0f} s although the "
                     f"nodes run; their output is in {self.folder / 'logs'}"

@@ -1,5 +1,6 @@
 """The parameter files say what the nodes understand."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ def declared(node, parameters):
 
     robot = load(parameters["model"])
     tree = Tree(robot)
+    if node in ("browser_view", "muscle_markers"):
+        return importlib.import_module(f"cards_viz.{node}").parameters()
     if node == "simulator":
         return [*simulator.general_parameters(), *simulator.robot_parameters(tree)]
     common = [*controller.model_parameters(), *controller.run_parameters()]
@@ -66,7 +69,19 @@ def test_every_parameter_is_declared_and_accepted(robot):
             known[name].check(value)
         assert set(node.from_arguments) <= set(known)
         checked += 1
-    assert checked >= 3
+    assert checked >= 5
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_files_that_nodes_are_told_to_read_exist(robot):
+    files = [
+        argument
+        for node in node_list.load(robot)
+        for argument in node.arguments
+        if argument.startswith(str(share_folder()))
+    ]
+    for file in files:
+        assert Path(file).is_file(), f"{robot} needs {file}"
 
 
 @pytest.mark.parametrize("robot", ROBOTS)

@@ -158,6 +158,22 @@ def test_environment_of_somebody_else_is_left_alone(checkout):
     assert [file.name for file in foreign.iterdir()] == ["pyvenv.cfg"]
 
 
+def test_interrupted_removal_is_finished(checkout, without_pip, monkeypatch):
+    environment = Environment(checkout, ros.NONE)
+    environment.ensure(["runtime"])
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(environment_module.shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            environment.remove()
+    assert not environment.is_ready(["runtime"])
+    environment.remove()
+    assert not environment.path.exists()
+
+
 def test_full_disk_is_noticed_before_anything_is_written(checkout, monkeypatch):
     monkeypatch.setattr(
         environment_module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10**8})

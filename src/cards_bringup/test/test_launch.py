@@ -107,6 +107,14 @@ def domain(monkeypatch):
         yield mine.number
 
 
+@pytest.mark.skipif(is_installed("ros2bag"), reason="ros2bag is installed")
+def test_recording_without_ros2_bag_says_so():
+    from cards_core.errors import CardsError
+
+    with pytest.raises(CardsError, match="package ros2bag"):
+        include(share_folder() / "launch" / "roboy_arm.launch.py", record="true", rviz="false")
+
+
 class Launch:
     """`ros2 launch` in a process group of its own."""
 

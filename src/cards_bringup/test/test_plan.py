@@ -4,6 +4,7 @@ import pytest
 
 from cards_bringup.launch_arguments import ARGUMENTS, arguments_for
 from cards_bringup.plan import is_installed, make_plan
+from cards_bringup.resources import share_folder
 from cards_core.errors import CardsError, UnknownNameError
 
 OURS = ("cards_sim", "controllers", "cards_viz")
@@ -146,6 +147,16 @@ def test_every_argument_is_described():
         if argument.choices:
             assert argument.default in argument.choices
     assert len({argument.name for argument in ARGUMENTS}) == len(ARGUMENTS)
+
+
+def test_documentation_has_every_argument():
+    page = share_folder() / "docs" / "bringup.md"
+    if not page.is_file():
+        pytest.skip("the documentation is in the repository only")
+    rows = [line for line in page.read_text().splitlines() if line.startswith("| `")]
+    table = {row.split("`")[1]: row for row in rows}
+    for argument in ARGUMENTS:
+        assert argument.description in table[argument.name]
 
 
 def test_installed_packages_are_found(tmp_path, monkeypatch):

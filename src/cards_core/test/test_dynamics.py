@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_robots import random_robot
 
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.kinematics import Tree
+from random_robots import random_robot
 
 SEEDS = range(12)
 STATE = ("mass_matrix", "coriolis", "gravity", "muscle_lengths", "muscle_jacobian")

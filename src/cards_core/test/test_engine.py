@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from random_robots import random_robot
 
 from cards_core.dynamics import make_dynamics
 from cards_core.muscles.engine import MuscleEngine
+from random_robots import random_robot
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,11 +9,11 @@ import textwrap
 
 import numpy as np
 import pytest
-from random_robots import random_robot
 
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.native import cache_folder, find_compiler
 from cards_core.errors import CompilationError
+from random_robots import random_robot
 
 needs_compiler = pytest.mark.skipif(
     find_compiler() is None, reason="no C compiler on this machine"

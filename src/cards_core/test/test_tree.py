@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_robots import random_robot
 
 from cards_core.description.model import (
     WORLD,
@@ -21,6 +20,7 @@ from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.kinematics import Tree
 from cards_core.kinematics.fingerprint import robot_hash
 from cards_core.spatial import Pose
+from random_robots import random_robot
 
 Z = JointAxis(np.array([0.0, 0.0, 1.0]), -1.0, 2.0)
 

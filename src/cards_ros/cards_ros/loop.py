@@ -8,8 +8,10 @@ by calling their callbacks directly. Everything happens in one thread, so nothin
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
+import os
 import signal
 import sys
 import threading
@@ -38,6 +40,12 @@ from cards_core.errors import CardsError
 
 SERVE_PERIOD = 0.02
 """Seconds between two looks at services and slow subscriptions."""
+
+HOT_NICE = -10
+"""Priority of hosts and controllers: drawing must not starve the loop that holds the robot up."""
+
+DRAWING_NICE = 5
+"""Priority of nodes that only draw."""
 
 _IDLE = 0.5  # [s] without a message after which quality-of-service events are looked at
 _INSIST = 1.0  # [s] after which a second Ctrl-C means it
@@ -276,10 +284,21 @@ class LoopNode(Protocol):
         ...
 
 
+def _set_nice(nice: int) -> None:
+    """Set the priority of this process and the threads that it will start.
+
+    Less than 0 needs a permission (root, or a limit on ``nice``); without it nothing changes.
+    """
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+
+
 def run(
     factory: Callable[[Context, StopFlag], LoopNode],
     name: str,
     args: Sequence[str] | None = None,
+    *,
+    nice: int = 0,
 ) -> int:
     """Make a node, run its loop until Ctrl-C, SIGTERM or its end, and clean up.
 
@@ -287,10 +306,12 @@ def run(
         factory: Called with a context of its own and the stop flag.
         name: Name for messages before the node exists.
         args: ROS arguments; default ``sys.argv``.
+        nice: Priority as of the program ``nice``: `HOT_NICE`, `DRAWING_NICE`, or 0.
 
     Returns:
         The process exit code: 0, 1 after an error while running, 2 for bad parameters.
     """
+    _set_nice(nice)  # before ROS starts its threads
     stop = StopFlag()
     context = Context()
     try:

@@ -31,7 +31,7 @@ from cards_core.description.urdf import to_urdf
 from cards_core.kinematics.tree import Tree
 from cards_core.muscles.command import CommandRefusedError
 from cards_ros import topics
-from cards_ros.loop import HotPublisher, HotSubscription, NodeLoop, StopFlag, run
+from cards_ros.loop import HOT_NICE, HotPublisher, HotSubscription, NodeLoop, StopFlag, run
 from cards_ros.messages import (
     FloatArrayWriter,
     JointStateReader,
@@ -334,7 +334,7 @@ class SimulatorNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node; the entry point of the executable ``simulator``."""
-    return run(SimulatorNode, NODE_NAME, args)
+    return run(SimulatorNode, NODE_NAME, args, nice=HOT_NICE)
 
 
 if __name__ == "__main__":

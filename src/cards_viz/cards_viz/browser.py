@@ -2,7 +2,7 @@
 
 The view runs in threads of its own. A host hands snapshots over (`BrowserView.show`, a few
 microseconds, never waiting for the browser); a drawing thread sends the newest at most 30 times a
-second. Commands go the other way through `ViewCommands`.
+second, less often to a page that cannot keep up. Commands go the other way through `ViewCommands`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cards_core.description.model import Robot
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 from cards_viz.browser_scene import BrowserScene
+from cards_viz.client_pace import ClientPace
 from cards_viz.commands import ViewCommands
 from cards_viz.live_plots import PlotPanel
 from cards_viz.panels import (
@@ -39,6 +40,13 @@ LOG = logging.getLogger(__name__)
 
 PORTS_TRIED = 20
 """How many ports from the wanted one upwards are tried."""
+
+
+TEXT_PERIOD = 0.1
+"""Least time between two updates of texts, charts and paths, costly for the browser, [s]."""
+
+UNWATCHED_PERIOD = 0.5
+"""Time between two updates while no page is open, [s]."""
 
 
 class PortError(CardsError):
@@ -89,7 +97,8 @@ class BrowserView:
     Attributes:
         url: Address of the page.
         server: The viser server, to add things of one's own.
-        updates: Number of snapshots drawn so far.
+        updates: Number of updates sent so far.
+        pace: How fast the open pages can take updates; the view slows down to it.
 
     Raises:
         PortError: No port to listen on.
@@ -123,7 +132,13 @@ class BrowserView:
         self._nodes = BrowserScene(self.server, self.scene, self.scale)
         self._build_panels(commands, window)
         self._place_camera()
+        self.pace = ClientPace(self.server)
+        self._seen = 0
         self._last: Snapshot | None = None
+        self._frame: SceneFrame | None = None
+        self._tensions = np.zeros(len(robot.muscles))
+        self._scene_due = self._texts_due = False
+        self._send_at = self._texts_sent = 0.0
         self._thread = threading.Thread(target=self._run, name="browser_view", daemon=True)
         self._thread.start()
 
@@ -183,7 +198,7 @@ class BrowserView:
             client.camera.up_direction = (0.0, 0.0, 1.0)
 
     def show(self, snapshot: Snapshot) -> None:
-        """Hand over a snapshot; returns at once. The newest one is drawn, others are skipped."""
+        """Hand over a snapshot; returns at once. Only the newest is drawn."""
         self._box.put(snapshot)
 
     def set_gains(
@@ -212,6 +227,7 @@ class BrowserView:
         """Close the page and free the port."""
         if not self._stop.is_set():
             self._stop.set()
+            self.pace.stop()
             self._thread.join(timeout=5.0)
             self.server.stop()
 
@@ -221,47 +237,61 @@ class BrowserView:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _run(self) -> None:
-        """Draw the newest snapshot at most ``rate`` times a second."""
-        seen = 0
-        due = time.monotonic()
-        while not self._stop.is_set():
-            count, snapshot = self._box.get()
-            if snapshot is not None and count != seen:
-                seen = count
-                try:
-                    self._draw(snapshot)
-                except Exception:  # one odd snapshot must not end the view
-                    LOG.exception("cannot draw the state at t = %s", snapshot.time)
-            due = max(due + self._period, time.monotonic())
-            self._stop.wait(due - time.monotonic())
+    @property
+    def settled(self) -> bool:
+        """Whether the last snapshot has been sent completely."""
+        return self._box.get()[0] == self._seen and not (self._scene_due or self._texts_due)
 
-    def _draw(self, snapshot: Snapshot) -> None:
+    def _run(self) -> None:
+        """Take the newest snapshot ``rate`` times a second; send as often as the pages can."""
+        while not self._stop.is_set():
+            begin = time.monotonic()
+            count, snapshot = self._box.get()
+            try:
+                if snapshot is not None and count != self._seen:
+                    self._take(snapshot)
+                    self._seen = count
+                self._send(begin)
+            except Exception:  # one odd snapshot must not end the view
+                self._seen = count
+                self._scene_due = self._texts_due = False
+                LOG.exception("cannot draw %s", snapshot)
+            self._stop.wait(max(0.0, self._period - (time.monotonic() - begin)))
+
+    def _take(self, snapshot: Snapshot) -> None:
+        """Keep what the page shows of a snapshot, now or later."""
         if self._last is not None and snapshot.time < self._last.time:
             self._nodes.actual.clear()
         self._last = snapshot
+        self._texts_due = True
         if not np.all(np.isfinite(snapshot.q)):
-            # nothing to draw, but the status must say so
-            self._status.draw(snapshot)
-            return
+            return  # nothing to draw, but the status must say so
         self.scale.include(snapshot.tensions)
-        frame = self.scene.frame(snapshot.q, snapshot.tensions, self.scale.high)
-        self._nodes.actual.add(frame.end_effector)
+        self._frame = self.scene.frame(snapshot.q, snapshot.tensions, self.scale.high)
+        self._tensions = snapshot.tensions
+        self._scene_due = True
+        self._nodes.actual.add(self._frame.end_effector)
         self._nodes.desired.add(snapshot.desired_position)
         self._plots.append(snapshot)
-        # with nobody watching it is enough that a new page finds something recent
-        stride = 1 if self.server.get_clients() else 15
-        if self.updates % stride == 0:
-            self._send(snapshot, frame, slow=stride > 1 or self.updates % 3 == 0)
-        self.updates += 1
 
-    def _send(self, snapshot: Snapshot, frame: SceneFrame, *, slow: bool) -> None:
+    def _send(self, now: float) -> None:
+        """Send what is due, unless the pages are still busy with the last update."""
+        texts = self._texts_due and now - self._texts_sent >= TEXT_PERIOD
+        if now < self._send_at or not (self._scene_due or texts):
+            return
         with self.server.atomic():
-            self._nodes.draw(frame, snapshot.tensions)
-            if slow:
-                # text, charts and paths are costly for the browser and change slowly
+            if self._scene_due and self._frame is not None:
+                self._nodes.draw(self._frame, self._tensions)
+            if texts and self._last is not None:
                 self._nodes.draw_paths()
-                self._status.draw(snapshot)
-                self._run_panel.draw(snapshot)
-                self._muscle_panel.draw(snapshot)
+                self._status.draw(self._last)
+                self._run_panel.draw(self._last)
+                self._muscle_panel.draw(self._last)
                 self._plots.draw()
+        self._scene_due = False
+        if texts:
+            self._texts_due, self._texts_sent = False, now
+        # with nobody watching it is enough that a new page finds something recent
+        watched = bool(self.server.get_clients())
+        self._send_at = now + (self.pace.interval() if watched else UNWATCHED_PERIOD)
+        self.updates += 1

@@ -19,7 +19,7 @@ from rclpy.node import Node
 from cards_core.description import load
 from cards_core.description.model import Robot
 from cards_core.kinematics.tree import Tree
-from cards_ros.loop import StopFlag, run
+from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter, Parameters
 from cards_viz.browser import BrowserView
 from cards_viz.robot_watcher import RobotWatcher
@@ -162,4 +162,4 @@ class BrowserViewNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node; the entry point of the executable ``browser_view``."""
-    return run(BrowserViewNode, NODE_NAME, args)
+    return run(BrowserViewNode, NODE_NAME, args, nice=DRAWING_NICE)

@@ -22,7 +22,7 @@ from cards_core.description import load
 from cards_core.description.model import Robot
 from cards_core.kinematics.tree import Tree
 from cards_ros import topics
-from cards_ros.loop import StopFlag, run
+from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter, Parameters
 from cards_ros.stamps import NANOSECONDS
 from cards_viz.markers import muscle_markers, path_markers
@@ -97,25 +97,30 @@ class MuscleMarkersNode(Node):
         return 0
 
     def tick(self) -> None:
-        """Look at the topics and publish if there is something new."""
-        if not self._watcher.poll():
+        """Look at the topics and publish what is new."""
+        watcher = self._watcher
+        new = watcher.poll()
+        if watcher.stamp < 0:
             return
+        sec, nanosec = divmod(watcher.stamp, NANOSECONDS)
+        stamp = Time(sec=sec, nanosec=nanosec)
+        if new and np.all(np.isfinite(watcher.q)):
+            self._draw(stamp)
+        self._publish_path(stamp)
+
+    def _draw(self, stamp: Time) -> None:
         watcher = self._watcher
         if watcher.stamp < self._stamp:
             # the simulator was reset: another run, another path
             self._desired.clear()
             self._actual.clear()
         self._stamp = watcher.stamp
-        if not np.all(np.isfinite(watcher.q)):
-            return
         self._scale.include(watcher.tensions)
         frame = self._scene.frame(watcher.q, watcher.tensions, self._scale.high)
         self._actual.add(frame.end_effector)
         if watcher.tracking is not None:
             goal = tracked(watcher.tracking, self._scene, watcher.q)
             self._desired.add(None if goal is None else goal.position)
-        sec, nanosec = divmod(watcher.stamp, NANOSECONDS)
-        stamp = Time(sec=sec, nanosec=nanosec)
         if self._markers.get_subscription_count():
             self._markers.publish(
                 muscle_markers(
@@ -127,7 +132,6 @@ class MuscleMarkersNode(Node):
                     with_forces=self._values["forces"],
                 )
             )
-        self._publish_path(stamp)
 
     def _publish_path(self, stamp: Time) -> None:
         """Publish the path when it has grown or somebody new wants it."""
@@ -149,4 +153,4 @@ class MuscleMarkersNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node; the entry point of the executable ``muscle_markers``."""
-    return run(MuscleMarkersNode, NODE_NAME, args)
+    return run(MuscleMarkersNode, NODE_NAME, args, nice=DRAWING_NICE)

@@ -85,7 +85,7 @@ class RosCommands:
         self._hand_sent = 0.0
         self._publisher: Any = None
         self._writer = JointStateWriter(list(self._muscles), ("effort",))
-        self._gains = (0, 0)
+        self._gain_lengths: dict[str, int] = {}  # of those gains that are lists
         for name, kind in self._host_services().items():
             self._client(name, kind)
 
@@ -260,11 +260,14 @@ class RosCommands:
         if controller is None:
             self._notify("gains not set: no controller publishes commands")
             return
-        count = max(self._gains[0], len(kp), len(kd))
-        values = [
-            RosParameter(name, value=gains * count if len(gains) == 1 else gains)
-            for name, gains in (("kp", kp), ("kd", kd))
-        ]
+        values = []
+        for name, gains in (("kp", kp), ("kd", kd)):
+            # one value for all: as the number, or as the list, that the parameter was
+            count = self._gain_lengths.get(name)
+            value: Any = gains
+            if len(gains) == 1:
+                value = gains[0] if count is None else gains * count
+            values.append(RosParameter(name, value=value))
         self._set_parameters(controller, values)
 
     def _set_parameters(self, node: str, values: list[RosParameter]) -> None:
@@ -297,16 +300,29 @@ class RosCommands:
             if future.exception() is not None:
                 LOG.warning("gains of %s: %s", node, future.exception())
                 return
-            kp, kd = (_numbers(value) for value in future.result().values)
+            # a node that lacks one of them answers with an empty list
+            found = dict(zip(("kp", "kd"), future.result().values, strict=False))
+            if len(found) < 2:
+                return
+            kp, kd = (_numbers(value) for value in found.values())
+            self._gain_lengths = {
+                name: len(_numbers(value))
+                for name, value in found.items()
+                if value.type not in _SCALARS
+            }
+            count = max(len(kp), len(kd))
+            kp, kd = (gains * count if len(gains) == 1 else gains for gains in (kp, kd))
             if not kp or len(kp) != len(kd):
                 return
             # a negative damping stands for critical damping
             kd = [d if d >= 0.0 else 2.0 * p**0.5 for p, d in zip(kp, kd, strict=True)]
-            self._gains = (len(kp), len(kd))
             then(kp, kd)
 
         client.get_parameters(["kp", "kd"], answered)
         return True
+
+
+_SCALARS = (ParameterType.PARAMETER_DOUBLE, ParameterType.PARAMETER_INTEGER)
 
 
 def _numbers(value: Any) -> list[float]:

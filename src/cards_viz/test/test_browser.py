@@ -9,6 +9,7 @@ import pytest
 
 from cards_core.errors import CardsError
 from cards_viz.browser import BrowserView, PortError, free_port
+from cards_viz.client_pace import ClientPace
 from cards_viz.colormap import TensionScale
 from cards_viz.live_plots import History
 from cards_viz.panels import bars_html, guarded, status_html
@@ -71,7 +72,7 @@ def test_view_takes_the_next_port_draws_and_frees_the_port(planar_2r, caplog):
             assert view.url == f"http://127.0.0.1:{view.server.get_port()}"
             assert f"port {port} is in use" in caplog.text
             view.show(Snapshot(0.0, np.zeros(2), np.full(4, 20.0)))
-            wait_for(lambda: view.updates == 1)
+            wait_for(lambda: view.updates >= 1 and view.settled)
             used = view.server.get_port()
     assert free_port("127.0.0.1", used) == used
 
@@ -79,6 +80,8 @@ def test_view_takes_the_next_port_draws_and_frees_the_port(planar_2r, caplog):
 def test_view_draws_the_newest_at_its_own_rate(planar_2r):
     """A host that shows ten thousand states a second neither waits nor makes the view faster."""
     with BrowserView(planar_2r, NoCommands(), port=0, rate=30.0) as view:
+        taken = []
+        view._plots.append = taken.append
         begin = time.monotonic()
         longest, k = 0.0, 0
         while time.monotonic() - begin < 1.0:
@@ -89,8 +92,12 @@ def test_view_draws_the_newest_at_its_own_rate(planar_2r):
             k += 1
             time.sleep(1e-4)
         duration = time.monotonic() - begin
-        assert 1 <= view.updates <= 30.0 * duration + 2
-    print(f"\nlongest hand-over {1e6 * longest:.0f} us of {k}, {view.updates} drawn")
+        assert 1 <= len(taken) <= 30.0 * duration + 2
+        # nobody watches: less is sent than taken
+        assert view.updates < 10
+        wait_for(lambda: view.settled)
+        assert taken[-1] is snapshot
+    print(f"\nlongest hand-over {1e6 * longest:.0f} us of {k}, {len(taken)} taken")
 
 
 def test_odd_snapshots_do_not_end_the_view(planar_2r):
@@ -99,8 +106,61 @@ def test_odd_snapshots_do_not_end_the_view(planar_2r):
         time.sleep(0.1)
         view.show(Snapshot(0.1, np.zeros(7), np.full(3, 1.0)))
         time.sleep(0.1)
-        view.show(Snapshot(0.2, np.zeros(2), np.full(4, np.nan)))
-        wait_for(lambda: view.updates == 1)
+        last = Snapshot(0.2, np.zeros(2), np.full(4, np.nan))
+        view.show(last)
+        wait_for(lambda: view.settled)
+        assert view._last is last
+        assert view.updates >= 1
+
+
+class Page:
+    """Plays an open page to `ClientPace`: answers after a while."""
+
+    def __init__(self, number, delay):
+        self.client_id = number
+        self.delay = delay
+        self.local_storage = self
+
+    def get_item(self, _key, timeout):
+        time.sleep(min(self.delay, timeout))
+
+
+class Server:
+    """Plays a viser server."""
+
+    def __init__(self):
+        self.clients = {}
+        self.connect = None
+
+    def on_client_connect(self, callback):
+        self.connect = callback
+
+    def get_clients(self):
+        return dict(self.clients)
+
+    def open(self, page):
+        self.clients[page.client_id] = page
+        self.connect(page)
+
+
+def test_pace_is_that_of_the_slowest_page():
+    server = Server()
+    pace = ClientPace(server)
+    assert pace.interval() == 0.0
+    server.open(Page(1, 0.02))
+    time.sleep(0.5)
+    assert pace.interval() == 0.0
+    slow = Page(2, 0.4)
+    server.open(slow)
+    wait_for(lambda: pace.interval() > 0.35)
+    time.sleep(0.5)
+    assert 0.35 < pace.interval() < 0.8
+    # a page that hangs is noticed before it answers, and nobody waits for it for ever
+    slow.delay = 3.0
+    wait_for(lambda: pace.interval() == 2.0)
+    del server.clients[2]
+    wait_for(lambda: pace.interval() == 0.0)
+    pace.stop()
 
 
 def test_snapshot_box_keeps_the_newest():

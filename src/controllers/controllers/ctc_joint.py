@@ -17,7 +17,7 @@ from cards_core.errors import CardsError
 from cards_core.trajectories import TrajectoryPoint, from_joint_trajectory
 from cards_core.typing import Array
 from cards_ros import topics
-from cards_ros.loop import StopFlag, run
+from cards_ros.loop import HOT_NICE, StopFlag, run
 from controllers.controller_node import ControllerNode
 
 NODE_NAME = "ctc_joint"
@@ -61,7 +61,7 @@ class CtcJointNode(ControllerNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node; the entry point of the executable ``ctc_joint``."""
-    return run(CtcJointNode, NODE_NAME, args)
+    return run(CtcJointNode, NODE_NAME, args, nice=HOT_NICE)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from cards_core.spatial import matrix_quaternion
 from cards_core.trajectories import Reference, TrajectoryError
 from cards_core.typing import Array
 from cards_ros import topics
-from cards_ros.loop import StopFlag, run
+from cards_ros.loop import HOT_NICE, StopFlag, run
 from controllers.controller_node import ControllerNode
 from controllers.pose_motion import PoseMotion
 
@@ -65,7 +65,7 @@ class CtcOperationalNode(ControllerNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node; the entry point of the executable ``ctc_operational``."""
-    return run(CtcOperationalNode, NODE_NAME, args)
+    return run(CtcOperationalNode, NODE_NAME, args, nice=HOT_NICE)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ class Environment:
         with self._lock():
             if self.is_ready(sets):  # somebody else did it while we waited
                 return False
-            if self.path.exists() and self._stamp() is None and any(self.path.iterdir()):
+            if self._is_foreign():
                 raise SetupError(
                     f"{self.path} exists and was not made by ./cards; move it away, or let "
                     f"{FOLDER_VARIABLE} name another folder for ours"
@@ -114,10 +114,10 @@ class Environment:
         """
         if not self.path.exists():
             return
-        if self._stamp() is None:
+        if self._is_foreign():
             raise SetupError(f"{self.path} was not made by ./cards; remove it yourself")
         with self._lock():
-            shutil.rmtree(self.path)
+            self._clear()
 
     def become(self, module: str, arguments: Sequence[str]) -> None:
         """Replace this process by a module run in the environment."""
@@ -143,7 +143,7 @@ class Environment:
             ros.check_source(self.ros_kind, os.environ, python)
             if stamp:
                 print("cards: the environment is not whole, making it anew", file=sys.stderr)
-                shutil.rmtree(self.path)
+                self._clear()
             stamp = self._create(python)
         missing = self._missing(stamp, sets)
         self._write_stamp({**stamp, "state": "installing"})
@@ -220,6 +220,17 @@ class Environment:
         finally:
             os.close(descriptor)
 
+    def _clear(self) -> None:
+        """Delete the environment, the stamp last, so that what an interruption leaves is ours."""
+        self._write_stamp({"state": "removing"})
+        for item in self.path.iterdir():
+            if item.is_dir() and not item.is_symlink():
+                shutil.rmtree(item)
+            elif item.name != STAMP:
+                item.unlink()
+        (self.path / STAMP).unlink()
+        self.path.rmdir()
+
     # what is there --------------------------------------------------------------------------
 
     def _file(self, name: str) -> Path:
@@ -227,6 +238,13 @@ class Environment:
 
     def _hash(self, name: str) -> str:
         return hashlib.sha256(self._file(name).read_bytes()).hexdigest()
+
+    def _is_foreign(self) -> bool:
+        """Tell whether somebody else's files are in our place."""
+        if self._stamp() is not None:
+            return False
+        own = f"{STAMP}.new"  # what a run that was killed at once leaves
+        return self.path.exists() and any(item.name != own for item in self.path.iterdir())
 
     def _missing(self, stamp: Mapping[str, Any], sets: Sequence[str]) -> list[str]:
         have = stamp.get("sets", {})

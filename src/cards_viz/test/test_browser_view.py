@@ -1,0 +1,221 @@
+"""The view's node against the real simulator and a real controller; no browser needed."""
+
+import time
+import urllib.request
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+from rcl_interfaces.srv import GetParameters
+from sensor_msgs.msg import JointState
+
+from cards_core.description import load
+from cards_core.errors import UnknownNameError
+from cards_ros import topics
+from cards_ros.testing import NodeThread, Probe, private_domain, start_process
+from cards_viz.browser_view import BrowserViewNode, main
+from cards_viz.ros_commands import CommandError
+
+pytestmark = pytest.mark.ros
+
+SIMULATOR = {"model": "planar_2r", "mode": "realtime", "initial_positions": "[-0.5, 0.5]"}
+CONTROLLER = {
+    "model": "planar_2r",
+    "reference": "there_and_back",
+    "kp": "[2000.0, 2000.0]",
+    "kd": 90.0,
+}
+
+
+@pytest.fixture(scope="module")
+def domain():
+    with private_domain() as number:
+        yield number
+
+
+@pytest.fixture
+def probe(domain):
+    with Probe(domain) as probe:
+        yield probe
+
+
+@pytest.fixture
+def processes():
+    running = []
+    yield running
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def view(domain):
+    with NodeThread(BrowserViewNode, domain, {"robot": load("planar_2r")}, port=0) as thread:
+        told = []
+        thread.node.view.notify = told.append
+        thread.node.told = told
+        yield thread.node
+
+
+def until(condition, what, patience=20.0):
+    end = time.monotonic() + patience
+    while not (value := condition()):
+        assert time.monotonic() < end, f"waited {patience} s for {what}"
+        time.sleep(0.02)
+    return value
+
+
+def parameter(probe, node, name):
+    values = probe.call(GetParameters, f"{node}/get_parameters", names=[name]).values
+    return values[0].double_value or list(values[0].double_array_value)
+
+
+def test_a_controlled_run(view, probe, processes):
+    processes.append(start_process("cards_sim.simulator_node", SIMULATOR))
+    processes.append(start_process("controllers.ctc_joint", CONTROLLER))
+    until(lambda: view.watcher.stamp > 0, "states")
+    until(lambda: view.watcher.controller == "ctc_joint", "the controller")
+    until(lambda: view.snapshot().actual is not None, "desired and error")
+    until(lambda: view.snapshot().control_rate, "the control rate")
+    until(lambda: view.snapshot().real_time_factor, "the speed")
+    shown = view.snapshot()
+    assert tuple(shown.names) == ("joint_1", "joint_2")
+    assert tuple(shown.units) == ("rad", "rad")
+    assert np.abs(shown.error).max() < 0.05
+    assert np.abs(shown.desired - shown.actual).max() < 0.1
+    assert shown.desired_position.shape == (3,)
+    assert (shown.tensions >= 10.0).all()
+    assert not shown.paused
+    assert not shown.stopped
+    until(lambda: view.view.updates > 3, "drawing")
+    assert urllib.request.urlopen(view.view.url, timeout=10).status == 200
+    # the sliders show the controller's gains
+    until(lambda: view._gains_of == "ctc_joint", "the gains")
+    sliders = view.view._gains._sliders
+    assert [[slider.value for slider in group] for group in sliders] == [[2000.0], [90.0]]
+
+    view.commands.set_gains([1000.0], [60.0])
+    until(lambda: parameter(probe, "ctc_joint", "kp") == [1000.0, 1000.0], "kp")
+    assert parameter(probe, "ctc_joint", "kd") == 60.0
+    view.commands.set_gains([-5.0], [60.0])
+    until(lambda: any("kp" in text and "-5" in text for text in view.told), "a refusal")
+    view.commands.set_speed(0.5)
+    until(lambda: parameter(probe, "simulator", "speed") == 0.5, "speed")
+
+    view.commands.pause(True)
+    until(lambda: view.snapshot().paused, "pause")
+    time.sleep(0.3)  # states are looked at less often than diagnostics come
+    before = view.watcher.stamp
+    view.commands.step()
+    until(lambda: view.watcher.stamp > before, "a step")
+    time.sleep(0.3)
+    assert view.watcher.stamp == before + 1_000_000
+    view.commands.pause(False)
+    until(lambda: not view.snapshot().paused, "continuation")
+
+    with pytest.raises(CommandError, match="ctc_joint commands the muscles"):
+        view.commands.set_tension("cable_1", 50.0)
+    with pytest.raises(UnknownNameError, match="cable_1"):
+        view.commands.set_tension("cable_11", 50.0)
+
+    view.commands.estop(True)
+    until(lambda: view.snapshot().stopped, "the emergency stop")
+    until(lambda: view.snapshot().controller is None, "the controller to be disabled")
+    until(lambda: np.array_equal(view.watcher.tensions, np.full(4, 10.0)), "minimum tensions")
+    before = view.watcher.stamp
+    view.commands.estop(False)
+    until(lambda: view.watcher.stamp < before, "the reset")
+    until(lambda: not view.snapshot().stopped, "the release")
+    until(lambda: view.snapshot().controller == "ctc_joint", "the controller")
+    stamp = view.watcher.stamp
+    until(lambda: view.watcher.stamp > stamp + 100_000_000, "time to go on")
+
+    # a controller that dies no longer commands, and is no longer waited for
+    controller = processes.pop()
+    controller.kill()
+    controller.communicate()
+    until(lambda: view.snapshot().controller is None, "the controller to be missed", 30.0)
+    until(lambda: "no valid command" in view.snapshot().message, "the trouble to be shown")
+
+
+def test_commands_by_hand(view, probe, processes):
+    processes.append(start_process("cards_sim.simulator_node", SIMULATOR))
+    until(lambda: view.watcher.stamp == 0, "the first state")
+    assert view.snapshot().controller is None
+    view.commands.set_tension("cable_2", 35.0)
+    until(lambda: view.watcher.stamp > 300_000_000, "time to start with the first command")
+    until(lambda: view.watcher.tensions.tolist() == [10.0, 35.0, 10.0, 10.0], "the tensions")
+    # the watchdog of 0.1 s is satisfied although nobody moves the slider any more
+    time.sleep(0.5)
+    assert view.watcher.tensions.tolist() == [10.0, 35.0, 10.0, 10.0]
+    view.commands.set_tension("cable_1", 20.0)
+    until(lambda: view.watcher.tensions.tolist() == [20.0, 35.0, 10.0, 10.0], "both tensions")
+    view.commands.reset()
+    until(lambda: view.watcher.stamp == 0, "the reset")
+    time.sleep(0.3)
+    # nothing moves until a slider does
+    assert view.watcher.stamp == 0
+    view.commands.set_tension("cable_1", 20.0)
+    until(lambda: view.watcher.stamp > 0, "time to go on")
+    # somebody else takes over
+    command = JointState(name=["cable_1"], effort=[30.0])
+    probe.publish(command, topics.FORCE_COMMAND)
+    until(lambda: view.snapshot().controller == "probe", "the other controller")
+    with pytest.raises(CommandError, match="probe commands"):
+        view.commands.set_tension("cable_1", 20.0)
+
+
+def test_commands_that_nobody_hears(view):
+    view.commands.pause(True)
+    view.commands.estop(True)
+    view.commands.set_speed(2.0)
+    view.commands.set_gains([1.0], [1.0])
+    until(lambda: len(view.told) == 4, "four complaints")
+    assert set(view.told) == {
+        "parameters of simulator cannot be set: is the node running?",
+        "gains not set: no controller publishes commands",
+        "service sim/pause is not there: is its node running?",
+        "service simulator/estop is not there: is its node running?",
+    }
+
+
+def test_operational_controller(view, probe):
+    """Played by the test: x and z are controlled, y is where it is."""
+    joints = JointState(name=["joint_1", "joint_2"], position=[0.3, 0.4])
+    desired = JointState(name=["x", "z"], position=[0.5, 1.5])
+    error = JointState(name=["x", "z"], position=[0.01, -0.02])
+    publisher = probe.node.create_publisher(JointState, topics.FORCE_COMMAND, topics.COMMAND_QOS)
+
+    def known():
+        probe.publish(joints, topics.JOINT_STATES)
+        probe.publish(desired, "probe/desired")
+        probe.publish(error, "probe/error")
+        probe.spin(0.05)
+        return view.snapshot().actual is not None
+
+    probe.until(known, "the tracked position")
+    shown = view.snapshot()
+    assert tuple(shown.names) == ("x", "z")
+    assert tuple(shown.units) == ("m", "m")
+    np.testing.assert_allclose(shown.actual, [0.49, 1.52])
+    np.testing.assert_allclose(shown.desired_position, [0.5, 0.0, 1.5], atol=1e-12)
+    probe.node.destroy_publisher(publisher)
+    until(lambda: view.snapshot().controller is None, "the controller to be gone")
+    assert view.snapshot().actual is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["model:=no_such_robot"], "no_such_robot"),
+        (["model:=planar_2r", "-p", "port:=70000"], "port"),
+        (["model:=planar_2r", "-p", "host:=203.0.113.1"], "cannot listen on host '203.0.113.1'"),
+    ],
+)
+def test_bad_parameters_end_with_a_message(domain, capfd, arguments, text):
+    assert main(["--ros-args", "-p", *arguments]) == 2
+    output = "".join(capfd.readouterr())
+    assert text in output
+    assert "Traceback" not in output

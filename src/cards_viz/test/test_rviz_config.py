@@ -1,0 +1,60 @@
+"""The RViz configuration names topics and namespaces that the nodes really publish."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+import numpy as np
+import yaml
+from builtin_interfaces.msg import Time
+
+from cards_ros import topics
+from cards_viz.markers import FRAME, muscle_markers, path_markers
+from cards_viz.muscle_markers import MARKERS_TOPIC, PATH_TOPIC
+from cards_viz.scene import Scene
+from cards_viz.tracked import first_scale
+from cards_viz.trail import Trail
+
+pytestmark = pytest.mark.ros
+
+CONFIG = Path(__file__).parents[3] / "config"
+
+
+@pytest.fixture(scope="module")
+def manager():
+    path = CONFIG / "roboy_arm.rviz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there: this is not a checkout")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))["Visualization Manager"]
+
+
+def displays(manager, kind):
+    return [d for d in manager["Displays"] if d["Class"] == f"rviz_default_plugins/{kind}"]
+
+
+def test_topics_frame_and_namespaces(manager, planar_2r):
+    assert manager["Global Options"]["Fixed Frame"] == FRAME
+    (robot,) = displays(manager, "RobotModel")
+    assert robot["Description Topic"]["Value"] == f"/{topics.ROBOT_DESCRIPTION}"
+    assert robot["Description Topic"]["Durability Policy"] == "Transient Local"
+    scene = Scene(planar_2r, backend="numeric")
+    tensions = np.full(4, 20.0)
+    frame = scene.frame(scene.tree.home, tensions, 40.0)
+    drawn = {
+        f"/{MARKERS_TOPIC}": muscle_markers(
+            scene, frame, tensions, first_scale(planar_2r), stamp=Time()
+        ),
+        f"/{PATH_TOPIC}": path_markers(scene, Trail(0.1), Trail(0.1), stamp=Time()),
+    }
+    arrays = {d["Topic"]["Value"]: d for d in displays(manager, "MarkerArray")}
+    assert set(arrays) == set(drawn)
+    for topic, message in drawn.items():
+        namespaces = {marker.ns for marker in message.markers}
+        assert arrays[topic]["Namespaces"] == dict.fromkeys(namespaces, True)
+        assert {marker.header.frame_id for marker in message.markers} == {FRAME}
+
+
+def test_every_display_is_switched_consistently(manager):
+    for display in manager["Displays"]:
+        assert display["Enabled"] == display["Value"], display["Name"]
