@@ -9,7 +9,7 @@ One list for everybody who starts nodes: the launch files and ``./cards``. Forma
       - name: simulator                   # node name, and key in the parameter file
         package: cards_sim
         executable: simulator
-        module: cards_sim.simulator_node  # what the executable runs; default: package.executable
+        module: cards_sim.simulator_node  # has the executable's main; default: package.executable
         role: host                        # host | controller | view | tool
         when: {sim: true, simulator: mujoco}      # launch argument: value or list of values
         from_arguments: {mode: mode}      # parameter: launch argument (empty ones are not passed)
@@ -61,7 +61,7 @@ class NodeSpec:
     Attributes:
         name: Node name.
         package, executable: What to start, as in ``ros2 run``.
-        module: The same for ``python -m``.
+        module: Module whose ``main`` the executable calls.
         role: One of `ROLES`.
         when: Launch argument to the values for which the node runs; all must hold.
         from_arguments: Parameter name to the launch argument that sets it.
@@ -100,7 +100,9 @@ class NodeSpec:
             parameter_file: YAML file keyed by node name.
             overrides: Parameters that win over the file.
         """
-        line = [sys.executable, "-P", "-m", self.module, *self.arguments]
+        # as an installed executable does
+        script = f"import sys; from {self.module} import main; sys.exit(main())"
+        line = [sys.executable, "-P", "-c", script, *self.arguments]
         line += ["--ros-args", "-r", f"__node:={self.name}", "--params-file", str(parameter_file)]
         for name, value in overrides.items():
             line += ["-p", f"{name}:={json.dumps(value)}"]

@@ -1,6 +1,9 @@
 """Node lists: the shipped ones are right, wrong ones are refused with the place."""
 
+import ast
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -100,12 +103,29 @@ def test_launch_arguments_become_parameters(write):
 def test_command_line_of_a_node(write, tmp_path):
     host, _ = node_list.read_file(write(GOOD)).nodes
     line = host.command(tmp_path / "my file.yaml", {"log_dir": "/tmp/1", "ground": True, "n": 3})
-    assert line[:4] == [sys.executable, "-P", "-m", "cards_sim.simulator_node"]
+    assert line[:3] == [sys.executable, "-P", "-c"]
+    assert "from cards_sim.simulator_node import main" in line[3]
     assert line[line.index("--params-file") + 1] == str(tmp_path / "my file.yaml")
     assert "__node:=simulator" in line
     assert 'log_dir:="/tmp/1"' in line
     assert "ground:=true" in line
     assert "n:=3" in line
+
+
+def test_command_line_runs_main(write, tmp_path):
+    package = tmp_path / "toy_nodes"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "push.py").write_text(
+        "import sys\ndef main(args=None):\n    print(sys.argv[1:])\n    return 7\n"
+    )
+    text = GOOD.replace("package: controllers", "package: toy_nodes").replace("ctc_joint", "push")
+    _, push = node_list.read_file(write(text)).nodes
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    line = push.command(tmp_path / "toy.yaml", {"kp": 3.5})
+    done = subprocess.run(line, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 7, done.stderr
+    assert ast.literal_eval(done.stdout)[-2:] == ["-p", "kp:=3.5"]
 
 
 def test_unknown_robot():

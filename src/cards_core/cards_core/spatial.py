@@ -52,10 +52,14 @@ def rpy_matrix(roll: float, pitch: float, yaw: float) -> Matrix3:
 def matrix_rpy(rotation: Matrix3) -> Vector3:
     """Return roll, pitch, yaw in [rad] of a rotation; at pitch = +-pi/2 the roll is set to 0."""
     r = np.asarray(rotation)
-    pitch = math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0]))
-    if math.hypot(r[0, 0], r[1, 0]) < 1e-12:
-        return np.array([0.0, pitch, math.atan2(-r[0, 1], r[1, 1])])
-    return np.array([math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])])
+    cosine = math.hypot(r[0, 0], r[1, 0])
+    pitch = math.atan2(-r[2, 0], cosine)
+    roll = 0.0 if cosine < 1e-12 else math.atan2(r[2, 1], r[2, 2])
+    # near pitch = +-pi/2 the entries that give the roll are mostly rounding, and so would be an
+    # independent yaw: R Rx(-roll) = Rz(yaw) Ry(pitch) fits whatever roll was found
+    c, s = math.cos(roll), math.sin(roll)
+    yaw = math.atan2(s * r[0, 2] - c * r[0, 1], c * r[1, 1] - s * r[1, 2])
+    return np.array([roll, pitch, yaw])
 
 
 def quaternion_matrix(quaternion: Sequence[float] | Array) -> Matrix3:

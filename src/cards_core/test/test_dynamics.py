@@ -5,6 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cards_core.description.model import (
+    WORLD,
+    Inertia,
+    Joint,
+    JointAxis,
+    Link,
+    Muscle,
+    Robot,
+    ViaPoint,
+)
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.kinematics import Tree
@@ -215,3 +225,14 @@ def test_ill_shaped_arguments_are_named():
     bad[2] = np.nan
     with pytest.raises(CardsError, match=tree.position_names[2]):
         tree.check_q(bad)
+
+
+@pytest.mark.parametrize("backend", ["numeric", "compiled"])
+def test_a_segment_that_vanishes_has_no_bias(backend):
+    """A via point of the link passes through one of the world: u does not exist there."""
+    joint = Joint("slide", "prismatic", WORLD, "a", axes=(JointAxis(np.array([1.0, 0, 0])),))
+    muscle = Muscle("m", (ViaPoint(WORLD, np.zeros(3)), ViaPoint("a", np.zeros(3))))
+    body = Inertia(1.0, np.zeros(3), np.eye(3))
+    robot = Robot("point", (Link("a", body),), (joint,), (muscle,))
+    dynamics = make_dynamics(robot, backend)
+    assert dynamics.muscle_bias(np.zeros(1), np.ones(1)) == pytest.approx([0.0], abs=1e-9)

@@ -147,3 +147,53 @@ def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.delenv("CARDS_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
     assert cache_folder() == tmp_path / "x" / "cards"
+
+
+@needs_compiler
+def test_the_cache_serves_machines_without_a_compiler(cache, robot, monkeypatch):
+    expected = lengths(make_dynamics(robot))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    dynamics = make_dynamics(robot)
+    assert dynamics.report.cached
+    np.testing.assert_array_equal(lengths(dynamics), expected)
+
+
+@needs_compiler
+@pytest.mark.parametrize("obstacle", ["file", "under a file", "dangling link"])
+def test_an_unusable_cache_is_worked_around_and_told(tmp_path, monkeypatch, robot, obstacle):
+    place = tmp_path / "cache"
+    if obstacle == "dangling link":
+        place.symlink_to(tmp_path / "nowhere")
+    else:
+        place.write_text("")
+    folder = place / "below" if obstacle == "under a file" else place
+    monkeypatch.setenv("CARDS_CACHE", str(folder))
+    monkeypatch.setenv("CFLAGS", "-O0")
+    with pytest.warns(RuntimeWarning, match="CARDS_CACHE"):
+        dynamics = make_dynamics(robot)
+    expected = lengths(make_dynamics(robot, "numeric"))
+    np.testing.assert_allclose(lengths(dynamics), expected, atol=1e-12)
+
+
+@needs_compiler
+def test_a_changed_layout_is_not_believed(cache, robot):
+    """A smaller output in the layout would make the library write past its buffer."""
+    folder = make_dynamics(robot).report.path
+    meta = json.loads((folder / "model.json").read_text())
+    meta["kernels"]["update"]["outputs"][0][1] = [0, 0]
+    (folder / "model.json").write_text(json.dumps(meta))
+    assert not make_dynamics(robot).report.cached
+    assert make_dynamics(robot).update(np.zeros(2), np.zeros(2)).mass_matrix.shape == (2, 2)
+
+
+@needs_compiler
+def test_a_build_that_comes_second_leaves_the_first_in_place(cache, robot):
+    from cards_core.dynamics import native
+
+    folder = make_dynamics(robot).report.path
+    inode = (folder / "model.so").stat().st_ino
+    work = cache / ".build-late"
+    shutil.copytree(folder, work)
+    native._publish(work, folder)
+    assert (folder / "model.so").stat().st_ino == inode

@@ -77,3 +77,9 @@ def test_pose_composition_and_inverse(rng):
     np.testing.assert_allclose(
         spatial.hat(points[0]) @ points[1], np.cross(points[0], points[1]), atol=1e-12
     )
+
+
+@pytest.mark.parametrize("gap", [1e-12, 1e-9, 1e-7, 1e-5])
+def test_rpy_near_gimbal_lock_survives_rounding(gap, rng):
+    matrix = spatial.rpy_matrix(0.4, np.pi / 2 - gap, -0.7) + 1e-16 * rng.normal(size=(3, 3))
+    np.testing.assert_allclose(spatial.rpy_matrix(*spatial.matrix_rpy(matrix)), matrix, atol=2e-11)

@@ -131,3 +131,16 @@ def test_every_error_is_a_cards_error():
     assert issubclass(DescriptionError, CardsError)
     message = str(DescriptionError("too big", source="m.sdf", line=3, element="link 'a'"))
     assert message == "m.sdf:3: link 'a': too big"
+
+
+def test_quaternions_have_unit_length():
+    tree = Tree(chain("ball"))
+    np.testing.assert_allclose(np.linalg.norm(tree.check_q([1.0001, 0, 0, 0])), 1.0, atol=1e-15)
+    with pytest.raises(CardsError, match=r"quaternion of 'ja'.*length 2"):
+        tree.check_q([2.0, 0, 0, 0])
+    with pytest.raises(DescriptionError, match="no rotation"):
+        Tree(chain("ball", home={"ja": (0, 0, 0, 0)}))
+
+
+def test_a_frame_must_not_have_the_name_of_a_link():
+    refused(chain("revolute", frames=(Frame("a", "a"),)), "a link has this name")

@@ -36,6 +36,7 @@ STYLE: Any = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
     "grid.color": "#e4e4e4",
     "grid.linewidth": 0.7,
     "xtick.color": "#444444",
@@ -96,10 +97,9 @@ def tracking(
             axes[i, 0].plot(time, actual[:, i], color=ACTUAL, label="actual")
             axes[i, 0].set_ylabel(_labelled(labels.names[i], labels.units[i]))
         aligned = error.shape[1] == desired.shape[1]
+        _level_ranges([axes[i, 0] for i in range(desired.shape[1])], labels.units)
         for i in range(error.shape[1]):
-            factor, unit = {"rad": (1e3, "mrad"), "m": (1e3, "mm")}.get(
-                labels.error_units[i], (1.0, "")
-            )
+            factor, unit = _small_unit(error[:, i], labels.error_units[i])
             name = "error" if aligned else f"error {labels.error_names[i]}"
             _error_axes(axes[i, 1], time, factor * error[:, i], name, unit)
         for axis in [*axes[desired.shape[1] :, 0], *axes[error.shape[1] :, 1]]:
@@ -111,6 +111,29 @@ def tracking(
         figure.legend(handles, texts, loc="outside upper right", ncols=2)
         figure.align_ylabels()
     return figure
+
+
+def _small_unit(values: Array, unit: str) -> tuple[float, str]:
+    """Return the factor and name of the unit that suits small values in ``m`` or ``rad``."""
+    if unit not in ("m", "rad"):
+        return 1.0, unit
+    finite = np.abs(values[np.isfinite(values)])
+    tiny = finite.size and finite.max() < 2e-5
+    return (1e6, f"µ{unit}") if tiny else (1e3, f"m{unit}")
+
+
+def _level_ranges(axes: Sequence[Axes], units: Sequence[str]) -> None:
+    """Let no coordinate look wild because it alone stands still.
+
+    The range of an axis is at least a tenth of the largest one of the same unit.
+    """
+    for unit in set(units):
+        group = [axis for axis, name in zip(axes, units, strict=True) if name == unit]
+        least = 0.1 * max(float(np.ptp(axis.get_ylim())) for axis in group)
+        for axis in group:
+            low, high = axis.get_ylim()
+            missing = 0.5 * max(least - (high - low), 0.0)
+            axis.set_ylim(low - missing, high + missing)
 
 
 def _labelled(name: str, unit: str) -> str:
@@ -141,7 +164,9 @@ def path(desired: Array, actual: Array, names: Sequence[str], title: str) -> Fig
         title: Of the figure.
     """
     _, desired, actual = thin(np.arange(len(desired), dtype=float), desired, actual)
-    error = 1e3 * np.linalg.norm(desired - actual, axis=1)
+    error = np.linalg.norm(desired - actual, axis=1)
+    factor, unit = _small_unit(error, "m")
+    error = factor * error
     views = _views(desired)
     with mpl.rc_context(STYLE):
         width = 6.4 if len(views) == 1 else 4.1 * len(views)
@@ -165,7 +190,9 @@ def path(desired: Array, actual: Array, names: Sequence[str], title: str) -> Fig
             axis.autoscale_view()
         handles, texts = axes[0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside upper right", ncols=2)
-        figure.colorbar(lines, ax=list(axes), label="distance actual to desired [mm]", shrink=0.8)
+        figure.colorbar(
+            lines, ax=list(axes), label=f"distance actual to desired [{unit}]", shrink=0.8
+        )
     return figure
 
 
@@ -229,14 +256,18 @@ def tensions(
 def _limits(axis: Axes, lower: Array, upper: Array, top: float) -> None:
     """Draw the limits that lie in sight, name those that do not."""
     notes = []
+    near = upper[np.isfinite(upper) & (upper <= 2.5 * top)]
+    # worth some empty space: how far it is to the limit
+    top = max([top, *near])
     for label, limits in (("min", lower), ("max", upper)):
         for limit in np.unique(limits[np.isfinite(limits)]):
             if limit <= 1.02 * top:
-                axis.axhline(limit, color="#444444", lw=0.9, ls=(0, (5, 3)), zorder=1)
+                axis.axhline(limit, color="#222222", lw=0.9, ls=(0, (5, 3)), zorder=3)
                 axis.annotate(
                     f"{label} {limit:g} N", (1.0, limit), xycoords=("axes fraction", "data"),
                     xytext=(-3, 2), textcoords="offset points", ha="right", va="bottom",
-                    fontsize=7.5, color="#444444",
+                    fontsize=7.5, color="#222222", zorder=4,
+                    bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.0},
                 )  # fmt: skip
             else:
                 notes.append(f"{label} {limit:g} N")

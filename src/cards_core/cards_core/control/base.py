@@ -138,17 +138,22 @@ class QpController(ABC):
             return self._invalid()
         reference = self._reference
         if reference is None:
-            reference = self._reference = HoldPoint(self._place(q, qd), out.error.size)
+            reference = HoldPoint(self._place(q, qd), out.error.size)
         y, yd, ydd = reference(t - self._start)
         out.desired[:] = y
         out.desired_dot[:] = yd
         self._formulate(q, qd, ydd)
-        return self._finish(self._qp.solve())
+        self._finish(self._qp.solve())
+        if out.status is not ControlStatus.INVALID_STATE:
+            self._reference = reference  # the place of an invalid state is not worth holding
+        return out
 
     def _limit_change(self, t: float, rate: Array) -> None:
         """Narrow the QP's bounds to what `tension_rate` lets the last tensions become by t."""
         reach = np.inf if self._last_time is None else t - self._last_time
         self._last_time = t
+        if reach == 0.0:  # the same instant again, e.g. after new gains: the same bounds
+            return
         if not 0.0 < reach < math.inf:  # first step, or the clock was set back
             self._low[:], self._up[:] = self.tension_min, self.tension_max
             return

@@ -55,8 +55,8 @@ class OperationalState(Protocol):
 class Dynamics(Protocol):
     """Kinematics and dynamics of one robot; `numeric` and `compiled` agree to 1e-10.
 
-    The hot calls do not check their arguments: pass float64 arrays of the right size, or call
-    ``tree.check_q`` first.
+    The hot calls do not check their arguments: pass float64 arrays of the right size with unit
+    quaternions, or call ``tree.check_q`` first.
     """
 
     robot: Robot

@@ -1,7 +1,7 @@
 """Native code: generate C from kernels, compile it, cache it, load it, call it through ctypes.
 
 A compiled model is a folder of the user's cache, named by a hash of everything it depends on
-(robot, generator sources, compiler, flags), with ``model.so`` and ``model.json`` (layout of the
+(robot, generator sources, CPU, flags), with ``model.so`` and ``model.json`` (layout of the
 buffers and a checksum of the library). Loading needs neither CasADi nor a compiler.
 
 Each kernel becomes ``void cards_<name>(double *io)`` on one contiguous buffer of inputs and then
@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,18 +141,25 @@ def find_compiler() -> str | None:
 
 def _source_digest() -> bytes:
     """Digest of the modules that decide what the generated code computes."""
-    folder = Path(__file__).parent
-    files = [folder / "symbolic.py", folder / "native.py"]
-    files += [folder.parent / "kinematics/tree.py", folder.parent / "muscles/symbolic.py"]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
+    core = Path(__file__).parents[1]
+    names = (
+        "dynamics/native.py",
+        "dynamics/symbolic.py",
+        "kinematics/fingerprint.py",
+        "kinematics/tree.py",
+        "muscles/symbolic.py",
+        "spatial.py",
+    )
+    return hashlib.sha256(b"".join((core / name).read_bytes() for name in names)).digest()
 
 
-def model_key(content: bytes, compiler: str) -> str:
-    """Return the cache key of a model: a hash of its content, our sources and the compiler."""
+def model_key(content: bytes) -> str:
+    """Return the cache key of a model: a hash of its content, our sources, the CPU and CFLAGS.
+
+    The compiler does not count: a machine that has none can use what another one compiled.
+    """
     digest = hashlib.sha256(content)
     digest.update(_source_digest())
-    stat = os.stat(compiler)
-    digest.update(f"{os.path.realpath(compiler)} {stat.st_size} {stat.st_mtime_ns}".encode())
     digest.update(f"{platform.machine()} {_cpu_flags()} {os.environ.get('CFLAGS', '')}".encode())
     return digest.hexdigest()[:32]
 
@@ -171,39 +179,79 @@ def load_or_build(content: bytes, kernels: Callable[[], Sequence[Kernel]]) -> Na
     """Load a model from the cache, or generate, compile and store it.
 
     Several processes may do this at once: each builds in its own folder and the rename is atomic.
-    A library whose checksum is wrong is built again.
+    A cached model whose checksums are wrong is built again. Where the cache cannot be written the
+    model is built in a temporary folder, with a warning; where there is no compiler CasADi
+    evaluates it, with a warning.
 
     Args:
         content: Bytes that identify the model, e.g. a canonical form of the robot.
         kernels: Makes the expressions; only called when something must be compiled.
 
     Raises:
-        CompilationError: The compiler refused the code, with its message.
+        CompilationError: The compiler refused the code, with its message, or the library cannot
+            be loaded, with the reason.
     """
     start = time.perf_counter()
+    problem = ""
+    try:
+        folder = cache_folder() / model_key(content)
+        if isinstance(loaded := _load(folder, start), NativeModel):
+            return loaded
+    except (OSError, RuntimeError) as error:
+        problem = str(error)
     compiler = find_compiler()
     if compiler is None:
         from cards_core.dynamics.interpreted import interpret
 
         return interpret(kernels(), start)
-    folder = cache_folder() / model_key(content, compiler)
-    loaded = _load(folder, start)
-    if loaded is not None:
-        return loaded
-    instructions = _build(folder, kernels(), compiler)
-    loaded = _load(folder, start, instructions)
-    if loaded is None:
-        raise CompilationError(f"the model just compiled in {folder} cannot be loaded")
-    return loaded
+    expressions = kernels()
+    if not problem:
+        try:
+            return _build_and_load(folder, expressions, compiler, start)
+        except OSError as error:
+            problem = str(error)
+    warnings.warn(
+        f"the cache of compiled models cannot be used ({problem}): compiling for this process "
+        "only. Let CARDS_CACHE name a folder that can be written.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    with tempfile.TemporaryDirectory(prefix="cards-") as scratch:
+        # a loaded library stays mapped when its file is gone
+        return _build_and_load(Path(scratch) / "model", expressions, compiler, start)
 
 
-def _load(folder: Path, start: float, instructions: int | None = None) -> NativeModel | None:
-    """Load a cached model; None if it is absent or damaged."""
+def _build_and_load(
+    folder: Path, kernels: Sequence[Kernel], compiler: str, start: float
+) -> NativeModel:
+    """Build a model into ``folder`` and load it.
+
+    Raises:
+        CompilationError: See `load_or_build`.
+        OSError: The folder cannot be written.
+    """
+    reason = ""
+    for _ in range(3):  # another process may be replacing the folder just now
+        instructions = _build(folder, kernels, compiler)
+        loaded = _load(folder, start, instructions)
+        if isinstance(loaded, NativeModel):
+            return loaded
+        reason = loaded
+    raise CompilationError(
+        f"the model just compiled in {folder} cannot be loaded: {reason} (if programs may not run "
+        "from there, let CARDS_CACHE name another folder)"
+    )
+
+
+def _load(folder: Path, start: float, instructions: int | None = None) -> NativeModel | str:
+    """Load a cached model; return the reason if it is absent or damaged."""
     try:
         meta = json.loads((folder / "model.json").read_text())
+        if meta["layout_sha256"] != _layout_digest(meta["kernels"]):
+            return "model.json is damaged"
         library_bytes = (folder / "model.so").read_bytes()
         if hashlib.sha256(library_bytes).hexdigest() != meta["sha256"]:
-            return None
+            return "model.so is damaged"
         # PyDLL keeps the GIL: releasing and taking it costs more than a call
         library = ctypes.PyDLL(str(folder / "model.so"))
         layouts = {name: _layout(name, entry) for name, entry in meta["kernels"].items()}
@@ -211,11 +259,16 @@ def _load(folder: Path, start: float, instructions: int | None = None) -> Native
             name: _native_binder(library, entry["symbol"])
             for name, entry in meta["kernels"].items()
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return str(error)
     seconds = time.perf_counter() - start
     report = BuildReport(folder, instructions is None, seconds, instructions or 0)
     return NativeModel(layouts, binders, report)
+
+
+def _layout_digest(kernels: dict[str, Any]) -> str:
+    """Checksum of the layouts: a wrong one would let the library write past a buffer."""
+    return hashlib.sha256(json.dumps(kernels, sort_keys=True).encode()).hexdigest()
 
 
 def _native_binder(library: Any, symbol: str) -> Callable[[Array], Callable[[], None]]:
@@ -288,6 +341,7 @@ def _build(folder: Path, kernels: Sequence[Kernel], compiler: str) -> int:
         _compile(work, source, compiler)
         library = (work / "model.so").read_bytes()
         meta["sha256"] = hashlib.sha256(library).hexdigest()
+        meta["layout_sha256"] = _layout_digest(meta["kernels"])
         (work / "model.json").write_text(json.dumps(meta))
         _publish(work, folder)
     finally:
@@ -324,7 +378,7 @@ def _compile(work: Path, source: str, compiler: str) -> None:
 
 
 def _publish(work: Path, folder: Path) -> None:
-    """Move a finished build into place; whoever comes second replaces an equal model."""
+    """Move a finished build into place, unless somebody was quicker; replace a damaged one."""
     for _ in range(10):
         try:
             os.rename(work, folder)
@@ -332,8 +386,10 @@ def _publish(work: Path, folder: Path) -> None:
         except OSError:
             if not folder.exists():
                 raise
-            old = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
-            with contextlib.suppress(OSError):
-                os.rename(folder, old / "model")
-            shutil.rmtree(old, ignore_errors=True)
+        if isinstance(_load(folder, 0.0), NativeModel):
+            return
+        old = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
+        with contextlib.suppress(OSError):
+            os.rename(folder, old / "model")
+        shutil.rmtree(old, ignore_errors=True)
     raise CompilationError(f"cannot replace {folder}: other processes keep writing it")

@@ -370,8 +370,10 @@ def _pose_output(model: SymbolicTree) -> tuple[str, tuple[int, ...], Expr]:
 
 def direction(delta: Expr) -> tuple[Expr, Expr]:
     """Length and unit vector of a segment; safe, with zero derivative, at zero length."""
-    length = ca.sqrt(ca.fmax(ca.dot(delta, delta), LENGTH_FLOOR**2))
-    return length, delta / length
+    square = ca.dot(delta, delta)
+    length = ca.sqrt(ca.fmax(square, LENGTH_FLOOR**2))
+    # divided by infinity a vanishing segment has no direction, and none that changes
+    return length, delta / ca.if_else(square > LENGTH_FLOOR**2, length, ca.inf)
 
 
 def constant(values: Any) -> Expr:

@@ -47,6 +47,9 @@ from cards_core.typing import Array, Vector3
 WORLD_NODE = -1
 """Index of the fixed world in `Tree.link_node` and `Node.parent`."""
 
+QUATERNION_TOLERANCE = 1e-3
+"""Deviation of a quaternion's length from 1 that is rounding of the user's, not a mistake."""
+
 
 @dataclass(frozen=True, eq=False)
 class Node:
@@ -170,8 +173,7 @@ class Tree:
                     slots += [self.nq + 1, self.nq + 2, self.nq + 3]
                     lower += [-math.inf] * 4
                     upper += [math.inf] * 4
-                    quaternion = np.array(initial[:4])
-                    home += (quaternion / np.linalg.norm(quaternion)).tolist()
+                    home += _unit_quaternion(np.array(initial[:4]), robot, joint).tolist()
                     initial = initial[4:]
                 else:
                     assert axis is not None
@@ -225,8 +227,24 @@ class Tree:
         return node, pose @ item.pose
 
     def check_q(self, q: Array) -> Array:
-        """Return ``q`` as a float array of shape (nq,). Raises `ShapeError`."""
-        return _checked(q, self.nq, "q", self.position_names)
+        """Return ``q`` as a new float array of shape (nq,), with quaternions of unit length.
+
+        Raises:
+            ShapeError: Wrong size, a value that is not finite, or a quaternion whose length is
+                not 1 to within 1e-3.
+        """
+        out = _checked(q, self.nq, "q", self.position_names).copy()
+        for node in self.nodes:
+            if node.kind == "ball":
+                quaternion = out[node.q : node.q + 4]
+                length = float(np.linalg.norm(quaternion))
+                if abs(length - 1.0) > QUATERNION_TOLERANCE:
+                    raise ShapeError(
+                        f"the quaternion of '{node.name}' is {quaternion} with length "
+                        f"{length:.6g}, expected (w, x, y, z) of length 1"
+                    )
+                quaternion /= length
+        return out
 
     def check_qd(self, qd: Array) -> Array:
         """Return ``qd`` as a float array of shape (nv,). Raises `ShapeError`."""
@@ -308,6 +326,19 @@ def _unit(axis: Vector3, robot: Robot, joint: Joint) -> Vector3:
     return np.asarray(axis, dtype=float) / norm
 
 
+def _unit_quaternion(quaternion: Array, robot: Robot, joint: Joint) -> Array:
+    length = float(np.linalg.norm(quaternion))
+    if not math.isfinite(length) or length < 1e-9:
+        raise DescriptionError(
+            f"home quaternion {quaternion} is no rotation",
+            source=robot.source,
+            line=joint.line,
+            element=f"joint '{joint.name}'",
+            expected="w x y z of length 1",
+        )
+    return np.asarray(quaternion / length)
+
+
 def _home_of(robot: Robot, joint: Joint) -> list[float]:
     """Initial coordinates of a joint, checked for their number."""
     kinds = [kind for _, kind, _ in _elementary(joint)]
@@ -362,6 +393,14 @@ def _check_names(robot: Robot) -> None:
     for name in robot.home:
         robot.joint(name)
     for frame in robot.frames:
+        if frame.name in links:
+            raise DescriptionError(
+                "a link has this name, or it is the world",
+                source=where,
+                line=frame.line,
+                element=f"frame '{frame.name}'",
+                expected="a name of its own",
+            )
         if frame.link not in links:
             raise UnknownNameError(f"link (of frame '{frame.name}')", frame.link, links)
     for muscle in robot.muscles:

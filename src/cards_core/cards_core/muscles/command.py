@@ -99,7 +99,7 @@ class TensionCommand:
         True before the first command, and when a muscle that has been commanded since the last
         `reset` has had no valid command for ``timeout``.
         """
-        return not self._now - self._oldest <= self.timeout
+        return math.isinf(self._oldest) or self._now - self._oldest > self.timeout
 
     @property
     def stale_muscles(self) -> tuple[str, ...]:
