@@ -191,3 +191,45 @@ def test_a_finished_run_is_not_overwritten(cards, planar, flower_folder):
     result = cards("demo", "planar_2r", "--headless", "--no-ros", "--out", str(flower_folder))
     assert result.returncode == 2
     assert "holds a run already" in result.stderr
+
+
+@pytest.mark.parametrize("left", ["simulator.npz", "controller.npz", "summary.json"])
+def test_parts_of_an_old_run_are_not_taken_for_a_new_one(cards, tmp_path, left):
+    (tmp_path / left).write_bytes(b"old")
+    result = cards("demo", "planar_2r", "--headless", "--no-ros", "--out", str(tmp_path))
+    assert result.returncode == 2
+    assert f"holds a run already: {left}" in result.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_told(cards, tmp_path):
+    (tmp_path / "file").write_text("")
+    out = str(tmp_path / "file" / "run")
+    result = cards("demo", "planar_2r", "--headless", "--no-ros", "--out", out)
+    assert result.returncode == 2
+    assert "cannot be written" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@needs_ros
+@pytest.mark.ros
+def test_without_a_controller_the_arm_falls(demo, tmp_path):
+    options = ("--controller", "none", "--duration", "0.3", "--mode", "as_fast_as_possible")
+    summary = demo(tmp_path, "planar_2r", *options)
+    assert summary["sim_time_s"] == pytest.approx(0.3)
+    assert summary["tension_max_N"] == summary["tension_min_N"] == 10.0
+
+
+@needs_ros
+@pytest.mark.ros
+def test_diverging_physics_end_the_run_with_the_reason(cards, tmp_path):
+    parameters = tmp_path / "wild.yaml"
+    parameters.write_text(
+        "simulator: {ros__parameters: {dt: 0.1}}\n"
+        "ctc_joint: {ros__parameters: {reference: there_and_back, kp: 2000.0, kd: 90.0}}\n"
+    )
+    arguments = ("--headless", "--mode", "lockstep", "--params-file", str(parameters))
+    for transport in ((), ("--no-ros",)):
+        out = str(tmp_path / ("topics" if not transport else "process"))
+        result = cards("demo", "planar_2r", *arguments, *transport, "--out", out)
+        assert result.returncode == 2
+        assert "smaller time step" in result.stderr

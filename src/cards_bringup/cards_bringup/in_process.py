@@ -6,6 +6,7 @@ In lockstep the trajectory equals that of the nodes over topics to the last bit.
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from cards_sim.host import SimulatorHost
 from cards_sim.pacing import Pacer
 from controllers.build import build_session
 from controllers.session import ControlSession
+
+LOG = logging.getLogger(__name__)
 
 TIME_PERIOD = 0.1
 """How often progress is reported, [s] of wall time."""
@@ -80,7 +83,7 @@ class InProcessRun:
         end = round(self.duration * 1e9)
         if pacer is not None:
             pacer.start(begin)
-        while host.stamp < end:
+        while end == 0 or host.stamp < end:
             start = clock()
             if session is not None:
                 state = host.state
@@ -99,4 +102,10 @@ class InProcessRun:
             if start - shown > TIME_PERIOD:
                 shown = start
                 on_time(host.state.time)
+        if host.command.refused:
+            LOG.warning(
+                "%d commands were refused, the last: %s",
+                host.command.refused,
+                host.command.last_refusal,
+            )
         return clock() - begin

@@ -19,7 +19,7 @@ class RunProgress:
 
     Args:
         title: What runs.
-        total: Simulated time of the whole run, [s].
+        total: Simulated time of the whole run, [s]; 0: it has no end.
         quiet: Show nothing.
     """
 
@@ -33,12 +33,12 @@ class RunProgress:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.completed:6.2f} / {task.total:.2f} s"),
+                TextColumn("{task.completed:6.2f} s" + (f" of {total:.2f} s" if total else "")),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
             )
-            self._task = self._bar.add_task(title, total=total)
+            self._task = self._bar.add_task(title, total=total or None)
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -59,11 +59,12 @@ class RunProgress:
     def update(self, sim_time: float) -> None:
         """Show that ``sim_time`` [s] has been reached; call it at most some ten times a second."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=min(sim_time, self._total))
+            self._bar.update(self._task, completed=sim_time)
         elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:
             self._line = now
+            of_total = f" of {self._total:.1f}" if self._total else ""
             print(
-                f"{self._title}: {sim_time:.1f} of {self._total:.1f} s simulated in "
+                f"{self._title}: {sim_time:.1f}{of_total} s simulated in "
                 f"{now - self._begin:.0f} s",
                 file=sys.stderr,
             )

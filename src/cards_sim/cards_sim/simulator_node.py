@@ -91,6 +91,7 @@ class SimulatorNode(Node):
         value = self.parameters
         self.mode: str = value["mode"]
         dt = self.host.simulator.dt
+        self._stale_after = round(value["command_timeout"] * NANOSECONDS)
         self._duration = round(value["duration"] * NANOSECONDS)
         self.pacer = Pacer(dt, speed=value["speed"], max_lag=max(MAX_LAG, 2 * dt))
         lockstep = self.mode == "lockstep"
@@ -147,6 +148,8 @@ class SimulatorNode(Node):
         self.pacer.start(time.monotonic())
         self._publish_state()
         while not self._stop and not self._finished:
+            if self.failure is not None and self._duration > 0:
+                return 1  # nobody waits for a reset of a run with an end
             self._receive()
             now = time.monotonic()
             if self._may_step(now):
@@ -185,6 +188,13 @@ class SimulatorNode(Node):
                 return  # answers another state, e.g. a second answer to a repeated one
         elif sample.stamp > self.host.stamp:
             return  # answers a state from before a reset
+        elif sample.stamp and self.host.stamp - sample.stamp > self._stale_after:
+            # whoever sends it has not seen the robot for so long; 0 is a command typed by hand
+            self._health.refused(
+                f"command answers the state of t = {seconds(sample.stamp):.6g} s, which is older "
+                "than command_timeout"
+            )
+            return
         self._submit(sample)
 
     def _submit(self, sample: JointStateSample) -> None:
@@ -216,7 +226,9 @@ class SimulatorNode(Node):
         elif self.mode == "realtime":
             self.pacer.done(time.monotonic())
         self._finished = 0 < self._duration <= self.host.stamp
-        if self.steps % self._steps_per_state == 0 or self.paused or self._finished:
+        last = self._finished and self.mode != "lockstep"  # no answer to the last is wanted
+        due = self.steps % self._steps_per_state == 0 and not self._finished
+        if due or last or self.paused:
             self._publish_state()
         if self._time_topic.wanted and self.steps % self._steps_per_clock == 0:
             self._time_topic.publish(clock_message(self.host.stamp))

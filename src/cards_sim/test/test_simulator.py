@@ -39,7 +39,7 @@ def test_starts_at_home_at_rest():
 
 def test_reset_to_a_given_state_normalises_quaternions():
     sim = simulator(floating())
-    sim.reset([1, 2, 3, 2, 0, 0, 0], np.arange(6.0))
+    sim.reset([1, 2, 3, 1.0001, 0, 0, 0], np.arange(6.0))
     assert sim.state.q.tolist() == [1, 2, 3, 1, 0, 0, 0]
     assert sim.state.qd.tolist() == [0, 1, 2, 3, 4, 5]
 

@@ -49,6 +49,10 @@ UNWATCHED_PERIOD = 0.5
 """Time between two updates while no page is open, [s]."""
 
 
+FIT_PERIOD = 0.5
+"""Time between two looks at the shapes of the pages' pictures, [s]."""
+
+
 class PortError(CardsError):
     """No free port, or an address that this machine does not have."""
 
@@ -130,6 +134,8 @@ class BrowserView:
         self.scale = first_scale(robot)
         self.scene = Scene(robot)
         self._nodes = BrowserScene(self.server, self.scene, self.scale)
+        self._fitted: dict[int, float] = {}  # aspect of each page's picture, when fitted
+        self._fit_checked = 0.0
         self._build_panels(commands, window)
         self._place_camera()
         self.pace = ClientPace(self.server)
@@ -185,12 +191,32 @@ class BrowserView:
         start.near = 0.01 * self.scene.size
         self.server.on_client_connect(self._place_client_camera)
 
+    def _fit_cameras(self, now: float) -> None:
+        """Fit the robot again into pictures that have changed their shape.
+
+        The docked panels take their place after a page has connected, and windows are resized.
+        Who has moved the camera keeps it.
+        """
+        if now - self._fit_checked < FIT_PERIOD:
+            return
+        self._fit_checked = now
+        for number, client in self.server.get_clients().items():
+            camera, fitted = client.camera, self._fitted.get(number)
+            if fitted is None:
+                continue
+            shape = camera.image_width / max(camera.image_height, 1)
+            away = np.linalg.norm(camera.position - self._nodes.camera(fitted).position)
+            if abs(shape / fitted - 1.0) > 0.03 and away < 0.01 * self.scene.size:
+                self._place_client_camera(client)
+
     def _place_client_camera(self, client: viser.ClientHandle | None) -> None:
-        """Fit the robot into the picture of this browser window."""
+        """Fit the robot into the picture of a page."""
         if client is None:
             return
         width, height = client.camera.image_width, client.camera.image_height
-        camera = self._nodes.camera(width / height if width and height else 1.2)
+        aspect = width / height if width and height else 1.2
+        self._fitted[client.client_id] = aspect
+        camera = self._nodes.camera(aspect)
         with client.atomic():
             client.camera.fov = camera.fov
             client.camera.position = camera.position
@@ -252,6 +278,7 @@ class BrowserView:
                     self._take(snapshot)
                     self._seen = count
                 self._send(begin)
+                self._fit_cameras(begin)
             except Exception:  # one odd snapshot must not end the view
                 self._seen = count
                 self._scene_due = self._texts_due = False

@@ -100,7 +100,7 @@ class LivePlot:
             empty,
             tuple(series),
             scales={"x": {"time": False}, "y": {"auto": True}},
-            axes=({**axis, "size": 22, "gap": 1}, {**axis, "size": 52, "gap": 3}),
+            axes=({**axis, "size": 22, "gap": 1}, {**axis, "size": 52, "gap": 3, "space": 18}),
             legend={"show": False},
             cursor={"show": False},
             height=height,

@@ -106,10 +106,11 @@ def _value(value: float | None, text: str) -> str:
 
 
 def _error(value: float | None, unit: str) -> str:
-    if value is not None and value < 1e-3:
-        # smaller numbers would need more room than they are worth
-        return f"< 0.001 {unit}"
-    return _value(value, "{:.3g} " + unit)
+    """Write an error in mm or mrad, a tiny one in micrometres or microradians."""
+    if value is None or unit not in ("mm", "mrad") or not value < 0.1:
+        return _value(value, "{:.3g} " + unit)
+    micro = unit.replace("m", "µ", 1)
+    return f"{1e3 * value:.3g} {micro}" if value >= 1e-4 else f"< 0.1 {micro}"
 
 
 def _worst_error(snapshot: Snapshot) -> tuple[float | None, str]:

@@ -265,7 +265,9 @@ def test_status_text():
     )
     assert "20 mrad" in status_html(joint)
     tiny = Snapshot(0.0, np.zeros(2), np.zeros(1), units=("m",) * 2, error=np.full(2, 1e-9))
-    assert "&lt; 0.001 mm" in status_html(tiny)
+    assert "&lt; 0.1 µm" in status_html(tiny)
+    small = Snapshot(0.0, np.zeros(2), np.zeros(1), units=("m",), error=np.array([1.43e-6]))
+    assert "1.43 µm" in status_html(small)
 
 
 def test_bars():

@@ -104,6 +104,7 @@ class ControllerNode(Node, ABC):
         self._state_period = nanoseconds(1.0 / self.parameters["state_rate"])
         self._shown = -self._state_period
         self._stamp = -1  # of the last state, [ns]
+        self._candidate = -1  # stamp of the last state if that was from the past, [ns]
         self._answered = -1  # of the last answered state, [ns]
         self._period = 0  # shortest time between two states so far, [ns]
         self._last_state = b""
@@ -141,6 +142,8 @@ class ControllerNode(Node, ABC):
             self._refuse(str(error))
             return
         self.problem = ""
+        if not again and self._is_stray(sample.stamp):
+            return
         self._stamp = sample.stamp
         if not self.enabled:
             return
@@ -160,6 +163,21 @@ class ControllerNode(Node, ABC):
             self._drop_log(error)
         if sample.stamp - self._shown >= self._state_period:
             self._show(sample.stamp)
+
+    def _is_stray(self, stamp: int) -> bool:
+        """Tell whether a state from the past is to be ignored.
+
+        Time that goes back to zero, or goes on from an earlier time, is a host that was reset.
+        A single state from the past is not: a replayed or reordered message, or another host.
+        """
+        if stamp > self._answered:
+            self._candidate = -1
+            return False
+        if stamp == 0 or 0 <= self._candidate < stamp:
+            self._candidate = -1
+            return False
+        self._candidate = stamp
+        return True
 
     def _advance_to(self, stamp: int) -> None:
         """Note the time of a state that is about to be answered for the first time."""
@@ -250,8 +268,9 @@ class ControllerNode(Node, ABC):
     def _on_estop(self, _request: Any, response: Any) -> Any:
         self.enabled = False
         self._last_answer = None
-        stamp = max(self._stamp, 0)
-        self._commands.publish(self._writer.write(stamp, self.controller.tension_min))
+        if self._stamp > 0:
+            # at time zero nothing is pulled yet, and a command would set a waiting world going
+            self._commands.publish(self._writer.write(self._stamp, self.controller.tension_min))
         self.get_logger().warning("emergency stop: minimum tensions sent, disabled")
         response.success = True
         response.message = "minimum tensions sent; ~/enable starts again"

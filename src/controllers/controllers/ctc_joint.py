@@ -14,7 +14,7 @@ from rclpy.context import Context
 from trajectory_msgs.msg import JointTrajectory
 
 from cards_core.errors import CardsError
-from cards_core.trajectories import TrajectoryPoint, from_joint_trajectory
+from cards_core.trajectories import TrajectoryError, TrajectoryPoint, from_joint_trajectory
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HOT_NICE, StopFlag, run
@@ -47,6 +47,11 @@ class CtcJointNode(ControllerNode):
         ]
         start, velocity, _ = self._present()
         try:
+            if velocity.size != start.size:
+                raise TrajectoryError(
+                    "robots with ball or free joints have no joint trajectories by topic; use a "
+                    "reference file"
+                )
             reference = from_joint_trajectory(
                 message.joint_names,
                 points,

@@ -97,7 +97,8 @@ class ControlSession:
             qd: Joint velocities, shape (nv,).
         """
         t = seconds(stamp)
-        if self._begin:
+        # where the reference begins must be known; the answer to nonsense is minimum tension
+        if self._begin and np.isfinite(q).all():
             self._begin_reference(t, q, qd)
             self._begin = False
         self.steps += 1

@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import json
 import sys
+import tempfile
 import time
 from datetime import datetime
 from pathlib import Path
@@ -77,12 +78,21 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, name):
             given[name] = str(getattr(args, name))
     plan = make_plan(given, args.robot)
-    robot = load(_parameter(plan, "simulator", "model", args.robot))
     controller = plan.values["controller"]
+    if controller == "none" and args.mode == "lockstep" and use_ros:
+        raise CardsError(
+            "--mode lockstep waits for a controller (expected: not --controller none)"
+        )
+    model = _text_parameter(plan, "simulator", "model") or args.robot
+    robot = load(model)
     duration = _duration(args, plan, robot)
     out = args.out or _run_folder(robot.name, controller)
-    _refuse_old_run(out)
-    overrides = _overrides(args, plan, duration, out, view)
+    _prepare(out)
+    overrides = _overrides(args, plan, duration, {"log_dir": str(out.resolve()), "model": model})
+    if view:
+        from cards_viz.browser import free_port
+
+        overrides["browser_view"] = {"port": free_port("127.0.0.1", args.port)}
 
     _say(args, f"{robot.name} under {controller}, {args.mode}, {duration:g} s -> {out}")
     wall = _simulate(args, plan, overrides, duration, out, use_ros=use_ros, view=view)
@@ -107,7 +117,7 @@ def _simulate(
     from cards_bringup.progress import RunProgress
 
     begin = time.monotonic()
-    with RunProgress(args.robot, duration or 1.0, quiet=args.json) as progress:
+    with RunProgress(args.robot, duration, quiet=args.json) as progress:
         try:
             if use_ros:
                 from cards_bringup.node_run import NodeRun
@@ -121,26 +131,25 @@ def _simulate(
             return InProcessRun(plan, overrides, duration, out).run(progress.update)
         except KeyboardInterrupt:
             # what has been simulated so far is a result too
-            _say(args, "stopped")
-            if not (out / "simulator.npz").exists():
+            if not _has_rows(out / "simulator.npz"):
+                _remove_logs(out)
                 raise
+            _say(args, "stopped")
             return time.monotonic() - begin
 
 
 def _overrides(
-    args: argparse.Namespace, plan: Any, duration: float, out: Path, view: bool
+    args: argparse.Namespace, plan: Any, duration: float, common: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    folder = str(out.resolve())
+    """Return node name to parameters; ``common`` are those of host and controller."""
     overrides: dict[str, dict[str, Any]] = {}
     for node in plan.nodes:
         if node.role == "host":
-            overrides[node.name] = {"log_dir": folder, "duration": duration}
+            overrides[node.name] = {**common, "duration": duration}
+            if plan.values["controller"] == "none":
+                overrides[node.name]["wait_for_command"] = False
         elif node.role == "controller":
-            overrides[node.name] = {"log_dir": folder, **_controller_model(args)}
-    if view:
-        from cards_viz.browser import free_port
-
-        overrides["browser_view"] = {"port": free_port("127.0.0.1", args.port)}
+            overrides[node.name] = {**common, **_controller_model(args)}
     return overrides
 
 
@@ -161,10 +170,16 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
     return out
 
 
-def _parameter(plan: Any, node: str, name: str, default: Any) -> Any:
+def _text_parameter(plan: Any, node: str, name: str) -> str:
+    """Return a text from the parameter file, empty if it is not there."""
     from cards_bringup.parameters import load_parameters
 
-    return load_parameters(plan.parameter_file, node).get(name, default)
+    value = load_parameters(plan.parameter_file, node).get(name, "")
+    if not isinstance(value, str):
+        raise CardsError(
+            f"{plan.parameter_file}: parameter '{name}' of {node} is {value!r} (expected: a text)"
+        )
+    return value
 
 
 def _duration(args: argparse.Namespace, plan: Any, robot: Any) -> float:
@@ -174,16 +189,14 @@ def _duration(args: argparse.Namespace, plan: Any, robot: Any) -> float:
     controller = plan.values["controller"]
     if controller == "none":
         return 0.0 if not args.headless else 5.0
-    from cards_bringup.parameters import load_parameters
     from cards_core.kinematics import Tree
     from cards_core.trajectories import load_references
     from controllers.references import find_reference_file
 
-    given = load_parameters(plan.parameter_file, controller)
-    name = plan.values["reference"] or given.get("reference", "")
+    name = plan.values["reference"] or _text_parameter(plan, controller, "reference")
     if not name:
         return 10.0
-    file = find_reference_file(given.get("reference_file", ""), robot)
+    file = find_reference_file(_text_parameter(plan, controller, "reference_file"), robot)
     reference = load_references(file, names=Tree(robot).position_names).get(name)
     return 10.0 if reference is None else float(reference.duration)
 
@@ -201,11 +214,37 @@ def _run_folder(robot: str, controller: str) -> Path:
     return folder / name
 
 
-def _refuse_old_run(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise CardsError(f"--out {out} is not a folder")
-    if (out / "summary.json").exists():
-        raise CardsError(f"--out {out} holds a run already (expected: a new or empty folder)")
+RESULTS = ("summary.json", "simulator.npz", "controller.npz")
+
+
+def _prepare(out: Path) -> None:
+    """Make the run folder; refuse one that holds a run, or parts of one."""
+    for name in RESULTS:
+        if (out / name).exists():
+            raise CardsError(
+                f"--out {out} holds a run already: {name} (expected: a new or empty folder)"
+            )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise CardsError(f"--out {out} cannot be written: {error}") from error
+
+
+def _has_rows(log: Path) -> bool:
+    from cards_viz.run_log import RunLogError, SimulatorLog
+
+    try:
+        SimulatorLog.load(log)
+    except RunLogError:
+        return False
+    return True
+
+
+def _remove_logs(out: Path) -> None:
+    for name in RESULTS:
+        (out / name).unlink(missing_ok=True)
 
 
 def _write_results(

@@ -129,7 +129,7 @@ class TensionCommand:
         except (TypeError, ValueError):
             self._refuse(f"values are not numbers: {values!r:.80}", time)
         names = names if type(names) is list else list(names)
-        if names == self._names and array.shape == self._commanded.shape and names:
+        if names == self._names and array.shape == self._commanded.shape:
             np.greater_equal(array, self.minimum, self._above)  # False for NaN
             np.less_equal(array, self._ceiling, self._below)
             if np.count_nonzero(self._inside) == self._inside.size and time - time == 0.0:
