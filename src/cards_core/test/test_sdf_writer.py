@@ -256,8 +256,10 @@ POINTS = (ViaPoint("world", np.zeros(3)), ViaPoint("a", np.ones(3)))
     ("change", "message"),
     [
         ({"muscles": (Muscle("m", POINTS),)}, "muscle 'm': unlimited tension"),
-        ({"frames": (Frame("a", "a"),)}, "frame 'a': the name is used twice"),
-        ({"frames": (Frame("world", "a"),)}, "not a name for SDFormat"),
+        ({"frames": (Frame("a", "a"),)}, "frame 'a': a link has this name"),
+        ({"frames": (Frame("j", "a"),)}, "frame 'j': the name is used twice"),
+        ({"frames": (Frame("world", "a"),)}, "frame 'world': .* it is the world"),
+        ({"frames": (Frame("__f__", "a"),)}, "not a name for SDFormat"),
         ({"links": (Link("a", Inertia(1.0)),)}, "link 'a': not the inertia of a rigid body"),
         ({"links": (Link("a", Inertia(-1.0, np.zeros(3), np.eye(3))),)}, "is not positive"),
         ({"frames": (Frame("n::f", "a"),)}, "outside its model 'n'"),
