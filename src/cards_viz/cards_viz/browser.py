@@ -7,7 +7,9 @@ second, less often to a page that cannot keep up. Commands go the other way thro
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import logging
 import socket
 import threading
@@ -87,6 +89,11 @@ def free_port(host: str, port: int) -> int:
     raise PortError(f"ports {port} to {last} of {host} are all in use (expected: a free port)")
 
 
+def _quiet() -> contextlib.redirect_stdout[io.StringIO]:
+    """Keep viser from printing: where the view is, is for its host to say."""
+    return contextlib.redirect_stdout(io.StringIO())
+
+
 class BrowserView:
     """A page that shows one robot.
 
@@ -126,7 +133,10 @@ class BrowserView:
         chosen = free_port(host, port)
         if port not in (0, chosen):
             LOG.warning("port %d is in use: the view is on port %d instead", port, chosen)
-        self.server = viser.ViserServer(host=host, port=chosen, label=robot.name, verbose=False)
+        with _quiet():
+            self.server = viser.ViserServer(
+                host=host, port=chosen, label=robot.name, verbose=False
+            )
         self.url = f"http://{host}:{self.server.get_port()}"
         self.server.gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=(31, 95, 168)
@@ -255,7 +265,8 @@ class BrowserView:
             self._stop.set()
             self.pace.stop()
             self._thread.join(timeout=5.0)
-            self.server.stop()
+            with _quiet():
+                self.server.stop()
 
     def __enter__(self) -> BrowserView:
         return self

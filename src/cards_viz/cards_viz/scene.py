@@ -261,7 +261,7 @@ def frame_points(
     aspect: float = 1.2,
     fov: float = 0.7,
     direction: Vector3 | None = None,
-    fill: float = 0.8,
+    fill: float = 0.76,
 ) -> Camera:
     """Place a camera so that points fill the picture.
 

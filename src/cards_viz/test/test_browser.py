@@ -61,7 +61,7 @@ def wait_for(condition, timeout=20.0):
         time.sleep(0.01)
 
 
-def test_view_takes_the_next_port_draws_and_frees_the_port(planar_2r, caplog):
+def test_view_takes_the_next_port_draws_and_frees_the_port(planar_2r, caplog, capfd):
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
         busy.listen()
@@ -75,6 +75,7 @@ def test_view_takes_the_next_port_draws_and_frees_the_port(planar_2r, caplog):
             wait_for(lambda: view.updates >= 1 and view.settled)
             used = view.server.get_port()
     assert free_port("127.0.0.1", used) == used
+    assert capfd.readouterr().out == ""
 
 
 def test_view_draws_the_newest_at_its_own_rate(planar_2r):

@@ -74,6 +74,25 @@ def test_all_topics_with_all_values(tmp_path, run):
     assert topics["/robot_description"][0][2].data == "<sdf/>"
 
 
+def test_what_ros2_bag_needs_of_a_file(tmp_path, run):
+    """Its reader takes counts, times and types from the summary at the end of the file."""
+    path = tmp_path / "recording.mcap"
+    recording.write_mcap(path, recording.channels(*run, NAMES), {"robot": "planar_2r"})
+    with open(path, "rb") as stream:
+        reader = make_reader(stream)
+        summary = reader.get_summary()
+        (metadata,) = reader.iter_metadata()
+    assert summary.statistics.message_count == 4 * 51 + 3 * 50
+    assert summary.statistics.message_start_time == 0
+    assert summary.statistics.message_end_time == 50_000_000
+    assert {channel.message_encoding for channel in summary.channels.values()} == {"cdr"}
+    assert {schema.encoding for schema in summary.schemas.values()} == {"ros2msg"}
+    used = {channel.schema_id for channel in summary.channels.values()}
+    assert used <= set(summary.schemas)
+    assert summary.chunk_indexes
+    assert (metadata.name, metadata.metadata) == ("cards", {"robot": "planar_2r"})
+
+
 @pytest.mark.ros
 def test_ros_itself_reads_the_messages(tmp_path, run):
     serialization = pytest.importorskip("rclpy.serialization", reason="needs rclpy")
