@@ -123,10 +123,9 @@ def test_broken_compiler_is_reported_with_its_words(cache, robot, monkeypatch, t
     assert list(cache.iterdir()) == []
 
 
+@needs_compiler
 def test_loading_a_cached_model_needs_neither_casadi_nor_scipy(cache, robot):
     """Gazebo embeds the system's Python, where casadi is not installed."""
-    if find_compiler() is None:
-        pytest.skip("no C compiler on this machine")
     make_dynamics(robot)
     script = textwrap.dedent("""
         import sys

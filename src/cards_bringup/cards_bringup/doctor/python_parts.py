@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cards_bringup.bootstrap import Environment, SetupError, ros
 from cards_bringup.bootstrap.install import pinned
-from cards_bringup.doctor.finding import Finding, run_python
+from cards_bringup.doctor.finding import Finding, Status, run_python
 
 MODULES = {
     "numpy": "numpy",
@@ -59,17 +59,17 @@ def check_packages(checkout: Path | None) -> Iterator[Finding]:
     """Version of each key package, and whether it can be imported."""
     wanted = pinned(checkout / "requirements" / "runtime.txt") if checkout else {}
     for name, module in MODULES.items():
-        bad = "WARN" if name in OPTIONAL else "FAIL"
+        bad: Status = "WARN" if name in OPTIONAL else "FAIL"
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, bad, "not installed", "./cards setup")  # type: ignore[arg-type]
+            yield Finding(name, bad, "not installed", "./cards setup")
             continue
         answer = run_python(f"import {module}")
         if not answer.ok:
             yield Finding(
                 name,
-                bad,  # type: ignore[arg-type]
+                bad,
                 f"{version} cannot be imported: {answer.text}",
                 "./cards setup --recreate",
             )
