@@ -1,4 +1,4 @@
-"""Write the parameter tables of ros_interface.md from the parameters that the nodes declare.
+"""Write the parameter tables of the documentation from the parameters that the nodes declare.
 
 Run ``python docs/parameter_tables.py`` after a change of a parameter; a test compares.
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 
 from cards_core.description import load
 from cards_core.kinematics.tree import Tree
-from cards_ros.parameter_spec import parameter_table
+from cards_ros.host_parameters import host_parameters, initial_positions
+from cards_ros.parameter_spec import Parameter, parameter_table
 from cards_sim.node_parameters import general_parameters, robot_parameters
 from controllers.node_parameters import (
     joint_parameters,
@@ -20,31 +21,40 @@ from controllers.node_parameters import (
     task_parameters,
 )
 
-PAGE = Path(__file__).with_name("ros_interface.md")
+HERE = Path(__file__).parent
 
 
-def with_tables(text: str) -> str:
-    """Return the page with new tables between its ``<!-- parameters of NAME -->`` marks."""
+def tables() -> dict[str, dict[str, list[Parameter]]]:
+    """Return the parameters of each table, by page and by the name in its mark."""
     robot = load("planar_2r")
     tree = Tree(robot)
-    tables = {
-        "simulator": [*general_parameters(), *robot_parameters(tree)],
-        "controllers": [*model_parameters(), *run_parameters()],
-        "ctc_joint": joint_parameters(robot, tree),
-        "ctc_operational": [
-            *task_parameters(robot),
-            *operational_parameters(robot, tree, ("x", "y", "z")),
-        ],
+    return {
+        "ros_interface.md": {
+            "simulator": [*general_parameters(), *robot_parameters(tree)],
+            "controllers": [*model_parameters(), *run_parameters()],
+            "ctc_joint": joint_parameters(robot, tree),
+            "ctc_operational": [
+                *task_parameters(robot),
+                *operational_parameters(robot, tree, ("x", "y", "z")),
+            ],
+        },
+        "gazebo.md": {"simulator in Gazebo": [*host_parameters(), initial_positions(tree)]},
     }
-    for name, specs in tables.items():
+
+
+def with_tables(page: str, text: str) -> str:
+    """Return a page with new tables between its ``<!-- parameters of NAME -->`` marks."""
+    for name, specs in tables()[page].items():
         begin, end = f"<!-- parameters of {name} -->", "<!-- end -->"
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
         table = "\n".join([begin, "", *parameter_table(specs), "", end])
         text, count = pattern.subn(lambda _match, table=table: table, text)
         if count != 1:
-            raise SystemExit(f"{PAGE.name}: {count} tables marked '{begin}', expected one")
+            raise SystemExit(f"{page}: {count} tables marked '{begin}', expected one")
     return text
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_tables(PAGE.read_text()))
+    for page in tables():
+        file = HERE / page
+        file.write_text(with_tables(page, file.read_text()))

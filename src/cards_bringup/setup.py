@@ -36,4 +36,7 @@ setup(
     zip_safe=False,
     description="Launch files, node lists and the command line that bring CARDS robots up.",
     license="Apache-2.0",
+    entry_points={
+        "console_scripts": ["gazebo_simulator = cards_bringup.gazebo.simulator:main"],
+    },
 )

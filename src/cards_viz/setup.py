@@ -21,6 +21,7 @@ setup(
     entry_points={
         "console_scripts": [
             "browser_view = cards_viz.browser_view:main",
+            "gazebo_markers = cards_viz.gazebo_markers:main",
             "muscle_markers = cards_viz.muscle_markers:main",
         ],
     },

@@ -106,7 +106,7 @@ def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
     run = InProcessRun(plan, {}, seconds, Path())
     host = build_host(run.parameters("simulator"))
     session = build_session(controller_name, run.parameters(controller_name))
-    names = [muscle.name for muscle in host.simulator.robot.muscles]
+    names = [muscle.name for muscle in host.simulator.robot.commanded().muscles]
     clock = time.perf_counter_ns
     control, simulation = [], []
     while host.state.time < seconds:

@@ -78,7 +78,7 @@ class InProcessRun:
         on_time: Callable[[float], None],
     ) -> float:
         clock = time.perf_counter
-        names = [muscle.name for muscle in host.simulator.robot.muscles]
+        names = [muscle.name for muscle in host.simulator.robot.commanded().muscles]
         begin = shown = clock()
         end = round(self.duration * 1e9)
         if pacer is not None:

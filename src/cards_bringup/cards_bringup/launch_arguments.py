@@ -33,7 +33,7 @@ ARGUMENTS = (
     LaunchArgument(
         "simulator",
         "auto",
-        "Which simulator if sim is true; auto: the best of those installed.",
+        "Which simulator if sim is true; auto: gazebo if it can be used, else mujoco.",
         ("auto", "mujoco", "gazebo"),
     ),
     LaunchArgument(
@@ -45,7 +45,7 @@ ARGUMENTS = (
     LaunchArgument(
         "world",
         "empty",
-        "World for Gazebo: name of a file in worlds/, or a path. MuJoCo has none.",
+        "World for Gazebo: name of a file in worlds/, or a path; the robot is put into it.",
     ),
     LaunchArgument("controller", "none", "Controller node; none: send force_command yourself."),
     LaunchArgument(
@@ -62,7 +62,7 @@ ARGUMENTS = (
     ),
     LaunchArgument("rviz", "true", "Start RViz, where it is installed.", BOOLEAN),
     LaunchArgument("view", "false", "Start the browser view, http://127.0.0.1:8080.", BOOLEAN),
-    LaunchArgument("headless", "false", "true: open no window, whatever rviz says.", BOOLEAN),
+    LaunchArgument("headless", "false", "true: no window, neither RViz's nor Gazebo's.", BOOLEAN),
     LaunchArgument("namespace", "", "Namespace of all nodes; moves the whole robot."),
     LaunchArgument(
         "log_level",

@@ -11,13 +11,15 @@ One list for everybody who starts nodes: the launch files and ``./cards``. Forma
         executable: simulator
         module: cards_sim.simulator_node  # has the executable's main; default: package.executable
         role: host                        # host | controller | view | tool
+        namespace: left_arm               # of the node, below that of the launch; optional
         when: {sim: true, simulator: mujoco}      # launch argument: value or list of values
         from_arguments: {mode: mode}      # parameter: launch argument (empty ones are not passed)
         parameters: {ground: true}        # beyond those in the parameter file
         arguments: ["-d", "{config}/roboy_arm.rviz"]
         optional: false                   # true: left out where the package is not installed
 
-``{config}`` stands for the folder of the file, ``{urdf}`` for the robot as URDF text.
+A name may appear more than once where the namespaces differ, or where ``when`` lets one of them
+run at most. ``{config}`` stands for the folder of the file, ``{urdf}`` for the robot as URDF text.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ _NODE_KEYS = (
     "executable",
     "module",
     "role",
+    "namespace",
     "when",
     "from_arguments",
     "parameters",
@@ -63,6 +66,7 @@ class NodeSpec:
         package, executable: What to start, as in ``ros2 run``.
         module: Module whose ``main`` the executable calls.
         role: One of `ROLES`.
+        namespace: Of the node, below that of the launch.
         when: Launch argument to the values for which the node runs; all must hold.
         from_arguments: Parameter name to the launch argument that sets it.
         parameters: Parameter values beyond those of the parameter file.
@@ -75,6 +79,7 @@ class NodeSpec:
     executable: str
     module: str
     role: str
+    namespace: str = ""
     when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     from_arguments: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -104,8 +109,13 @@ class NodeSpec:
         script = f"import sys; from {self.module} import main; sys.exit(main())"
         line = [sys.executable, "-P", "-c", script, *self.arguments]
         line += ["--ros-args", "-r", f"__node:={self.name}", "--params-file", str(parameter_file)]
+        if self.namespace:
+            line += ["-r", f"__ns:=/{self.namespace}"]
+        # said for the node, because that is how the file says it: for all nodes it would not win.
+        # With a namespace the file's section does not match, and ROS knows no full names here
+        node = "" if self.namespace else f"{self.name}:"
         for name, value in overrides.items():
-            line += ["-p", f"{name}:={json.dumps(value)}"]
+            line += ["-p", f"{node}{name}:={json.dumps(value)}"]
         return line
 
 
@@ -122,7 +132,8 @@ class NodeList:
     @property
     def controllers(self) -> tuple[str, ...]:
         """The values that the launch argument ``controller`` may have, without ``none``."""
-        return tuple(node.name for node in self.nodes if node.role == "controller")
+        names = (node.name for node in self.nodes if node.role == "controller")
+        return tuple(dict.fromkeys(names))
 
 
 def load(robot: str) -> list[NodeSpec]:
@@ -187,6 +198,7 @@ def _node(item: Field, config: Path) -> NodeSpec:
         executable=executable,
         module=item["module"].text() if item.has("module") else f"{package}.{executable}",
         role=role,
+        namespace=item["namespace"].text().strip("/") if item.has("namespace") else "",
         when=when,
         from_arguments={
             key: sources[key].text(launch_arguments.NAMES) for key in (sources.mapping())
@@ -226,11 +238,19 @@ def _arguments(item: Field) -> dict[str, str]:
 
 
 def _check_unique(item: Field, nodes: tuple[NodeSpec, ...]) -> None:
-    seen: set[str] = set()
+    seen: dict[str, list[NodeSpec]] = {}
     for field_, node in zip(item.items(), nodes, strict=True):
-        if node.name in seen:
-            raise field_["name"].error(f"'{node.name}' appears twice", "unique node names")
-        seen.add(node.name)
+        others = seen.setdefault(f"{node.namespace}/{node.name}", [])
+        if any(_may_run_together(node, other) for other in others):
+            raise field_["name"].error(
+                f"'{node.name}' appears twice", "unique names of nodes that run together"
+            )
+        others.append(node)
+
+
+def _may_run_together(one: NodeSpec, other: NodeSpec) -> bool:
+    shared = one.when.keys() & other.when.keys()
+    return all(set(one.when[name]) & set(other.when[name]) for name in shared)
 
 
 def _typed(text: str) -> Any:

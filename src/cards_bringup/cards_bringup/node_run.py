@@ -62,7 +62,8 @@ class NodeRun:
                     f"ROS_DOMAIN_ID={domain.number}"
                 )
             os.environ.update(domain.environment)
-            nodes = Supervisor(self.folder / "logs", domain.environment)
+            environment = {**domain.environment, **self.plan.environment()}
+            nodes = Supervisor(self.folder / "logs", environment)
             with Clock() as clock, nodes:
                 begin = time.monotonic()
                 for spec in self.plan.nodes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,19 @@ def load_parameters(path: str | Path, node: str) -> dict[str, Any]:
     Raises:
         DescriptionError: The file cannot be read or is not a parameter file.
     """
+    sections = read_sections(path, ["/**", node, f"/{node}"])
+    merged: dict[str, Any] = {}
+    for name in ("/**", node, f"/{node}"):
+        merged |= sections.get(name, {})
+    return merged
+
+
+def read_sections(path: str | Path, names: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return those sections of a parameter file that have one of the names, in the file's order.
+
+    Raises:
+        DescriptionError: As `load_parameters`.
+    """
     source = str(path)
     try:
         document = yaml.safe_load(Path(path).read_text())
@@ -39,10 +52,9 @@ def load_parameters(path: str | Path, node: str) -> dict[str, Any]:
         raise DescriptionError(
             "no nodes in it", source=source, expected=f"'<node>: {{{PARAMETER_KEY}: ...}}'"
         )
-    merged: dict[str, Any] = {}
-    for name in ("/**", node, f"/{node}"):
-        section = document.get(name)
-        if section is None:
+    found: dict[str, dict[str, Any]] = {}
+    for name, section in document.items():
+        if name not in names or section is None:
             continue
         if not isinstance(section, dict) or not isinstance(section.get(PARAMETER_KEY), dict):
             raise DescriptionError(
@@ -51,8 +63,8 @@ def load_parameters(path: str | Path, node: str) -> dict[str, Any]:
                 element=f"node '{name}'",
                 expected=f"'{PARAMETER_KEY}:' followed by names and values",
             )
-        merged.update(_flat(section[PARAMETER_KEY]))
-    return merged
+        found[name] = _flat(section[PARAMETER_KEY])
+    return found
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

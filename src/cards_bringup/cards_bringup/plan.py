@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup import node_list
+from cards_bringup.gazebo import installation
+from cards_bringup.gazebo.process import network
 from cards_bringup.launch_arguments import arguments_for, is_true
 from cards_bringup.node_list import NodeList, NodeSpec
 from cards_bringup.parameters import load_parameters
@@ -45,10 +47,18 @@ class Plan:
         """Whether nodes other than the host take their time from ``/clock``."""
         return is_true(self.values, "use_sim_time")
 
+    def environment(self) -> dict[str, str]:
+        """Return the variables that all nodes share: with Gazebo, its network.
+
+        What draws in Gazebo's window could not find it otherwise.
+        """
+        in_gazebo = is_true(self.values, "sim") and self.values["simulator"] == "gazebo"
+        return network(os.environ) if in_gazebo else {}
+
     def parameters(self, node: NodeSpec) -> dict[str, Any]:
         """Return the parameters of a node that go beyond the parameter file."""
         out = node.overrides(self.values)
-        if self.values["namespace"]:
+        if self.values["namespace"] or node.namespace:
             # ROS matches the file's keys with the full name, and the robot has moved
             out = {**load_parameters(self.parameter_file, node.name), **out}
         if self.use_sim_time and node.role != "host":
@@ -74,11 +84,17 @@ def is_installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
+def gazebo_problem() -> str:
+    """Return why Gazebo cannot be used, with what to do; empty if it can."""
+    return installation.problem(installation.examine()[1])
+
+
 def make_plan(
     given: Mapping[str, str],
     robot: str,
     *,
     installed: Callable[[str], bool] = is_installed,
+    gazebo: Callable[[], str] = gazebo_problem,
 ) -> Plan:
     """Decide what to start.
 
@@ -86,6 +102,7 @@ def make_plan(
         given: Values of launch arguments; the others have their defaults.
         robot: Robot, if ``given`` does not name one.
         installed: Tells whether a package is there.
+        gazebo: Returns what is wrong with Gazebo, empty if nothing is.
 
     Raises:
         CardsError: The arguments make no sense together, or need what is not installed; the
@@ -96,10 +113,12 @@ def make_plan(
     simulated = is_true(values, "sim")
     notes: list[str] = []
     if simulated:
-        values["simulator"] = _choose_simulator(values["simulator"], robots, values, installed)
+        values["simulator"] = _Simulators(robots, values, installed, gazebo).choose(notes)
     _check_time(values, simulated)
-    if values["world"] != "empty" and values["simulator"] != "gazebo":
-        notes.append("world is for Gazebo; the MuJoCo simulator does not read it")
+    if simulated and values["simulator"] == "gazebo":
+        values["world"] = str(find_file(values["world"], folder="worlds", suffix=".sdf").resolve())
+    elif values["world"] != "empty":
+        notes.append("world is for Gazebo; nothing else reads it")
     nodes = []
     for node in robots.nodes:
         if not node.runs(values):
@@ -113,8 +132,7 @@ def make_plan(
                 f"node '{node.name}' needs package {node.package}, which is not installed"
             )
     if not any(node.role == "host" for node in nodes):
-        host = values["simulator"] if simulated else "hardware"
-        raise _no_host(host, robots, installed)
+        raise _no_hardware(robots, installed)
     file = robots.parameter_file
     if values["params_file"]:
         file = find_file(values["params_file"], folder="config", suffix=".yaml")
@@ -139,20 +157,49 @@ def _checked(given: Mapping[str, str], robots: NodeList) -> dict[str, str]:
     return values
 
 
-def _choose_simulator(
-    wanted: str,
-    robots: NodeList,
-    values: Mapping[str, str],
-    installed: Callable[[str], bool],
-) -> str:
-    if wanted != "auto":
-        return wanted
-    for name in ("gazebo", "mujoco"):
-        trial = {**values, "simulator": name}
-        hosts = [node for node in robots.nodes if node.role == "host" and node.runs(trial)]
-        if hosts and all(installed(node.package) for node in hosts):
-            return name
-    raise CardsError(f"no simulator for {robots.robot} is installed; cards_sim brings MuJoCo")
+@dataclass(frozen=True)
+class _Simulators:
+    """Which simulators this robot and this machine have."""
+
+    robots: NodeList
+    values: Mapping[str, str]
+    installed: Callable[[str], bool]
+    gazebo: Callable[[], str]
+
+    def choose(self, notes: list[str]) -> str:
+        """Return the simulator to use, and note why if the choice was ours.
+
+        Raises:
+            CardsError: The wanted one cannot be used, or none can.
+        """
+        wanted = self.values["simulator"]
+        if wanted != "auto":
+            if reason := self._missing(wanted):
+                raise CardsError(f"simulator:={wanted} {reason}")
+            return wanted
+        reasons = {}
+        for name in ("gazebo", "mujoco"):
+            reasons[name] = self._missing(name)
+            if not reasons[name]:
+                why = f": gazebo {reasons['gazebo']}" if name == "mujoco" else ""
+                notes.append(f"simulator:={name}{why}")
+                return name
+        raise CardsError(
+            f"no simulator for {self.robots.robot} can be used: gazebo {reasons['gazebo']}; "
+            f"mujoco {reasons['mujoco']}"
+        )
+
+    def _missing(self, name: str) -> str:
+        """Return what is missing for a simulator, empty if nothing is."""
+        trial = {**self.values, "simulator": name}
+        hosts = [node for node in self.robots.nodes if node.role == "host" and node.runs(trial)]
+        if not hosts:
+            return f"is not in {self.robots.source.name}"
+        package = HOST_PACKAGES[name]
+        if not self.installed(package):
+            return f"needs package {package}, which is not installed"
+        problem = self.gazebo() if name == "gazebo" else ""
+        return f"cannot be used: {problem}" if problem else ""
 
 
 def _check_time(values: dict[str, str], simulated: bool) -> None:
@@ -164,12 +211,11 @@ def _check_time(values: dict[str, str], simulated: bool) -> None:
         raise CardsError(f"mode:={values['mode']} with sim:=false (expected: realtime)")
 
 
-def _no_host(host: str, robots: NodeList, installed: Callable[[str], bool]) -> CardsError:
-    package = HOST_PACKAGES[host]
-    argument = "sim:=false" if host == "hardware" else f"simulator:={host}"
+def _no_hardware(robots: NodeList, installed: Callable[[str], bool]) -> CardsError:
+    package = HOST_PACKAGES["hardware"]
     if not installed(package):
         return CardsError(
-            f"{argument} needs package {package}, which is not installed "
-            "(sim:=true simulator:=mujoco works without it)"
+            f"sim:=false needs package {package}, which is not installed "
+            "(sim:=true works without it)"
         )
-    return CardsError(f"{robots.source} lists no host for {argument}")
+    return CardsError(f"{robots.source} lists no host for sim:=false")

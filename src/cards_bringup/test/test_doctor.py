@@ -143,29 +143,6 @@ def test_domain_out_of_range(monkeypatch):
     assert [f.status for f in ros_parts.check_ros()] == ["OK", "WARN"]
 
 
-def test_no_gazebo(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = only(ros_parts.check_gazebo())
-    assert found.status == "WARN"
-    assert "0.0.13" in found.fix
-
-
-def test_gazebo_without_bindings(monkeypatch, tmp_path):
-    program(tmp_path, "gz", "echo 8.14.0")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(ros_parts, "BINDINGS", ("no_such_gz",))
-    monkeypatch.setattr(ros_parts, "LOADER", "libno-such-loader.so")
-    found = list(ros_parts.check_gazebo())
-    assert [f.status for f in found] == ["OK", "WARN", "WARN"]
-    assert "gz sim 8.14.0" in found[0].text
-
-
-def test_gazebo_loader_is_found_where_gazebo_looks(monkeypatch, tmp_path):
-    (tmp_path / ros_parts.LOADER).touch()
-    monkeypatch.setenv("GZ_SIM_SYSTEM_PLUGIN_PATH", f"/nowhere:{tmp_path}")
-    assert ros_parts.find_loader() == tmp_path / ros_parts.LOADER
-
-
 def test_probe_that_hangs_or_crashes():
     slow = finding.run([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.5)
     assert not slow.ok

@@ -18,10 +18,11 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 
 from cards_bringup.domain import RosDomain  # noqa: E402 (after the skips)
 from cards_bringup.launch_arguments import ARGUMENTS  # noqa: E402
-from cards_bringup.plan import is_installed  # noqa: E402
+from cards_bringup.plan import gazebo_problem, is_installed  # noqa: E402
 from cards_bringup.resources import share_folder  # noqa: E402
 
 FILES = sorted((share_folder() / "launch").glob("*.launch.py"))
+ONE_ROBOT = [file for file in FILES if file.name != "two_arms.launch.py"]
 ROBOTS = {"roboy_arm": 4, "planar_2r": 2}
 
 needs_workspace = pytest.mark.skipif(
@@ -36,6 +37,16 @@ needs_workspace = pytest.mark.skipif(
 
 def robot_of(file):
     return file.name.removesuffix(".launch.py")
+
+
+def needs(simulator):
+    """Skip where Gazebo is wanted and cannot be used, with the reason."""
+    if simulator != "gazebo":
+        return
+    if not is_installed("cards_muscle_plugin"):
+        pytest.skip("cards_muscle_plugin is not installed")
+    if reason := gazebo_problem():
+        pytest.skip(f"Gazebo: {reason}")
 
 
 def include(file, **arguments):
@@ -74,9 +85,9 @@ def test_arguments_are_declared(file):
         assert argument.description
 
 
-@pytest.mark.parametrize("file", FILES, ids=robot_of)
+@pytest.mark.parametrize("file", ONE_ROBOT, ids=robot_of)
 def test_nodes_of_a_headless_launch(file):
-    nodes, _ = include(file, headless="true", rviz="false")
+    nodes, _ = include(file, headless="true", rviz="false", simulator="mujoco")
     executables = [node.node_executable for node in nodes]
     assert executables[0] == "simulator"
     assert len(executables) == 2
@@ -85,8 +96,25 @@ def test_nodes_of_a_headless_launch(file):
 
 def test_view_and_no_controller():
     file = share_folder() / "launch" / "roboy_arm.launch.py"
-    nodes, _ = include(file, rviz="false", view="true", controller="none")
+    arguments = {"rviz": "false", "view": "true", "controller": "none"}
+    nodes, _ = include(file, simulator="mujoco", **arguments)
     assert [node.node_executable for node in nodes] == ["simulator", "browser_view"]
+
+
+@pytest.mark.gazebo
+def test_views_are_in_the_network_of_gazebo():
+    needs("gazebo")
+    file = share_folder() / "launch" / "roboy_arm.launch.py"
+    nodes, _ = include(file, rviz="false", simulator="gazebo")
+    partitions = {}
+    for node in nodes:
+        variables = {
+            "".join(part.text for part in name): "".join(part.text for part in value)
+            for name, value in node.additional_env
+        }
+        partitions[node.node_executable] = variables["GZ_PARTITION"]
+    assert {"gazebo_simulator", "gazebo_markers"} <= set(partitions)
+    assert len(set(partitions.values())) == 1
 
 
 @pytest.mark.skipif(is_installed("cards_hardware"), reason="cards_hardware is installed")
@@ -166,6 +194,13 @@ def listener(domain):
         def __init__(self):
             self.node = node
 
+        def states(self, topic):
+            from sensor_msgs.msg import JointState
+
+            out = []
+            node.create_subscription(JointState, topic, out.append, 1)
+            return out
+
         def wait(self, condition, seconds, launch):
             end = time.monotonic() + seconds
             while not condition() and time.monotonic() < end:
@@ -179,11 +214,20 @@ def listener(domain):
     context.try_shutdown()
 
 
+def gazebo_processes():
+    """Return the command lines of all ``gz sim`` processes of this machine."""
+    out = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return {line for line in out.splitlines() if "cards-world-" in line}
+
+
 @needs_workspace
 @pytest.mark.parametrize("robot", sorted(ROBOTS))
-def test_robot_moves_and_stops_on_ctrl_c(robot, tmp_path, listener):
+@pytest.mark.parametrize("simulator", ["mujoco", pytest.param("gazebo", marks=pytest.mark.gazebo)])
+def test_robot_moves_and_stops_on_ctrl_c(robot, simulator, tmp_path, listener):
     from sensor_msgs.msg import JointState
 
+    needs(simulator)
+    before = gazebo_processes()
     states, commands = [], []
     listener.node.create_subscription(JointState, "joint_states", states.append, 1)
     listener.node.create_subscription(JointState, "force_command", commands.append, 1)
@@ -193,6 +237,7 @@ def test_robot_moves_and_stops_on_ctrl_c(robot, tmp_path, listener):
         f"{robot}.launch.py",
         "headless:=true",
         "rviz:=false",
+        f"simulator:={simulator}",
         f"log_dir:={tmp_path}",
     ) as launch:
         listener.wait(
@@ -208,6 +253,57 @@ def test_robot_moves_and_stops_on_ctrl_c(robot, tmp_path, listener):
     assert "process has died" not in text
     assert (tmp_path / "simulator.npz").is_file()
     assert (tmp_path / "controller.npz").is_file()
+    assert gazebo_processes() <= before
+
+
+@needs_workspace
+@pytest.mark.gazebo
+def test_two_arms_draw_in_one_world(tmp_path, listener):
+    needs("gazebo")
+    states = {name: listener.states(f"{name}/joint_states") for name in ("left_arm", "right_arm")}
+    commands = {name: listener.states(f"{name}/force_command") for name in states}
+    before = gazebo_processes()
+    with Launch(tmp_path, "cards_bringup", "two_arms.launch.py", "headless:=true") as launch:
+        listener.wait(
+            lambda: (
+                all(commands.values())
+                and all(
+                    got and got[-1].header.stamp.nanosec > 200_000_000 for got in states.values()
+                )
+            ),
+            60,
+            launch,
+        )
+        assert launch.interrupt() == 0, launch.text
+    assert "Traceback" not in launch.text
+    assert gazebo_processes() <= before
+
+
+@needs_workspace
+def test_launch_says_which_simulator_and_why(tmp_path, listener, monkeypatch):
+    monkeypatch.setenv("PATH", without_gazebo())
+    states = listener.states("joint_states")
+    with Launch(
+        tmp_path, "cards_bringup", "planar_2r.launch.py", "headless:=true", "rviz:=false"
+    ) as launch:
+        listener.wait(lambda: states, 60, launch)
+        assert launch.interrupt() == 0, launch.text
+    assert "simulator:=mujoco: gazebo cannot be used: gz is not installed" in launch.text
+
+
+@needs_workspace
+def test_gazebo_that_is_missing_is_told_with_the_fix(tmp_path, domain, monkeypatch):
+    monkeypatch.setenv("PATH", without_gazebo())
+    with Launch(tmp_path, "cards_bringup", "planar_2r.launch.py", "simulator:=gazebo") as launch:
+        assert launch.process.wait(timeout=60) != 0
+    assert "simulator:=gazebo cannot be used: gz is not installed" in launch.text
+    assert "ros-jazzy-gz-sim-vendor >= 0.0.13" in launch.text
+
+
+def without_gazebo():
+    """Return PATH without the folders that hold ``gz``."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if not Path(folder, "gz").exists())
 
 
 @needs_workspace
@@ -222,6 +318,7 @@ def test_namespace_moves_the_robot(tmp_path, listener):
         "planar_2r.launch.py",
         "headless:=true",
         "rviz:=false",
+        "simulator:=mujoco",
         "namespace:=left",
         "controller:=none",
     ) as launch:
@@ -238,7 +335,12 @@ def test_launch_fails_with_its_simulator(tmp_path, listener):
     states = []
     listener.node.create_subscription(JointState, "joint_states", states.append, 1)
     with Launch(
-        tmp_path, "cards_bringup", "planar_2r.launch.py", "headless:=true", "rviz:=false"
+        tmp_path,
+        "cards_bringup",
+        "planar_2r.launch.py",
+        "headless:=true",
+        "rviz:=false",
+        "simulator:=mujoco",
     ) as launch:
         listener.wait(lambda: states, 60, launch)
         # the launch system prints each process it started with its number

@@ -15,11 +15,20 @@ import pytest
 TOP = Path(__file__).resolve().parents[3]
 PACKAGES = sorted(file.parent for file in TOP.glob("src/*/package.xml"))
 NAMES = {folder.name for folder in PACKAGES}
-EXPECTED = {"cards_core", "cards_ros", "cards_sim", "controllers", "cards_viz", "cards_bringup"}
+EXPECTED = {
+    "cards_core",
+    "cards_ros",
+    "cards_sim",
+    "cards_muscle_plugin",
+    "controllers",
+    "cards_viz",
+    "cards_bringup",
+}
 EXECUTABLES = {
     "cards_sim": {"simulator"},
     "controllers": {"ctc_joint", "ctc_operational"},
-    "cards_viz": {"browser_view", "muscle_markers"},
+    "cards_viz": {"browser_view", "gazebo_markers", "muscle_markers"},
+    "cards_bringup": {"gazebo_simulator"},
 }
 ROS_PACKAGES = {
     "rclpy",
@@ -191,16 +200,22 @@ def test_files_for_users_are_installed():
     assert "config/roboy_arm.nodes.yaml" in data["share/cards_bringup/config"]
     assert "config/roboy_arm.yaml" in data["share/cards_bringup/config"]
     assert "models/roboy_arm/model.sdf" in data["share/cards_bringup/models/roboy_arm"]
-    assert "worlds/empty.sdf" in data["share/cards_bringup/worlds"]
+    for world in ("empty", "table", "two_arms"):
+        assert f"worlds/{world}.sdf" in data["share/cards_bringup/worlds"]
 
 
-def test_models_reach_gazebo_through_a_hook():
+def test_models_and_worlds_reach_gazebo_through_a_hook():
     meta = json.loads((TOP / "colcon.meta").read_text())
     (hook,) = meta["names"]["cards_bringup"]["hooks"]
     file = TOP / "src" / "cards_bringup" / Path(hook).relative_to("share/cards_bringup")
-    kind, variable, folder = file.read_text().strip().split(";")
-    assert (kind, variable) == ("prepend-non-duplicate", "GZ_SIM_RESOURCE_PATH")
-    assert folder == "share/cards_bringup/models"
+    lines = [line.split(";") for line in file.read_text().splitlines()]
+    assert {tuple(line[:2]) for line in lines} == {
+        ("prepend-non-duplicate", "GZ_SIM_RESOURCE_PATH")
+    }
+    assert {line[2] for line in lines} == {
+        "share/cards_bringup/models",
+        "share/cards_bringup/worlds",
+    }
 
 
 def test_no_private_settings_in_the_repository():

@@ -1,5 +1,7 @@
 """What launch arguments start what."""
 
+import os
+
 import pytest
 
 from cards_bringup.launch_arguments import ARGUMENTS, arguments_for
@@ -8,10 +10,17 @@ from cards_bringup.resources import share_folder
 from cards_core.errors import CardsError, UnknownNameError
 
 OURS = ("cards_sim", "controllers", "cards_viz")
+GAZEBO = (*OURS, "cards_bringup", "cards_muscle_plugin")
 
 
-def plan(launch_file="roboy_arm", installed=OURS, **given):
-    return make_plan(given, launch_file, installed=lambda package: package in installed)
+def plan(launch_file="roboy_arm", installed=OURS, gazebo="", **given):
+    """``gazebo`` is what is wrong with it."""
+    return make_plan(
+        given,
+        launch_file,
+        installed=lambda package: package in installed,
+        gazebo=lambda: gazebo,
+    )
 
 
 def names(made):
@@ -56,7 +65,7 @@ def test_programs_of_ros_are_left_out_with_a_note_where_they_are_missing():
     assert any("rviz2 is not installed" in note for note in made.notes)
     whole = plan(installed=(*OURS, "rviz2", "robot_state_publisher"))
     assert {"rviz", "robot_state_publisher"} <= set(names(whole))
-    assert whole.notes == ()
+    assert not any("left out" in note for note in whole.notes)
     assert not {"rviz", "robot_state_publisher"} & set(
         names(plan(installed=(*OURS, "rviz2"), headless="true"))
     )
@@ -87,8 +96,78 @@ def test_gazebo_without_its_package():
         plan(simulator="gazebo")
 
 
+def test_gazebo_that_cannot_be_used():
+    with pytest.raises(CardsError, match=r"simulator:=gazebo cannot be used: no loader \(apt\)"):
+        plan(simulator="gazebo", installed=GAZEBO, gazebo="no loader (apt)")
+
+
+def test_gazebo_is_the_host_where_it_can_be_used():
+    for wanted in ("gazebo", "auto"):
+        made = plan(simulator=wanted, installed=GAZEBO)
+        assert made.values["simulator"] == "gazebo"
+        (host,) = [node for node in made.nodes if node.role == "host"]
+        assert (host.name, host.package) == ("simulator", "cards_bringup")
+        assert ("simulator:=gazebo" in made.notes) is (wanted == "auto")
+
+
+def test_auto_says_why_it_is_not_gazebo():
+    made = plan(installed=GAZEBO, gazebo="no loader (apt)")
+    assert made.values["simulator"] == "mujoco"
+    assert "simulator:=mujoco: gazebo cannot be used: no loader (apt)" in made.notes
+    (note,) = [n for n in plan().notes if n.startswith("simulator")]
+    assert note.endswith("needs package cards_muscle_plugin, which is not installed")
+
+
+def test_gazebo_is_looked_at_only_if_it_is_wanted():
+    def look():
+        raise AssertionError
+
+    make_plan({"simulator": "mujoco"}, "roboy_arm", gazebo=look)
+
+
+def test_world_and_window_reach_gazebo(tmp_path):
+    made = plan(simulator="gazebo", installed=GAZEBO, world="table", headless="true")
+    parameters = made.parameters(made.nodes[0])
+    assert parameters["world"] == str(share_folder() / "worlds" / "table.sdf")
+    assert parameters["headless"] is True
+    assert parameters["mode"] == "realtime"
+    own = tmp_path / "own.sdf"
+    own.touch()
+    made = plan(simulator="gazebo", installed=GAZEBO, world=str(own))
+    assert made.values["world"] == str(own)
+    with pytest.raises(UnknownNameError, match="two_arms"):
+        plan(simulator="gazebo", installed=GAZEBO, world="moon")
+
+
+def test_all_nodes_share_the_network_of_gazebo(monkeypatch):
+    """What draws in its window does not find it otherwise."""
+    for name in ("GZ_PARTITION", "GZ_IP"):
+        monkeypatch.delenv(name, raising=False)
+    made = plan(simulator="gazebo", installed=GAZEBO)
+    assert "gazebo_markers" in names(made)
+    shared = made.environment()
+    assert shared == {"GZ_PARTITION": f"cards-{os.getpid()}", "GZ_IP": "127.0.0.1"}
+    monkeypatch.setenv("GZ_PARTITION", "mine")
+    assert made.environment()["GZ_PARTITION"] == "mine"
+    assert plan(simulator="mujoco").environment() == {}
+
+
+def test_several_robots_have_namespaces():
+    made = plan("two_arms", installed=GAZEBO)
+    assert made.values["simulator"] == "gazebo"
+    controllers = [node for node in made.nodes if node.role == "controller"]
+    assert [node.namespace for node in controllers] == ["left_arm", "right_arm"]
+    for node in controllers:
+        # the file's key has no namespace, so what it says is passed on
+        assert made.parameters(node)["model"] == "roboy_arm"
+        line = node.command(made.parameter_file, made.parameters(node))
+        assert line[line.index(f"__ns:=/{node.namespace}") - 1] == "-r"
+    with pytest.raises(CardsError, match=r"simulator:=mujoco is not in two_arms\.nodes\.yaml"):
+        plan("two_arms", installed=GAZEBO, simulator="mujoco")
+
+
 def test_no_simulator_at_all():
-    with pytest.raises(CardsError, match="no simulator for roboy_arm is installed"):
+    with pytest.raises(CardsError, match="no simulator for roboy_arm can be used"):
         plan(installed=("controllers",))
 
 

@@ -123,6 +123,67 @@ WORLD = """<sdf version="1.9">
 """A world with gravity of the moon, a floor, and an arm bolted to a bench."""
 
 
+MUSCLES = """<sdf version="1.11">
+<model name="muscles">
+  <link name="torso"/>
+  <joint name="seat" type="fixed"><parent>world</parent><child>torso</child></joint>
+  <link name="upper"><pose>0 0 0.5 0 0 0</pose></link>
+  <joint name="shoulder" type="ball"><parent>torso</parent><child>upper</child></joint>
+  <link name="lower"><pose>0 0 0.2 0 0 0</pose></link>
+  <joint name="elbow" type="revolute"><parent>upper</parent><child>lower</child>
+    <axis><xyz>0 1 0</xyz><dynamics><damping>0.1</damping></dynamics></axis></joint>
+  <plugin filename="gz-sim-python-system-loader-system"
+          name="gz::sim::systems::PythonSystemLoader">
+    <module_name>cards_muscle_plugin.system</module_name>
+    <wrap_surface name="trochlea" link="upper" pose="0 0 -0.3 1.5708 0 0">
+      <cylinder radius="0.02" length="0.1"/></wrap_surface>
+    <wrap_surface name="head" link="upper" pose="0 0.02 0 0 0 0"><sphere radius="0.03"/>
+    </wrap_surface>
+    <wrap_surface name="ribs" link="torso"><ellipsoid radii="0.05 0.06 0.1"/></wrap_surface>
+    <wrap_surface name="ring" link="lower" pose="0.05 0 0.1 0 1.5708 0">
+      <torus radius="0.03" tube_radius="0.01"/></wrap_surface>
+    <muscle name="biceps" type="hill" friction_speed="0.02">
+      <tension min="0" max="900"/>
+      <parameters max_isometric_force="900" optimal_fiber_length="0.1" tendon_slack_length="0.2"/>
+      <via_point link="torso" friction="0.05">0.1 0.02 0.31</via_point>
+      <wrap surface="head" friction="0.1"/>
+      <wrap surface="trochlea" side="0.1 0 -0.3"/>
+      <via_point link="lower">0.06 0 0.1</via_point>
+    </muscle>
+    <muscle name="triceps" type="series_elastic">
+      <tension min="5" max="400"/>
+      <parameters spool_radius="0.005">
+        <spring law="polynomial" stiffness="3e4" cubic="1e6"/><motor voltage="12"/><thermal/>
+      </parameters>
+      <via_point link="torso">-0.1 0 0.3</via_point>
+      <wrap surface="ribs"/>
+      <via_point link="lower">-0.05 0 0.1</via_point>
+    </muscle>
+    <muscle name="flexor" type="pneumatic">
+      <tension min="0" max="500"/>
+      <parameters thread_length="0.3" turns="2" rest_length="0.27"><valve/></parameters>
+      <via_point link="upper">0.05 0 0</via_point>
+      <wrap surface="ring" inside="true"/>
+      <via_point link="lower">0.1 0 0.3</via_point>
+    </muscle>
+    <muscle name="hoist">
+      <tension min="1" max="200"/>
+      <parameters stiffness="1e5" damping="10"/>
+      <pulley link="world" axis="0 0 1" radius="0.03">1 0 2</pulley>
+      <via_point link="lower">0 0 0.2</via_point>
+    </muscle>
+    <muscle name="band" type="ligament">
+      <parameters stiffness="1000" slack_length="0.2"/>
+      <via_point link="upper">0 0 -0.1</via_point>
+      <via_point link="lower">0 0 0.1</via_point>
+    </muscle>
+  </plugin>
+</model>
+</sdf>
+"""
+"""Every type of muscle and every element of a path."""
+
+
 def link(name="a", inside=""):
     return f'<link name="{name}">{inside}</link>'
 

@@ -72,6 +72,31 @@ def test_acceleration_counts_in_the_dynamic_check_only(tmp_path):
     assert (found.static_fraction, found.dynamic_fraction) == (1.0, 0.0)
 
 
+@pytest.mark.parametrize(("missing", "feasible"), [(-1e-3, True), (1e-3, False)])
+@pytest.mark.parametrize("above", [True, False])
+def test_a_passive_spring_helps_or_loads_the_cable_and_is_not_commanded(
+    tmp_path, above, missing, feasible
+):
+    """K (l - l0) = 2 (5 - 4) N from above or from below; one from below that is slack."""
+
+    def spring(name, z, rest):
+        return cable(
+            name,
+            [(0, f"0 0 {z}"), (1, "0 0 0")],
+            kind="cable_passive_linear_spring",
+            properties=f"<K>2</K><l0>{rest}</l0>",
+        )
+
+    pull = 2.0 if above else -2.0
+    rope = cable("rope", [(0, "0 0 5"), (1, "0 0 0")], limits=(0.5, MASS * G - pull - missing))
+    sets = {"main": [spring("s", 5 if above else -5, 4), rope, spring("slack", -3, 3.5)]}
+    text = bodies(link(1, "P_AXIS", mass=MASS, q_min="-1", q_max="2", extra='axis="0 0 1"'))
+    model = import_caspr(
+        minimal(tmp_path, bodies=text, cables=cables(sets), trajectories=HOLD), samples=3
+    )
+    assert result(model).static_fraction == (1.0 if feasible else 0.0)
+
+
 def test_joint_limits_are_looked_at(tmp_path):
     # the upper limit 2 is passed at t = sqrt(0.8) = 0.894; samples every 0.05 s
     found = result(lift(tmp_path, THROW, f_max=1e3))

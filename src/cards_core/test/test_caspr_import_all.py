@@ -12,6 +12,7 @@ from caspr_samples import SHARED, needs_caspr_models
 from cards_core.description import load, mass_matrix_change
 from cards_core.description.caspr import find_models, import_caspr, write_import
 from cards_core.description.caspr.checks import MASS_MATRIX_SAMPLES
+from cards_core.description.model import Pulley
 from cards_core.dynamics import make_dynamics
 from cards_core.trajectories import load_references
 
@@ -69,8 +70,8 @@ def test_muscles_are_those_of_the_import(imported):
     for original, _, read in states(imported):
         assert read.muscle_lengths == pytest.approx(original.muscle_lengths, abs=1e-12)
         assert read.muscle_jacobian == pytest.approx(original.muscle_jacobian, abs=1e-12)
-    limits = [(m.name, m.tension_min, m.tension_max) for m in model.robot.muscles]
-    assert limits == [(m.name, m.tension_min, m.tension_max) for m in back.muscles]
+    said = [(m.name, m.tension_min, m.tension_max, m.actuator) for m in model.robot.muscles]
+    assert said == [(m.name, m.tension_min, m.tension_max, m.actuator) for m in back.muscles]
 
 
 def test_dynamics_differ_by_what_the_report_states(imported):
@@ -138,10 +139,11 @@ def test_every_cable_set_can_be_chosen(imported):
     for cable_set in model.cables.sets:
         other = import_caspr(model.files, cable_set=cable_set.name, feasibility=False)
         assert other.cable_set.name == cable_set.name
-        active = [cable for cable in cable_set.cables if not cable.passive]
-        assert len(other.robot.muscles) == len(active)
+        assert [m.name for m in other.robot.muscles] == [c.name for c in cable_set.cables]
+        for muscle, cable in zip(other.robot.muscles, cable_set.cables, strict=True):
+            assert (not muscle.actuator.commands) == cable.passive
+            assert isinstance(muscle.path[0], Pulley) == bool(cable.pulley)
         kinds = {c.kind for c in cable_set.cables} - {"cable_ideal"}
-        kinds |= {c.pulley for c in cable_set.cables if c.pulley}
         text = " ".join(str(item) for item in other.report.warnings)
         for kind in kinds:  # nothing is dropped in silence
             assert kind in text
@@ -166,7 +168,7 @@ def test_known_peculiarities():
     assert "limits-missing" in codes("test_HCDM")
     assert "trajectory-skipped" in codes("test_MCDM")
     assert "mass-matrix-singular" in codes("CAREX")
-    assert "passive-spring-left-out" in codes("Passive_springs_planar")
+    assert "passive-spring-pulls-only" in codes("Passive_springs_planar")
     assert "elasticity-not-simulated" in codes("2_DoF_VSD")
     assert "coordinate-not-driven" in codes("BioBiped")
     assert "joint-motor" in codes("test_HCDM")

@@ -13,6 +13,7 @@ from caspr_samples import bodies, cable, cables, link, minimal
 from cards_core.description import caspr, inertia_problem, load
 from cards_core.description.caspr import import_caspr, write_import
 from cards_core.description.caspr.inertia_repair import repair_for_motion, turning_axes
+from cards_core.description.caspr.muscles import REMARKS
 from cards_core.description.model import Inertia
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, DescriptionError
@@ -160,9 +161,7 @@ def test_every_code_is_documented():
     codes = {
         a or b for path in package.glob("*.py") for a, b in code.findall(path.read_text("utf-8"))
     }
-    # two that depend on the kind of the cable
-    codes |= {"passive-spring-left-out", "pulley-as-via-point", "cable-kind-undefined"}
-    codes |= {"elasticity-not-simulated"}
+    codes |= set(REMARKS)  # these depend on the kind of the cable
     assert len(codes) > 25
     table = page.read_text("utf-8").split("| code | meaning |")[1].split("\n\n")[0]
     assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", table)) == codes

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cards_core.errors import CardsError
-from cards_core.muscles.command import CommandRefusedError, TensionCommand
+from cards_core.muscles.command import CommandRefusedError, MuscleCommand
 from random_robots import random_robot
 
 NAMES = [f"muscle{i}" for i in range(4)]
@@ -28,12 +28,12 @@ VALID = [10.0, 20.0, 30.0, 40.0]
 
 
 def gate(timeout=0.1, decay_time=0.0):
-    return TensionCommand(ROBOT, timeout=timeout, decay_time=decay_time)
+    return MuscleCommand(ROBOT, timeout=timeout, decay_time=decay_time)
 
 
 def test_starts_stale_at_the_minimum():
     command = gate()
-    np.testing.assert_array_equal(command.tensions(0.0), LOW)
+    np.testing.assert_array_equal(command.values(0.0), LOW)
     assert command.stale
     assert command.stale_muscles == ()
     assert (command.accepted, command.refused) == (0, 0)
@@ -43,7 +43,7 @@ def test_starts_stale_at_the_minimum():
 def test_full_command_applies(kind):
     command = gate()
     command.submit(NAMES, kind(VALID), 1.0)
-    np.testing.assert_array_equal(command.tensions(1.05), VALID)
+    np.testing.assert_array_equal(command.values(1.05), VALID)
     assert not command.stale
     assert command.accepted == 1
 
@@ -51,15 +51,15 @@ def test_full_command_applies(kind):
 def test_order_of_the_names_counts_not_the_order_of_the_robot():
     command = gate()
     command.submit(tuple(reversed(NAMES)), VALID[::-1], 0.0)
-    np.testing.assert_array_equal(command.tensions(0.0), VALID)
+    np.testing.assert_array_equal(command.values(0.0), VALID)
 
 
 def test_partial_commands_leave_the_others_as_they_were():
     command = gate()
     command.submit(["muscle2"], [33.0], 0.0)
-    np.testing.assert_array_equal(command.tensions(0.0), [1.0, 2.0, 33.0, 5.0])
+    np.testing.assert_array_equal(command.values(0.0), [1.0, 2.0, 33.0, 5.0])
     command.submit(["muscle3", "muscle0"], [9.0, 3.0], 0.05)
-    np.testing.assert_array_equal(command.tensions(0.05), [3.0, 2.0, 33.0, 9.0])
+    np.testing.assert_array_equal(command.values(0.05), [3.0, 2.0, 33.0, 9.0])
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def test_invalid_commands_are_refused_as_a_whole(names, values, reason):
     command.submit(NAMES, VALID, 0.0)
     with pytest.raises(CommandRefusedError, match=reason):
         command.submit(names, values, 0.05)
-    np.testing.assert_array_equal(command.tensions(0.1), VALID)
+    np.testing.assert_array_equal(command.values(0.1), VALID)
     assert command.refused == 1
     assert command.accepted == 1
     assert command.last_refusal_time == 0.05
     # a refused command does not feed the watchdog
-    np.testing.assert_array_equal(command.tensions(0.1001), LOW)
+    np.testing.assert_array_equal(command.values(0.1001), LOW)
     command.submit(NAMES, VALID, 0.2)
-    np.testing.assert_array_equal(command.tensions(0.2), VALID)
+    np.testing.assert_array_equal(command.values(0.2), VALID)
 
 
 def test_command_without_a_time_is_refused():
@@ -101,22 +101,22 @@ def test_command_without_a_time_is_refused():
         for time in (math.nan, math.inf):
             with pytest.raises(CommandRefusedError, match="time"):
                 command.submit(names, values, time)
-    np.testing.assert_array_equal(command.tensions(0.0), LOW)
+    np.testing.assert_array_equal(command.values(0.0), LOW)
 
 
 def test_limits_themselves_are_accepted():
     command = gate()
     command.submit(NAMES[:3], LOW[:3], 0.0)
     command.submit(NAMES[:3], HIGH[:3], 0.0)
-    np.testing.assert_array_equal(command.tensions(0.0)[:3], HIGH[:3])
+    np.testing.assert_array_equal(command.values(0.0)[:3], HIGH[:3])
 
 
 def test_watchdog_without_decay_drops_to_the_minimum_at_once():
     command = gate(timeout=0.125)  # exact in binary, as are the times
     command.submit(NAMES, VALID, 1.0)
-    np.testing.assert_array_equal(command.tensions(1.125), VALID)
+    np.testing.assert_array_equal(command.values(1.125), VALID)
     assert not command.stale
-    np.testing.assert_array_equal(command.tensions(1.125 + 1e-9), LOW)
+    np.testing.assert_array_equal(command.values(1.125 + 1e-9), LOW)
     assert command.stale
     assert command.stale_muscles == tuple(NAMES)
 
@@ -126,9 +126,9 @@ def test_watchdog_decays_on_a_straight_line():
     command.submit(NAMES, VALID, 0.0)
     for time, share in ((0.1, 1.0), (0.2, 0.75), (0.3, 0.5), (0.5, 0.0), (9.0, 0.0)):
         expected = LOW + share * (np.array(VALID) - LOW)
-        np.testing.assert_allclose(command.tensions(time), expected, atol=1e-12)
+        np.testing.assert_allclose(command.values(time), expected, atol=1e-12)
     command.submit(NAMES, VALID, 9.0)
-    np.testing.assert_array_equal(command.tensions(9.0), VALID)
+    np.testing.assert_array_equal(command.values(9.0), VALID)
 
 
 def test_watchdog_watches_every_muscle_when_senders_share_the_robot():
@@ -136,11 +136,11 @@ def test_watchdog_watches_every_muscle_when_senders_share_the_robot():
     command.submit(NAMES[:2], VALID[:2], 0.0)
     for time in (0.0, 0.08, 0.16):
         command.submit(NAMES[2:], VALID[2:], time)
-    np.testing.assert_array_equal(command.tensions(0.16), [*LOW[:2], *VALID[2:]])
+    np.testing.assert_array_equal(command.values(0.16), [*LOW[:2], *VALID[2:]])
     assert command.stale
     assert command.stale_muscles == tuple(NAMES[:2])
     command.submit(NAMES, VALID, 0.17)
-    command.tensions(0.17)
+    command.values(0.17)
     assert not command.stale
 
 
@@ -149,27 +149,27 @@ def test_emergency_stop_holds_until_reset():
     command.submit(NAMES, VALID, 0.0)
     command.estop()
     assert command.stopped
-    np.testing.assert_array_equal(command.tensions(0.0), LOW)
+    np.testing.assert_array_equal(command.values(0.0), LOW)
     with pytest.raises(CommandRefusedError, match="emergency stop"):
         command.submit(NAMES, VALID, 0.01)
-    np.testing.assert_array_equal(command.tensions(0.01), LOW)
+    np.testing.assert_array_equal(command.values(0.01), LOW)
     assert "emergency stop" in command.last_refusal
     command.reset()
     assert not command.stopped
     assert command.last_refusal is None
     assert command.refused == 1
-    np.testing.assert_array_equal(command.tensions(0.01), LOW)
+    np.testing.assert_array_equal(command.values(0.01), LOW)
     command.submit(NAMES, VALID, 0.02)
-    np.testing.assert_array_equal(command.tensions(0.02), VALID)
+    np.testing.assert_array_equal(command.values(0.02), VALID)
 
 
 def test_reset_allows_time_to_start_again():
     command = gate()
     command.submit(NAMES, VALID, 100.0)
     command.reset()
-    np.testing.assert_array_equal(command.tensions(0.0), LOW)
+    np.testing.assert_array_equal(command.values(0.0), LOW)
     command.submit(NAMES, VALID, 0.0)
-    np.testing.assert_array_equal(command.tensions(0.05), VALID)
+    np.testing.assert_array_equal(command.values(0.05), VALID)
 
 
 def test_returned_and_given_arrays_are_not_shared():
@@ -177,8 +177,8 @@ def test_returned_and_given_arrays_are_not_shared():
     values = np.array(VALID)
     command.submit(NAMES, values, 0.0)
     values[:] = 7.0
-    command.tensions(0.0)[:] = 8.0
-    np.testing.assert_array_equal(command.tensions(0.0), VALID)
+    command.values(0.0)[:] = 8.0
+    np.testing.assert_array_equal(command.values(0.0), VALID)
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0, math.nan])
@@ -213,7 +213,7 @@ def test_whatever_is_sent_the_tensions_stay_within_the_limits(commands, time):
             command.submit(names, values, sent)
         except CommandRefusedError:
             continue
-    out = command.tensions(time)
+    out = command.values(time)
     assert np.all(np.isfinite(out))
     assert np.all((out >= LOW) & (out <= HIGH))
     assert command.accepted + command.refused == len(commands)

@@ -25,10 +25,14 @@ from cards_core.description.model import (
     Mesh,
     Muscle,
     Plane,
+    Pulley,
     Robot,
     Sphere,
+    Torus,
     ViaPoint,
     Visual,
+    Wrap,
+    WrapSurface,
 )
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError, UnknownNameError
@@ -375,6 +379,116 @@ def test_via_point_sites_are_where_the_muscles_run():
         for i, point in enumerate(muscle.path):
             expected = (rows[point.link] @ [*point.position, 1.0])[:3]
             np.testing.assert_allclose(data.site(f"{muscle.name} {i}").xpos, expected, atol=1e-12)
+
+
+# Tendons -------------------------------------------------------------------------------------
+
+
+def tendon_lengths(model, q):
+    data = mujoco.MjData(model)
+    data.qpos[:] = q
+    mujoco.mj_forward(model, data)
+    return np.array(data.ten_length)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_tendons_have_the_lengths_of_the_muscles(seed):
+    robot = random_robot(seed, n_links=4, n_muscles=6, surfaces=("sphere", "cylinder"))
+    endless = tuple(  # as MuJoCo has them
+        dataclasses.replace(s, geometry=Cylinder(s.geometry.radius, np.inf))
+        if isinstance(s.geometry, Cylinder)
+        else s
+        for s in robot.wrap_surfaces
+    )
+    robot = dataclasses.replace(robot, wrap_surfaces=endless)
+    model = load(robot, tendons=True)
+    assert [model.tendon(i).name for i in range(model.ntendon)] == [m.name for m in robot.muscles]
+    dynamics = make_dynamics(robot, "numeric")
+    q = dynamics.tree.home  # where no via point is inside a surface
+    lengths = dynamics.update(q, np.zeros(dynamics.tree.nv)).muscle_lengths
+    np.testing.assert_allclose(tendon_lengths(model, q), lengths, atol=1e-9)
+
+
+def bent(*middle, surface=None):
+    """A muscle from the world to the arm with something between, over a ball around x = 0."""
+    surface = surface or WrapSurface("ball", WORLD, Sphere(0.1))
+    path = (ViaPoint(WORLD, -0.5 * X), *middle, ViaPoint("arm", 0.5 * X + 0.01 * Y))
+    return dataclasses.replace(
+        single(kind="fixed"), muscles=(Muscle("m", path),), wrap_surfaces=(surface,)
+    )
+
+
+def test_the_side_of_a_wrap_arrives():
+    lengths = []
+    for side in (None, 0.2 * Y, -0.2 * Y):
+        model = load(bent(Wrap("ball", side)), tendons=True)
+        lengths += [float(tendon_lengths(model, [])[0])]
+    assert lengths[0] == lengths[1] < lengths[2]  # the arm's end is above the line to the centre
+
+
+def test_a_wrap_within_a_bore_is_inside_for_mujoco():
+    bore = WrapSurface("bore", WORLD, Cylinder(0.1, 0.3), Pose(translation=0.3 * Y))
+    model = load(bent(Wrap("bore", inside=True), surface=bore), tendons=True)
+    straight = float(np.linalg.norm(X + 0.01 * Y))
+    around = float(tendon_lengths(model, [])[0])
+    centre, radius = 0.3 * Y, 0.1
+    # through the bore: it is pulled up to its rim at y = 0.2, both pieces are straight
+    angles = np.linspace(0.0, 2.0 * np.pi, 200001)
+    rim = centre + radius * np.column_stack([np.cos(angles), np.sin(angles), 0.0 * angles])
+    ends = np.linalg.norm(rim + 0.5 * X, axis=1) + np.linalg.norm(rim - 0.5 * X - 0.01 * Y, axis=1)
+    assert around == pytest.approx(ends.min(), abs=1e-9)
+    assert around > straight + 0.01
+
+
+@pytest.mark.parametrize(
+    ("middle", "surface", "words"),
+    [
+        ([Wrap("ball"), Wrap("ball")], None, "one surface between two points"),
+        (
+            [Wrap("ball")],
+            WrapSurface("ball", WORLD, Ellipsoid(np.full(3, 0.1))),
+            "spheres and cylinders only",
+        ),
+        (
+            [Wrap("ball")],
+            WrapSurface("ball", WORLD, Torus(0.2, 0.1)),
+            "spheres and cylinders only",
+        ),
+    ],
+)
+def test_wraps_that_mujoco_has_not_are_left_out(middle, surface, words):
+    robot = bent(*middle, surface=surface)
+    text = to_mjcf(robot, tendons=True)
+    assert text.count("wrap over 'ball' left out") == len(middle)
+    assert words in text
+    length = float(tendon_lengths(load(robot, tendons=True), [])[0])
+    assert length == pytest.approx(np.linalg.norm(X + 0.01 * Y), abs=1e-12)
+
+
+def test_a_pulley_becomes_a_site():
+    path = (Pulley(WORLD, X, Z, 0.1), ViaPoint("arm", -X))
+    robot = dataclasses.replace(single(kind="fixed"), muscles=(Muscle("m", path),))
+    assert "wheel of a pulley is left out" in to_mjcf(robot, tendons=True)
+    assert tendon_lengths(load(robot, tendons=True), [])[0] == pytest.approx(2.0, abs=1e-12)
+    assert load(robot).site("m 0").pos.tolist() == [1, 0, 0]
+
+
+def test_without_tendons_surfaces_leave_no_trace():
+    robot = random_robot(1, surfaces=("sphere", "cylinder", "torus"), pulleys=True)
+    model = load(robot)
+    points = sum(not isinstance(i, Wrap) for m in robot.muscles for i in m.path)
+    assert (model.ntendon, model.ngeom, model.nsite) == (0, 0, points)
+
+
+def test_massless_link_with_a_surface_keeps_its_body():
+    surface = WrapSurface("s", "l1", Sphere(0.01))
+    robot = dataclasses.replace(euler_chain(3), wrap_surfaces=(surface,))
+    assert merged_links(robot) == {"l0", "l1"}  # nothing wraps over it
+    load(robot, tendons=True)
+    path = (ViaPoint(WORLD, X), Wrap("s"), ViaPoint(WORLD, -X))
+    robot = dataclasses.replace(robot, muscles=(Muscle("m", path),))
+    assert merged_links(robot) == {"l0"}
+    assert load(robot, tendons=True).ntendon == 1
 
 
 # Contacts and the world ----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The models that come with CARDS, against the published numbers of CASPR."""
+"""The models that come with CARDS, against published numbers and closed forms."""
 
 from pathlib import Path
 
@@ -7,8 +7,11 @@ import pytest
 
 from cards_core.description import inertia_problem, load, mass_matrix_change
 from cards_core.dynamics import make_dynamics
+from cards_core.muscles.command import KINDS, NO_COMMAND
+from cards_core.muscles.system import MuscleSystem
 
-NAMES = ("planar_2r", "roboy_arm")
+FROM_CASPR = ("planar_2r", "roboy_arm")
+NAMES = (*FROM_CASPR, "wrap_elbow", "antagonist_joint")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -23,7 +26,10 @@ def test_models_are_complete(name):
     tree = dynamics.tree
     assert np.all(tree.lower < tree.home)
     assert np.all(tree.home < tree.upper)
-    assert all(0 < m.tension_min < m.tension_max for m in robot.muscles)
+    for muscle in robot.muscles:
+        lowest = muscle.tension_min > 0 if muscle.kind == "cable" else muscle.tension_min == 0
+        assert lowest
+        assert muscle.tension_min < muscle.tension_max
 
 
 def test_planar_2r_meets_the_reference_numbers():
@@ -132,6 +138,95 @@ def test_roboy_arm_hand():
     np.testing.assert_allclose(initial, [0.711, -0.398, 0.129], atol=5e-4)
 
 
+# Models with wrapping muscles: one joint each, q is an angle ---------------------------------
+
+
+def at(dynamics, q):
+    return dynamics.update(np.array([q]), np.zeros(1))
+
+
+def resting_torque(robot, q, kind, values):
+    """Return the torque of muscles and gravity after the actuators have settled at an angle."""
+    dynamics = make_dynamics(robot, "numeric")
+    system = MuscleSystem(robot, 0.02, "numeric")
+    poses = dynamics.link_poses(np.array([q]))
+    system.reset(poses)
+    told = [KINDS.index(kind) if m.actuator.commands else NO_COMMAND for m in robot.muscles]
+    for _ in range(40):
+        state = system.step(
+            poses, np.zeros((len(robot.links), 6)), np.array(values), np.array(told)
+        )
+    found = at(dynamics, q)
+    return float(-found.muscle_jacobian[:, 0] @ state.tensions - found.gravity[0])
+
+
+def test_wrap_elbow_moment_arms():
+    dynamics = make_dynamics(load("wrap_elbow"), "numeric")
+    arms = {q: -at(dynamics, q).muscle_jacobian[:, 0] for q in (0.0, 0.1, 0.6, 1.0, 1.4, 2.0)}
+    for biceps, triceps, capsule in arms.values():
+        assert 0.019 < biceps < 0.05
+        assert -0.035 < triceps < -0.02
+        assert capsule > 0.0
+    # on the trochlea the moment arm is its radius
+    assert arms[0.0][0] == pytest.approx(0.02, abs=1e-9)
+    assert arms[0.1][0] == pytest.approx(0.02, abs=1e-9)
+    assert arms[0.6][0] > 0.03
+    # free, the triceps' arm is the distance of its line from the elbow
+    start, end = np.array([-0.02, 0.25]), np.array([-0.028, 0.012])
+    line = (end - start) / np.linalg.norm(end - start)
+    distance = abs(start[0] * line[1] - start[1] * line[0])
+    assert arms[0.0][1] == pytest.approx(-distance, abs=1e-9)
+    # on the ellipsoid it is between its semi-axes in the plane, and straight it would be less
+    assert -0.024 < arms[2.0][1] < -0.022
+
+
+def test_wrap_elbow_fibres_are_near_their_optimal_length():
+    robot = load("wrap_elbow")
+    dynamics = make_dynamics(robot, "numeric")
+    for q in (0.0, 1.0, 2.0):
+        lengths = at(dynamics, q).muscle_lengths
+        for muscle, length in zip(robot.muscles[:2], lengths, strict=False):
+            fibre = length - muscle.actuator.tendon_slack_length
+            assert 0.6 < fibre / muscle.actuator.optimal_fiber_length < 1.3
+    capsule = robot.muscle("capsule").actuator
+    strains = [at(dynamics, q).muscle_lengths[2] / capsule.slack_length - 1 for q in (0.0, 0.1)]
+    assert 0.0 < strains[0] < capsule.toe_strain
+    assert strains[1] < 0.0
+
+
+def test_wrap_elbow_holds_still_where_the_model_says():
+    robot = load("wrap_elbow")
+    for low, high, excitations in ((0.3, 0.6, [0.05, 0, 0]), (1.0, 1.16, [0.1, 0, 0])):
+        below = resting_torque(robot, low, "excitation", excitations)
+        above = resting_torque(robot, high, "excitation", excitations)
+        assert below > above  # stable
+        assert below > 0.0
+    assert resting_torque(robot, 0.6, "excitation", [0.05, 0, 0]) < 0.0
+    assert resting_torque(robot, 0.6, "excitation", [0.1, 0.3, 0]) < 0.0  # the triceps extends
+
+
+def test_antagonist_joint_is_turned_by_the_difference_and_stiffened_by_the_mean():
+    robot = load("antagonist_joint")
+    dynamics = make_dynamics(robot, "numeric")
+    for q in (-1.0, -0.4, 0.0, 0.7, 1.0):
+        arms = -at(dynamics, q).muscle_jacobian[:, 0]
+        np.testing.assert_allclose(arms, [0.03, -0.03], atol=1e-9)
+    right, left = at(dynamics, 0.0).muscle_lengths
+    assert right == pytest.approx(left, abs=1e-15)
+    braid = right - robot.muscle("right").actuator.tendon_length
+    assert 0.169 < braid < 0.172
+    # Chou and Hannaford: F = p b^2 / (4 pi n^2) (3 L^2/b^2 - 1), dF/dL = 6 p L / (4 pi n^2)
+    for pressure in (1.5e5, 3e5):
+        h = 1e-3
+        up, down = (resting_torque(robot, q, "pressure", [pressure, pressure]) for q in (h, -h))
+        stiffness = -(up - down) / (2 * h)
+        weight = 1.2 * 9.81 * 0.2
+        expected = 2 * 0.03**2 * 6 * pressure * braid / (4 * np.pi * 1.35**2)
+        assert stiffness - weight == pytest.approx(expected, rel=1e-3)
+    assert resting_torque(robot, 0.35, "pressure", [4e5, 2e5]) > 0.0
+    assert resting_torque(robot, 0.45, "pressure", [4e5, 2e5]) < 0.0
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_links_do_not_touch_each_other_within_the_limits(name):
     mujoco = pytest.importorskip("mujoco")
@@ -143,14 +238,14 @@ def test_links_do_not_touch_each_other_within_the_limits(name):
     data = mujoco.MjData(model)
     tree = make_dynamics(robot, "numeric").tree
     rng = np.random.default_rng(0)
-    assert model.ngeom > 2
+    assert model.ngeom > (2 if name in FROM_CASPR else 0)
     for q in (tree.home, *(tree.random(rng) for _ in range(300))):
         data.qpos[:] = q
         mujoco.mj_forward(model, data)
         assert data.ncon == 0, q
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FROM_CASPR)
 def test_models_agree_with_the_import_of_caspr(name):
     shared = Path(__file__).resolve().parents[4] / "shared" / "caspr_models"
     if not shared.is_dir():

@@ -284,8 +284,8 @@ class LoopNode(Protocol):
         ...
 
 
-def _set_nice(nice: int) -> None:
-    """Set the priority of this process and the threads that it will start.
+def set_nice(nice: int) -> None:
+    """Set the priority of this thread, and of those that it will start.
 
     Less than 0 needs a permission (root, or a limit on ``nice``); without it nothing changes.
     """
@@ -311,7 +311,7 @@ def run(
     Returns:
         The process exit code: 0, 1 after an error while running, 2 for bad parameters.
     """
-    _set_nice(nice)  # before ROS starts its threads
+    set_nice(nice)  # before ROS starts its threads
     stop = StopFlag()
     context = Context()
     try:

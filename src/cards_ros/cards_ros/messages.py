@@ -321,6 +321,31 @@ class NameOrder:
             )
 
 
+class MuscleStateSlots:
+    """Lays out `muscle_states`: the muscles, then one entry per actuator state.
+
+    A muscle has length, rate and tension in position, velocity and effort; a state such as
+    ``biceps/activation`` has its value in position and zeros in the others.
+
+    Args:
+        muscles: Number of muscles.
+        total: Number of muscles and states.
+    """
+
+    def __init__(self, muscles: int, total: int) -> None:
+        self._muscles = muscles
+        self._fields = np.zeros((3, total))
+
+    def fill(self, lengths: Array, rates: Array, tensions: Array, states: Array) -> Array:
+        """Return position, velocity and effort as rows; overwritten by the next call."""
+        fields, m = self._fields, self._muscles
+        fields[0, :m] = lengths
+        fields[1, :m] = rates
+        fields[2, :m] = tensions
+        fields[0, m:] = states
+        return fields
+
+
 class FloatArrayWriter:
     """Makes Float64MultiArray messages of fixed size: the plain interface for small clients."""
 

@@ -4,16 +4,32 @@ The names are relative: a namespace moves a whole robot. ``/clock`` and ``/diagn
 absolute because there is one of each on a ROS network.
 """
 
+from collections.abc import Mapping
+
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+from cards_core.description.actuators import CommandKind
 
 JOINT_STATES = "joint_states"
 MUSCLE_STATES = "muscle_states"
 POSITIONS = "q"
 VELOCITIES = "q_dot"
 FORCE_COMMAND = "force_command"
+LENGTH_COMMAND = "length_command"
+PRESSURE_COMMAND = "pressure_command"
+EXCITATION_COMMAND = "excitation_command"
 ROBOT_DESCRIPTION = "robot_description"
 CLOCK = "/clock"
 DIAGNOSTICS = "/diagnostics"
+
+COMMAND_TOPICS: Mapping[CommandKind, str] = {
+    "force": FORCE_COMMAND,
+    "length": LENGTH_COMMAND,
+    "pressure": PRESSURE_COMMAND,
+    "excitation": EXCITATION_COMMAND,
+}
+"""Topic of each kind of command. Values are in ``effort`` [N, Pa, 0..1], rest lengths in
+``position`` [m]."""
 
 RESET_SERVICE = "sim/reset"
 PAUSE_SERVICE = "sim/pause"

@@ -7,6 +7,7 @@ from pathlib import Path
 from cards_core.description import load
 from cards_core.description.model import Robot
 from cards_core.kinematics.tree import Tree
+from cards_ros.host_log import NAME
 from cards_ros.parameter_spec import ParameterStore
 from cards_sim.host import SimulatorHost
 from cards_sim.node_parameters import general_parameters, robot_parameters
@@ -33,5 +34,5 @@ def build_host(parameters: ParameterStore, robot: Robot | None = None) -> Simula
         command_timeout=parameters["command_timeout"],
         decay_time=parameters["decay_time"],
         initial_positions=parameters["initial_positions"],
-        log_path=Path(log_dir) / "simulator.npz" if log_dir else None,
+        log_path=Path(log_dir) / NAME if log_dir else None,
     )

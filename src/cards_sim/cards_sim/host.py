@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import numpy.typing as npt
 
-from cards_core.muscles.command import TensionCommand
+from cards_core.description.actuators import CommandKind
+from cards_core.muscles.command import MuscleCommand
 from cards_core.typing import Array
+from cards_ros.host_log import open_host_log
 from cards_ros.log import RunLog
 from cards_ros.stamps import nanoseconds
 from cards_sim.simulator import Simulator, SimulatorState
@@ -51,26 +52,12 @@ class SimulatorHost:
     ) -> None:
         self.simulator = simulator
         robot, tree = simulator.robot, simulator.tree
-        self.command = TensionCommand(robot, timeout=command_timeout, decay_time=decay_time)
+        self.command = MuscleCommand(robot, timeout=command_timeout, decay_time=decay_time)
         self._initial = initial_positions
         self.log: RunLog | None = None
         if log_path is not None:
-            muscles = len(robot.muscles)
-            self.log = RunLog(
-                log_path,
-                {
-                    "time": None,
-                    "q": tree.nq,
-                    "qd": tree.nv,
-                    "muscle_lengths": muscles,
-                    "muscle_rates": muscles,
-                    "tensions": muscles,
-                },
-                {
-                    "position_names": np.array(tree.position_names, dtype=np.str_),
-                    "muscle_names": np.array([m.name for m in robot.muscles], dtype=np.str_),
-                },
-            )
+            names = simulator.muscles.state_names
+            self.log = open_host_log(Path(log_path), robot, tree, names)
         self.state: SimulatorState
         self.stamp = 0
         self.reset()
@@ -83,13 +70,15 @@ class SimulatorHost:
             self.log.restart()
         self._read()
 
-    def submit(self, names: Sequence[str], tensions: npt.ArrayLike) -> None:
-        """Take over a command at the present time; see `TensionCommand.submit`.
+    def submit(
+        self, names: Sequence[str], values: npt.ArrayLike, kind: CommandKind = "force"
+    ) -> None:
+        """Take over a command at the present time; see `MuscleCommand.submit`.
 
         Raises:
             CommandRefusedError: The command is not acceptable; nothing of it was applied.
         """
-        self.command.submit(names, tensions, self.simulator.time)
+        self.command.submit(names, values, self.simulator.time, kind=kind)
 
     def step(self) -> None:
         """Advance by one step and log it: `advance`, then `record`."""
@@ -97,20 +86,23 @@ class SimulatorHost:
         self.record()
 
     def advance(self) -> None:
-        """Advance by one step with the tensions of the command gate.
+        """Advance by one step with what the command gate says.
 
         Raises:
             SimulationStoppedError: The physics diverged; `state` is the last good one.
         """
         simulator = self.simulator
-        simulator.step(self.command.tensions(simulator.time))
+        values = self.command.values(simulator.time)
+        simulator.step(values, self.command.kinds)
         self._read()
 
     def record(self) -> None:
         """Log the present state. Raises `OSError` if the log cannot be written."""
         if self.log is not None:
             s = self.state
-            self.log.append(s.time, s.q, s.qd, s.muscle_lengths, s.muscle_rates, s.tensions)
+            self.log.append(
+                s.time, s.q, s.qd, s.muscle_lengths, s.muscle_rates, s.tensions, s.actuators
+            )
 
     def _read(self) -> None:
         self.state = self.simulator.state

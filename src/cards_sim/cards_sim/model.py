@@ -10,9 +10,10 @@ import mujoco
 import numpy as np
 
 from cards_core.description.mjcf import Integrator, to_mjcf
-from cards_core.description.model import WORLD, Robot, ViaPoint
+from cards_core.description.model import WORLD, PathElement, Robot, Wrap
 from cards_core.errors import DescriptionError
 from cards_core.kinematics.tree import Tree
+from cards_core.spatial import Pose
 from cards_core.typing import Array
 
 _log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ def links_in_contact(model: mujoco.MjModel, robot: Robot) -> set[tuple[str, str]
 
 
 def at_centres_of_mass(robot: Robot, coms: Mapping[str, Array]) -> Robot:
-    """Return the robot with its via points relative to the centres of mass of their links.
+    """Return the robot with its muscle paths relative to the centres of mass of their links.
 
     MuJoCo takes external wrenches about the centre of mass of a body. Given link frames there,
     the muscle engine computes just these, and no wrench has to be shifted in every step.
@@ -90,14 +91,27 @@ def at_centres_of_mass(robot: Robot, coms: Mapping[str, Array]) -> Robot:
         robot: The description.
         coms: Centre of mass of every link in link coordinates, shape (3,), [m].
     """
+    surface_link = {surface.name: surface.link for surface in robot.wrap_surfaces}
 
-    def moved(point: ViaPoint) -> ViaPoint:
-        if point.link == WORLD:
-            return point
-        return replace(point, position=point.position - coms[point.link])
+    def shift(link: str) -> Array:
+        return np.zeros(3) if link == WORLD else coms[link]
 
-    muscles = (replace(m, path=tuple(moved(point) for point in m.path)) for m in robot.muscles)
-    return replace(robot, muscles=tuple(muscles))
+    def moved(item: PathElement) -> PathElement:
+        if not isinstance(item, Wrap):
+            return replace(item, position=item.position - shift(item.link))
+        if item.side is None:
+            return item
+        return replace(item, side=item.side - shift(surface_link[item.surface]))
+
+    muscles = (replace(m, path=tuple(moved(item) for item in m.path)) for m in robot.muscles)
+    surfaces = (
+        replace(
+            surface,
+            pose=Pose(surface.pose.rotation, surface.pose.translation - shift(surface.link)),
+        )
+        for surface in robot.wrap_surfaces
+    )
+    return replace(robot, muscles=tuple(muscles), wrap_surfaces=tuple(surfaces))
 
 
 def joint_of_coordinate(model: mujoco.MjModel, index: int) -> tuple[str, str]:

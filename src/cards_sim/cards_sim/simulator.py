@@ -12,13 +12,14 @@ from typing import Literal
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.description.mjcf import Integrator, merged_links
 from cards_core.description.model import Robot
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError
 from cards_core.kinematics.tree import Tree
-from cards_core.muscles.engine import MuscleEngine
+from cards_core.muscles.system import MuscleSystem
 from cards_core.typing import Array
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.model import (
@@ -52,6 +53,7 @@ class SimulatorState:
         muscle_lengths: shape (m,), [m].
         muscle_rates: shape (m,), [m/s].
         tensions: Applied in the step that led here, shape (m,), [N]; zero after a reset.
+        actuators: Published states of the actuator models, named by `MuscleSystem.state_names`.
         contacts: Number of contact points.
     """
 
@@ -62,6 +64,7 @@ class SimulatorState:
     muscle_lengths: Array
     muscle_rates: Array
     tensions: Array
+    actuators: Array
     contacts: int
 
 
@@ -79,9 +82,9 @@ class _Push:
 class Simulator:
     """A robot in a world with gravity, joint limits and contacts.
 
-    One step from t to t + dt: the muscle engine turns link motion at t and the tensions into one
-    wrench per link, MuJoCo adds everything else and integrates. Joint damping and dry friction
-    come from the description.
+    One step from t to t + dt: the muscles turn link motion at t and the commands into one wrench
+    per link, MuJoCo adds everything else and integrates. Joint damping and dry friction come from
+    the description.
 
     Args:
         robot: The description.
@@ -93,6 +96,7 @@ class Simulator:
 
     Attributes:
         robot, tree, dt: As given; the tree lays out q and qd.
+        muscles: Paths and actuator models.
         model, data: MuJoCo's own objects, for viewers and tests.
 
     Raises:
@@ -125,7 +129,7 @@ class Simulator:
         self._coms = np.zeros((len(names), 3))
         self._coms[self._rows] = self.model.body_ipos[self._bodies]
         relocated = at_centres_of_mass(robot, dict(zip(names, self._coms, strict=True)))
-        self._engine = MuscleEngine(relocated, backend=muscle_backend)
+        self.muscles = MuscleSystem(robot, self.dt, muscle_backend, engine_robot=relocated)
         n, m = len(robot.links), len(robot.muscles)
 
         # views of MuJoCo's memory; the layout of the sensors is that of `to_mjcf`
@@ -181,6 +185,7 @@ class Simulator:
         self._refresh()
         if np.count_nonzero(self._warnings):
             self._stop()
+        self.muscles.reset(self._poses)
 
     @property
     def time(self) -> float:
@@ -191,15 +196,16 @@ class Simulator:
     @property
     def state(self) -> SimulatorState:
         """State now, as a copy."""
-        muscles = self._engine.update(self._poses, self._twists, self._tensions)
+        lengths, rates = self.muscles.engine.motion(self._poses, self._twists)
         return SimulatorState(
             self.time,
             self._step,
             self._q.copy(),
             self._qd.copy(),
-            muscles.lengths.copy(),
-            muscles.rates.copy(),
+            lengths.copy(),
+            rates.copy(),
             self._tensions.copy(),
+            self.muscles.state_values.copy(),
             self.data.ncon,
         )
 
@@ -217,7 +223,7 @@ class Simulator:
 
     def muscle_paths(self) -> list[Array]:
         """Return the path of every muscle in the world, arrays of shape (k, 3), [m]."""
-        return self._engine.path_points(self._poses)
+        return self.muscles.engine.path_points(self._poses)
 
     def energy(self) -> tuple[float, float]:
         """Return kinetic and potential energy now, [J]; the zero of the latter is MuJoCo's."""
@@ -228,26 +234,30 @@ class Simulator:
 
     # Motion -----------------------------------------------------------------------------------
 
-    def step(self, tensions: Array | Sequence[float]) -> None:
+    def step(
+        self, commands: Array | Sequence[float], kinds: npt.NDArray[np.intp] | None = None
+    ) -> None:
         """Advance by one time step.
 
         Args:
-            tensions: Of every muscle in the order of robot.muscles, shape (m,), [N].
+            commands: What every muscle is told, in the order of robot.muscles, shape (m,).
+            kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m,); tensions [N] if None.
 
         Raises:
-            ShapeError: Wrong number of tensions, or one that is not finite; nothing moves.
+            ShapeError: Wrong number of commands, or one that is not finite; nothing moves.
             SimulationStoppedError: The physics diverged in this step or in an earlier one. The
                 state is the last good one.
         """
         if self._stopped is not None:
             raise self._stopped
-        forces = np.asarray(tensions, dtype=float)
-        if forces.shape != self._tensions.shape or not math.isfinite(forces.dot(forces)):
-            self._refuse(forces)
+        values = np.asarray(commands, dtype=float)
+        if values.shape != self._tensions.shape or not math.isfinite(values.dot(values)):
+            self._refuse(values)
         data = self.data
         self._last_q[:] = data.qpos
         self._last_qd[:] = data.qvel
-        wrenches = self._engine.update(self._poses, self._twists, forces).wrenches
+        muscles = self.muscles.step(self._poses, self._twists, values, kinds)
+        wrenches = muscles.wrenches
         data.xfrc_applied[self._bodies] = wrenches[self._rows] if self._merged else wrenches
         if self._pushes:
             self._apply_pushes()
@@ -260,7 +270,7 @@ class Simulator:
         mujoco.mj_step1(self.model, data)
         if np.count_nonzero(self._warnings):
             self._stop()
-        self._tensions[:] = forces
+        self._tensions[:] = muscles.tensions
         self._step += 1
         self._refresh()
 
@@ -315,16 +325,18 @@ class Simulator:
             push.steps -= 1
         self._pushes = [push for push in self._pushes if push.steps > 0]
 
-    def _refuse(self, forces: Array) -> None:
+    def _refuse(self, values: Array) -> None:
         names = [muscle.name for muscle in self.robot.muscles]
-        if forces.shape != self._tensions.shape:
+        if values.shape != self._tensions.shape:
             raise ShapeError(
-                f"tensions have shape {forces.shape}, expected ({len(names)},): one value for "
+                f"commands have shape {values.shape}, expected ({len(names)},): one value for "
                 f"each of {', '.join(names)}"
             )
-        for name, value in zip(names, forces, strict=True):
+        for name, value in zip(names, values, strict=True):
             if not math.isfinite(value):
-                raise ShapeError(f"tension of muscle '{name}' is {value}, expected a finite force")
+                raise ShapeError(
+                    f"command of muscle '{name}' is {value}, expected a finite number"
+                )
 
     def _stop(self) -> None:
         """Find out what went wrong, go back to the state before the step, and raise."""

@@ -15,41 +15,30 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from rclpy.context import Context
 from rclpy.node import Node
-from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
+from cards_core.description.actuators import CommandKind
 from cards_core.description.model import Robot
 from cards_core.description.urdf import to_urdf
-from cards_core.kinematics.tree import Tree
-from cards_core.muscles.command import CommandRefusedError
+from cards_core.muscles.command import CommandRefusedError, MuscleCommand
+from cards_core.typing import Array
 from cards_ros import topics
-from cards_ros.loop import HOT_NICE, HotPublisher, HotSubscription, NodeLoop, StopFlag, run
-from cards_ros.messages import (
-    FloatArrayWriter,
-    JointStateReader,
-    JointStateSample,
-    JointStateWriter,
-    clock_message,
-)
+from cards_ros.host_health import HostHealth
+from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics, StaleCommandError, is_answer
+from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
+from cards_ros.messages import JointStateSample
 from cards_ros.parameters import Parameters
 from cards_ros.stamps import NANOSECONDS, seconds
 from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
-from cards_sim.health import Health
 from cards_sim.pacing import Pacer
 
 NODE_NAME = "simulator"
-
-REPUBLISH_PERIOD = 0.2
-"""A state that time does not leave is published again after this time, [s] of real time."""
 
 MAX_LAG = 0.01
 """Longest delay that is caught up in real time, [s]: steps that are caught up come faster than the
@@ -87,10 +76,9 @@ class SimulatorNode(Node):
         self._stop = stop
         self.parameters = Parameters(self, self._on_parameters)
         self.host = build_host(self.parameters, robot)
-        robot, tree = self.host.simulator.robot, self.host.simulator.tree
-        value = self.parameters
+        simulator, value = self.host.simulator, self.parameters
         self.mode: str = value["mode"]
-        dt = self.host.simulator.dt
+        dt = simulator.dt
         self._stale_after = round(value["command_timeout"] * NANOSECONDS)
         self._duration = round(value["duration"] * NANOSECONDS)
         self.pacer = Pacer(dt, speed=value["speed"], max_lag=max(MAX_LAG, 2 * dt))
@@ -106,31 +94,13 @@ class SimulatorNode(Node):
         self._finished = False
         self._published = -1.0
         self.log_failure = ""
-        self._make_topics(tree, robot)
-        self._make_services()
-        self._health = Health(self, robot.name)
-
-    def _make_topics(self, tree: Tree, robot: Robot) -> None:
-        muscles = [muscle.name for muscle in robot.muscles]
-        self._joints = HotPublisher(self, JointState, topics.JOINT_STATES, topics.STATE_QOS)
-        self._muscles = HotPublisher(self, JointState, topics.MUSCLE_STATES, topics.STATE_QOS)
-        self._q = HotPublisher(self, Float64MultiArray, topics.POSITIONS, topics.STATE_QOS)
-        self._qd = HotPublisher(self, Float64MultiArray, topics.VELOCITIES, topics.STATE_QOS)
-        self._time_topic = HotPublisher(self, Clock, topics.CLOCK, topics.CLOCK_QOS)
-        self._joint_writer = JointStateWriter(tree.position_names, ("position", "velocity"))
-        self._muscle_writer = JointStateWriter(muscles)
-        self._q_writer = FloatArrayWriter(tree.nq)
-        self._qd_writer = FloatArrayWriter(tree.nv)
-        # a quaternion has four coordinates and three velocities: the slot of its w stays zero
-        self._slots = None if tree.nq == tree.nv else tree.velocity_slots
-        self._velocity = np.zeros(tree.nq)
-        description = self.create_publisher(String, topics.ROBOT_DESCRIPTION, topics.LATCHED_QOS)
-        description.publish(String(data=to_urdf(robot)))
-        self._commands = HotSubscription(
-            self, JointState, topics.FORCE_COMMAND, topics.COMMAND_QOS
+        robot = simulator.robot
+        self._topics = HostTopics(
+            self, robot, simulator.tree, simulator.muscles.state_names, to_urdf(robot)
         )
-        self._reader = JointStateReader()
-        self._loop = NodeLoop(self, [self._commands], self._stop)
+        self._loop = NodeLoop(self, self._topics.subscriptions, self._stop)
+        self._make_services()
+        self._health = HostHealth(self, self, robot.name)
 
     def _make_services(self) -> None:
         self.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
@@ -179,31 +149,27 @@ class SimulatorNode(Node):
         return _WAIT
 
     def _receive(self) -> None:
-        data = self._commands.take()
-        if data is None:
-            return
-        sample = self._reader.read(data)
-        if self.mode == "lockstep":
-            if sample.stamp != self.host.stamp:
-                return  # answers another state, e.g. a second answer to a repeated one
-        elif sample.stamp > self.host.stamp:
-            return  # answers a state from before a reset
-        elif sample.stamp and self.host.stamp - sample.stamp > self._stale_after:
-            # whoever sends it has not seen the robot for so long; 0 is a command typed by hand
-            self._health.refused(
-                f"command answers the state of t = {seconds(sample.stamp):.6g} s, which is older "
-                "than command_timeout"
-            )
-            return
-        self._submit(sample)
+        for kind, sample, values in self._topics.commands():
+            try:
+                counts = is_answer(
+                    sample.stamp,
+                    self.host.stamp,
+                    lockstep=self.mode == "lockstep",
+                    patience=self._stale_after,
+                )
+            except StaleCommandError as error:
+                self._health.refused(str(error))
+            else:
+                if counts:
+                    self._submit(kind, sample, values)
 
-    def _submit(self, sample: JointStateSample) -> None:
+    def _submit(self, kind: CommandKind, sample: JointStateSample, values: Array) -> None:
         if self.host.command.stopped:
             # a world that waits for answers goes on, at minimum tension
             self._released = self._released or self.mode == "lockstep"
             return
         try:
-            self.host.submit(sample.names, sample.effort)
+            self.host.submit(sample.names, values, kind)
         except CommandRefusedError as error:
             self._health.refused(str(error))
             return
@@ -230,8 +196,8 @@ class SimulatorNode(Node):
         due = self.steps % self._steps_per_state == 0 and not self._finished
         if due or last or self.paused:
             self._publish_state()
-        if self._time_topic.wanted and self.steps % self._steps_per_clock == 0:
-            self._time_topic.publish(clock_message(self.host.stamp))
+        if self.steps % self._steps_per_clock == 0:
+            self._topics.publish_clock(self.host.stamp)
         try:
             self.host.record()
         except OSError as error:
@@ -239,23 +205,9 @@ class SimulatorNode(Node):
 
     def _publish_state(self) -> None:
         self._published = time.monotonic()
-        state, stamp = self.host.state, self.host.stamp
-        velocity = state.qd
-        if self._slots is not None:
-            self._velocity[self._slots] = state.qd
-            velocity = self._velocity
-        # controllers first: the others are written while these already compute
-        self._joints.publish(self._joint_writer.write(stamp, state.q, velocity))
-        if self._muscles.wanted:
-            self._muscles.publish(
-                self._muscle_writer.write(
-                    stamp, state.muscle_lengths, state.muscle_rates, state.tensions
-                )
-            )
-        if self._q.wanted:
-            self._q.publish(self._q_writer.write(state.q))
-        if self._qd.wanted:
-            self._qd.publish(self._qd_writer.write(state.qd))
+        state = self.host.state
+        muscles = (state.muscle_lengths, state.muscle_rates, state.tensions)
+        self._topics.publish(self.host.stamp, state.q, state.qd, muscles, state.actuators)
 
     def _drop_log(self, error: OSError) -> None:
         """Go on without the log: a full disk is no reason to let the arm fall."""
@@ -314,6 +266,23 @@ class SimulatorNode(Node):
         if "speed" in changes:
             self.pacer.set_speed(changes["speed"])
 
+    # What `HostHealth` looks at ---------------------------------------------------------------
+
+    @property
+    def stamp(self) -> int:
+        """Time of the present state, [ns]."""
+        return self.host.stamp
+
+    @property
+    def dt(self) -> float:
+        """Time step, [s]."""
+        return self.host.simulator.dt
+
+    @property
+    def gate(self) -> MuscleCommand:
+        """The command gate."""
+        return self.host.command
+
     @property
     def waiting(self) -> bool:
         """Whether time stands still until a command comes."""
@@ -324,14 +293,26 @@ class SimulatorNode(Node):
         """Whether time advances."""
         return self._released and not self.paused and self.failure is None
 
+    @property
+    def wanted_speed(self) -> float:
+        """Simulated time per real time that is to be reached; 0: none in particular."""
+        return float(self.parameters["speed"]) if self.mode == "realtime" else 0.0
+
+    def world_values(self) -> Mapping[str, object]:
+        """Return what else to show of the world."""
+        return {"contacts": self.host.state.contacts}
+
+    def loop_values(self) -> Mapping[str, object]:
+        """Return what else to show of the loop."""
+        return {"missed_deadlines": self.pacer.overruns, "dropped_deadlines": self.pacer.dropped}
+
     # Rest -------------------------------------------------------------------------------------
 
     def _now(self) -> str:
         return f"{seconds(self.host.stamp):.6g}"
 
     def _housekeeping(self) -> None:
-        for publisher in (self._muscles, self._q, self._qd, self._time_topic):
-            publisher.refresh()
+        self._topics.refresh()
         self._health.update()
 
     def close(self) -> None:

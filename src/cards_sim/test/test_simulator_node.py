@@ -17,9 +17,10 @@ from cards_core.description import load
 from cards_core.errors import CardsError
 from cards_ros import topics
 from cards_ros.diagnostics import Level
+from cards_ros.host_topics import REPUBLISH_PERIOD
 from cards_ros.testing import NodeThread, Probe, private_domain
 from cards_sim.simulator import Simulator
-from cards_sim.simulator_node import REPUBLISH_PERIOD, SimulatorNode
+from cards_sim.simulator_node import SimulatorNode
 
 pytestmark = pytest.mark.ros
 
@@ -135,7 +136,7 @@ def test_refused_commands_are_reported_and_nothing_is_applied(domain, probe):
             status = probe.until_status("simulator: commands", Level.WARN, words)
             assert {v.key: v.value for v in status.values}["refused"] == str(number)
             assert host.stamp == 0  # time still waits for a command
-            assert np.array_equal(host.command.tensions(0.0), [MINIMUM] * 4)
+            assert np.array_equal(host.command.values(0.0), [MINIMUM] * 4)
         # a part of the muscles is a valid command, and starts time
         probe.publish(command([40.0, 30.0], names=[MUSCLES[2], MUSCLES[0]]), topics.FORCE_COMMAND)
         probe.until(lambda: host.stamp > 5_000_000, "time")

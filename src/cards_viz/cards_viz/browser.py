@@ -36,6 +36,7 @@ from cards_viz.panels import (
 )
 from cards_viz.scene import Scene, SceneFrame
 from cards_viz.snapshot import Snapshot, SnapshotBox
+from cards_viz.state_table import StateTable
 from cards_viz.tracked import first_scale
 
 LOG = logging.getLogger(__name__)
@@ -171,17 +172,17 @@ class BrowserView:
             self._status.add_bars()
         with tabs.add_tab("Muscles", viser.Icon.ADJUSTMENTS):
             self._muscle_panel = MusclePanel(gui, robot.muscles, commands, run)
+            self._state_table = StateTable(gui)
         with tabs.add_tab("View", viser.Icon.EYE):
             nodes = self._nodes
-            DrawingPanel(
-                gui,
-                [
-                    ("Muscles", True, nodes.set_muscles_visible),
-                    ("Force arrows", False, nodes.set_arrows_visible),
-                    ("End-effector path", True, nodes.set_path_visible),
-                    ("Ground", True, nodes.set_grid_visible),
-                ],
-            )
+            toggles = [
+                ("Muscles", True, nodes.set_muscles_visible),
+                ("Force arrows", False, nodes.set_arrows_visible),
+                ("Wrap surfaces", True, nodes.set_surfaces_visible),
+                ("End-effector path", True, nodes.set_path_visible),
+                ("Ground", True, nodes.set_grid_visible),
+            ]
+            DrawingPanel(gui, toggles)
             again = gui.add_button("Clear path", icon=viser.Icon.ERASER, color="gray")
             home = gui.add_button("Reset camera", icon=viser.Icon.CAMERA, color="gray")
         self._plots = PlotPanel(
@@ -325,6 +326,7 @@ class BrowserView:
                 self._status.draw(self._last)
                 self._run_panel.draw(self._last)
                 self._muscle_panel.draw(self._last)
+                self._state_table.draw(self._last)
                 self._plots.draw()
         self._scene_due = False
         if texts:

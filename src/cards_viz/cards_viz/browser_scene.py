@@ -6,10 +6,11 @@ import numpy as np
 import trimesh
 import viser
 
+from cards_core.description.model import WORLD
 from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
 from cards_viz.colormap import TensionScale, linear_light
-from cards_viz.scene import Camera, Scene, SceneFrame, frame_points
+from cards_viz.scene import Camera, Scene, SceneFrame, Shape, frame_points
 from cards_viz.trail import DASH, SPACING, Trail
 
 ARROW_COLOR = (20, 150, 90)
@@ -20,8 +21,9 @@ ACTUAL_COLOR = (31, 95, 168)
 class BrowserScene:
     """Scene nodes of one robot.
 
-    Node names: ``/robot/<link>/<visual>``, ``/muscles/paths``, ``/muscles/points``,
-    ``/muscles/forces``, ``/path/desired``, ``/path/actual``, ``/grid``.
+    Node names: ``/robot/<link>/<visual>``, ``/robot/<link>/wrap_surfaces/<surface>``,
+    ``/muscles/paths``, ``/muscles/points``, ``/muscles/forces``, ``/path/desired``,
+    ``/path/actual``, ``/grid``.
     """
 
     def __init__(self, server: viser.ViserServer, scene: Scene, scale: TensionScale) -> None:
@@ -32,6 +34,9 @@ class BrowserScene:
         self.actual = Trail(SPACING * scene.size)
         self._add_lights_and_ground()
         self._links = self._add_links()
+        for shape in scene.shapes:
+            self._add_shape(shape)
+        self._surfaces = [self._add_shape(shape) for shape in scene.surfaces]
         frame = scene.frame(scene.tree.home, np.zeros(len(scene.robot.muscles)), 1.0)
         self._add_muscles(frame)
         self._add_paths()
@@ -64,23 +69,23 @@ class BrowserScene:
         )
 
     def _add_links(self) -> list[viser.FrameHandle]:
-        frames = []
-        for index, link in enumerate(self.scene.robot.links):
-            frames.append(self._api.add_frame(f"/robot/{link.name}", show_axes=False))
-            for shape in self.scene.shapes:
-                if shape.link != index:
-                    continue
-                opacity = shape.rgba[3]
-                self._api.add_mesh_simple(
-                    f"/robot/{shape.name}",
-                    shape.vertices,
-                    shape.faces,
-                    color=tuple(round(255 * c) for c in shape.rgba[:3]),
-                    opacity=None if opacity >= 1.0 else opacity,
-                    wxyz=matrix_quaternion(shape.pose.rotation),
-                    position=shape.pose.translation,
-                )
-        return frames
+        # shapes are children of these in name and place; the world's frame stays where it is
+        self._api.add_frame(f"/robot/{WORLD}", show_axes=False)
+        links = self.scene.robot.links
+        return [self._api.add_frame(f"/robot/{link.name}", show_axes=False) for link in links]
+
+    def _add_shape(self, shape: Shape) -> viser.MeshHandle:
+        opacity = shape.rgba[3]
+        return self._api.add_mesh_simple(
+            f"/robot/{shape.name}",
+            shape.vertices,
+            shape.faces,
+            color=tuple(round(255 * c) for c in shape.rgba[:3]),
+            opacity=None if opacity >= 1.0 else opacity,
+            cast_shadow=opacity >= 1.0,
+            wxyz=matrix_quaternion(shape.pose.rotation),
+            position=shape.pose.translation,
+        )
 
     def _add_muscles(self, frame: SceneFrame) -> None:
         radius = self.scene.radius
@@ -148,7 +153,7 @@ class BrowserScene:
         self._lines.colors = np.repeat(colors[:, None], 2, axis=1)
         self._balls.batched_positions = frame.points.astype(np.float32)
         if self._arrows.visible:
-            self._arrows.points = frame.arrows.astype(np.float32)
+            self._arrows.points = with_length(frame.arrows).astype(np.float32)
 
     def draw_paths(self) -> None:
         """Send the paths to the browser if they have grown."""
@@ -169,10 +174,15 @@ class BrowserScene:
             self._arrows.visible = visible
 
     def set_muscles_visible(self, visible: bool) -> None:
-        """Show or hide the muscles and their points."""
+        """Show or hide the muscles and their via points."""
         if self._has_muscles:
             self._lines.visible = visible
             self._balls.visible = visible
+
+    def set_surfaces_visible(self, visible: bool) -> None:
+        """Show or hide the wrap surfaces."""
+        for handle in self._surfaces:
+            handle.visible = visible
 
     def set_path_visible(self, visible: bool) -> None:
         """Show or hide the end-effector paths."""
@@ -183,3 +193,17 @@ class BrowserScene:
     def set_grid_visible(self, visible: bool) -> None:
         """Show or hide the ground."""
         self._grid.visible = visible
+
+
+def with_length(arrows: Array) -> Array:
+    """Return arrows with those that have no length hidden in the longest one.
+
+    A page draws the head of an arrow even where nothing else is left of it.
+
+    Args:
+        arrows: Tails and heads, shape (A, 2, 3), [m].
+    """
+    lengths = np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=1)
+    if not len(arrows) or lengths.all():
+        return arrows
+    return np.where(lengths[:, None, None] > 0.0, arrows, arrows[lengths.argmax()])

@@ -13,16 +13,12 @@ from typing import Any
 
 import numpy as np
 from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 
-from cards_core.description import load
 from cards_core.description.model import Robot
-from cards_core.kinematics.tree import Tree
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
-from cards_ros.parameters import Parameter, Parameters
+from cards_ros.parameters import Parameter
 from cards_viz.browser import BrowserView
-from cards_viz.robot_watcher import RobotWatcher
+from cards_viz.drawing_node import MODEL, DrawingNode
 from cards_viz.ros_commands import RosCommands
 from cards_viz.snapshot import Snapshot
 from cards_viz.tracked import tracked
@@ -33,7 +29,7 @@ NODE_NAME = "browser_view"
 def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
-        Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF."),
+        MODEL,
         Parameter(
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the view to the network."
         ),
@@ -44,18 +40,12 @@ def parameters() -> list[Parameter]:
     ]
 
 
-class BrowserViewNode(Node):
-    """See the module.
-
-    Args:
-        context: ROS context.
-        stop: Ends `run`.
-        robot: Replaces the parameter ``model``, for tests.
-        **node_options: Passed to `rclpy.node.Node`.
+class BrowserViewNode(DrawingNode):
+    """See the module; arguments as `DrawingNode`.
 
     Attributes:
         view: The page.
-        watcher: What is known of the robot.
+        commands: What its buttons and sliders do.
     """
 
     def __init__(
@@ -66,19 +56,14 @@ class BrowserViewNode(Node):
         robot: Robot | None = None,
         **node_options: Any,
     ) -> None:
-        super().__init__(NODE_NAME, context=context, **node_options)
-        self._stop = stop
-        value = Parameters(self)
-        value.declare(parameters())
-        robot = robot or load(value["model"])
-        self._period = 1.0 / value["rate"]
-        self.watcher = RobotWatcher(self, robot, Tree(robot))
+        super().__init__(NODE_NAME, parameters(), context, stop, robot, **node_options)
+        value = self.values
         self.commands = RosCommands(
-            self, robot, self.watcher, simulator=value["simulator"], notify=self._tell
+            self, self.robot, self.watcher, simulator=value["simulator"], notify=self._tell
         )
         # the view last: a page may be open, and command, before this constructor ends
         self.view = BrowserView(
-            robot,
+            self.robot,
             self.commands,
             host=value["host"],
             port=value["port"],
@@ -87,24 +72,15 @@ class BrowserViewNode(Node):
         )
         self._gains_of: str | None = None
         self._asked = 0.0
-        self._executor = SingleThreadedExecutor(context=context)
-        self._executor.add_node(self)
 
     def _tell(self, text: str) -> None:
         self.get_logger().warning(text)
         self.view.notify(text)
 
     def run(self) -> int:
-        """Draw until the stop flag is set; return the exit code."""
+        """Say where the page is, then draw; see `DrawingNode.run`."""
         self.get_logger().info(f"open {self.view.url}")
-        due = time.monotonic()
-        while not self._stop and self.context.ok():
-            now = time.monotonic()
-            if now >= due:
-                due = max(due + self._period, now)
-                self.tick()
-            self._executor.spin_once(timeout_sec=max(0.0, min(due - time.monotonic(), 0.02)))
-        return 0
+        return super().run()
 
     def tick(self) -> None:
         """Look at the topics, carry out commands, show the newest state."""
@@ -127,6 +103,7 @@ class BrowserViewNode(Node):
             watcher.time,
             watcher.q,
             watcher.tensions,
+            states=watcher.states,
             controller=watcher.controller,
             paused=watcher.paused,
             stopped=watcher.stopped,
@@ -156,8 +133,7 @@ class BrowserViewNode(Node):
     def close(self) -> None:
         """Close the page and destroy the node."""
         self.view.stop()
-        self._executor.shutdown()
-        self.destroy_node()
+        super().close()
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Point, Vector3
+from geometry_msgs.msg import Point, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from cards_core.description.model import Cylinder, Ellipsoid, Sphere
+from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
 from cards_viz.colormap import TensionScale
-from cards_viz.scene import Scene, SceneFrame
+from cards_viz.muscle_lines import without_repeats
+from cards_viz.scene import Scene, SceneFrame, Shape
 from cards_viz.trail import DASH, Trail
 
 FRAME = "world"
@@ -33,7 +36,7 @@ def muscle_markers(
     stamp: Time,
     with_forces: bool = True,
 ) -> MarkerArray:
-    """Return muscles as lines coloured by tension, their points and the forces on the links.
+    """Return muscles as lines coloured by tension, their via points and the forces on the links.
 
     Namespaces and ids: ``muscles`` (LINE_STRIP, id = index of the muscle), ``via_points``
     (SPHERE_LIST, id 0), ``forces`` (ARROW, id = index of the arrow).
@@ -52,7 +55,8 @@ def muscle_markers(
     for index, path in enumerate(frame.paths):
         marker = _marker("muscles", index, Marker.LINE_STRIP, stamp, rgb[index])
         marker.scale.x = 2.2 * radius
-        marker.points = _points(path)
+        # the line would be pinched where points repeat
+        marker.points = _points(without_repeats(path))
         out.markers.append(marker)
     if len(frame.points):
         marker = _marker("via_points", 0, Marker.SPHERE_LIST, stamp, POINT_COLOR)
@@ -71,6 +75,48 @@ def muscle_markers(
             marker.action = Marker.DELETE
         out.markers.append(marker)
     return out
+
+
+class SurfaceMarkers:
+    """Wrap surfaces as translucent bodies: namespace ``wrap_surfaces``, id = index.
+
+    Args:
+        scene: Geometry of the robot.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._shapes = scene.surfaces
+        self._markers = [self._make(i, shape) for i, shape in enumerate(self._shapes)]
+
+    @staticmethod
+    def _make(index: int, shape: Shape) -> Marker:
+        marker = _marker("wrap_surfaces", index, Marker.SPHERE, Time(), shape.rgba[:3])
+        marker.color.a = shape.rgba[3]
+        match shape.geometry:
+            case Sphere(radius):
+                size = (2.0 * radius,) * 3
+            case Ellipsoid(radii):
+                size = tuple(2.0 * np.asarray(radii))
+            case Cylinder(radius, length):
+                marker.type = Marker.CYLINDER
+                size = (2.0 * radius, 2.0 * radius, length)
+            case _:
+                marker.type = Marker.TRIANGLE_LIST
+                size = (1.0, 1.0, 1.0)
+                marker.points = _points(shape.vertices[shape.faces].reshape(-1, 3))
+        marker.scale = Vector3(**dict(zip("xyz", map(float, size), strict=True)))
+        return marker
+
+    def at(self, frame: SceneFrame, stamp: Time) -> list[Marker]:
+        """Return the markers at one instant; changed by the next call."""
+        for marker, shape in zip(self._markers, self._shapes, strict=True):
+            link = shape.link_pose(frame.link_poses)
+            x, y, z = link[:3, :3] @ shape.pose.translation + link[:3, 3]
+            marker.header.stamp = stamp
+            marker.pose.position = Point(x=float(x), y=float(y), z=float(z))
+            w, x, y, z = matrix_quaternion(link[:3, :3] @ shape.pose.rotation)
+            marker.pose.orientation = Quaternion(w=float(w), x=float(x), y=float(y), z=float(z))
+        return self._markers
 
 
 def path_markers(scene: Scene, desired: Trail, actual: Trail, *, stamp: Time) -> MarkerArray:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 import numpy as np
 
@@ -17,21 +17,31 @@ from cards_core.description.model import (
     Mesh,
     Plane,
     Sphere,
+    Torus,
+    WrapGeometry,
+    WrapSurface,
 )
+from cards_core.muscles.wrapping.mesh_file import mesh_path
+from cards_core.spatial import Pose
 from cards_core.typing import Array
 
 Faces = np.ndarray
+
+BEYOND = 3.0
+"""How far a cylinder without ends is drawn beyond the muscles on it, in radii."""
 
 
 class MeshWarning(UserWarning):
     """A mesh file that cannot be drawn; the rest of the robot is."""
 
 
-def triangles(geometry: Geometry, source: str | None = None) -> tuple[Array, Faces] | None:
+def triangles(
+    geometry: Geometry | WrapGeometry, source: str | None = None
+) -> tuple[Array, Faces] | None:
     """Return the surface of a shape in its own frame.
 
     Args:
-        geometry: The shape.
+        geometry: The shape; of finite size.
         source: File of the description; mesh paths are relative to its folder.
 
     Returns:
@@ -58,15 +68,18 @@ def triangles(geometry: Geometry, source: str | None = None) -> tuple[Array, Fac
             mesh = create.box((*geometry.size, 1e-3))
             mesh.apply_translation((0.0, 0.0, -5e-4))
             mesh.apply_transform(trimesh.geometry.align_vectors((0.0, 0.0, 1.0), geometry.normal))
+        case Torus():
+            mesh = create.torus(
+                geometry.radius, geometry.tube_radius, major_sections=40, minor_sections=16
+            )
         case Mesh():
             return _from_file(geometry, source)
     return np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)
 
 
 def _from_file(geometry: Mesh, source: str | None) -> tuple[Array, Faces] | None:
-    path = mesh_path(geometry.uri, source)
+    path = _existing(geometry, source)
     if path is None:
-        warnings.warn(f"mesh '{geometry.uri}': no such file, not drawn", MeshWarning, stacklevel=3)
         return None
     import trimesh
 
@@ -74,27 +87,63 @@ def _from_file(geometry: Mesh, source: str | None) -> tuple[Array, Faces] | None
         mesh = trimesh.load(path, force="mesh")
         vertices, faces = np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)
     except Exception as error:  # each format of trimesh raises exceptions of its own
-        text = f"mesh '{path}': cannot be read ({error}), not drawn"
-        warnings.warn(text, MeshWarning, stacklevel=3)
+        _warn(f"mesh '{path}': cannot be read ({error}), not drawn")
         return None
     if not len(faces):
-        warnings.warn(f"mesh '{path}': holds no triangles, not drawn", MeshWarning, stacklevel=3)
+        _warn(f"mesh '{path}': holds no triangles, not drawn")
         return None
     return vertices * geometry.scale, faces
 
 
-def mesh_path(uri: str, source: str | None) -> Path | None:
-    """Return the file that a mesh URI names, or None if there is none.
+def _existing(geometry: Mesh, source: str | None) -> Path | None:
+    path = mesh_path(geometry.uri, source)
+    if path is None:
+        _warn(f"mesh '{geometry.uri}': no such file, not drawn")
+    return path
 
-    Plain paths and ``file://`` are taken as they are or relative to the description's folder;
-    ``model://robot/meshes/hand.stl`` and ``package://...`` are searched from that folder upwards.
+
+def _warn(text: str) -> None:
+    warnings.warn(text, MeshWarning, stacklevel=4)
+
+
+def surface_triangles(
+    geometry: WrapGeometry, source: str | None = None
+) -> tuple[Array, Faces] | None:
+    """Return a wrap surface as `triangles`; of a mesh the smooth body that muscles wrap over."""
+    if not isinstance(geometry, Mesh):
+        return triangles(geometry, source)
+    path = _existing(geometry, source)
+    if path is None:
+        return None
+    import trimesh
+
+    from cards_core.muscles.wrapping.mesh_file import mesh_vertices
+    from cards_core.muscles.wrapping.mesh_hull import smooth_hull
+
+    try:
+        body = smooth_hull(mesh_vertices(path.read_bytes(), path.name) * geometry.scale)
+    except (OSError, ValueError) as error:
+        _warn(f"mesh '{path}': cannot be wrapped ({error}), not drawn")
+        return None
+    ball = trimesh.creation.icosphere(subdivisions=3)
+    around = body.centre + (ball.vertices * body.radii) @ body.rotation.T
+    return np.array([body.project(point) for point in around]), np.asarray(ball.faces)
+
+
+def drawn_surface(surface: WrapSurface, met: Array) -> tuple[WrapGeometry, Pose]:
+    """Return a shape of finite size for a wrap surface, and its pose in the surface's link.
+
+    Of a cylinder without ends the piece is drawn that muscles use.
+
+    Args:
+        surface: The surface.
+        met: Where muscles meet it, in coordinates of its link, shape (k, 3), [m].
     """
-    parts = urlparse(uri)
-    text = unquote(parts.netloc + parts.path)
-    folder = Path(source).resolve().parent if source else Path.cwd()
-    if parts.scheme in ("", "file"):
-        candidates = [folder / unquote(parts.path if parts.scheme else uri)]
-    else:
-        candidates = [base / text for base in (folder, *folder.parents)]
-        candidates.append(folder / Path(text).relative_to(Path(text).parts[0]))
-    return next((path for path in candidates if path.is_file()), None)
+    geometry = surface.geometry
+    if not isinstance(geometry, Cylinder) or math.isfinite(geometry.length):
+        return geometry, surface.pose
+    along = surface.pose.inverse().apply(met)[:, 2] if len(met) else np.zeros(1)
+    low, high = float(along.min()), float(along.max())
+    length = high - low + 2.0 * BEYOND * geometry.radius
+    middle = Pose(translation=np.array([0.0, 0.0, 0.5 * (low + high)]))
+    return Cylinder(geometry.radius, length), surface.pose @ middle

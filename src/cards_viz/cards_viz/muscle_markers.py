@@ -1,7 +1,8 @@
 """Node ``muscle_markers``: what RViz cannot know from a URDF, at most 30 times a second.
 
-``muscle_markers`` holds the muscles coloured by tension, their points and the forces on the links,
-``end_effector_path`` where the operational frame has been and where the controller wanted it.
+``muscle_markers`` holds the muscles coloured by tension, their via points, the forces on the links
+and the surfaces that muscles wrap over; ``end_effector_path`` where the operational frame has been
+and where the controller wanted it.
 Nothing is computed while nobody subscribes.
 """
 
@@ -14,19 +15,15 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from visualization_msgs.msg import MarkerArray
 
-from cards_core.description import load
 from cards_core.description.model import Robot
-from cards_core.kinematics.tree import Tree
 from cards_ros import topics
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
-from cards_ros.parameters import Parameter, Parameters
+from cards_ros.parameters import Parameter
 from cards_ros.stamps import NANOSECONDS
-from cards_viz.markers import muscle_markers, path_markers
-from cards_viz.robot_watcher import RobotWatcher
+from cards_viz.drawing_node import MODEL, DrawingNode
+from cards_viz.markers import SurfaceMarkers, muscle_markers, path_markers
 from cards_viz.scene import Scene
 from cards_viz.tracked import first_scale, tracked
 from cards_viz.trail import SPACING, Trail
@@ -42,21 +39,14 @@ PATH_PERIOD = 0.2
 def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
-        Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF."),
+        MODEL,
         Parameter("rate", 30.0, "Greatest rate of messages.", "Hz", lower=0.1, upper=30.0),
         Parameter("forces", True, "Draw the forces on the links as arrows.", live=True),
     ]
 
 
-class MuscleMarkersNode(Node):
-    """See the module.
-
-    Args:
-        context: ROS context.
-        stop: Ends `run`.
-        robot: Replaces the parameter ``model``, for tests.
-        **node_options: Passed to `rclpy.node.Node`.
-    """
+class MuscleMarkersNode(DrawingNode):
+    """See the module; arguments as `DrawingNode`."""
 
     def __init__(
         self,
@@ -66,15 +56,10 @@ class MuscleMarkersNode(Node):
         robot: Robot | None = None,
         **node_options: Any,
     ) -> None:
-        super().__init__(NODE_NAME, context=context, **node_options)
-        self._stop = stop
-        self._values = Parameters(self)
-        self._values.declare(parameters())
-        robot = robot or load(self._values["model"])
-        self._period = 1.0 / self._values["rate"]
-        self._scene = Scene(robot, with_shapes=False)
-        self._scale = first_scale(robot)
-        self._watcher = RobotWatcher(self, robot, Tree(robot))
+        super().__init__(NODE_NAME, parameters(), context, stop, robot, **node_options)
+        self._scene = Scene(self.robot, with_shapes=False)
+        self._scale = first_scale(self.robot)
+        self._surfaces = SurfaceMarkers(self._scene)
         self._desired = Trail(SPACING * self._scene.size)
         self._actual = Trail(SPACING * self._scene.size)
         self._stamp = -1
@@ -82,23 +67,10 @@ class MuscleMarkersNode(Node):
         self._path_readers = 0
         self._markers = self.create_publisher(MarkerArray, MARKERS_TOPIC, topics.STATE_QOS)
         self._path = self.create_publisher(MarkerArray, PATH_TOPIC, topics.STATE_QOS)
-        self._executor = SingleThreadedExecutor(context=context)
-        self._executor.add_node(self)
-
-    def run(self) -> int:
-        """Publish until the stop flag is set; return the exit code."""
-        due = time.monotonic()
-        while not self._stop and self.context.ok():
-            now = time.monotonic()
-            if now >= due:
-                due = max(due + self._period, now)
-                self.tick()
-            self._executor.spin_once(timeout_sec=max(0.0, min(due - time.monotonic(), 0.02)))
-        return 0
 
     def tick(self) -> None:
         """Look at the topics and publish what is new."""
-        watcher = self._watcher
+        watcher = self.watcher
         new = watcher.poll()
         if watcher.stamp < 0:
             return
@@ -109,7 +81,7 @@ class MuscleMarkersNode(Node):
         self._publish_path(stamp)
 
     def _draw(self, stamp: Time) -> None:
-        watcher = self._watcher
+        watcher = self.watcher
         if watcher.stamp < self._stamp:
             # the simulator was reset: another run, another path
             self._desired.clear()
@@ -122,16 +94,16 @@ class MuscleMarkersNode(Node):
             goal = tracked(watcher.tracking, self._scene, watcher.q)
             self._desired.add(None if goal is None else goal.position)
         if self._markers.get_subscription_count():
-            self._markers.publish(
-                muscle_markers(
-                    self._scene,
-                    frame,
-                    watcher.tensions,
-                    self._scale,
-                    stamp=stamp,
-                    with_forces=self._values["forces"],
-                )
+            markers = muscle_markers(
+                self._scene,
+                frame,
+                watcher.tensions,
+                self._scale,
+                stamp=stamp,
+                with_forces=self.values["forces"],
             )
+            markers.markers.extend(self._surfaces.at(frame, stamp))
+            self._markers.publish(markers)
 
     def _publish_path(self, stamp: Time) -> None:
         """Publish the path when it has grown or somebody new wants it."""
@@ -144,11 +116,6 @@ class MuscleMarkersNode(Node):
             self._path_readers = readers
             self._path.publish(path_markers(self._scene, self._desired, self._actual, stamp=stamp))
         self._path_readers = min(self._path_readers, readers)
-
-    def close(self) -> None:
-        """Destroy the node."""
-        self._executor.shutdown()
-        self.destroy_node()
 
 
 def main(args: Sequence[str] | None = None) -> int:

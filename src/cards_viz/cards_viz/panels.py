@@ -237,13 +237,18 @@ class GainsPanel:
 
 
 class MusclePanel:
-    """One tension slider for each muscle; they command only while no controller runs."""
+    """One tension slider for each muscle that can be told a tension.
+
+    They command only while no controller runs.
+    """
 
     def __init__(
         self, gui: viser.GuiApi, muscles: Sequence[Muscle], commands: ViewCommands, run: Guard
     ) -> None:
         self._commanded = False
-        self._muscles = muscles
+        taking = [i for i, m in enumerate(muscles) if "force" in m.actuator.accepted_commands]
+        self._indices = np.array(taking, dtype=np.intp)
+        self._muscles = muscles = [muscles[i] for i in taking]
         self._note = gui.add_markdown("_Tensions commanded by hand, no controller running._")
         highest = max((muscle.tension_max for muscle in muscles), default=0.0)
         self._sliders = [
@@ -293,7 +298,8 @@ class MusclePanel:
             for slider in self._sliders:
                 slider.disabled = commanded
         if commanded:
-            for slider, tension in zip(self._sliders, snapshot.tensions, strict=True):
+            tensions = snapshot.tensions[self._indices]
+            for slider, tension in zip(self._sliders, tensions, strict=True):
                 value = round(float(np.clip(np.nan_to_num(tension), slider.min, slider.max)), 1)
                 if value != slider.value:
                     slider.value = value

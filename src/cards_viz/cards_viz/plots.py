@@ -95,7 +95,7 @@ def tracking(
         for i in range(desired.shape[1]):
             axes[i, 0].plot(time, desired[:, i], color=DESIRED, lw=3.0, label="desired")
             axes[i, 0].plot(time, actual[:, i], color=ACTUAL, label="actual")
-            axes[i, 0].set_ylabel(_labelled(labels.names[i], labels.units[i]))
+            axes[i, 0].set_ylabel(labelled(labels.names[i], labels.units[i]))
         aligned = error.shape[1] == desired.shape[1]
         _level_ranges([axes[i, 0] for i in range(desired.shape[1])], labels.units)
         for i in range(error.shape[1]):
@@ -136,14 +136,15 @@ def _level_ranges(axes: Sequence[Axes], units: Sequence[str]) -> None:
             axis.set_ylim(low - missing, high + missing)
 
 
-def _labelled(name: str, unit: str) -> str:
+def labelled(name: str, unit: str) -> str:
+    """Return the label of an axis."""
     return f"{name} [{unit}]" if unit else name
 
 
 def _error_axes(axis: Axes, time: Array, values: Array, name: str, unit: str) -> None:
     axis.axhline(0.0, color="#b0b0b0", lw=0.8)
     axis.plot(time, values, color=ERROR)
-    axis.set_ylabel(_labelled(name, unit))
+    axis.set_ylabel(labelled(name, unit))
     axis.margins(y=0.22)
     if np.isfinite(values).any():
         axis.text(
@@ -300,9 +301,14 @@ def muscle_lengths(time: Array, values: Array, names: Sequence[str]) -> Figure:
 
 def _lines(axis: Axes, time: Array, values: Array, names: Sequence[str]) -> None:
     for i in range(values.shape[1]):
-        style = "-" if i < len(LINE_COLORS) else "--"
-        color = LINE_COLORS[i % len(LINE_COLORS)]
-        axis.plot(time, values[:, i], style, color=color, label=names[i], lw=1.1)
+        line(axis, time, values[:, i], names[i], i)
+
+
+def line(axis: Axes, time: Array, values: Array, name: str, number: int) -> None:
+    """Draw the curve of one muscle, in the colour and style of its number."""
+    style = "-" if number < len(LINE_COLORS) else "--"
+    color = LINE_COLORS[number % len(LINE_COLORS)]
+    axis.plot(time, values, style, color=color, label=name, lw=1.1)
 
 
 def loop_time(loop_us: Array, period_us: float | None) -> Figure:

@@ -77,12 +77,14 @@ def channels(
     velocity = np.zeros_like(simulator.q)
     velocity[:, list(names.velocities)] = simulator.qd
     joints = cdr.joint_states(stamps, names.joints, position=simulator.q, velocity=velocity)
+    # as `cards_ros.messages.MuscleStateSlots` has it: the states come after the muscles
+    zeros = np.zeros_like(simulator.actuators)
     muscles = cdr.joint_states(
         stamps,
-        names.muscles,
-        position=simulator.muscle_lengths,
-        velocity=simulator.muscle_rates,
-        effort=simulator.tensions,
+        (*names.muscles, *simulator.actuator_names),
+        position=np.hstack([simulator.muscle_lengths, simulator.actuators]),
+        velocity=np.hstack([simulator.muscle_rates, zeros]),
+        effort=np.hstack([simulator.tensions, zeros]),
     )
     array = "std_msgs/msg/Float64MultiArray"
     out = [

@@ -2,12 +2,13 @@
 
 States come a thousand times a second and are looked at thirty times: their subscriptions are
 polled (a few microseconds each), not spun. Which controller runs is read from the ROS graph: it
-is the other node that publishes ``force_command``.
+is the other node that publishes commands of the muscles.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +24,7 @@ from cards_ros.loop import HotSubscription
 from cards_ros.messages import JointSetError, JointStateReader, JointStateSample, NameOrder
 from cards_ros.stamps import seconds
 from cards_viz.labels import Labels, joint_labels, operational_labels
+from cards_viz.muscle_state_names import MuscleStateNames
 
 DISCOVERY_PERIOD = 0.5
 """Time between two looks at the graph, [s]."""
@@ -71,7 +73,7 @@ class Tracking:
 
 @dataclass
 class _Controller:
-    """A publisher of ``force_command`` and the topics it shows its work on."""
+    """A publisher of commands and the topics it shows its work on."""
 
     name: str
     desired: _Polled
@@ -92,6 +94,7 @@ class RobotWatcher:
         stamp: Of the last joint states, [ns]; -1 before the first.
         q: Joint coordinates, shape (nq,).
         tensions: shape (m,), [N]; NaN before the first ``muscle_states``.
+        states: Actuator states by name, e.g. ``biceps/activation``.
         real_time_factor: Simulated by elapsed time over the last second, None if unknown.
         problem: Why messages cannot be read, if so.
         controller: Name of the controller that commands the muscles now, None if none does.
@@ -103,10 +106,11 @@ class RobotWatcher:
         self._joints = _Polled(node, topics.JOINT_STATES)
         self._muscles = _Polled(node, topics.MUSCLE_STATES)
         self._joint_order = NameOrder(tree.position_names)
-        self._muscle_order = NameOrder([muscle.name for muscle in robot.muscles], "muscle")
+        self._muscle_names = MuscleStateNames([muscle.name for muscle in robot.muscles])
         self.stamp = -1
         self.q = tree.home.copy()
         self.tensions = np.full(len(robot.muscles), np.nan)
+        self.states: Mapping[str, float] = {}
         self.real_time_factor: float | None = None
         self.problem = ""
         self.controller: str | None = None
@@ -139,7 +143,7 @@ class RobotWatcher:
     def _take_states(self) -> bool:
         muscles = self._muscles.take()
         if muscles is not None and muscles.effort.size == len(muscles.names):
-            self.tensions = muscles.effort[self._muscle_order.order(muscles.names)].copy()
+            self._take_muscles(muscles)
         joints = self._joints.take()
         if joints is None:
             return False
@@ -151,6 +155,12 @@ class RobotWatcher:
         self.stamp = joints.stamp
         self.problem = ""
         return True
+
+    def _take_muscles(self, sample: JointStateSample) -> None:
+        places, states = self._muscle_names.places(sample.names)
+        self.tensions = sample.effort[places]
+        if sample.position.size == len(sample.names):
+            self.states = {name: float(sample.position[place]) for name, place in states}
 
     @property
     def time(self) -> float:
@@ -191,11 +201,13 @@ class RobotWatcher:
         return self._controller.tracking
 
     def _discover(self) -> None:
-        topic = self._node.resolve_topic_name(topics.FORCE_COMMAND)
         own = (self._node.get_namespace(), self._node.get_name())
         found = [
             (info.node_namespace, info.node_name)
-            for info in self._node.get_publishers_info_by_topic(topic)
+            for topic in topics.COMMAND_TOPICS.values()
+            for info in self._node.get_publishers_info_by_topic(
+                self._node.resolve_topic_name(topic)
+            )
             if (info.node_namespace, info.node_name) != own
         ]
         names = [f"{space.rstrip('/')}/{name}" for space, name in found]

@@ -78,13 +78,12 @@ class RosCommands:
         self._parameters: dict[str, AsyncParameterClient] = {}
         self._waiting: list[_Call] = []
         self._simulator = simulator
-        self._muscles = {muscle.name: i for i, muscle in enumerate(robot.muscles)}
-        self._minimum = np.array([muscle.tension_min for muscle in robot.muscles])
-        self._hand = self._minimum.copy()
+        self._muscles = {muscle.name: muscle for muscle in robot.muscles}
+        self._hand: dict[str, float] = {}  # tensions commanded by hand
         self._hand_active = False
         self._hand_sent = 0.0
         self._publisher: Any = None
-        self._writer = JointStateWriter(list(self._muscles), ("effort",))
+        self._writer = JointStateWriter([], ("effort",))
         self._gain_lengths: dict[str, int] = {}  # of those gains that are lists
         for name, kind in self._host_services().items():
             self._client(name, kind)
@@ -121,14 +120,20 @@ class RosCommands:
         self._todo.put(self._stop if active else self._release)
 
     def set_tension(self, name: str, tension: float) -> None:
-        """Command a muscle by hand, together with the tensions of the others, from now on.
+        """Command a muscle by hand from now on, and ideal cables to keep their tension.
 
         Raises:
-            CommandError: A controller commands the muscles.
+            CommandError: A controller commands the muscles, or the muscle takes no tension.
             UnknownNameError: There is no such muscle.
         """
         if name not in self._muscles:
             raise UnknownNameError("muscle", name, self._muscles)
+        accepted = self._muscles[name].actuator.accepted_commands
+        if "force" not in accepted:
+            raise CommandError(
+                f"tension of '{name}' not set: a {self._muscles[name].kind} takes "
+                f"{' or '.join(accepted) or 'no'} commands"
+            )
         controller = self._watcher.controller
         if controller is not None:
             raise CommandError(
@@ -228,10 +233,17 @@ class RosCommands:
     def _set_hand(self, name: str, tension: float) -> None:
         if not self._hand_active:
             self._hand_active = True
-            # muscles that are not touched keep what acts on them now
-            now = self._watcher.tensions
-            self._hand = np.where(np.isfinite(now), np.maximum(now, self._minimum), self._minimum)
-        self._hand[self._muscles[name]] = tension
+            # what only knows tensions keeps the one it has; others have a state of their own
+            self._hand = {
+                muscle.name: float(np.clip(now, muscle.tension_min, muscle.tension_max))
+                if np.isfinite(now)
+                else muscle.tension_min
+                for muscle, now in zip(self._muscles.values(), self._watcher.tensions, strict=True)
+                if muscle.actuator.accepted_commands == ("force",)
+            }
+        self._hand[name] = tension
+        if tuple(self._hand) != self._writer.names:
+            self._writer = JointStateWriter(list(self._hand), ("effort",))
         self._hand_sent = 0.0
 
     def _command_by_hand(self, now: float) -> None:
@@ -246,7 +258,8 @@ class RosCommands:
                 JointState, topics.FORCE_COMMAND, topics.COMMAND_QOS
             )
         self._hand_sent = now
-        self._publisher.publish(self._writer.write(max(self._watcher.stamp, 0), self._hand))
+        tensions = np.array(list(self._hand.values()))
+        self._publisher.publish(self._writer.write(max(self._watcher.stamp, 0), tensions))
 
     # Parameters -------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ import numpy as np
 from cards_core.description.model import Robot
 from cards_core.kinematics.tree import Tree
 from cards_viz import plots, recording
+from cards_viz.actuator_plot import actuator_states
 from cards_viz.labels import Labels, joint_labels, numbered, operational_labels
 from cards_viz.run_log import ControllerLog, RunLogError, SimulatorLog
 from cards_viz.summary import RunInfo, position_entries, summarise
@@ -30,7 +31,7 @@ SUMMARY = "summary.json"
 RECORDING = "recording.mcap"
 SIMULATOR_LOG = "simulator.npz"
 CONTROLLER_LOG = "controller.npz"
-PLOTS = ("tracking", "path", "tensions", "muscle_lengths", "loop_time")
+PLOTS = ("tracking", "path", "tensions", "muscle_lengths", "actuator_states", "loop_time")
 
 
 def write_run_folder(
@@ -220,6 +221,10 @@ def _write_plots(
         )
         figures["muscle_lengths"] = plots.muscle_lengths(
             simulator.time, simulator.muscle_lengths, muscles
+        )
+    if simulator.actuator_names:
+        figures["actuator_states"] = actuator_states(
+            simulator.time, simulator.actuators, simulator.actuator_names
         )
     if controller is not None:
         title = f"{robot.name}: {info.controller}, {info.mode}"

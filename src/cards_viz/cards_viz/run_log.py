@@ -47,6 +47,8 @@ class SimulatorLog:
         muscle_lengths: Shape (T, m), [m].
         muscle_rates: Shape (T, m), [m/s].
         tensions: Tensions that acted, shape (T, m), [N].
+        actuators: Actuator states, shape (T, k); k is 0 for logs without any.
+        actuator_names: Their names, ``muscle/state``, length k.
     """
 
     time: Array
@@ -55,12 +57,25 @@ class SimulatorLog:
     muscle_lengths: Array
     muscle_rates: Array
     tensions: Array
+    actuators: Array
+    actuator_names: tuple[str, ...]
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], source: str = "simulator log") -> Self:
         """Build a log from named arrays. Raises `RunLogError`."""
-        names = [item.name for item in fields(cls)]
-        return cls(**_table(arrays, names, source))
+        names = [item.name for item in fields(cls) if not item.name.startswith("actuator")]
+        labels = tuple(str(name) for name in np.ravel(arrays.get("actuator_names", ())))
+        if labels or "actuators" in arrays:
+            names.append("actuators")
+        table = _table(arrays, names, source)
+        states = table.setdefault("actuators", np.zeros((len(table["time"]), 0)))
+        if states.shape[1] != len(labels):
+            raise RunLogError(
+                source,
+                f"'actuators' has {states.shape[1]} columns",
+                f"one for each of the {len(labels)} names in 'actuator_names'",
+            )
+        return cls(**table, actuator_names=labels)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -176,6 +191,8 @@ def not_finite(log: SimulatorLog | ControllerLog) -> list[str]:
     """Return one sentence for every array of ``log`` with values that are not finite."""
     found = []
     for item in fields(log):
+        if item.name == "actuator_names":
+            continue
         values = np.atleast_2d(np.asarray(getattr(log, item.name), dtype=float).T).T
         bad = ~np.isfinite(values)
         if bad.any():

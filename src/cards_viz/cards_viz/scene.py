@@ -6,22 +6,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from cards_core.description.model import WORLD, Capsule, Geometry, Robot, Sphere
+from cards_core.description.model import (
+    WORLD,
+    Capsule,
+    Geometry,
+    Robot,
+    Sphere,
+    WrapGeometry,
+)
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.interface import Backend
 from cards_core.kinematics.tree import Tree
 from cards_core.muscles.engine import MuscleEngine
+from cards_core.muscles.layout import link_layout
 from cards_core.spatial import Pose
 from cards_core.typing import Array, Vector3
-from cards_viz.meshes import Faces, triangles
+from cards_viz.meshes import Faces, drawn_surface, surface_triangles, triangles
+from cards_viz.muscle_lines import MuscleLines
 
 BONE = (0.70, 0.73, 0.78, 1.0)
 """Colour of links that come without visuals."""
+
+SURFACE = (0.24, 0.56, 0.78, 0.32)
+"""Colour of wrap surfaces: they are not there to be seen, but muscles bend around them."""
 
 ARROW_LENGTH = 0.16
 """Length of the force arrow at the upper end of the tension scale, relative to the size."""
@@ -29,11 +39,11 @@ ARROW_LENGTH = 0.16
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A rigid piece of a link.
+    """A rigid piece of a link, or a surface fixed to it.
 
     Attributes:
         name: Unique name, ``<link>/<visual>``.
-        link: Index of the link in ``robot.links``.
+        link: Index of the link in ``robot.links``; None for the world.
         geometry: The shape.
         pose: Shape to link.
         rgba: Colour in 0..1.
@@ -41,26 +51,31 @@ class Shape:
     """
 
     name: str
-    link: int
-    geometry: Geometry
+    link: int | None
+    geometry: Geometry | WrapGeometry
     pose: Pose
     rgba: tuple[float, float, float, float]
     vertices: Array
     faces: Faces
+
+    def link_pose(self, link_poses: Array) -> Array:
+        """Return the pose of its link, shape (4, 4), among those of all links."""
+        return np.eye(4) if self.link is None else np.asarray(link_poses[self.link])
 
 
 @dataclass(frozen=True, eq=False)
 class SceneFrame:
     """Everything that moves, at one instant, in world coordinates.
 
-    With n links, m muscles, S segments of muscles, P path points and A arrows:
+    With n links, m muscles, S segments of muscles, P via points and A arrows:
 
     Attributes:
         link_poses: Link to world, shape (n, 4, 4).
-        paths: Path of every muscle, shapes (k, 3), [m].
-        segments: Straight pieces of all muscles, shape (S, 2, 3), [m].
-        points: Points of all paths, shape (P, 3), [m].
-        arrows: Tail and head of the forces that muscles exert on links, shape (A, 2, 3), [m].
+        paths: Path of every muscle with its arcs sampled, shapes (k, 3), [m].
+        segments: Pieces of all these paths, shape (S, 2, 3), [m].
+        points: Via points, shape (P, 3), [m].
+        arrows: Tail and head of the forces that muscles exert on links, at via points and at the
+            ends of arcs, shape (A, 2, 3), [m]. Friction along the path is left out.
         end_effector: Origin of the operational frame, shape (3,), [m]; None without one.
     """
 
@@ -78,19 +93,20 @@ class Scene:
     Args:
         robot: The description.
         with_shapes: False leaves the shapes of the links out (RViz draws them itself).
-        backend: Backend of the kinematics: the native code that simulator and controllers have
-            made costs a fiftieth of the plain one, 30 times a second.
+        backend: Backend of the kinematics and of geodesics: the native code that simulator and
+            controllers have made costs a fiftieth of the plain one, 30 times a second.
 
     Attributes:
         robot: The description.
         tree: Its coordinates.
         shapes: Shapes of the links; links without visuals get a skeleton of capsules.
+        surfaces: Wrap surfaces, ``<link>/wrap_surfaces/<surface>``; those of the world too.
         outline: Points of robot and muscles at home that show their extent, shape (k, 3), [m].
         lower, upper: Corners of the box around these points, shape (3,), [m].
         size: Diagonal of that box, [m].
         radius: Radius that muscles are drawn with, [m].
         segment_muscle: Index of the muscle of every segment, shape (S,).
-        point_muscle: Index of the muscle of every path point, shape (P,).
+        point_muscle: Index of the muscle of every via point, shape (P,).
         arrow_muscle: Index of the muscle of every arrow, shape (A,).
     """
 
@@ -99,25 +115,32 @@ class Scene:
     ) -> None:
         self.robot = robot
         self._dynamics = make_dynamics(robot, backend)
-        self._muscles = MuscleEngine(robot, "numeric")
+        # closed forms are found fast enough in NumPy; geodesics take milliseconds each there
+        geodesics = len(link_layout(robot).geodesics) > 0
+        self._muscles = MuscleEngine(robot, backend if geodesics else "numeric")
+        self._lines = MuscleLines(self._muscles.layout)
         self.tree: Tree = self._dynamics.tree
         name = robot.operational_frame
         self._end_effector = None if name is None else robot.frame(name)
         self._link_index = {link.name: i for i, link in enumerate(robot.links)}
         poses = self.link_poses(self.tree.home)
         paths = self._muscles.path_points(poses)
-        self._index_paths(paths)
         reach = [poses[:, :3, 3], *paths]
         self.size = float(np.linalg.norm(np.ptp(np.concatenate(reach), axis=0))) or 1.0
         self.shapes = self._shapes() if with_shapes else ()
-        for shape in self.shapes:
+        points = np.concatenate([np.zeros((0, 3)), *paths])
+        self.surfaces = self._surfaces(points, poses, with_shapes)
+        for shape in (*self.shapes, *self.surfaces):
             vertices = shape.pose.apply(shape.vertices)
-            pose = poses[shape.link]
+            pose = shape.link_pose(poses)
             reach.append(vertices @ pose[:3, :3].T + pose[:3, 3])
         self.outline = np.concatenate(reach)
         self.lower, self.upper = self.outline.min(axis=0), self.outline.max(axis=0)
         self.size = float(np.linalg.norm(self.upper - self.lower)) or 1.0
         self.radius = 0.0032 * self.size
+        self.segment_muscle = self._lines.segment_muscle
+        self.point_muscle = self._lines.via_muscle
+        self.arrow_muscle = self._lines.pulled_muscle
 
     def link_poses(self, q: Array) -> Array:
         """Return link-to-world matrices, shape (n, 4, 4), at q, shape (nq,)."""
@@ -145,50 +168,60 @@ class Scene:
         poses = self.link_poses(q)
         paths = self._muscles.path_points(poses)
         points = np.concatenate([np.zeros((0, 3)), *paths])
-        segments = np.stack([points[self._start], points[self._start + 1]], axis=1)
+        start = self._lines.start
         return SceneFrame(
             poses,
             paths,
-            segments,
-            points,
-            self._arrows(points, segments, np.asarray(tensions, dtype=float), tension_scale),
+            np.stack([points[start], points[start + 1]], axis=1),
+            points[self._lines.via],
+            self._arrows(points, np.asarray(tensions, dtype=float), tension_scale),
             self.end_effector(poses),
         )
 
-    def _arrows(self, points: Array, segments: Array, tensions: Array, scale: float) -> Array:
-        """Force on each path point: tension times the directions to its neighbours."""
-        delta = segments[:, 1] - segments[:, 0]
-        length = np.linalg.norm(delta, axis=1, keepdims=True)
-        u = np.divide(delta, length, out=np.zeros_like(delta), where=length > 0)
-        direction = np.zeros_like(points)
-        direction[self._start] += u
-        direction[self._start + 1] -= u
+    def _arrows(self, points: Array, tensions: Array, scale: float) -> Array:
+        """Tail and head of the forces on the links; tensions are those at the muscles' origins."""
         f = np.nan_to_num(tensions, posinf=0.0, neginf=0.0)[self.arrow_muscle, None]
         metres = ARROW_LENGTH * self.size / max(scale, 1e-12)
-        tail = points[self._arrow_point]
-        return np.stack([tail, tail + metres * f * direction[self._arrow_point]], axis=1)
+        tail = points[self._lines.pulled]
+        return np.stack([tail, tail + metres * f * self._lines.directions(points)], axis=1)
 
-    def _index_paths(self, paths: list[Array]) -> None:
-        """Prepare the indices that turn paths into segments, points and arrows."""
-        sizes = [len(path) for path in paths]
-        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        empty = np.zeros(0, dtype=np.intp)
-        starts = [np.arange(a, b - 1) for a, b in pairwise(first)]
-        self._start = np.concatenate([empty, *starts]).astype(np.intp)
-        self.segment_muscle = np.repeat(np.arange(len(sizes)), [max(s - 1, 0) for s in sizes])
-        self.point_muscle = np.repeat(np.arange(len(sizes)), sizes)
-        fixed = np.zeros(first[-1], dtype=bool)
-        for muscle, begin, end in zip(self.robot.muscles, first, first[1:], strict=False):
-            # the ground needs no arrow: it does not move
-            fixed[begin] = muscle.path[0].link == WORLD
-            fixed[end - 1] = muscle.path[-1].link == WORLD
-        self._arrow_point: npt.NDArray[np.intp] = np.flatnonzero(~fixed)
-        self.arrow_muscle = self.point_muscle[self._arrow_point]
+    def _surfaces(self, points: Array, poses: Array, with_shapes: bool) -> tuple[Shape, ...]:
+        """Wrap surfaces; ``points`` are the drawn points of all muscles at ``poses``.
+
+        A visual of the name of a surface of its link is that surface for those who draw visuals
+        only: it gives the surface its colour, and is not drawn twice.
+        """
+        colors = {
+            (link.name, visual.name): visual.rgba
+            for link in self.robot.links
+            for visual in link.visuals
+        }
+        met: dict[str, list[Array]] = {}
+        contacts = self._muscles.layout.contacts
+        for contact, ends in zip(contacts, self._lines.arcs, strict=True):
+            if contact.surface is not None:
+                met.setdefault(contact.surface.name, []).append(points[ends])
+        found = []
+        for surface in self.robot.wrap_surfaces:
+            if not with_shapes and (surface.link, surface.name) in colors:
+                continue
+            link = self._link_index.get(surface.link)
+            pose = np.eye(4) if link is None else poses[link]
+            there = np.concatenate([np.zeros((0, 3)), *met.get(surface.name, [])])
+            local = (there - pose[:3, 3]) @ pose[:3, :3]
+            geometry, placement = drawn_surface(surface, local)
+            mesh = surface_triangles(geometry, self.robot.source)
+            if mesh is not None:
+                name = f"{surface.link}/wrap_surfaces/{surface.name}"
+                rgba = colors.get((surface.link, surface.name), SURFACE)
+                found.append(Shape(name, link, geometry, placement, rgba, *mesh))
+        return tuple(found)
 
     def _shapes(self) -> tuple[Shape, ...]:
         robot = self.robot
         found: list[Shape] = []
         drawn = any(link.visuals for link in robot.links)
+        surfaces = {(surface.link, surface.name) for surface in robot.wrap_surfaces}
         for index, link in enumerate(robot.links):
             parts = [(v.name, v.geometry, v.pose, v.rgba) for v in link.visuals]
             if not drawn:
@@ -197,6 +230,8 @@ class Scene:
                     for k, (geometry, pose) in enumerate(self._skeleton(link.name))
                 ]
             for number, (name, geometry, pose, rgba) in enumerate(parts):
+                if (link.name, name) in surfaces:
+                    continue
                 mesh = triangles(geometry, robot.source)
                 if mesh is not None:
                     label = f"{link.name}/{name or number}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cards_core.typing import Array, Vector3
 
@@ -17,6 +17,8 @@ class Snapshot:
         time: Simulation time, [s].
         q: Joint coordinates, shape (nq,).
         tensions: Shape (m,), [N].
+        states: Actuator states by name, e.g. ``biceps/activation``; in SI units, temperatures in
+            degC.
         names: Names of the controlled coordinates, length d; empty without a controller.
         desired, actual: Controlled coordinates, shape (d,).
         units: Unit of each controlled coordinate, ``rad`` or ``m``, length d.
@@ -32,6 +34,7 @@ class Snapshot:
     time: float
     q: Array
     tensions: Array
+    states: Mapping[str, float] = field(default_factory=dict)
     names: Sequence[str] = ()
     desired: Array | None = None
     actual: Array | None = None

@@ -1,22 +1,32 @@
 """Robots and runs for the tests, built without files."""
 
+import math
+
 import numpy as np
 import pytest
 
+from cards_core.description.actuators import Hill, Ligament, Pneumatic
 from cards_core.description.model import (
     WORLD,
     Capsule,
+    Cylinder,
+    Ellipsoid,
     Frame,
     Inertia,
     Joint,
     JointAxis,
     Link,
     Muscle,
+    Pulley,
     Robot,
+    Sphere,
+    Torus,
     ViaPoint,
     Visual,
+    Wrap,
+    WrapSurface,
 )
-from cards_core.spatial import Pose
+from cards_core.spatial import Pose, rpy_matrix
 
 
 def make_planar_2r() -> Robot:
@@ -54,6 +64,91 @@ def make_planar_2r() -> Robot:
         ),
         frames=(Frame("tip", "upper", Pose(translation=np.array([0.0, 0.0, 1.0]))),),
         operational_frame="tip",
+    )
+
+
+def make_wrap_arm() -> Robot:
+    """Two links of 0.3 m that hang along -z, an elbow, muscles over surfaces of every kind."""
+
+    def at(x: float, y: float, z: float) -> np.ndarray:
+        return np.array([x, y, z])
+
+    inertia = Inertia(1.0, at(0, 0, -0.15), 0.01 * np.eye(3))
+    along_y = rpy_matrix(-np.pi / 2, 0.0, 0.0)
+    surfaces = (
+        WrapSurface("elbow", "upper", Cylinder(0.03, math.inf), Pose(along_y, at(0, 0, -0.3))),
+        WrapSurface("head", WORLD, Sphere(0.04), Pose(translation=at(0, 0, 0))),
+        WrapSurface(
+            "belly", "upper", Ellipsoid(at(0.03, 0.05, 0.07)), Pose(translation=at(0, 0.2, -0.15))
+        ),
+        WrapSurface("ring", "upper", Torus(0.05, 0.01), Pose(translation=at(0.2, 0, -0.2))),
+        WrapSurface("bead", "fore", Sphere(0.01), Pose(translation=at(0, 0.1, -0.1))),
+    )
+    hinge = (JointAxis(at(0, 1, 0), -2.5, 2.5),)
+    ground = ViaPoint(WORLD, at(0.04, 0, 0.1))
+    muscles = (
+        # on the right of the elbow (x < 0): wraps when the arm is straight
+        Muscle(
+            "extensor",
+            (
+                ViaPoint("upper", at(-0.02, 0, -0.1)),
+                Wrap("elbow", side=at(-0.05, 0, -0.3)),
+                ViaPoint("fore", at(-0.02, 0, -0.1)),
+            ),
+            5.0,
+            500.0,
+            Hill(max_isometric_force=500.0, optimal_fiber_length=0.1, tendon_slack_length=0.1),
+        ),
+        Muscle(
+            "flexor",
+            (
+                ground,
+                Wrap("head"),
+                ViaPoint("upper", at(0.04, 0, -0.2)),
+                ViaPoint("fore", at(0.02, 0, -0.1)),
+            ),
+            5.0,
+            500.0,
+        ),
+        Muscle(
+            "belly",
+            (
+                ViaPoint("upper", at(-0.1, 0.21, -0.05)),
+                Wrap("belly"),
+                ViaPoint("upper", at(0.1, 0.21, -0.2)),
+                Wrap("bead"),
+                ViaPoint("fore", at(0, 0.1, -0.2)),
+            ),
+            5.0,
+            500.0,
+            Ligament(stiffness=1000.0, slack_length=0.3),
+        ),
+        Muscle(
+            "ring",
+            (
+                Pulley(WORLD, at(0.3, 0, 0.1), at(0, 0, -1), 0.02),
+                ViaPoint("upper", at(0.25, 0, -0.1)),
+                Wrap("ring", inside=True),
+                ViaPoint("fore", at(0.25, 0, -0.1)),
+            ),
+            5.0,
+            500.0,
+            Pneumatic(thread_length=0.5, turns=1.5, rest_length=0.4),
+        ),
+    )
+    return Robot(
+        "wrap_arm",
+        (Link("upper", inertia), Link("fore", inertia)),
+        (
+            Joint("shoulder", "revolute", WORLD, "upper", axes=hinge),
+            Joint(
+                "elbow", "revolute", "upper", "fore", Pose(translation=at(0, 0, -0.3)), axes=hinge
+            ),
+        ),
+        muscles,
+        frames=(Frame("hand", "fore", Pose(translation=at(0, 0, -0.3))),),
+        operational_frame="hand",
+        wrap_surfaces=surfaces,
     )
 
 
@@ -142,6 +237,11 @@ def planar_2r() -> Robot:
 @pytest.fixture(scope="session")
 def arm() -> Robot:
     return make_arm()
+
+
+@pytest.fixture(scope="session")
+def wrap_arm() -> Robot:
+    return make_wrap_arm()
 
 
 def make_run(

@@ -9,6 +9,7 @@ import pytest
 
 from cards_core.errors import CardsError
 from cards_viz.browser import BrowserView, PortError, free_port
+from cards_viz.browser_scene import with_length
 from cards_viz.client_pace import ClientPace
 from cards_viz.colormap import TensionScale
 from cards_viz.live_plots import History
@@ -179,6 +180,32 @@ def test_snapshot_box_keeps_the_newest():
     count, last = box.get()
     assert count == 100
     assert last in (snapshots[49], snapshots[99])
+
+
+def test_arrows_without_length_are_hidden():
+    arrows = np.zeros((4, 2, 3))
+    arrows[1, 1], arrows[2, 1] = (0.0, 1.0, 0.0), (3.0, 0.0, 0.0)
+    shown = with_length(arrows)
+    np.testing.assert_array_equal(shown, arrows[[2, 1, 2, 2]])
+    np.testing.assert_array_equal(with_length(shown), shown)
+    np.testing.assert_array_equal(with_length(arrows[:0]), arrows[:0])
+    np.testing.assert_array_equal(with_length(np.zeros((2, 2, 3))), np.zeros((2, 2, 3)))
+
+
+def test_sliders_for_muscles_that_can_be_told_a_tension(wrap_arm):
+    """A ligament cannot; the others keep their places in the vector of tensions."""
+    commands = NoCommands()
+    sent = []
+    commands.set_tension = lambda *call: sent.append(call)
+    with BrowserView(wrap_arm, commands, port=0) as view:
+        panel = view._muscle_panel
+        assert [slider.label for slider in panel._sliders] == ["extensor", "flexor", "ring"]
+        tensions = np.array([10.0, 20.0, 30.0, 40.0])
+        view.show(Snapshot(0.0, np.zeros(2), tensions, {"ring/pressure": 2e5}, controller="c"))
+        wait_for(lambda: view.settled)
+        assert [slider.value for slider in panel._sliders] == [10.0, 20.0, 40.0]
+        assert "200.00" in view._state_table._html.content
+        assert sent == []
 
 
 def test_trail_follows_and_does_not_draw_twice():

@@ -140,8 +140,8 @@ def chromium():
         browser.close()
 
 
-def open_page(chromium, view, commands):
-    page = chromium.new_page(viewport={"width": 1280, "height": 720})
+def open_page(chromium, view, commands, height=720):
+    page = chromium.new_page(viewport={"width": 1280, "height": height})
     page.set_default_timeout(1e3 * PATIENCE)
     opened = Opened(view, commands, page)
     page.goto(view.url)
@@ -247,6 +247,31 @@ def test_arm_with_eleven_muscles_and_update_rate(chromium, arm):
         assert fitted == pytest.approx(wide["width"] / wide["height"], rel=0.05)
         # the path of the hand, in its blue
         assert near(canvas, (0, 95, 178), 40.0) > 100
+        assert opened.errors == []
+        opened.page.close()
+
+
+def test_wrapped_muscles_surfaces_and_states(chromium, wrap_arm):
+    """The translucent surfaces come and go with their box; states stand in a table."""
+    with BrowserView(wrap_arm, Recorder(), port=0) as view:
+        opened = open_page(chromium, view, None, height=420)  # a small picture is a fast one
+        states = {"extensor/activation": 0.31, "ring/pressure": 2.1e5}
+        q, tensions = np.array([0.3, -1.2]), np.array([30.0, 60.0, 90.0, 120.0])
+        opened.draw(Snapshot(0.0, q, tensions, states))
+        opened.page.get_by_role("tab", name="Muscles").click()
+        opened.page.get_by_text("210.00").wait_for()
+        assert opened.page.get_by_text("pressure").count() == 1
+        opened.page.get_by_role("tab", name="View").click()
+        shown = opened.canvas(opened.picture("wrap_surfaces"))
+        opened.page.get_by_label("Wrap surfaces").uncheck()
+        wait_for(lambda: not view._nodes._surfaces[0].visible, "the box")
+        hidden = opened.canvas(opened.picture("no_wrap_surfaces"))
+        # light blue: the blue channel stands out from the white ground
+        blue = lambda picture: int((picture[..., 2] - picture[..., 0] > 12.0).sum())  # noqa: E731
+        assert blue(shown) > blue(hidden) + 1500
+        # the arc over the elbow has the colour of its muscle, with and without the surface
+        color = view.scale.colors(tensions)[0]
+        assert near(hidden, color) > 50
         assert opened.errors == []
         opened.page.close()
 

@@ -167,6 +167,40 @@ def test_commands_by_hand(view, probe, processes):
         view.commands.set_tension("cable_1", 20.0)
 
 
+def test_commands_by_hand_leave_muscles_with_a_state_alone(domain, probe, wrap_arm):
+    """Only ideal cables are held where they are; ligaments take nothing."""
+    received = probe.listen(JointState, topics.FORCE_COMMAND, topics.COMMAND_QOS)
+    with NodeThread(BrowserViewNode, domain, {"robot": wrap_arm}, port=0) as thread:
+        node = thread.node
+        names = [muscle.name for muscle in wrap_arm.muscles] + ["ring/pressure"]
+        position, effort = [0.3, 0.5, 0.6, 0.5, 2e5], [20.0, 700.0, 40.0, 50.0, 0.0]
+        joints = JointState(name=["shoulder", "elbow"], position=[0.1, 0.2])
+        joints.header.stamp.sec = 1
+
+        def seen():
+            message = JointState(name=names, position=position, effort=effort)
+            probe.publish(message, topics.MUSCLE_STATES)
+            probe.publish(joints, topics.JOINT_STATES)
+            probe.spin(0.05)
+            return node.snapshot().states
+
+        assert probe.until(seen, "states") == {"ring/pressure": 2e5}
+        with pytest.raises(CommandError, match="'belly' not set: a ligament takes no commands"):
+            node.commands.set_tension("belly", 30.0)
+        node.commands.set_tension("extensor", 30.0)
+        probe.until(lambda: received, "a command")
+        # the flexor's 700 N are above its limit
+        assert list(received[-1].name) == ["flexor", "extensor"]
+        assert list(received[-1].effort) == [500.0, 30.0]
+        node.commands.set_tension("ring", 60.0)
+        probe.until(lambda: len(received[-1].name) == 3, "another command")
+        assert dict(zip(received[-1].name, received[-1].effort, strict=True)) == {
+            "flexor": 500.0,
+            "extensor": 30.0,
+            "ring": 60.0,
+        }
+
+
 def test_commands_that_nobody_hears(view):
     view.commands.pause(True)
     view.commands.estop(True)

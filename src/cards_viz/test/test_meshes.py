@@ -2,8 +2,17 @@ import numpy as np
 import pytest
 import trimesh
 
-from cards_core.description.model import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
-from cards_viz.meshes import MeshWarning, mesh_path, triangles
+from cards_core.description.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Mesh,
+    Plane,
+    Sphere,
+    Torus,
+)
+from cards_viz.meshes import MeshWarning, mesh_path, surface_triangles, triangles
 
 
 def body(geometry) -> trimesh.Trimesh:
@@ -20,6 +29,7 @@ def body(geometry) -> trimesh.Trimesh:
         # the length of a capsule is that of its cylinder
         (Capsule(0.1, 0.8), (0.1, 0.1, 0.5), np.pi * 0.01 * (0.8 + 4 / 3 * 0.1)),
         (Ellipsoid(np.array([0.1, 0.2, 0.3])), (0.1, 0.2, 0.3), 4 / 3 * np.pi * 0.006),
+        (Torus(0.4, 0.1), (0.5, 0.5, 0.1), 2 * np.pi**2 * 0.4 * 0.01),
     ],
 )
 def test_primitives_have_the_right_size_and_are_closed(geometry, half, volume):
@@ -41,6 +51,37 @@ def test_mesh_file_is_scaled_and_found_beside_the_description(tmp_path):
     for uri in ("meshes/a b.stl", "file:meshes/a%20b.stl", "model://robot/meshes/a%20b.stl"):
         vertices, _ = triangles(Mesh(uri, np.array([2.0, 4.0, 6.0])), source)
         np.testing.assert_allclose(np.ptp(vertices, axis=0), [2.0, 4.0, 6.0])
+
+
+def test_mesh_as_wrap_surface(tmp_path):
+    """Two cubes that touch at an edge: what muscles wrap over fills the notches, rounded."""
+    boxes = [trimesh.creation.box((1, 1, 1)), trimesh.creation.box((1, 1, 1))]
+    boxes[1].apply_translation((1, 1, 0))
+    trimesh.util.concatenate(boxes).export(tmp_path / "two.stl")
+    geometry = Mesh("two.stl", np.array([1.0, 1.0, 2.0]))
+    vertices, faces = surface_triangles(geometry, str(tmp_path / "model.sdf"))
+    mesh = trimesh.Trimesh(vertices, faces)
+    assert mesh.is_watertight
+    assert mesh.volume == pytest.approx(3.0 * 2.0, rel=0.1)
+    np.testing.assert_allclose(mesh.centroid, [0.5, 0.5, 0.0], atol=0.02)
+    # points in the notches are inside: below every face
+    for point in ([0.35, 0.65, 0.0], [0.65, 0.35, 0.0]):
+        below = np.einsum("ij,ij->i", mesh.face_normals, mesh.triangles_center - point)
+        assert below.min() > 0.0
+
+
+def test_other_wrap_surfaces_are_drawn_as_they_are():
+    for geometry in (Sphere(0.5), Torus(0.4, 0.1)):
+        for found, expected in zip(surface_triangles(geometry), triangles(geometry), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"solid nothing\nfacet"])
+def test_a_mesh_that_cannot_be_wrapped_is_told_and_left_out(tmp_path, content):
+    if content is not None:
+        (tmp_path / "bad.stl").write_bytes(content)
+    with pytest.warns(MeshWarning, match=r"bad\.stl"):
+        assert surface_triangles(Mesh("bad.stl"), str(tmp_path / "model.sdf")) is None
 
 
 def test_model_uri_from_a_folder_of_models(tmp_path):

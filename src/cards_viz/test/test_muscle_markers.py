@@ -9,6 +9,7 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker, MarkerArray
 
+from cards_core.spatial import quaternion_matrix
 from cards_ros import topics
 from cards_ros.testing import NodeThread, Probe, private_domain
 from cards_viz.colormap import TensionScale
@@ -103,6 +104,65 @@ def test_markers_of_a_state(probe, node, planar_2r):
     assert [arrow.type for arrow in arrows] == [Marker.ARROW] * 4
     for index, arrow in enumerate(arrows):
         np.testing.assert_allclose(xyz(arrow.points), frame.arrows[index], atol=1e-9)
+
+
+def test_wrapped_muscles_and_their_surfaces(probe, domain, wrap_arm):
+    """Actuator states in ``muscle_states`` do not disturb."""
+    q = np.array([0.3, -1.2])
+    tensions = np.array([20.0, 35.0, 50.0, 80.0])
+    muscles = [muscle.name for muscle in wrap_arm.muscles]
+    names = [*muscles, "extensor/activation", "ring/pressure"]
+    values = [0.1, 0.2, 0.3, 0.4, 0.7, 2e5]
+    with NodeThread(MuscleMarkersNode, domain, {"robot": wrap_arm}) as thread:
+        received = probe.listen(MarkerArray, MARKERS_TOPIC)
+
+        def drawn():
+            message = JointState(name=names, position=values, effort=[*tensions, 0.0, 0.0])
+            probe.publish(message, topics.MUSCLE_STATES)
+            joints = JointState(name=["shoulder", "elbow"], position=q.tolist())
+            joints.header.stamp.sec = 1
+            probe.publish(joints, topics.JOINT_STATES)
+            probe.spin(0.05)
+            return received and by_namespace(received[-1], "muscles")[3].color.r > 0.9
+
+        probe.until(drawn, "markers")
+        watcher = thread.node.watcher
+        assert watcher.tensions.tolist() == tensions.tolist()
+        assert watcher.states == {"extensor/activation": 0.7, "ring/pressure": 2e5}
+    scene = Scene(wrap_arm, with_shapes=False, backend="numeric")
+    frame = scene.frame(q, tensions, 80.0)
+    for line, path in zip(by_namespace(received[-1], "muscles"), frame.paths, strict=True):
+        points = xyz(line.points)
+        steps = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        assert steps.min() > 1e-9
+        assert steps.sum() == pytest.approx(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+    (spheres,) = by_namespace(received[-1], "via_points")
+    np.testing.assert_allclose(xyz(spheres.points), frame.points, atol=1e-9)
+    surfaces = by_namespace(received[-1], "wrap_surfaces")
+    assert [s.type for s in surfaces] == [
+        Marker.CYLINDER,
+        Marker.SPHERE,
+        Marker.SPHERE,
+        Marker.TRIANGLE_LIST,
+        Marker.SPHERE,
+    ]
+    for marker, shape in zip(surfaces, scene.surfaces, strict=True):
+        assert (marker.header.frame_id, marker.header.stamp.sec) == ("world", 1)
+        assert 0.0 < marker.color.a < 1.0
+        link = shape.link_pose(frame.link_poses)
+        place = link[:3, :3] @ shape.pose.translation + link[:3, 3]
+        np.testing.assert_allclose(xyz([marker.pose.position])[0], place, atol=1e-9)
+        o = marker.pose.orientation
+        turn = link[:3, :3] @ shape.pose.rotation
+        np.testing.assert_allclose(quaternion_matrix((o.w, o.x, o.y, o.z)), turn, atol=1e-9)
+        if marker.type != Marker.TRIANGLE_LIST:
+            # of each shape the box around it
+            size = np.ptp(shape.vertices, axis=0)
+            found = (marker.scale.x, marker.scale.y, marker.scale.z)
+            np.testing.assert_allclose(found, size, rtol=0.02)
+        else:
+            corners = shape.vertices[shape.faces].reshape(-1, 3)
+            np.testing.assert_allclose(xyz(marker.points), corners)
 
 
 def test_arrows_can_be_switched_off(probe, node, planar_2r):

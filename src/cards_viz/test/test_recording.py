@@ -74,6 +74,23 @@ def test_all_topics_with_all_values(tmp_path, run):
     assert topics["/robot_description"][0][2].data == "<sdf/>"
 
 
+def test_actuator_states_follow_the_muscles(tmp_path, planar_2r, run_arrays):
+    arrays, _ = run_arrays(planar_2r, steps=20)
+    states = np.random.default_rng(3).random((21, 2))
+    arrays |= {"actuators": states, "actuator_names": np.array(["cable_2/x", "cable_4/x"])}
+    log = SimulatorLog.from_arrays(arrays)
+    recording.write_mcap(tmp_path / "a", recording.channels(log, None, NAMES))
+    messages = [entry[2] for entry in read(tmp_path / "a")[0]["/muscle_states"]]
+    assert list(messages[3].name) == [*NAMES.muscles, "cable_2/x", "cable_4/x"]
+    np.testing.assert_array_equal(
+        [list(m.position) for m in messages], np.hstack([log.muscle_lengths, states])
+    )
+    for field, values in (("velocity", log.muscle_rates), ("effort", log.tensions)):
+        found = np.array([list(getattr(m, field)) for m in messages])
+        np.testing.assert_array_equal(found[:, :4], values)
+        np.testing.assert_array_equal(found[:, 4:], 0.0)
+
+
 def test_what_ros2_bag_needs_of_a_file(tmp_path, run):
     """Its reader takes counts, times and types from the summary at the end of the file."""
     path = tmp_path / "recording.mcap"
@@ -131,6 +148,8 @@ def test_velocities_sit_beside_the_right_coordinate(tmp_path, run):
         simulator.muscle_lengths,
         simulator.muscle_rates,
         simulator.tensions,
+        simulator.actuators,
+        simulator.actuator_names,
     )
     names = recording.Names(["b.w", "b.x", "b.y", "b.z"], [1, 2, 3], NAMES.muscles)
     recording.write_mcap(tmp_path / "a", recording.channels(ball, None, names))

@@ -83,6 +83,20 @@ def test_operational_run_has_a_path(tmp_path, arm, run_arrays):
     np.testing.assert_array_equal(loaded.q, simulator["q"])
 
 
+def test_actuator_states_have_a_page(tmp_path, planar_2r, logs):
+    arrays = dict(np.load(logs / "simulator.npz"))
+    states = np.linspace(0.0, 1.0, 101)[:, None] * [1.0, 2.0, 80.0]
+    labels = np.array(["cable_1/activation", "cable_2/activation", "cable_2/winding_temperature"])
+    np.savez(logs / "simulator.npz", **arrays, actuators=states, actuator_names=labels)
+    target = tmp_path / "run"
+    write_run_folder(target, planar_2r, INFO, logs=logs)
+    assert names(target) == sorted([*JOINT_FILES, "actuator_states.png"])
+    # a later run without such actuators does not keep the page
+    np.savez(logs / "simulator.npz", **arrays, actuators=states[:, :0], actuator_names=labels[:0])
+    write_run_folder(target, planar_2r, INFO, logs=logs)
+    assert names(target) == JOINT_FILES
+
+
 def test_without_a_controller(tmp_path, planar_2r, logs):
     (logs / "controller.npz").unlink()
     summary = write_run_folder(

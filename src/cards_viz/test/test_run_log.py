@@ -22,6 +22,25 @@ def test_round_trip_through_a_file(tmp_path, arrays):
         np.testing.assert_array_equal(getattr(log, name), values)
 
 
+def test_actuator_states(arrays):
+    simulator, _ = arrays
+    log = SimulatorLog.from_arrays(simulator)
+    assert (log.actuators.shape, log.actuator_names) == ((21, 0), ())
+    states = np.arange(42.0).reshape(21, 2)
+    labels = np.array(["a/activation", "b/activation"])
+    log = SimulatorLog.from_arrays({**simulator, "actuators": states, "actuator_names": labels})
+    np.testing.assert_array_equal(log.actuators, states)
+    assert log.actuator_names == ("a/activation", "b/activation")
+    assert not_finite(log) == []
+    for extra, text in (
+        ({"actuators": states}, "'actuators' has 2 columns.*each of the 0 names"),
+        ({"actuator_names": labels}, "missing actuators"),
+        ({"actuators": states[:20], "actuator_names": labels}, "'actuators' has 20 rows"),
+    ):
+        with pytest.raises(RunLogError, match=text):
+            SimulatorLog.from_arrays({**simulator, **extra})
+
+
 def test_more_keys_than_needed_are_fine(arrays):
     simulator, _ = arrays
     SimulatorLog.from_arrays({**simulator, "joint_names": np.array(["a", "b"])})

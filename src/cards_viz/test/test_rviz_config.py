@@ -10,7 +10,7 @@ import yaml
 from builtin_interfaces.msg import Time
 
 from cards_ros import topics
-from cards_viz.markers import FRAME, muscle_markers, path_markers
+from cards_viz.markers import FRAME, SurfaceMarkers, muscle_markers, path_markers
 from cards_viz.muscle_markers import MARKERS_TOPIC, PATH_TOPIC
 from cards_viz.scene import Scene
 from cards_viz.tracked import first_scale
@@ -33,18 +33,18 @@ def displays(manager, kind):
     return [d for d in manager["Displays"] if d["Class"] == f"rviz_default_plugins/{kind}"]
 
 
-def test_topics_frame_and_namespaces(manager, planar_2r):
+def test_topics_frame_and_namespaces(manager, wrap_arm):
     assert manager["Global Options"]["Fixed Frame"] == FRAME
     (robot,) = displays(manager, "RobotModel")
     assert robot["Description Topic"]["Value"] == f"/{topics.ROBOT_DESCRIPTION}"
     assert robot["Description Topic"]["Durability Policy"] == "Transient Local"
-    scene = Scene(planar_2r, backend="numeric")
+    scene = Scene(wrap_arm, backend="numeric")
     tensions = np.full(4, 20.0)
     frame = scene.frame(scene.tree.home, tensions, 40.0)
+    markers = muscle_markers(scene, frame, tensions, first_scale(wrap_arm), stamp=Time())
+    markers.markers.extend(SurfaceMarkers(scene).at(frame, Time()))
     drawn = {
-        f"/{MARKERS_TOPIC}": muscle_markers(
-            scene, frame, tensions, first_scale(planar_2r), stamp=Time()
-        ),
+        f"/{MARKERS_TOPIC}": markers,
         f"/{PATH_TOPIC}": path_markers(scene, Trail(0.1), Trail(0.1), stamp=Time()),
     }
     arrays = {d["Topic"]["Value"]: d for d in displays(manager, "MarkerArray")}

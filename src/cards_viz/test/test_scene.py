@@ -1,18 +1,31 @@
+import dataclasses
+import math
+
 import numpy as np
 import pytest
+import trimesh
 
 from cards_core.description.model import (
     WORLD,
+    Cylinder,
     Frame,
     Inertia,
     Joint,
     Link,
     Muscle,
     Robot,
+    Sphere,
+    Torus,
     ViaPoint,
+    Visual,
+    Wrap,
+    WrapSurface,
 )
-from cards_core.spatial import Pose
-from cards_viz.scene import Scene, frame_points, rotation_z_to, viewing_direction
+from cards_core.muscles.engine import MuscleEngine
+from cards_core.spatial import Pose, rpy_matrix
+from cards_viz.meshes import drawn_surface
+from cards_viz.muscle_lines import without_repeats
+from cards_viz.scene import SURFACE, Scene, frame_points, rotation_z_to, viewing_direction
 
 
 def test_planar_robot_by_hand(planar_2r):
@@ -47,8 +60,6 @@ def test_arrows_point_along_the_pull_and_grow_with_it(planar_2r):
 
 def test_arrows_are_the_forces_of_the_muscle_engine(arm):
     """Sum of the arrows of each link, made forces again, against the wrenches of the engine."""
-    from cards_core.muscles.engine import MuscleEngine
-
     rng = np.random.default_rng(5)
     scene = Scene(arm, backend="numeric")
     tensions = rng.uniform(10.0, 100.0, len(arm.muscles))
@@ -76,6 +87,146 @@ def test_muscle_with_a_bend(planar_2r):
     s = np.sqrt(0.5)
     np.testing.assert_allclose(vectors, [[s + 1.0, 0.0, -s], [-1.0, 0.0, 0.0]], atol=1e-12)
     np.testing.assert_allclose(frame.end_effector, [0.0, 0.0, 1.0], atol=1e-12)
+
+
+WRAP_POSES = [[0.0, 0.0], [0.3, -1.2], [0.5, 1.0], [-1.0, 2.0]]
+
+
+@pytest.mark.parametrize("q", WRAP_POSES)
+def test_arrows_at_via_points_and_tangent_points_balance_as_the_engine_says(wrap_arm, q):
+    """Force and moment of the arrows on each link against the wrenches of the engine."""
+    scene = Scene(wrap_arm, backend="numeric")
+    tensions = np.array([20.0, 35.0, 50.0, 80.0])
+    frame = scene.frame(np.array(q), tensions, 100.0)
+    engine = MuscleEngine(wrap_arm, "numeric")
+    wrenches = engine.update(frame.link_poses, np.zeros((2, 6)), tensions).wrenches
+    force = (frame.arrows[:, 1] - frame.arrows[:, 0]) * 100.0 / (0.16 * scene.size)
+    total = np.zeros((2, 6))
+    # every arrow belongs to the link whose total it completes: links are known from the paths
+    links = {"upper": 0, "fore": 1}
+    where = []
+    for muscle in wrap_arm.muscles:
+        for item in muscle.path:
+            name = (
+                wrap_arm.wrap_surface(item.surface).link if isinstance(item, Wrap) else item.link
+            )
+            where += [name] * (1 if isinstance(item, ViaPoint) else 2)
+    for name, tail, f in zip(
+        [name for name in where if name != WORLD], frame.arrows[:, 0], force, strict=True
+    ):
+        origin = frame.link_poses[links[name], :3, 3]
+        total[links[name]] += np.concatenate([f, np.cross(tail - origin, f)])
+    np.testing.assert_allclose(total, wrenches, atol=1e-8)
+
+
+def test_a_surface_that_is_passed_by_gets_no_arrows(wrap_arm):
+    scene = Scene(wrap_arm, backend="numeric")
+    begin = scene.arrow_muscle.tolist().index(0)  # extensor: via point, two tangent points, end
+    for q, touches in (([0.3, -1.2], True), ([0.5, 1.0], False)):
+        frame = scene.frame(np.array(q), np.full(4, 50.0), 100.0)
+        lengths = np.linalg.norm(frame.arrows[:, 1] - frame.arrows[:, 0], axis=1)
+        assert (lengths[begin + 1 : begin + 3] > 0.0).tolist() == [touches, touches]
+        assert (lengths[[begin, begin + 3]] > 0.0).all()
+
+
+def test_via_points_alone_are_points(wrap_arm):
+    scene = Scene(wrap_arm, backend="numeric")
+    frame = scene.frame(np.array([0.3, -1.2]), np.full(4, 50.0), 100.0)
+    upper, fore = frame.link_poses
+    expected = []
+    for muscle in wrap_arm.muscles:
+        for point in muscle.via_points:
+            pose = {"upper": upper, "fore": fore, WORLD: np.eye(4)}[point.link]
+            expected.append(pose[:3, :3] @ point.position + pose[:3, 3])
+    np.testing.assert_allclose(frame.points, expected, atol=1e-12)
+    assert scene.point_muscle.tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("q", WRAP_POSES)
+def test_drawn_paths_are_as_long_as_the_muscles(wrap_arm, q):
+    """An arc of angle t in eight chords is short by a share of (t / 8)^2 / 24, to first order."""
+    scene = Scene(wrap_arm, backend="numeric")
+    frame = scene.frame(np.array(q), np.full(4, 50.0), 100.0)
+    engine = MuscleEngine(wrap_arm, "numeric")
+    lengths, _ = engine.motion(frame.link_poses, np.zeros((2, 6)))
+    pieces = np.linalg.norm(frame.segments[:, 1] - frame.segments[:, 0], axis=1)
+    drawn = np.bincount(scene.segment_muscle, pieces)
+    assert (drawn <= lengths + 1e-12).all()
+    np.testing.assert_allclose(drawn, lengths, rtol=(np.pi / 8) ** 2 / 24)
+    assert drawn.tolist() == pytest.approx(
+        [np.linalg.norm(np.diff(path, axis=0), axis=1).sum() for path in frame.paths]
+    )
+
+
+def test_shapes_of_the_arrays_do_not_change(wrap_arm):
+    scene = Scene(wrap_arm, backend="numeric")
+    shapes = set()
+    for q in WRAP_POSES:
+        frame = scene.frame(np.array(q), np.full(4, 50.0), 100.0)
+        shapes.add((frame.segments.shape, frame.points.shape, frame.arrows.shape))
+    assert len(shapes) == 1
+
+
+def test_points_of_a_path_that_repeat_are_left_out():
+    path = np.array([[0, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0], [2, 0, 0]], float)
+    np.testing.assert_array_equal(without_repeats(path)[:, 0], [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(without_repeats(path[:0]), path[:0])
+
+
+def test_wrap_surfaces(wrap_arm):
+    scene = Scene(wrap_arm, with_shapes=False, backend="numeric")
+    assert [(s.name, s.link) for s in scene.surfaces] == [
+        ("upper/wrap_surfaces/elbow", 0),
+        ("world/wrap_surfaces/head", None),
+        ("upper/wrap_surfaces/belly", 0),
+        ("upper/wrap_surfaces/ring", 0),
+        ("fore/wrap_surfaces/bead", 1),
+    ]
+    frame = scene.frame(np.array([0.3, -1.2]), np.full(4, 50.0), 100.0)
+    # tangent points lie on the drawn surfaces, the facets of which are a little inside
+    for surface, muscle, first in (("elbow", 0, 1), ("head", 1, 1)):
+        shape = next(s for s in scene.surfaces if s.name.endswith(surface))
+        link = shape.link_pose(frame.link_poses)
+        vertices = shape.pose.apply(shape.vertices) @ link[:3, :3].T + link[:3, 3]
+        body = trimesh.Trimesh(vertices, shape.faces)
+        arc = frame.paths[muscle][first : first + 9]
+        distance = trimesh.proximity.closest_point_naive(body, arc)[1]
+        assert distance.max() < 0.02 * shape.geometry.radius
+    # and the robot's picture has room for them
+    assert (scene.upper[1], scene.lower[1]) == pytest.approx((0.25, -0.09), abs=1e-3)
+
+
+def test_a_visual_that_is_a_wrap_surface_is_drawn_once(wrap_arm):
+    """For viewers that know visuals only, a model may show a surface as one; the name tells."""
+    rgba = (0.1, 0.2, 0.3, 0.4)
+    visuals = (Visual("bone", Sphere(0.1)), Visual("ring", Torus(0.05, 0.01), rgba=rgba))
+    links = (Link("upper", wrap_arm.links[0].inertia, visuals), wrap_arm.links[1])
+    robot = dataclasses.replace(wrap_arm, links=links)
+    scene = Scene(robot, backend="numeric")
+    assert [shape.name for shape in scene.shapes] == ["upper/bone"]
+    colors = {shape.name: shape.rgba for shape in scene.surfaces}
+    assert colors.pop("upper/wrap_surfaces/ring") == rgba
+    assert set(colors.values()) == {SURFACE}
+    # RViz draws the visuals
+    scene = Scene(robot, with_shapes=False, backend="numeric")
+    assert {shape.name for shape in scene.surfaces} == set(colors)
+
+
+def test_a_cylinder_without_ends_is_drawn_where_muscles_are():
+    pose = Pose(rpy_matrix(0.4, -0.7, 1.1), np.array([0.1, 0.2, 0.3]))
+    surface = WrapSurface("s", "link", Cylinder(0.02, math.inf), pose)
+    met = pose.apply([[0.02, 0.0, 5.0], [0.0, 0.02, 5.5]])
+    geometry, placement = drawn_surface(surface, met)
+    assert geometry.length == pytest.approx(0.5 + 6 * 0.02)
+    np.testing.assert_allclose(placement.translation, pose.apply([0.0, 0.0, 5.25]))
+    np.testing.assert_array_equal(placement.rotation, pose.rotation)
+    # nothing on it: around its origin
+    geometry, placement = drawn_surface(surface, np.zeros((0, 3)))
+    assert geometry.length == pytest.approx(6 * 0.02)
+    np.testing.assert_allclose(placement.translation, pose.translation)
+    # ends given: as given
+    surface = WrapSurface("s", "link", Cylinder(0.02, 0.3), pose)
+    assert drawn_surface(surface, met) == (surface.geometry, pose)
 
 
 def test_tensions_that_are_not_finite_have_no_arrow(planar_2r):

@@ -43,7 +43,7 @@ def build_session(
         CardsError: A parameter, the model or the reference is not usable; the message says why.
     """
     parameters.declare(model_parameters())
-    robot = robot or load(parameters["model"])
+    robot = (robot or load(parameters["model"])).commanded()
     model = robot
     if parameters["mass_factor"] != 1.0 or parameters["attachment_offset"] != 0.0:
         model = perturbed(

@@ -10,6 +10,7 @@ EXAMPLES = """examples:
   ./cards bench dynamics                       M, C, G, l, L: numeric and compiled
   ./cards bench qp --robot planar_2r --json    QP solvers and whole control steps
   ./cards bench loop                           simulator + controller in one process
+  ./cards bench muscles                        12 muscles with 6 wraps, beside MuJoCo's tendons
 """
 
 
@@ -17,12 +18,12 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "bench",
-        help="measure the model update, the QP and the control loop",
+        help="measure the model update, the muscles, the QP and the control loop",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=("dynamics", "qp", "loop"))
+    parser.add_argument("what", choices=("dynamics", "qp", "loop", "muscles"))
     parser.add_argument("--robot", default="roboy_arm", help="robot (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -49,6 +50,10 @@ def _measure(what: str, robot: str) -> dict[str, Any]:
             from cards_core.description import load
 
             return bench_qp(load(robot))
+        case "muscles":
+            from cards_bringup.muscle_benchmark import bench_muscles
+
+            return bench_muscles()
         case _:
             from cards_bringup.benchmark import bench_loop
 

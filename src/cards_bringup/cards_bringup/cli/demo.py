@@ -19,11 +19,13 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --headless --mode lockstep
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
+  ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
 
 The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs."""
 
 MODES = ("lockstep", "realtime", "as_fast_as_possible")
+SIMULATORS = ("mujoco", "gazebo", "auto")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -37,11 +39,18 @@ def add_parser(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add("robot", nargs="?", default="roboy_arm", help="see ./cards models (default: %(default)s)")
+    add(
+        "--simulator",
+        choices=SIMULATORS,
+        default="mujoco",
+        help="auto: gazebo if it can be used, else mujoco (%(default)s)",
+    )
+    add("--world", help="world for Gazebo: a file in worlds/, or a path (default: empty)")
     add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
     add("--duration", type=float, metavar="S", help="simulated time [s]; 0: until Ctrl-C")
     add("--controller", help="controller node, or none (default: the robot's own)")
     add("--reference", help="what to track, a name in config/trajectories/ROBOT.yaml")
-    add("--headless", action="store_true", help="no browser view; stop at the end")
+    add("--headless", action="store_true", help="no window, no browser view; stop at the end")
     add("--port", type=int, default=8080, help="of the browser view (%(default)s)")
     add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")
     add("--out", type=Path, metavar="DIR", help="run folder (default: runs/ROBOT_CONTROLLER_TIME)")
@@ -57,27 +66,37 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    from cards_bringup import node_list
     from cards_bringup.plan import make_plan
     from cards_core.description import load
 
+    if any(node.namespace for node in node_list.load(args.robot)):
+        raise CardsError(
+            f"{args.robot} has several robots, a run folder is of one "
+            f"(expected: ros2 launch cards_bringup {args.robot}.launch.py)"
+        )
     if args.duration is not None and not 0 <= args.duration < float("inf"):
         raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
     use_ros = not args.no_ros
     if use_ros and importlib.util.find_spec("rclpy") is None:
         _say(args, "rclpy is not installed: running in one process, as with --no-ros")
         use_ros = False
+    if not use_ros and args.simulator != "mujoco":
+        raise CardsError(f"--simulator {args.simulator} without ROS (expected: mujoco)")
     view = use_ros and not args.headless
     given = {
-        "simulator": "mujoco",
+        "simulator": args.simulator,
         "mode": args.mode,
         "rviz": "false",
         "view": "true" if view else "false",
         "headless": "true" if args.headless else "false",
     }
-    for name in ("controller", "reference", "params_file"):
+    for name in ("controller", "reference", "params_file", "world"):
         if getattr(args, name):
             given[name] = str(getattr(args, name))
     plan = make_plan(given, args.robot)
+    for note in plan.notes:
+        _say(args, note)
     controller = plan.values["controller"]
     if controller == "none" and args.mode == "lockstep" and use_ros:
         raise CardsError(
@@ -115,6 +134,7 @@ def _simulate(
     view: bool,
 ) -> float:
     from cards_bringup.progress import RunProgress
+    from cards_bringup.supervisor import ProcessFailedError
 
     begin = time.monotonic()
     with RunProgress(args.robot, duration, quiet=args.json) as progress:
@@ -125,7 +145,11 @@ def _simulate(
                 if view:
                     _say(args, f"watch at http://127.0.0.1:{overrides['browser_view']['port']}")
                 node_run = NodeRun(plan, overrides, duration, out, may_pause=view)
-                return node_run.run(progress.update, lambda note: _say(args, note))
+                wall = node_run.run(progress.update, lambda note: _say(args, note))
+                if not (out / "simulator.npz").exists():
+                    # Gazebo ends well when it cannot read a world; its output says why
+                    raise ProcessFailedError("simulator", 0, out / "logs" / "simulator.log")
+                return wall
             from cards_bringup.in_process import InProcessRun
 
             return InProcessRun(plan, overrides, duration, out).run(progress.update)
@@ -257,6 +281,7 @@ def _write_results(
     metadata = {
         "controller": plan.values["controller"],
         "mode": plan.values["mode"],
+        "simulator": plan.values["simulator"],
         "wall_time_s": wall,
         "transport": "in process" if args.no_ros else "ROS topics",
         "controller_model": _controller_model(args),

@@ -98,12 +98,20 @@ def evaluate(
 
 
 def _tensions(muscles: Any, jacobian: Array, needed: Array) -> dict[str, Any]:
-    """Least-norm tensions: min 1/2 |f|^2 with -L' f = needed within the limits."""
+    """Least-norm tensions: min 1/2 |f|^2 with -L' f = needed within the limits.
+
+    Muscles that cannot be told a tension count as slack.
+    """
     from cards_core.control.qp import QP_INFINITY, make_qp_solver
 
     qp = make_qp_solver("daqp", len(muscles), np.full(len(needed), np.inf))
     qp.lower_bounds[:] = [muscle.tension_min for muscle in muscles]
-    qp.upper_bounds[:] = [min(muscle.tension_max, QP_INFINITY) for muscle in muscles]
+    qp.upper_bounds[:] = [
+        min(muscle.tension_max, QP_INFINITY)
+        if "force" in muscle.actuator.accepted_commands
+        else 0.0
+        for muscle in muscles
+    ]
     qp.matrix[:] = -jacobian.T
     qp.row_lower[:] = qp.row_upper[:] = needed
     solution = qp.solve()

@@ -14,7 +14,7 @@ from cards_bringup.doctor.python_parts import (
     check_packages,
     check_python,
 )
-from cards_bringup.doctor.ros_parts import check_gazebo, check_launch, check_ros
+from cards_bringup.doctor.ros_parts import check_launch, check_ros
 from cards_bringup.doctor.system_parts import (
     check_cache,
     check_compiler,
@@ -45,3 +45,10 @@ def examine(checkout: Path | None) -> Iterator[Finding]:
         inside = ()  # they would all say the same
     for check in (*inside, check_launch, check_gazebo, check_ports, check_size):
         yield from check()
+
+
+def check_gazebo() -> Iterator[Finding]:
+    """Gazebo with all that the muscle plugin needs; optional as a whole."""
+    from cards_bringup.gazebo import installation  # which reports with our `Finding`
+
+    yield from installation.examine()[1]

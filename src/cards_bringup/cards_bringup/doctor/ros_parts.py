@@ -1,15 +1,13 @@
-"""Checks of ROS 2 and Gazebo."""
+"""Checks of ROS 2."""
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 from cards_bringup.bootstrap import SetupError, ros
-from cards_bringup.doctor.finding import Finding, run, run_python
+from cards_bringup.doctor.finding import Finding, run_python
 
 LOOPBACK = """
 import os, time
@@ -31,11 +29,6 @@ node.destroy_node()
 rclpy.try_shutdown()
 """
 """Publishes to itself until a message comes back."""
-
-LOADER = "libgz-sim-python-system-loader-system.so"
-"""The Gazebo system that runs Python systems such as ours."""
-
-BINDINGS = ("gz.sim", "gz.sim10", "gz.sim9", "gz.sim8")
 
 
 def check_ros() -> Iterator[Finding]:
@@ -85,55 +78,3 @@ def check_launch() -> Iterator[Finding]:
             "not installed",
             "only needed for the launch files; comes with an installed ROS 2, not with the wheels",
         )
-
-
-def check_gazebo() -> Iterator[Finding]:
-    """Gazebo, its Python bindings and the loader of Python systems."""
-    program = shutil.which("gz")
-    if program is None:
-        yield Finding(
-            "Gazebo",
-            "WARN",
-            "not installed",
-            "only needed for simulator:=gazebo; apt: ros-jazzy-gz-sim-vendor >= 0.0.13, or "
-            "gz-harmonic with python3-gz-sim8",
-        )
-        return
-    versions = run([program, "sim", "--versions"], timeout=20)
-    if versions.ok and versions.text:
-        yield Finding("Gazebo", "OK", f"gz sim {versions.text.splitlines()[-1]} ({program})")
-    else:
-        yield Finding("Gazebo", "WARN", f"{program} has no `sim`", "apt: gz-harmonic")
-        return
-    found = [name for name in BINDINGS if run_python(f"import {name}").ok]
-    if found:
-        yield Finding("Gazebo bindings", "OK", ", ".join(found))
-    else:
-        yield Finding(
-            "Gazebo bindings",
-            "WARN",
-            "Python cannot import gz.sim",
-            "apt: ros-jazzy-gz-sim-vendor >= 0.0.13 or python3-gz-sim8; conda and pyenv hide them",
-        )
-    loader = find_loader()
-    if loader:
-        yield Finding("Gazebo loader", "OK", str(loader))
-    else:
-        yield Finding(
-            "Gazebo loader",
-            "WARN",
-            f"{LOADER} not found",
-            "apt: ros-jazzy-gz-sim-vendor >= 0.0.13 (older ones lack it), or gz-harmonic",
-        )
-
-
-def find_loader() -> Path | None:
-    """Return the library with which Gazebo runs Python systems, if it is installed."""
-    own = os.environ.get("GZ_SIM_SYSTEM_PLUGIN_PATH", "").split(os.pathsep)
-    patterns = [os.path.join(glob.escape(folder), LOADER) for folder in own if folder]
-    for top in ("/usr/lib", "/usr/lib/*", "/opt/ros/*/opt/gz_sim_vendor/lib", "/usr/local/lib"):
-        patterns += [f"{top}/gz-sim*/plugins/{LOADER}"]
-    for pattern in patterns:
-        for file in sorted(glob.glob(pattern)):
-            return Path(file)
-    return None

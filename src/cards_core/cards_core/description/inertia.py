@@ -8,11 +8,12 @@ Simulators refuse others or diverge; robot descriptions in the wild are full of 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.description.model import Inertia, Robot
+from cards_core.description.model import Inertia, Link, Robot
 from cards_core.errors import DescriptionError
 from cards_core.typing import Array, Matrix3
 
@@ -147,6 +148,25 @@ def repair_robot(robot: Robot, *, measure: bool = True) -> tuple[Robot, InertiaR
     Raises:
         DescriptionError: A link has a negative mass, or inertia without mass.
     """
+    repaired, repairs = repair_links(robot, lambda link: repair_inertia(link.inertia))
+    if not repairs:
+        return robot, InertiaReport((), 0.0)
+    change = mass_matrix_change(robot, repaired) if measure else None
+    return repaired, InertiaReport(repairs, change)
+
+
+def repair_links(
+    robot: Robot, repair: Callable[[Link], Inertia]
+) -> tuple[Robot, tuple[InertiaRepair, ...]]:
+    """Return the robot with every invalid inertia replaced, and what was changed.
+
+    Args:
+        robot: The robot; links without any mass and inertia are left alone.
+        repair: Gives the inertia that a link shall have.
+
+    Raises:
+        DescriptionError: From ``repair``, with the place of the link.
+    """
     links, repairs = [], []
     for link in robot.links:
         problem = inertia_problem(link.inertia)
@@ -154,7 +174,7 @@ def repair_robot(robot: Robot, *, measure: bool = True) -> tuple[Robot, InertiaR
             links.append(link)
             continue
         try:
-            after = repair_inertia(link.inertia)
+            after = repair(link)
         except DescriptionError as error:
             raise DescriptionError(
                 error.problem,
@@ -165,11 +185,7 @@ def repair_robot(robot: Robot, *, measure: bool = True) -> tuple[Robot, InertiaR
             ) from None
         repairs.append(InertiaRepair(link.name, problem, link.inertia.tensor, after.tensor))
         links.append(dataclasses.replace(link, inertia=after))
-    if not repairs:
-        return robot, InertiaReport((), 0.0)
-    repaired = dataclasses.replace(robot, links=tuple(links))
-    change = mass_matrix_change(robot, repaired) if measure else None
-    return repaired, InertiaReport(tuple(repairs), change)
+    return dataclasses.replace(robot, links=tuple(links)), tuple(repairs)
 
 
 def mass_matrix_change(

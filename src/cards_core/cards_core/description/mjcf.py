@@ -15,8 +15,9 @@ How a robot becomes bodies:
 - A moving massless link that cannot be merged gets `NEGLIGIBLE_INERTIA`, because MuJoCo refuses
   moving bodies without mass.
 
-Muscles are not written as MuJoCo tendons: CARDS applies their forces itself, as one wrench per
-link. Their via points appear as sites, for drawing only.
+Simulation needs no MuJoCo tendons: CARDS applies the forces of the muscles itself, as one wrench
+per link, and via points appear as sites, for drawing only. Tendons are written on demand, see
+`cards_core.description.mjcf_muscles`.
 """
 
 from __future__ import annotations
@@ -30,17 +31,25 @@ import numpy as np
 
 from cards_core.description.geometry_xml import numbers
 from cards_core.description.inertia import TOLERANCE, inertia_problem
+from cards_core.description.mjcf_muscles import add_sites, add_tendons, add_wrap_geoms
 from cards_core.description.mjcf_scene import (
     add_excludes,
     add_geoms,
     add_ground,
     add_posed,
     add_sensors,
-    add_sites,
     has_joint,
     parse_world,
 )
-from cards_core.description.model import WORLD, Inertia, Joint, JointAxis, Link, Robot
+from cards_core.description.model import (
+    WORLD,
+    Inertia,
+    Joint,
+    JointAxis,
+    Link,
+    Robot,
+    path_links,
+)
 from cards_core.errors import DescriptionError
 from cards_core.kinematics.tree import WORLD_NODE, Tree
 from cards_core.spatial import Pose
@@ -71,14 +80,15 @@ _DEGREES_PER_BODY = 6  # of MuJoCo
 def merged_links(robot: Robot) -> frozenset[str]:
     """Return the names of the links that become no body of their own.
 
-    These carry no mass, visual, collision or via point, move by a revolute, prismatic, universal
-    or planar joint, and have one child, which moves too. Their joints are written into the body
-    of the child, as far as its six degrees of freedom go.
+    These carry no mass, visual, collision, via point or surface that a muscle wraps over, move by
+    a revolute, prismatic, universal or planar joint, and have one child, which moves too. Their
+    joints are written into the body of the child, as far as its six degrees of freedom go.
     """
     children: dict[str, list[Joint]] = {}
     for joint in robot.joints:
         children.setdefault(joint.parent, []).append(joint)
-    pulled = {point.link for muscle in robot.muscles for point in muscle.path}
+    surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
+    pulled = {link for muscle in robot.muscles for link in path_links(muscle.path, surfaces)}
 
     def is_candidate(joint: Joint) -> bool:
         link = robot.link(joint.child)
@@ -116,6 +126,7 @@ def to_mjcf(
     world_xml: str = "",
     exclude: Collection[tuple[str, str]] = (),
     link_sensors: bool = False,
+    tendons: bool = False,
 ) -> str:
     """Return the robot as MJCF text.
 
@@ -137,8 +148,11 @@ def to_mjcf(
             first for every link the three columns of its rotation and the position of its
             centre of mass (12 numbers), then for every link the velocity of its centre of mass
             and its angular velocity (6). Merged links have the values of the world frame there.
+        tendons: Write the muscles as spatial tendons, for other programs that read MJCF. They
+            have lengths and no forces: actuators of other programs are not ours.
 
     Raises:
+        UnknownNameError: A muscle names a link or wrap surface that does not exist.
         DescriptionError: An inertia MuJoCo refuses, a moving link without mass, a mesh format
             MuJoCo cannot read, a moving plane, or ``world_xml`` that is not well-formed.
     """
@@ -165,7 +179,9 @@ def to_mjcf(
     merged = merged_links(robot)
     joint_of = {joint.child: joint for joint in robot.joints}
     bodies: dict[str, ET.Element] = {WORLD: world}
-    add_sites(world, robot, WORLD)
+    add_sites(world, robot, WORLD, sides=tendons)
+    if tendons:
+        add_wrap_geoms(world, robot, WORLD)
     for name in tree.link_node:
         if name == WORLD or name in merged:
             continue
@@ -178,11 +194,15 @@ def to_mjcf(
         _add_inertial(bodies[name], robot, link, joint_of[name])
         moving = tree.link_node[name][0] != WORLD_NODE
         add_geoms(bodies[name], assets, robot, link, moving=moving)
-        add_sites(bodies[name], robot, name)
+        add_sites(bodies[name], robot, name, sides=tendons)
+        if tendons:
+            add_wrap_geoms(bodies[name], robot, name)
     # after the links, so that coordinates of moving objects come after those of the robot
     objects = parse_world(robot, world_xml)
     world.extend(objects)
     add_excludes(root, robot, merged, exclude)
+    if tendons:
+        add_tendons(root, robot)
     if link_sensors:
         add_sensors(root, robot, merged)
     if tree.nq and not any(has_joint(item) for item in objects):

@@ -169,21 +169,6 @@ def _collision_error(
     )
 
 
-def add_sites(body: ET.Element, robot: Robot, link: str) -> None:
-    """Mark the via points on a link; the sites are for drawing and have no effect."""
-    for muscle in robot.muscles:
-        for index, point in enumerate(muscle.path):
-            if point.link == link:
-                ET.SubElement(
-                    body,
-                    "site",
-                    name=f"{muscle.name} {index}",
-                    pos=numbers(*point.position),
-                    size="0.004",
-                    rgba="0.8 0.1 0.1 1",
-                )
-
-
 def _neighbours(robot: Robot, merged: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield the pairs of links joined by a joint, seen through merged links."""
     joint_of = {joint.child: joint for joint in robot.joints}

@@ -6,12 +6,13 @@ Nothing here computes kinematics; `cards_core.kinematics.Tree` flattens a `Robot
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from cards_core.description.actuators import Actuator, Cable
 from cards_core.errors import UnknownNameError
 from cards_core.spatial import Pose
 from cards_core.typing import Matrix3, Vector3
@@ -93,6 +94,19 @@ class Mesh:
 
     uri: str
     scale: Vector3 = field(default_factory=lambda: np.ones(3))
+
+
+@dataclass(frozen=True)
+class Torus:
+    """Torus around z, centred at its frame; wrap surfaces only.
+
+    Attributes:
+        radius: Distance of the tube's centre line from the axis, [m].
+        tube_radius: Of the tube, smaller than `radius`, [m].
+    """
+
+    radius: float
+    tube_radius: float
 
 
 Geometry: TypeAlias = Box | Sphere | Cylinder | Capsule | Ellipsoid | Plane | Mesh
@@ -206,31 +220,129 @@ class Joint:
 # Muscles -------------------------------------------------------------------------------------
 
 
+WrapGeometry: TypeAlias = Sphere | Cylinder | Ellipsoid | Torus | Mesh
+"""Shapes that muscles wrap over. An infinite cylinder has ``length = inf``; of a mesh the convex
+hull counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class WrapSurface:
+    """A smooth surface of a link that muscles wrap over. `pose` maps surface to link."""
+
+    name: str
+    link: str
+    geometry: WrapGeometry
+    pose: Pose = field(default_factory=Pose)
+    line: int | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class ViaPoint:
-    """A point of a link that the muscle passes through; `position` in link coordinates, [m]."""
+    """A point of a link that the muscle passes through.
+
+    Attributes:
+        link: Link or ``world``.
+        position: In link coordinates, shape (3,), [m].
+        friction: Capstan coefficient mu of the muscle against the point.
+        line: Line of the file that declares it.
+    """
 
     link: str
     position: Vector3
+    friction: float = 0.0
+    line: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Wrap:
+    """A surface that the muscle may wrap over between the elements before and after it.
+
+    Attributes:
+        surface: Name of a `WrapSurface` of the robot.
+        side: A point in coordinates of the surface's link, [m]: the muscle passes the surface on
+            this side. Without it, it takes the shorter way.
+        inside: True if the muscle runs through the surface (a cylinder's bore, a torus' hole)
+            and touches it from within.
+        friction: Capstan coefficient mu of the muscle against the surface.
+        line: Line of the file that declares it.
+    """
+
+    surface: str
+    side: Vector3 | None = None
+    inside: bool = False
+    friction: float = 0.0
+    line: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Pulley:
+    """A caster pulley at the origin of a muscle; only as first element of a path.
+
+    The cable comes along the swivel axis, enters the wheel at `position`, and leaves it tangent
+    towards the next point; the wheel swivels about `axis` so that it lies in the plane of both.
+
+    Attributes:
+        link: Link or ``world``.
+        position: Where the cable enters, in link coordinates, shape (3,), [m].
+        axis: Direction in which the cable enters, unit vector in link axes.
+        radius: Of the wheel, [m].
+        line: Line of the file that declares it.
+    """
+
+    link: str
+    position: Vector3
+    axis: Vector3
+    radius: float
+    line: int | None = None
+
+
+PathElement: TypeAlias = ViaPoint | Wrap | Pulley
+
+
+def path_links(path: Iterable[PathElement], surfaces: Mapping[str, WrapSurface]) -> list[str]:
+    """Return the link that each path element sits on. Raises `UnknownNameError`."""
+    links = []
+    for item in path:
+        if isinstance(item, Wrap):
+            if item.surface not in surfaces:
+                raise UnknownNameError("wrap surface", item.surface, surfaces)
+            links.append(surfaces[item.surface].link)
+        else:
+            links.append(item.link)
+    return links
 
 
 @dataclass(frozen=True, eq=False)
 class Muscle:
-    """A massless, tension-only actuator along a path of via points.
+    """A massless, tension-only actuator along a path.
 
     Attributes:
         name: Unique name.
-        kind: Actuator model; ``cable`` follows the commanded tension exactly.
-        path: Via points from origin to insertion, at least two.
+        path: From origin (where the actuator sits) to insertion. The first element is a via
+            point or a pulley, the last a via point.
         tension_min, tension_max: Limits of the commanded tension, [N].
+        actuator: What makes the tension; its class is the type, its fields the parameters.
+        friction_speed: Sliding speed v0 at which capstan friction is three quarters of its full
+            value (``tanh(v / v0)``), [m/s].
     """
 
     name: str
-    path: tuple[ViaPoint, ...]
+    path: tuple[PathElement, ...]
     tension_min: float = 0.0
     tension_max: float = math.inf
-    kind: str = "cable"
+    actuator: Actuator = field(default_factory=Cable)
+    friction_speed: float = 0.01
     line: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """Type of the actuator as it is written in files."""
+        return self.actuator.kind
+
+    @property
+    def via_points(self) -> tuple[ViaPoint, ...]:
+        """The via points among the path elements."""
+        return tuple(item for item in self.path if isinstance(item, ViaPoint))
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +364,7 @@ class Robot:
         links: All links, without the world.
         joints: Every link is the child of exactly one joint; parents may be ``world``.
         muscles: In the order of the tension vector.
+        wrap_surfaces: What muscles may wrap over.
         frames: Named frames on links.
         operational_frame: Name of the frame that operational-space control moves, if any.
         gravity: In world axes, shape (3,), [m/s^2].
@@ -268,6 +381,23 @@ class Robot:
     gravity: Vector3 = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     home: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     source: str | None = None
+    wrap_surfaces: tuple[WrapSurface, ...] = ()
+
+    def commanded(self) -> Robot:
+        """Return the robot with only those muscles that take a tension command.
+
+        Ligaments and other passive elements act on the robot, but a controller cannot use them;
+        it does not know their tensions either, so they are a disturbance to it.
+        """
+        active = tuple(m for m in self.muscles if "force" in m.actuator.accepted_commands)
+        return self if len(active) == len(self.muscles) else replace(self, muscles=active)
+
+    def wrap_surface(self, name: str) -> WrapSurface:
+        """Return a wrap surface by name. Raises `UnknownNameError`."""
+        for item in self.wrap_surfaces:
+            if item.name == name:
+                return item
+        raise UnknownNameError("wrap surface", name, (item.name for item in self.wrap_surfaces))
 
     def link(self, name: str) -> Link:
         """Return a link by name. Raises `UnknownNameError`."""

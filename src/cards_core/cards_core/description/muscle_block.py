@@ -2,17 +2,21 @@
 
 The same text is read from a model file and from what Gazebo hands to the muscle plugin
 (``sdf.to_string("")``), by the same code. The block is ours: what it does not know is an error.
-New elements are entries of `ELEMENTS`, new actuator models entries of `MUSCLE_TYPES`.
+Muscle types and their parameters are those of `cards_core.description.actuators.ACTUATORS`.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-import numpy as np
-
-from cards_core.description.model import WORLD, Muscle, ViaPoint
+from cards_core.description.actuators import ACTUATORS, Actuator
+from cards_core.description.model import Muscle, WrapSurface
+from cards_core.description.muscle_parameters import read_parameters
+from cards_core.description.muscle_path import PATH_ELEMENTS, Names, read_path
 from cards_core.description.sdf_schema import Content, check_content
 from cards_core.description.sdf_values import (
     attribute,
@@ -21,17 +25,14 @@ from cards_core.description.sdf_values import (
     parse_number,
     required,
     text_of,
-    unknown_name,
 )
+from cards_core.description.wrap_surfaces import read_wrap_surface
 from cards_core.description.xml_lines import XmlElement, XmlSource, parse_xml, shorten
 
 PLUGIN_FILENAME = "gz-sim-python-system-loader-system"
 PLUGIN_NAME = "gz::sim::systems::PythonSystemLoader"
 MODULE = "cards_muscle_plugin.system"
 """``<module_name>`` by which our block is recognised."""
-
-SAME_PLACE = 1e-9
-"""Neighbouring via points on one link closer than this are at the same place, [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,7 @@ class MuscleBlock:
 
     Attributes:
         muscles: In the order of the block.
+        wrap_surfaces: In the order of the block.
         operational_frame: Frame or link that operational-space control moves.
         home: Joint name to initial coordinates.
         motors: Names of the joints with an actuator of their own.
@@ -47,6 +49,7 @@ class MuscleBlock:
     """
 
     muscles: tuple[Muscle, ...] = ()
+    wrap_surfaces: tuple[WrapSurface, ...] = ()
     operational_frame: str | None = None
     home: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     motors: tuple[str, ...] = ()
@@ -76,13 +79,15 @@ def parse_muscle_block(
     *,
     name: str = "<plugin>",
     links: Collection[str] | None = None,
+    base: str | os.PathLike[str] | None = None,
 ) -> MuscleBlock:
     """Read the muscles from the text of a ``<plugin>`` element.
 
     Args:
         text: ``<plugin ...>...</plugin>`` as XML text, path or file.
         name: Name of the text for messages.
-        links: Names that via points may use besides ``world``; None skips this check.
+        links: Names that paths may use besides ``world``; None skips this check.
+        base: Folder that the mesh files of wrap surfaces are relative to.
 
     Raises:
         DescriptionError: The text is not our block, or says something wrong.
@@ -92,18 +97,22 @@ def parse_muscle_block(
         raise root.error("not a plugin", f"<plugin> with <module_name>{MODULE}</module_name>")
     if not is_muscle_plugin(root):
         raise root.error("not the muscle plugin", f"<module_name>{MODULE}</module_name>")
-    return read_muscle_block(root, links=links)
+    return read_muscle_block(root, links=links, base=None if base is None else Path(base))
 
 
-def read_muscle_block(plugin: XmlElement, *, links: Collection[str] | None = None) -> MuscleBlock:
+def read_muscle_block(
+    plugin: XmlElement, *, links: Collection[str] | None = None, base: Path | None = None
+) -> MuscleBlock:
     """Read the muscles from a parsed ``<plugin>`` element; arguments as `parse_muscle_block`."""
     check_content(plugin, _PLUGIN)
-    collected = _Collected(links)
-    for element in plugin:
+    collected = _Collected(links, base)
+    # surfaces first: a muscle may stand before the surfaces it wraps over
+    for element in sorted(plugin, key=lambda item: item.tag != "wrap_surface"):
         if element.tag in ELEMENTS:
             ELEMENTS[element.tag](element, collected)
     return MuscleBlock(
         tuple(collected.muscles),
+        tuple(collected.surfaces.values()),
         collected.operational_frame,
         collected.home,
         tuple(collected.motors),
@@ -117,6 +126,8 @@ def read_muscle_block(plugin: XmlElement, *, links: Collection[str] | None = Non
 @dataclass
 class _Collected:
     links: Collection[str] | None
+    base: Path | None
+    surfaces: dict[str, WrapSurface] = field(default_factory=dict)
     muscles: list[Muscle] = field(default_factory=list)
     operational_frame: str | None = None
     home: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -131,37 +142,57 @@ class _Collected:
                 f"'{shorten(name)}' has a {kind} already, in line {first.line}", f"one {kind} each"
             )
 
+    def named(self, element: XmlElement) -> str:
+        """Return the name of a muscle or surface. Raises `DescriptionError` if it is taken."""
+        name = attribute(element, "name")
+        first = self.elements.setdefault((element.tag, name), element)
+        if first is not element:
+            raise element.error(
+                f"the name is taken by the {element.tag} in line {first.line}", "unique names"
+            )
+        return name
+
+
+def _read_wrap_surface(element: XmlElement, out: _Collected) -> None:
+    name = out.named(element)
+    out.surfaces[name] = read_wrap_surface(element, name, links=out.links, base=out.base)
+
 
 def _read_muscle(element: XmlElement, out: _Collected) -> None:
-    name = attribute(element, "name")
     kind = element.get("type", "cable").strip()
-    if kind not in MUSCLE_TYPES:
-        raise element.error(f"unknown type '{shorten(kind)}'", known_names(MUSCLE_TYPES))
-    first = out.elements.get(("muscle", name))
-    if first is not None:
-        raise element.error(
-            f"the name is taken by the muscle in line {first.line}", "unique names"
+    if kind not in ACTUATORS:
+        raise element.error(f"unknown type '{shorten(kind)}'", known_names(ACTUATORS))
+    check_content(element, _MUSCLE)
+    name = out.named(element)
+    lower, upper = _read_tension(element, ACTUATORS[kind])
+    out.muscles.append(
+        Muscle(
+            name=name,
+            path=read_path(element, Names(out.links, out.surfaces)),
+            tension_min=lower,
+            tension_max=upper,
+            actuator=read_parameters(element, ACTUATORS[kind]),
+            friction_speed=_read_friction_speed(element),
+            line=element.line,
         )
-    out.declare("muscle", name, element)
-    out.muscles.append(MUSCLE_TYPES[kind](element, name, out.links))
-
-
-def _read_cable(element: XmlElement, name: str, links: Collection[str] | None) -> Muscle:
-    """Read a muscle that follows the commanded tension exactly."""
-    check_content(element, _CABLE)
-    lower, upper = _read_tension(required(element, "tension"))
-    return Muscle(
-        name=name,
-        path=_read_path(element, links),
-        tension_min=lower,
-        tension_max=upper,
-        kind="cable",
-        line=element.line,
     )
 
 
-def _read_tension(element: XmlElement) -> tuple[float, float]:
-    """Read ``<tension min max/>``, [N]: 0 <= min <= max."""
+def _read_tension(muscle: XmlElement, actuator: type[Actuator]) -> tuple[float, float]:
+    """Read ``<tension min max/>``, [N]: 0 <= min <= max.
+
+    Mandatory for types that take a force command; optional for others that take commands, refused
+    for passive ones, where there is nothing to limit.
+    """
+    element = muscle.child("tension")
+    if element is None:
+        if "force" in actuator.commands:
+            required(muscle, "tension")
+        return 0.0, math.inf
+    if not actuator.commands:
+        raise element.error(
+            f"a {actuator.kind} takes no command to limit", "no <tension> for this type"
+        )
     check_content(element, _TENSION)
     lower, upper = (
         parse_number(attribute(element, key), element, what=key) for key in ("min", "max")
@@ -171,26 +202,14 @@ def _read_tension(element: XmlElement) -> tuple[float, float]:
     return lower, upper
 
 
-def _read_path(element: XmlElement, links: Collection[str] | None) -> tuple[ViaPoint, ...]:
-    """Read the via points of a muscle, in order from origin to insertion."""
-    path: list[ViaPoint] = []
-    for item in element.children("via_point"):
-        check_content(item, _VIA_POINT)
-        link = attribute(item, "link")
-        if links is not None and link != WORLD and link not in links:
-            raise unknown_name(item, "link", link, [*links, WORLD])
-        position = numbers(item, 3, what="numbers x y z")
-        if path and path[-1].link == link:
-            distance = float(np.linalg.norm(position - path[-1].position))
-            if distance < SAME_PLACE:
-                raise item.error(
-                    "at the same place as the via point before it, on the same link",
-                    "neighbouring via points at different places",
-                )
-        path.append(ViaPoint(link, position))
-    if len(path) < 2:
-        raise element.error(f"has {len(path)} via points", "at least two <via_point>")
-    return tuple(path)
+def _read_friction_speed(element: XmlElement) -> float:
+    if "friction_speed" not in element.attrib:
+        return Muscle.friction_speed
+    text = attribute(element, "friction_speed")
+    speed = parse_number(text, element, what="friction_speed")
+    if speed <= 0.0:
+        raise element.error(f"friction_speed {speed:g} m/s", "a speed greater than 0")
+    return speed
 
 
 def _read_operational_frame(element: XmlElement, out: _Collected) -> None:
@@ -218,6 +237,7 @@ def _read_motor(element: XmlElement, out: _Collected) -> None:
 
 
 ELEMENTS: Mapping[str, Callable[[XmlElement, _Collected], None]] = {
+    "wrap_surface": _read_wrap_surface,
     "muscle": _read_muscle,
     "operational_frame": _read_operational_frame,
     "home": _read_home,
@@ -225,23 +245,17 @@ ELEMENTS: Mapping[str, Callable[[XmlElement, _Collected], None]] = {
 }
 """Elements of the block."""
 
-MUSCLE_TYPES: Mapping[str, Callable[[XmlElement, str, Collection[str] | None], Muscle]] = {
-    "cable": _read_cable
-}
-"""Values of ``<muscle type="...">``."""
-
 _PLUGIN = Content(
     once=frozenset({"module_name", "operational_frame"}),
     many=frozenset(ELEMENTS) - {"operational_frame"},
     attributes=frozenset({"filename", "name"}),
 )
-_CABLE = Content(
-    once=frozenset({"tension"}),
-    many=frozenset({"via_point"}),
-    attributes=frozenset({"name", "type"}),
+_MUSCLE = Content(
+    once=frozenset({"tension", "parameters"}),
+    many=frozenset(PATH_ELEMENTS),
+    attributes=frozenset({"name", "type", "friction_speed"}),
 )
 _TENSION = Content(attributes=frozenset({"min", "max"}))
-_VIA_POINT = Content(attributes=frozenset({"link"}), text=True)
 _TEXT = Content(text=True)
 _HOME = Content(attributes=frozenset({"joint"}), text=True)
 _MOTOR = Content(attributes=frozenset({"joint"}))

@@ -6,19 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from cards_core.description.model import Robot
+from cards_core.description.model import Robot, Wrap
 from cards_core.errors import ShapeError
 
 
 def perturbed(
     robot: Robot, *, mass_factor: float = 1.0, attachment_offset: float = 0.0, seed: int = 0
 ) -> Robot:
-    """Return a robot with scaled masses and inertias and displaced via points.
+    """Return a robot with scaled masses and inertias and displaced via points and pulleys.
 
     Args:
         robot: The description.
         mass_factor: Multiplies every mass and inertia tensor, > 0.
-        attachment_offset: Every via point moves by this distance [m] in a random direction.
+        attachment_offset: Every via point and pulley moves by this distance [m] in a random
+            direction.
         seed: Of the directions.
 
     Raises:
@@ -46,7 +47,13 @@ def perturbed(
         for link in robot.links
     )
     muscles = tuple(
-        replace(muscle, path=tuple(replace(p, position=moved(p.position)) for p in muscle.path))
+        replace(
+            muscle,
+            path=tuple(
+                item if isinstance(item, Wrap) else replace(item, position=moved(item.position))
+                for item in muscle.path
+            ),
+        )
         for muscle in robot.muscles
     )
     return replace(robot, links=links, muscles=muscles)

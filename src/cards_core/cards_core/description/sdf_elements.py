@@ -31,13 +31,12 @@ def add_pose(
     parent: ET.Element, pose: Pose, *, relative_to: str | None = None, always: bool = False
 ) -> None:
     """Add a pose, as roll pitch yaw where these keep all digits, else as a quaternion."""
-    identity = not pose.translation.any() and np.array_equal(pose.rotation, np.eye(3))
-    if identity and relative_to is None and not always:
+    if is_identity(pose) and relative_to is None and not always:
         return
     element = ET.SubElement(parent, "pose")
     if relative_to is not None:
         element.set("relative_to", relative_to)
-    angles = _round_angles(pose)
+    angles = round_angles(pose)
     if angles is not None:
         element.text = numbers(*pose.translation, *angles)
     else:  # roll and yaw lose digits near a pitch of 90 degrees
@@ -46,7 +45,12 @@ def add_pose(
         element.text = numbers(*pose.translation, x, y, z, w)
 
 
-def _round_angles(pose: Pose) -> Array | None:
+def is_identity(pose: Pose) -> bool:
+    """Return whether a pose moves nothing, to the last digit."""
+    return not pose.translation.any() and np.array_equal(pose.rotation, np.eye(3))
+
+
+def round_angles(pose: Pose) -> Array | None:
     """Return the shortest roll, pitch, yaw that give the rotation to 1e-15; None if none do.
 
     A rotation that was written as 0.1 rad is written so again, not as 0.09999999999999998.
@@ -127,13 +131,13 @@ def _add_geometry(parent: ET.Element, geometry: Geometry, base: Path | None) -> 
             values = {"normal": numbers(*geometry.normal), "size": numbers(*geometry.size)}
         case Mesh():
             tag = "mesh"
-            values = {"uri": _uri(geometry.uri, base), "scale": numbers(*geometry.scale)}
+            values = {"uri": mesh_location(geometry.uri, base), "scale": numbers(*geometry.scale)}
     shape = ET.SubElement(element, tag)
     for name, value in values.items():
         ET.SubElement(shape, name).text = value
 
 
-def _uri(uri: str, base: Path | None) -> str:
+def mesh_location(uri: str, base: Path | None) -> str:
     """Return a path relative to the file's folder where the mesh is below it."""
     if base is not None and Path(uri).is_absolute():
         folder = base.resolve()

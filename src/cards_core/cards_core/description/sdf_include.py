@@ -74,12 +74,12 @@ def include_file(element: XmlElement, base: Path | None) -> Path:
         raise uri.error(f"{error}", "a folder with model.config or model.sdf") from None
 
 
-def mesh_uri(element: XmlElement, base: Path | None) -> str:
+def mesh_uri(uri: str, element: XmlElement, base: Path | None) -> str:
     """Return the path of a mesh as an absolute path; remote ones stay as they are.
 
     Text that does not come from a file keeps its URIs: there is nothing to resolve them against.
+    Arguments and errors as `find_resource`.
     """
-    uri = text_of(element)
     if uri.startswith(REMOTE) or (base is None and "://" not in uri and uri):
         return uri
     found = find_resource(uri, element, base)

@@ -262,7 +262,7 @@ def _mesh(element: XmlElement, base: Path | None) -> Mesh:
     if not factors.all():
         assert scale is not None
         raise scale.error("a scale of zero", "three numbers that are not zero")
-    return Mesh(mesh_uri(uri, base), factors)
+    return Mesh(mesh_uri(text_of(uri), uri, base), factors)
 
 
 SHAPES: Mapping[str, Callable[[XmlElement, Path | None], Geometry | None]] = {

@@ -10,9 +10,11 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from cards_core.description.model import WORLD, Joint, Muscle, ViaPoint
+from cards_core.description.model import WORLD, Joint, Muscle, PathElement, Wrap, WrapSurface
 from cards_core.description.muscle_block import MuscleBlock, is_muscle_plugin, read_muscle_block
+from cards_core.description.muscle_path import path_elements
 from cards_core.description.sdf_frames import FrameNode, Scope
 from cards_core.description.sdf_values import unknown_name
 from cards_core.description.xml_lines import XmlElement
@@ -22,9 +24,15 @@ _COORDINATES = {"fixed": 0, "revolute": 1, "prismatic": 1, "universal": 2, "ball
 
 @dataclass
 class Blocks:
-    """The blocks of a robot together, with full names; see `MuscleBlock`."""
+    """The blocks of a robot together, with full names; see `MuscleBlock`.
+
+    Attributes:
+        muscle_elements: ``<muscle>`` of every muscle, for messages.
+    """
 
     muscles: list[Muscle] = field(default_factory=list)
+    wrap_surfaces: list[WrapSurface] = field(default_factory=list)
+    muscle_elements: dict[str, XmlElement] = field(default_factory=dict)
     operational_frame: str | None = None
     home: dict[str, tuple[float, ...]] = field(default_factory=dict)
     motors: set[str] = field(default_factory=set)
@@ -35,6 +43,7 @@ def read_blocks(
     links: Collection[str],
     joints: Mapping[str, Joint],
     line_of: Callable[[XmlElement], int | None],
+    folder_of: Callable[[XmlElement], Path | None],
 ) -> Blocks:
     """Read the muscle plugins of a model and of its nested models.
 
@@ -43,6 +52,7 @@ def read_blocks(
         links: Full names of all links.
         joints: All joints by full name.
         line_of: Gives the line to record for an element.
+        folder_of: Gives the folder of the file an element stands in.
 
     Raises:
         DescriptionError: A block is wrong, or names something that its model does not have.
@@ -56,7 +66,11 @@ def read_blocks(
                 "one muscle plugin per model",
             )
         if plugins:
-            block = read_muscle_block(plugins[0], links=_local(links, scope.prefix))
+            block = read_muscle_block(
+                plugins[0],
+                links=_local(links, scope.prefix),
+                base=folder_of(plugins[0]),
+            )
             _Attacher(scope, block, joints, out).attach(line_of)
     return out
 
@@ -72,13 +86,25 @@ class _Attacher:
 
     def attach(self, line_of: Callable[[XmlElement], int | None]) -> None:
         prefix, elements = self.scope.prefix, self.block.elements
+        taken = {surface.name for surface in self.out.wrap_surfaces}
+        for surface in self.block.wrap_surfaces:
+            element = elements["wrap_surface", surface.name]
+            name, link = prefix + surface.name, _full(surface.link, prefix)
+            if name in taken:
+                raise element.error(f"an outer model has a surface '{name}'", "unique names")
+            self.out.wrap_surfaces.append(
+                dataclasses.replace(surface, name=name, link=link, line=line_of(element))
+            )
         for muscle in self.block.muscles:
+            element = elements["muscle", muscle.name]
+            self.out.muscle_elements[prefix + muscle.name] = element
+            path = zip(muscle.path, path_elements(element), strict=True)
             self.out.muscles.append(
                 dataclasses.replace(
                     muscle,
                     name=prefix + muscle.name,
-                    path=tuple(_with_prefix(point, prefix) for point in muscle.path),
-                    line=line_of(elements["muscle", muscle.name]),
+                    path=tuple(_in_robot(item, prefix, line_of(e)) for item, e in path),
+                    line=line_of(element),
                 )
             )
         for name, values in self.block.home.items():
@@ -146,8 +172,15 @@ def _local(names: Collection[str], prefix: str) -> set[str]:
     return {name[len(prefix) :] for name in names if name.startswith(prefix)}
 
 
-def _with_prefix(point: ViaPoint, prefix: str) -> ViaPoint:
-    return point if point.link == WORLD else ViaPoint(prefix + point.link, point.position)
+def _full(link: str, prefix: str) -> str:
+    return link if link == WORLD else prefix + link
+
+
+def _in_robot(item: PathElement, prefix: str, line: int | None) -> PathElement:
+    """Return a path element with the names that the robot as a whole has for its link."""
+    if isinstance(item, Wrap):
+        return dataclasses.replace(item, surface=prefix + item.surface, line=line)
+    return dataclasses.replace(item, link=_full(item.link, prefix), line=line)
 
 
 def _is_frame(scope: Scope, name: str) -> bool:

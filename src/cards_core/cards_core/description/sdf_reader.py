@@ -21,6 +21,7 @@ import numpy as np
 
 from cards_core.description.model import WORLD, Frame, Joint, Link, Robot
 from cards_core.description.muscle_block import is_muscle_plugin
+from cards_core.description.muscle_checks import check_home
 from cards_core.description.sdf_frames import (
     FrameNode,
     Scope,
@@ -159,8 +160,10 @@ class _RobotReader:
         given = [self._given[id(node)] for node in nodes if id(node) in self._given]
         self.joints = {joint.name: joint for joint in given}
         frames = tuple(self._frame(node) for node in nodes if node.kind == "frame")
-        blocks = read_blocks(self.model, self.links, self.joints, self.line)
-        return Robot(
+        blocks = read_blocks(
+            self.model, self.links, self.joints, self.line, self.builder.folder_of
+        )
+        robot = Robot(
             name=self.model.name,
             links=tuple(self.links.values()),
             joints=tuple(
@@ -173,7 +176,10 @@ class _RobotReader:
             gravity=gravity,
             home=self.home | blocks.home,
             source=self.source,
+            wrap_surfaces=tuple(blocks.wrap_surfaces),
         )
+        check_home(robot, blocks.muscle_elements)
+        return robot
 
     def line(self, element: XmlElement) -> int | None:
         """Line for messages of others, who know the main file only."""

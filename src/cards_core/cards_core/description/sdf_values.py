@@ -56,14 +56,21 @@ def parse_number(
     return value
 
 
-def numbers(element: XmlElement, *counts: int, what: str = "numbers") -> Array:
-    """Return the numbers in an element's text; their count must be one of ``counts``."""
-    words = text_of(element).split(None, max(counts) + 1)
+def numbers(
+    element: XmlElement, *counts: int, what: str = "numbers", key: str | None = None
+) -> Array:
+    """Return the numbers in an element's text, or in its attribute ``key``.
+
+    Their count must be one of ``counts``.
+    """
+    text = text_of(element) if key is None else element.get(key, "")
+    place = "" if key is None else f"{key}: "
+    words = text.split(None, max(counts) + 1)
     if len(words) not in counts:
         wanted = " or ".join(str(c) for c in counts)
         found = f"more than {max(counts)}" if len(words) > max(counts) else str(len(words))
-        raise element.error(f"{found} values", f"{wanted} {what}, separated by blanks")
-    return np.array([parse_number(word, element) for word in words])
+        raise element.error(f"{place}{found} values", f"{wanted} {what}, separated by blanks")
+    return np.array([parse_number(word, element, what=key or "") for word in words])
 
 
 def scalar(

@@ -25,6 +25,7 @@ from cards_core.description.model import (
     Robot,
 )
 from cards_core.description.muscle_block import MODULE, PLUGIN_FILENAME, PLUGIN_NAME
+from cards_core.description.muscle_writer import add_muscle, add_wrap_surface
 from cards_core.description.sdf_elements import (
     add_axis,
     add_collision,
@@ -259,7 +260,8 @@ class _Writer:
         free = {joint.name for joint in robot.joints if joint.kind == "free"}
         home = {name: values for name, values in robot.home.items() if name not in free}
         motors = [joint.name for joint in robot.joints if joint.motor]
-        if not (robot.muscles or robot.operational_frame or home or motors):
+        said = (robot.muscles, robot.wrap_surfaces, robot.operational_frame, home, motors)
+        if not any(said):
             return
         plugin = ET.SubElement(
             self.models[""], "plugin", filename=PLUGIN_FILENAME, name=PLUGIN_NAME
@@ -271,14 +273,19 @@ class _Writer:
             ET.SubElement(plugin, "home", joint=name).text = numbers(*values)
         for name in motors:
             ET.SubElement(plugin, "motor", joint=name)
+        for surface in robot.wrap_surfaces:
+            add_wrap_surface(plugin, surface, self.base)
         for muscle in robot.muscles:
             self._muscle(plugin, muscle)
 
     def _muscle(self, plugin: ET.Element, muscle: Muscle) -> None:
-        if not (math.isfinite(muscle.tension_min) and math.isfinite(muscle.tension_max)):
+        commands = muscle.actuator.commands
+        limited = math.isfinite(muscle.tension_min) and math.isfinite(muscle.tension_max)
+        unlimited = muscle.tension_min == 0.0 and muscle.tension_max == math.inf
+        if not limited and ("force" in commands or not unlimited):
             raise self._error("muscle", muscle.name, "unlimited tension", "finite limits [N]")
-        element = ET.SubElement(plugin, "muscle", name=muscle.name, type=muscle.kind)
-        limits = (numbers(muscle.tension_min), numbers(muscle.tension_max))
-        ET.SubElement(element, "tension", min=limits[0], max=limits[1])
-        for point in muscle.path:
-            ET.SubElement(element, "via_point", link=point.link).text = numbers(*point.position)
+        if not commands and not unlimited:
+            raise self._error(
+                "muscle", muscle.name, f"limits of a {muscle.kind}", "0 and infinite tension"
+            )
+        add_muscle(plugin, muscle)

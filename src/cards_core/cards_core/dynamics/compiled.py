@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cards_core.description.model import Robot
+from cards_core.dynamics.differences import bias_by_differences, geodesic_muscles
 from cards_core.dynamics.native import BoundKernel, BuildReport, NativeModel, load_or_build
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.fingerprint import fingerprint
@@ -62,6 +63,14 @@ class CompiledDynamics:
         self._poses = self._model.bind("link_poses")
         self._state = CompiledState(self._update.outputs)
         self._frames: dict[str, tuple[BoundKernel, CompiledOperationalState]] = {}
+        self._geodesics = None
+        self._indirect = geodesic_muscles(self.tree)
+        if len(self._indirect):
+            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
+
+            self._geodesics = GeodesicPaths(robot)
+            # of `muscle_bias`, which must not overwrite what `update` returned
+            self._moved = self._model.bind("update")
         self._q, self._qd = self._update.inputs["q"], self._update.inputs["qd"]
         self._call_update = self._update.call
 
@@ -80,6 +89,8 @@ class CompiledDynamics:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
         self._q[:] = q
         self._qd[:] = qd
+        if self._geodesics is not None:
+            self._update.inputs["contacts"][:] = self._geodesics.solve(self.link_poses(q))
         self._call_update()
         return self._state
 
@@ -117,8 +128,23 @@ class CompiledDynamics:
         """Return dL/dt qd, shape (m,); overwritten by the next call."""
         self._bias.inputs["q"][:] = q
         self._bias.inputs["qd"][:] = qd
+        if self._geodesics is not None:
+            self._bias.inputs["contacts"][:] = self._geodesics.solve(self.link_poses(q))
         self._bias.call()
-        return self._bias.outputs["muscle_bias"]
+        bias = self._bias.outputs["muscle_bias"]
+        if len(self._indirect):
+            # how tangent points of geodesics move is not written out
+            differences = bias_by_differences(self.tree, self._moved_jacobian, q, qd)
+            bias[self._indirect] = differences[self._indirect]
+        return bias
+
+    def _moved_jacobian(self, q: Array) -> Array:
+        inputs = self._moved.inputs
+        inputs["q"][:] = q
+        if self._geodesics is not None:
+            inputs["contacts"][:] = self._geodesics.solve(self.link_poses(q))
+        self._moved.call()
+        return self._moved.outputs["muscle_jacobian"]
 
     def link_poses(self, q: Array) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4); overwritten by the next call."""

@@ -11,22 +11,32 @@ from cards_core.dynamics.native import (
     BuildReport,
     Layout,
     NativeModel,
+    SourceKernel,
     kernel_function,
     layout_of,
 )
+from cards_core.errors import CompilationError
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
     from cards_core.dynamics.symbolic import Kernel
 
 
-def interpret(kernels: Sequence[Kernel], start: float) -> NativeModel:
+def interpret(kernels: Sequence[Kernel | SourceKernel], start: float) -> NativeModel:
     """Return a model evaluated by CasADi, with one warning.
 
     Args:
         kernels: What to evaluate.
         start: ``time.perf_counter()`` at the beginning, for the report.
+
+    Raises:
+        CompilationError: A kernel is written in C.
     """
+    expressions: list[Kernel] = []
+    for kernel in kernels:
+        if isinstance(kernel, SourceKernel):
+            raise CompilationError(f"'{kernel.name}' is written in C and needs a C compiler")
+        expressions.append(kernel)
     warnings.warn(
         "no C compiler found ($CC, cc, gcc, clang): CasADi evaluates the model, about 15 times "
         "slower. Install one, e.g. 'apt install gcc'.",
@@ -36,7 +46,7 @@ def interpret(kernels: Sequence[Kernel], start: float) -> NativeModel:
     layouts: dict[str, Layout] = {}
     binders: dict[str, Callable[[Array], Callable[[], None]]] = {}
     instructions = 0
-    for number, kernel in enumerate(kernels):
+    for number, kernel in enumerate(expressions):
         function = kernel_function(kernel, f"kernel{number}")
         instructions += function.n_instructions()
         layouts[kernel.name] = layout_of(kernel)

@@ -66,6 +66,23 @@ class Layout:
         return max((slot.stop for slot in slots), default=0)
 
 
+@dataclass(frozen=True, eq=False)
+class SourceKernel:
+    """One function that is written in C, for what is no expression: loops and decisions.
+
+    Attributes:
+        inputs, outputs: (name, shape). Outputs keep their values from call to call.
+        source: Defines ``int {symbol}(const double **arg, double **res, long long *iw, double *w,
+            int mem)``, with ``{symbol}`` as it stands here; names of kernels of the same model
+            share one file.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+    source: str
+
+
 class BoundKernel:
     """A kernel with its own buffer.
 
@@ -146,8 +163,39 @@ def _source_digest() -> bytes:
         "dynamics/native.py",
         "dynamics/symbolic.py",
         "kinematics/fingerprint.py",
+        "kinematics/paths.py",
         "kinematics/tree.py",
+        "muscles/actuators/arithmetic.py",
+        "muscles/actuators/bank.py",
+        "muscles/actuators/cable.py",
+        "muscles/actuators/hill.py",
+        "muscles/actuators/hill_curves.py",
+        "muscles/actuators/model.py",
+        "muscles/actuators/pneumatic.py",
+        "muscles/actuators/series_elastic.py",
+        "muscles/actuators/springs.py",
+        "muscles/actuators/symbolic.py",
+        "muscles/actuators/thermal.py",
+        "muscles/command.py",
+        "muscles/layout.py",
         "muscles/symbolic.py",
+        "muscles/wrapping/circle.py",
+        "muscles/wrapping/closed_symbolic.py",
+        "muscles/wrapping/contact.py",
+        "muscles/wrapping/geodesic.py",
+        "muscles/wrapping/mesh_file.py",
+        "muscles/wrapping/mesh_hull.py",
+        "muscles/wrapping/mesh_surface.py",
+        "muscles/wrapping/native/chains.c",
+        "muscles/wrapping/native/geodesics.c",
+        "muscles/wrapping/native/surfaces.c",
+        "muscles/wrapping/native/ways.c",
+        "muscles/wrapping/native_source.py",
+        "muscles/wrapping/problem.py",
+        "muscles/wrapping/pulley.py",
+        "muscles/wrapping/sphere.py",
+        "muscles/wrapping/surfaces.py",
+        "muscles/wrapping/ways.py",
         "spatial.py",
     )
     return hashlib.sha256(b"".join((core / name).read_bytes() for name in names)).digest()
@@ -175,7 +223,9 @@ def _cpu_flags() -> str:
     return platform.processor()
 
 
-def load_or_build(content: bytes, kernels: Callable[[], Sequence[Kernel]]) -> NativeModel:
+def load_or_build(
+    content: bytes, kernels: Callable[[], Sequence[Kernel | SourceKernel]]
+) -> NativeModel:
     """Load a model from the cache, or generate, compile and store it.
 
     Several processes may do this at once: each builds in its own folder and the rename is atomic.
@@ -222,7 +272,7 @@ def load_or_build(content: bytes, kernels: Callable[[], Sequence[Kernel]]) -> Na
 
 
 def _build_and_load(
-    folder: Path, kernels: Sequence[Kernel], compiler: str, start: float
+    folder: Path, kernels: Sequence[Kernel | SourceKernel], compiler: str, start: float
 ) -> NativeModel:
     """Build a model into ``folder`` and load it.
 
@@ -297,16 +347,16 @@ def _layout(name: str, entry: dict[str, Any]) -> Layout:
     return Layout(name, tuple(slots[0]), tuple(slots[1]))
 
 
-def describe(kernel: Kernel, symbol: str) -> dict[str, Any]:
+def describe(kernel: Kernel | SourceKernel, symbol: str) -> dict[str, Any]:
     """Return the JSON form of a kernel's layout."""
     return {
         "symbol": symbol,
-        "inputs": [[name, list(shape)] for name, shape, _ in kernel.inputs],
-        "outputs": [[name, list(shape)] for name, shape, _ in kernel.outputs],
+        "inputs": [[slot[0], list(slot[1])] for slot in kernel.inputs],
+        "outputs": [[slot[0], list(slot[1])] for slot in kernel.outputs],
     }
 
 
-def layout_of(kernel: Kernel) -> Layout:
+def layout_of(kernel: Kernel | SourceKernel) -> Layout:
     """Return the buffer layout of a kernel."""
     return _layout(kernel.name, describe(kernel, ""))
 
@@ -319,7 +369,7 @@ def kernel_function(kernel: Kernel, symbol: str) -> Any:
     return ca.Function(symbol, [expr for _, _, expr in kernel.inputs], ca.cse(outputs))
 
 
-def _build(folder: Path, kernels: Sequence[Kernel], compiler: str) -> int:
+def _build(folder: Path, kernels: Sequence[Kernel | SourceKernel], compiler: str) -> int:
     """Compile kernels into ``folder``; return the number of scalar operations."""
     import casadi as ca
 
@@ -331,9 +381,12 @@ def _build(folder: Path, kernels: Sequence[Kernel], compiler: str) -> int:
         meta: dict[str, Any] = {"kernels": {}}
         instructions = 0
         for number, kernel in enumerate(kernels):
-            function = kernel_function(kernel, f"kernel{number}")
-            instructions += function.n_instructions()
-            generator.add(function)
+            if isinstance(kernel, SourceKernel):
+                wrappers.append(kernel.source.replace("{symbol}", f"kernel{number}"))
+            else:
+                function = kernel_function(kernel, f"kernel{number}")
+                instructions += function.n_instructions()
+                generator.add(function)
             wrappers.append(_wrapper(layout_of(kernel), f"kernel{number}"))
             meta["kernels"][kernel.name] = describe(kernel, f"cards_kernel{number}")
         source = generator.dump() + "\n" + "\n".join(wrappers)

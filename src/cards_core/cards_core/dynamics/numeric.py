@@ -6,21 +6,28 @@ accelerations and I its inertia in world axes [Siciliano2009]_:
     M = sum m J_v' J_v + J_w' I J_w
     C = sum J_v' m a_0 + J_w' (I al_0 + w x I w)
     G = -sum J_v' m g
-    L_i = sum over segments A->B of u' (J_B - J_A),  u = (B - A) / |B - A|
+    L_i = sum over straight pieces A->B of u' (J_B - J_A),  u = (B - A) / |B - A|
+
+where A and B are via points or tangent points of wrap surfaces, taken as fixed to their links.
 """
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from cards_core.description.model import Robot
+from cards_core.dynamics.differences import bias_by_differences
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.forward import Motion, forward_kinematics
+from cards_core.kinematics.paths import tree_layout
 from cards_core.kinematics.tree import Tree
+from cards_core.muscles.paths import Paths
 from cards_core.typing import Array, Vector3
+
+_Anchor = tuple[int, Vector3]
 
 
 @dataclass(eq=False)
@@ -57,14 +64,13 @@ class NumericDynamics:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self.tree = Tree(robot)
-        self._paths = [
-            [self._anchor(point.link, point.position) for point in muscle.path]
-            for muscle in robot.muscles
-        ]
+        self._layout = tree_layout(self.tree)
+        self._geodesics = None
+        if len(self._layout.geodesics):
+            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
 
-    def _anchor(self, link: str, position: Vector3) -> tuple[int, Vector3]:
-        node, pose = self.tree.link_node[link]
-        return node, pose.apply(position)
+            self._geodesics = GeodesicPaths(robot, "numeric")
+        self._paths = Paths(self._layout, self._geodesics)
 
     def update(self, q: Array, qd: Array) -> NumericState:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
@@ -84,14 +90,15 @@ class NumericDynamics:
             mass_matrix += body.mass * jv.T @ jv + jw.T @ tensor @ jw
             coriolis += jv.T @ force + jw.T @ moment
             gravity -= body.mass * jv.T @ self.robot.gravity
-        lengths = np.zeros(len(self._paths))
-        jacobian = np.zeros((len(self._paths), nv))
-        for row, path in enumerate(self._paths):
-            for start, end in itertools.pairwise(path):
-                direction, length = _segment(motion, start, end)
-                lengths[row] += length
-                relative = motion.point_jacobian(*end) - motion.point_jacobian(*start)
-                jacobian[row] += direction @ relative
+        lengths = np.zeros(len(self.robot.muscles))
+        jacobian = np.zeros((len(lengths), nv))
+        for row, start, end in self._pieces(motion):
+            direction, length = _segment(motion, start, end)
+            lengths[row] += length
+            relative = motion.point_jacobian(*end) - motion.point_jacobian(*start)
+            jacobian[row] += direction @ relative
+        for contact, arc in zip(self._layout.contacts, self._paths.arcs, strict=True):
+            lengths[contact.muscle] += arc
         return NumericState(mass_matrix, coriolis, gravity, lengths, jacobian)
 
     def operational(
@@ -117,24 +124,46 @@ class NumericDynamics:
     def muscle_bias(self, q: Array, qd: Array) -> Array:
         """Return dL/dt qd, shape (m,).
 
-        Per segment ``u' (a_B - a_A) + (|v|^2 - (u' v)^2) / |B - A|`` with v the relative velocity
-        and a the bias accelerations of its ends.
+        Per straight piece ``u' (a_B - a_A) + (|v|^2 - (u' v)^2) / |B - A|`` with v the relative
+        velocity and a the bias accelerations of its ends; by differences where a muscle wraps.
         """
         motion = forward_kinematics(self.tree, q, qd)
-        bias = np.zeros(len(self._paths))
-        for row, path in enumerate(self._paths):
-            for start, end in itertools.pairwise(path):
-                u, length = _segment(motion, start, end)
-                v = (motion.point_jacobian(*end) - motion.point_jacobian(*start)) @ qd
-                a = motion.point_bias(*end) - motion.point_bias(*start)
-                bias[row] += u @ a
-                if length > 0.0:
-                    bias[row] += (v @ v - (u @ v) ** 2) / length
+        bias = np.zeros(len(self.robot.muscles))
+        for row, start, end in self._pieces(motion):
+            u, length = _segment(motion, start, end)
+            v = (motion.point_jacobian(*end) - motion.point_jacobian(*start)) @ qd
+            a = motion.point_bias(*end) - motion.point_bias(*start)
+            bias[row] += u @ a
+            if length > 0.0:
+                bias[row] += (v @ v - (u @ v) ** 2) / length
+        if self._layout.contacts:
+            wrapped = [contact.muscle for contact in self._layout.contacts]
+            still = np.zeros(self.tree.nv)
+            differences = bias_by_differences(
+                self.tree, lambda x: self.update(x, still).muscle_jacobian, q, qd
+            )
+            bias[wrapped] = differences[wrapped]
         return bias
+
+    def _pieces(self, motion: Motion) -> Iterator[tuple[int, _Anchor, _Anchor]]:
+        """Yield muscle and ends (node and position in node coordinates) of straight pieces."""
+        layout, paths = self._layout, self._paths
+        rows = None
+        if self._geodesics is not None:
+            rows = self._geodesics.solve(self._poses(motion))
+        paths.solve(motion.rotation, motion.position, rows)
+        for row, k in zip(layout.piece_muscle, layout.start, strict=True):
+            yield (
+                int(row),
+                (int(layout.point_frame[k]), paths.local[k]),
+                (int(layout.point_frame[k + 1]), paths.local[k + 1]),
+            )
 
     def link_poses(self, q: Array) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4)."""
-        motion = forward_kinematics(self.tree, q, np.zeros(self.tree.nv))
+        return self._poses(forward_kinematics(self.tree, q, np.zeros(self.tree.nv)))
+
+    def _poses(self, motion: Motion) -> Array:
         poses = np.zeros((len(self.robot.links), 4, 4))
         for row, link in enumerate(self.robot.links):
             node, offset = self.tree.link_node[link.name]

@@ -10,7 +10,6 @@ point P and a revolute joint with world axis a through o, ``L = +-(a . (P x u) +
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ import casadi as ca
 import numpy as np
 
 from cards_core.description.model import Robot
+from cards_core.kinematics.paths import tree_layout
 from cards_core.kinematics.tree import WORLD_NODE, Node, Tree
 from cards_core.spatial import hat
 
@@ -251,52 +251,69 @@ def inverse_dynamics(model: SymbolicTree, *, with_velocity: bool, with_gravity: 
     return out
 
 
-def muscle_kinematics(model: SymbolicTree) -> tuple[Expr, Expr]:
-    """Return muscle lengths (m, 1) and the muscle Jacobian L (m, nv)."""
+def muscle_kinematics(model: SymbolicTree, rows: Expr | None) -> tuple[Expr, Expr]:
+    """Return muscle lengths (m, 1) and the muscle Jacobian L (m, nv).
+
+    Args:
+        model: Kinematics.
+        rows: Contacts without a closed form (see `cards_core.muscles.symbolic`), or None.
+    """
+    # imported here because that module builds on this one
+    from cards_core.muscles.symbolic import muscle_lengths, path_expressions
+
     tree = model.tree
-    count = len(model.robot.muscles)
-    lengths = ca.SX.zeros(count)
-    jacobian = ca.SX.zeros(count, tree.nv)
+    layout = tree_layout(tree)
+    world = len(tree.nodes)
+    identity = ca.SX(ca.DM.eye(3)), ca.SX.zeros(3)
+    paths = path_expressions(
+        layout, lambda k: identity if k == world else (model.rotation[k], model.position[k]), rows
+    )
+    jacobian = ca.SX.zeros(len(layout.bounds) - 1, tree.nv)
     axes = [model.world_axes(k) for k in range(len(tree.nodes))]
     moments: list[Expr] = []
     for k in range(len(tree.nodes)):
         columns = [ca.cross(model.position[k], axes[k][:, j]) for j in range(axes[k].shape[1])]
         moments.append(ca.horzcat(*columns))
-    for row, muscle in enumerate(model.robot.muscles):
-        ends = []
-        for point in muscle.path:
-            node, pose = tree.link_node[point.link]
-            local = pose.apply(point.position)
-            ends.append((node, local, model.point(node, local)))
-        for (node_a, local_a, a), (node_b, local_b, b) in itertools.pairwise(ends):
-            if node_a == node_b:
-                lengths[row] += float(np.linalg.norm(local_b - local_a))
-                continue
-            length, u = direction(b - a)
-            lengths[row] += length
-            line = ca.cross(a, u)
-            chain_a = set(tree.chains[node_a]) if node_a != WORLD_NODE else set()
-            chain_b = set(tree.chains[node_b]) if node_b != WORLD_NODE else set()
-            for k in sorted(chain_a ^ chain_b):
-                sign = 1.0 if k in chain_b else -1.0
-                joint = tree.nodes[k]
-                for j in range(joint.nv):
-                    axis = axes[k][:, j]
-                    if joint.kind == "prismatic":
-                        value = ca.dot(axis, u)
-                    else:
-                        value = ca.dot(axis, line) + ca.dot(moments[k][:, j], u)
-                    jacobian[row, joint.v + j] += sign * value
-    return lengths, jacobian
+    pieces: list[Expr] = []
+    for row, first in zip(layout.piece_muscle, layout.start, strict=True):
+        node_a, node_b = layout.point_frame[first : first + 2]
+        if node_a == node_b:
+            # in node coordinates it is a number where both are via points
+            pieces.append(direction(paths.local[first + 1] - paths.local[first])[0])
+            continue
+        a, b = paths.points[first], paths.points[first + 1]
+        length, u = direction(b - a)
+        pieces.append(length)
+        line = ca.cross(a, u)
+        chain_a = set(tree.chains[node_a]) if node_a != world else set()
+        chain_b = set(tree.chains[node_b]) if node_b != world else set()
+        for k in sorted(chain_a ^ chain_b):
+            sign = 1.0 if k in chain_b else -1.0
+            joint = tree.nodes[k]
+            for j in range(joint.nv):
+                axis = axes[k][:, j]
+                if joint.kind == "prismatic":
+                    value = ca.dot(axis, u)
+                else:
+                    value = ca.dot(axis, line) + ca.dot(moments[k][:, j], u)
+                jacobian[row, joint.v + j] += sign * value
+    lengths = muscle_lengths(layout, paths, pieces)
+    return ca.vertcat(*lengths) if lengths else ca.SX.zeros(0), jacobian
 
 
 def robot_kernels(robot: Robot) -> list[Kernel]:
     """Return the kernels of the compiled backend: update, muscle_bias, link_poses, frames."""
+    from cards_core.muscles.symbolic import geodesic_input
+
     model = SymbolicTree(robot)
     nv, nq, m = model.tree.nv, model.tree.nq, len(robot.muscles)
     q, qd = model.q, model.qd
-    state = (("q", (nq,), q), ("qd", (nv,), qd))
-    lengths, jacobian = muscle_kinematics(model)
+    state: tuple[Any, ...] = (("q", (nq,), q), ("qd", (nv,), qd))
+    layout = tree_layout(model.tree)
+    rows = geodesic_input(layout)
+    if rows is not None:
+        state += (("contacts", (len(layout.geodesics), 8), rows),)
+    lengths, jacobian = muscle_kinematics(model, rows)
     rates = jacobian @ qd
     kernels = [
         Kernel(

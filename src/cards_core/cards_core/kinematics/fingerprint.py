@@ -6,6 +6,7 @@ import hashlib
 
 import numpy as np
 
+from cards_core.kinematics.paths import tree_layout
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 
@@ -29,9 +30,12 @@ def fingerprint(tree: Tree) -> bytes:
         parts += [f"link {link.name} {index}".encode(), _numbers(pose.matrix)]
     for muscle in robot.muscles:
         parts.append(f"muscle {muscle.name}".encode())
-        for point in muscle.path:
-            index, pose = tree.link_node[point.link]
-            parts += [str(index).encode(), _numbers(pose.apply(point.position))]
+    parts.append(tree_layout(tree).content())
+    for surface in robot.wrap_surfaces:
+        parts.append(f"surface {type(surface.geometry).__name__}".encode())
+        for value in vars(surface.geometry).values():
+            text = isinstance(value, str)
+            parts.append(value.encode() if text else _numbers(np.atleast_1d(value)))
     for frame in robot.frames:
         parts += [f"frame {frame.name} {frame.link}".encode(), _numbers(frame.pose.matrix)]
     return b"\n".join(parts)

@@ -34,6 +34,7 @@ from cards_core.description.model import (
     Joint,
     JointAxis,
     Robot,
+    path_links,
 )
 from cards_core.errors import DescriptionError, ShapeError, UnknownNameError
 from cards_core.spatial import (
@@ -403,10 +404,14 @@ def _check_names(robot: Robot) -> None:
             )
         if frame.link not in links:
             raise UnknownNameError(f"link (of frame '{frame.name}')", frame.link, links)
+    surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
+    for surface in robot.wrap_surfaces:
+        if surface.link not in links:
+            raise UnknownNameError(f"link (of wrap surface '{surface.name}')", surface.link, links)
     for muscle in robot.muscles:
-        for point in muscle.path:
-            if point.link not in links:
-                raise UnknownNameError(f"link (of muscle '{muscle.name}')", point.link, links)
+        for link in path_links(muscle.path, surfaces):
+            if link not in links:
+                raise UnknownNameError(f"link (of muscle '{muscle.name}')", link, links)
 
 
 def _depth_first(robot: Robot) -> Iterator[Joint]:

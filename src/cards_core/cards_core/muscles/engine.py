@@ -3,11 +3,20 @@
 The same engine serves every host (embedded simulator, Gazebo, hardware estimation): the host
 fetches link poses and twists, calls `MuscleEngine.update` and applies the wrenches.
 
-Per straight segment from A to B with unit vector ``u`` and tension ``f``:
+A muscle is a polyline of path points (`cards_core.muscles.layout`): via points, and the tangent
+points of the surfaces it wraps over. Per straight piece from A to B with unit vector ``u`` and
+tension ``f``:
 
     length += |B - A|,   rate += u . (v_B - v_A),   force on A's link: f u, on B's link: -f u
 
-so that the forces and moments of every muscle sum to zero and ``tau = -L' f``.
+with v the velocity of the point of the link that is at A or B now. Arcs on a surface add their
+length and nothing else: the shortest path is stationary, so the motion of its tangent points along
+the surface changes no length (envelope theorem). The forces and moments of every muscle sum to
+zero, with or without friction, and without friction ``tau = -L' f``.
+
+Capstan friction over via points and surfaces makes the tension differ from piece to piece
+(`cards_core.muscles.paths.Paths.friction_factors`); ``f`` is the tension at the origin, where the
+actuator sits.
 """
 
 from __future__ import annotations
@@ -18,7 +27,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from cards_core.description.model import WORLD, Robot
+from cards_core.description.model import Robot
+from cards_core.muscles.drawing import drawn_paths
+from cards_core.muscles.layout import link_layout
+from cards_core.muscles.paths import Paths
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -33,6 +45,7 @@ class MuscleState:
     Attributes:
         lengths: shape (m,), [m].
         rates: shape (m,), [m/s].
+        tensions: At the origin of every muscle, shape (m,), [N].
         wrenches: On every link, shape (n, 6): force [N], then torque [Nm] about the link's
             origin, both in world axes.
         world_wrench: On the world, about its origin, shape (6,): closes the balance.
@@ -41,6 +54,7 @@ class MuscleState:
     def __init__(self, n_links: int, n_muscles: int) -> None:
         self.lengths: Array = np.zeros(n_muscles)
         self.rates: Array = np.zeros(n_muscles)
+        self.tensions: Array = np.zeros(n_muscles)
         self.wrenches: Array = np.zeros((n_links, 6))
         self.world_wrench: Array = np.zeros(6)
 
@@ -49,72 +63,93 @@ class MuscleEngine:
     """Muscle paths of a robot.
 
     Args:
-        robot: The description.
+        robot: The description; its joints do not matter.
         backend: ``compiled`` (native code, cached) or ``numeric`` (NumPy, the reference).
+
+    Attributes:
+        robot: As given.
+        layout: Its paths as tables; frames are the links.
+
+    Raises:
+        DescriptionError: A path that cannot be; see `cards_core.muscles.layout.layout_of`.
     """
 
     def __init__(self, robot: Robot, backend: Literal["compiled", "numeric"] = "compiled") -> None:
         self.robot = robot
-        index = {link.name: i for i, link in enumerate(robot.links)} | {WORLD: len(robot.links)}
-        self._point_link = np.array([index[p.link] for m in robot.muscles for p in m.path], int)
-        positions = [p.position for m in robot.muscles for p in m.path]
-        self._point_position = np.array(positions, dtype=float).reshape(-1, 3)
-        sizes = [len(muscle.path) for muscle in robot.muscles]
-        self._bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
-        starts = [
-            np.arange(a, b - 1) for a, b in zip(self._bounds, self._bounds[1:], strict=False)
-        ]
-        self._start = np.concatenate([*starts, np.zeros(0, int)]).astype(int)
-        self._muscle = np.repeat(np.arange(len(sizes)), [s - 1 for s in sizes])
-        n_links, n_muscles = len(robot.links), len(robot.muscles)
+        self.layout = link_layout(robot)
+        self._geodesics = None
+        if len(self.layout.geodesics):
+            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
+
+            self._geodesics = GeodesicPaths(robot, backend)
+        self._paths = Paths(self.layout, self._geodesics)
+        n_links = len(robot.links)
         self._poses = np.zeros((n_links + 1, 4, 4))
         self._poses[-1] = np.eye(4)
         self._twists = np.zeros((n_links + 1, 6))
         self._wrenches = np.zeros((n_links + 1, 6))
-        self._state = MuscleState(n_links, n_muscles)
+        self._state = MuscleState(n_links, len(robot.muscles))
+        self._posed = False
         self.update = self._update_numeric
+        self.motion = self._motion_numeric
         if backend == "compiled":
             self._bind_native()
 
     def _bind_native(self) -> None:
         from cards_core.dynamics.native import load_or_build
 
-        kernel = load_or_build(self._content(), self._kernels).bind("muscles")
-        self._inputs = tuple(kernel.inputs[name] for name in ("poses", "twists", "tensions"))
-        self._call = kernel.call
+        content = hashlib.sha256(b"muscle engine 2" + self.layout.content()).digest()
+        model = load_or_build(content, self._kernels)
+        kernel, motion = model.bind("muscles"), model.bind("motion")
+        self._kernel, self._motion_kernel = kernel, motion
         state = self._state
         state.lengths = kernel.outputs["lengths"]
         state.rates = kernel.outputs["rates"]
         wrenches = kernel.outputs["wrenches"]
         state.wrenches, state.world_wrench = wrenches[:-1], wrenches[-1]
+        state.tensions = kernel.inputs["tensions"]
         self.update = self._update_native
-
-    def _content(self) -> bytes:
-        arrays = (self._point_link, self._point_position + 0.0, self._bounds)
-        digest = hashlib.sha256(b"muscle engine 1")
-        digest.update(str(len(self.robot.links)).encode())
-        for array in arrays:
-            digest.update(array.tobytes())
-        return digest.digest()
+        self.motion = self._motion_native
 
     def _kernels(self) -> Sequence[Kernel]:
-        from cards_core.muscles.symbolic import muscle_kernel
+        from cards_core.muscles.symbolic import muscle_kernels
 
-        return [
-            muscle_kernel(
-                len(self.robot.links), self._point_link, self._point_position, self._bounds
-            )
-        ]
+        return muscle_kernels(self.layout)
+
+    def reset(self) -> None:
+        """Forget warm starts: what comes next depends on nothing that was before."""
+        if self._geodesics is not None:
+            self._geodesics.reset()
+
+    # Native -----------------------------------------------------------------------------------
+
+    def _motion_native(self, link_poses: Array, link_twists: Array) -> tuple[Array, Array]:
+        inputs, outputs = self._motion_kernel.inputs, self._motion_kernel.outputs
+        inputs["poses"][:] = link_poses
+        inputs["twists"][:] = link_twists
+        if self._geodesics is not None:
+            inputs["contacts"][:] = self._geodesics.solve(link_poses)
+        self._motion_kernel.call()
+        return outputs["lengths"], outputs["rates"]
 
     def _update_native(
         self, link_poses: Array, link_twists: Array, tensions: Array
     ) -> MuscleState:
-        poses, twists, forces = self._inputs
-        poses[:] = link_poses
-        twists[:] = link_twists
-        forces[:] = tensions
-        self._call()
+        inputs = self._kernel.inputs
+        inputs["poses"][:] = link_poses
+        inputs["twists"][:] = link_twists
+        inputs["tensions"][:] = tensions
+        if self._geodesics is not None:
+            inputs["contacts"][:] = self._geodesics.solve(link_poses)
+        self._kernel.call()
         return self._state
+
+    # NumPy ------------------------------------------------------------------------------------
+
+    def _motion_numeric(self, link_poses: Array, link_twists: Array) -> tuple[Array, Array]:
+        """Compute lengths and rates, each shape (m,); arguments as `update`."""
+        state = self._update_numeric(link_poses, link_twists, self._state.tensions)
+        return state.lengths, state.rates
 
     def _update_numeric(
         self, link_poses: Array, link_twists: Array, tensions: Array
@@ -125,40 +160,49 @@ class MuscleEngine:
             link_poses: Link-to-world matrices, shape (n, 4, 4).
             link_twists: World velocity of each link's origin, then angular velocity in world
                 axes, shape (n, 6), [m/s] and [rad/s].
-            tensions: shape (m,), [N].
+            tensions: At the origin of every muscle, shape (m,), [N].
         """
+        layout = self.layout
+        self._solve(link_poses)
+        points = self._paths.points
+        arms = points - self._poses[layout.point_frame, :3, 3]
         self._twists[:-1] = link_twists
-        points, arms = self._points(link_poses)
-        twists = self._twists[self._point_link]
+        twists = self._twists[layout.point_frame]
         velocities = twists[:, :3] + np.cross(twists[:, 3:], arms)
-        start, end = self._start, self._start + 1
+        start, end = layout.start, layout.start + 1
         delta = points[end] - points[start]
         length = np.linalg.norm(delta, axis=1)
         u = np.divide(delta, length[:, None], out=np.zeros_like(delta), where=length[:, None] > 0)
         count = len(self.robot.muscles)
         state = self._state
-        state.lengths[:] = np.bincount(self._muscle, length, count)
+        state.lengths[:] = np.bincount(layout.piece_muscle, length, count)
+        for contact, arc in zip(layout.contacts, self._paths.arcs, strict=True):
+            state.lengths[contact.muscle] += arc
         rate = np.einsum("ij,ij->i", u, velocities[end] - velocities[start])
-        state.rates[:] = np.bincount(self._muscle, rate, count)
-        pull = u * np.asarray(tensions)[self._muscle, None]
+        state.rates[:] = np.bincount(layout.piece_muscle, rate, count)
+        state.tensions[:] = tensions
+        pull = u * state.tensions[layout.piece_muscle, None]
+        if layout.friction:
+            pull *= self._paths.friction_factors(rate)[:, None]
         force = np.zeros_like(points)
         np.add.at(force, start, pull)
         np.subtract.at(force, end, pull)
         self._wrenches[:] = 0.0
-        np.add.at(self._wrenches[:, :3], self._point_link, force)
-        np.add.at(self._wrenches[:, 3:], self._point_link, np.cross(arms, force))
+        np.add.at(self._wrenches[:, :3], layout.point_frame, force)
+        np.add.at(self._wrenches[:, 3:], layout.point_frame, np.cross(arms, force))
         state.wrenches[:] = self._wrenches[:-1]
         state.world_wrench[:] = self._wrenches[-1]
         return state
 
-    def _points(self, link_poses: Array) -> tuple[Array, Array]:
-        """World positions of all path points, and their arms from the link origins."""
+    def _solve(self, link_poses: Array) -> None:
         self._poses[:-1] = link_poses
-        poses = self._poses[self._point_link]
-        arms = np.einsum("kij,kj->ki", poses[:, :3, :3], self._point_position)
-        return poses[:, :3, 3] + arms, arms
+        rows = None if self._geodesics is None else self._geodesics.solve(link_poses)
+        self._paths.solve(self._poses[:, :3, :3], self._poses[:, :3, 3], rows)
 
     def path_points(self, link_poses: Array) -> list[Array]:
-        """Return the drawn path of every muscle, arrays of shape (k, 3) in the world, [m]."""
-        points, _ = self._points(link_poses)
-        return [points[a:b] for a, b in zip(self._bounds, self._bounds[1:], strict=False)]
+        """Return the drawn path of every muscle, arrays of shape (k, 3) in the world, [m].
+
+        Arcs are sampled; k does not change from call to call.
+        """
+        self._solve(link_poses)
+        return drawn_paths(self._paths, self._poses)

@@ -1,74 +1,207 @@
-"""CasADi expressions of the muscle engine; see `cards_core.muscles.engine` for the formulas."""
+"""CasADi expressions of muscle paths; see `cards_core.muscles.engine` for the formulas."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
-import numpy.typing as npt
+import numpy as np
 
+from cards_core.description.model import Cylinder, Pulley, Sphere, Wrap
 from cards_core.dynamics.symbolic import Expr, Kernel, constant, direction
-from cards_core.typing import Array
+from cards_core.muscles.layout import ContactSpec, PathLayout
+from cards_core.muscles.wrapping.closed_symbolic import (
+    cylinder_expr,
+    pulley_expr,
+    sphere_expr,
+)
+
+Frames = Callable[[int], tuple[Expr, Expr]]
+"""Rotation and position of a frame in the world; the world itself has index ``layout.frames``."""
 
 
-def muscle_kernel(
-    n_links: int,
-    point_link: npt.NDArray[Any],
-    point_position: Array,
-    bounds: npt.NDArray[Any],
-) -> Kernel:
-    """Return the kernel ``muscles``.
+@dataclass(frozen=True, eq=False)
+class PathExpressions:
+    """Points of all paths in frame coordinates and in the world, arcs of all contacts."""
+
+    local: list[Expr]
+    points: list[Expr]
+    arcs: list[Expr]
+    angles: list[Expr]
+
+
+def path_expressions(layout: PathLayout, frames: Frames, rows: Expr | None) -> PathExpressions:
+    """Return the points of all paths, with closed forms written out.
 
     Args:
-        n_links: Number of links; link index ``n_links`` is the world.
-        point_link: Link index of every path point, shape (p,).
-        point_position: In link coordinates, shape (p, 3), [m].
-        bounds: Muscle i owns the points ``bounds[i]:bounds[i + 1]``, shape (m + 1,).
+        layout: The flattened paths.
+        frames: Poses of the frames.
+        rows: Contacts without a closed form as `GeodesicPaths.solve` gives them, row after row.
     """
-    m = len(bounds) - 1
-    poses = ca.SX.sym("poses", 16 * n_links)
-    twists = ca.SX.sym("twists", 6 * n_links)
+    poses = [frames(k) for k in range(layout.frames + 1)]
+    local: list[Expr] = [constant(position) for position in layout.point_position]
+    points = [
+        _world(poses[frame], position)
+        for frame, position in zip(layout.point_frame, local, strict=True)
+    ]
+    arcs: list[Expr] = []
+    angles: list[Expr] = []
+    geodesic = 0
+    for contact in layout.contacts:
+        if contact.closed:
+            start, end, arc, angle = _closed(contact, poses[contact.frame], points)
+            place = contact.placement
+        else:
+            row = rows[8 * geodesic : 8 * geodesic + 8]  # type: ignore[index]
+            start, end, arc, angle = row[:3], row[3:6], row[6], row[7]
+            place = contact.offset
+            geodesic += 1
+        for k, point in ((contact.point, start), (contact.point + 1, end)):
+            local[k] = constant(place.rotation) @ point + constant(place.translation)
+            points[k] = _world(poses[contact.frame], local[k])
+        arcs.append(arc)
+        angles.append(angle)
+    return PathExpressions(local, points, arcs, angles)
+
+
+def _world(pose: tuple[Expr, Expr], local: Expr) -> Expr:
+    return pose[1] + pose[0] @ local
+
+
+def _closed(
+    contact: ContactSpec, pose: tuple[Expr, Expr], points: list[Expr]
+) -> tuple[Expr, Expr, Expr, Expr]:
+    place = contact.placement
+    rotation = pose[0] @ constant(place.rotation)
+    origin = _world(pose, constant(place.translation))
+    q = rotation.T @ (points[contact.after] - origin)
+    element = contact.element
+    if isinstance(element, Pulley):
+        found = pulley_expr(element.position, element.axis, element.radius, q)
+    else:
+        p = rotation.T @ (points[contact.before] - origin)
+        assert contact.surface is not None
+        geometry = contact.surface.geometry
+        if isinstance(geometry, Sphere):
+            found = sphere_expr(p, q, geometry.radius, contact.side)
+        else:
+            assert isinstance(geometry, Cylinder)
+            found = cylinder_expr(
+                p, q, geometry.radius, geometry.length, contact.side, inside=element.inside
+            )
+    start, end, arc, angle = found
+    return start, end, arc, angle
+
+
+def geodesic_input(layout: PathLayout) -> Expr:
+    """Return the symbol of the contacts without a closed form, or None if there are none."""
+    count = len(layout.geodesics)
+    return ca.SX.sym("contacts", 8 * count) if count else None
+
+
+def muscle_lengths(layout: PathLayout, paths: PathExpressions, pieces: list[Expr]) -> list[Expr]:
+    """Return the length of every muscle from those of its straight pieces and arcs."""
+    lengths = [ca.SX(0.0)] * (len(layout.bounds) - 1)
+    for i, length in zip(layout.piece_muscle, pieces, strict=True):
+        lengths[i] += length
+    for contact, arc in zip(layout.contacts, paths.arcs, strict=True):
+        lengths[contact.muscle] += arc
+    return lengths
+
+
+def _tension_factors(
+    layout: PathLayout, paths: PathExpressions, units: list[Expr], rates: list[Expr]
+) -> list[Expr]:
+    """Capstan factors of the straight pieces; see `cards_core.muscles.paths`."""
+    factors: list[Expr] = [ca.SX(1.0)] * len(rates)
+    rub = {
+        c.point: (c.element.friction, paths.angles[i])
+        for i, c in enumerate(layout.contacts)
+        if isinstance(c.element, Wrap)
+    }
+    for i in range(len(layout.bounds) - 1):
+        mine = np.flatnonzero(layout.piece_muscle == i).tolist()
+        behind = ca.SX(0.0)
+        sliding: dict[int, Expr] = {}
+        for k in reversed(mine):
+            sliding[k] = behind
+            behind = behind + rates[k]
+        exponent = ca.SX(0.0)
+        for before, after in pairwise(mine):
+            corner = int(layout.start[before]) + 1
+            coefficient, angle = rub.get(corner, (float(layout.point_friction[corner]), None))
+            if coefficient:
+                if angle is None:
+                    u, v = units[before], units[after]
+                    sine = ca.cross(u, v)
+                    angle = ca.atan2(ca.sqrt(ca.dot(sine, sine) + 1e-30), ca.dot(u, v))
+                speed = sliding[before] / float(layout.friction_speed[i])
+                exponent = exponent + coefficient * angle * ca.tanh(speed)
+            factors[after] = ca.exp(exponent)
+    return factors
+
+
+def muscle_kernels(layout: PathLayout) -> list[Kernel]:
+    """Return the kernels ``muscles`` (everything) and ``motion`` (lengths and rates only)."""
+    n, m = layout.frames, len(layout.bounds) - 1
+    poses = ca.SX.sym("poses", 16 * n)
+    twists = ca.SX.sym("twists", 6 * n)
     tensions = ca.SX.sym("tensions", m)
+    rows = geodesic_input(layout)
+
+    def frame(k: int) -> tuple[Expr, Expr]:
+        if k == n:
+            return ca.SX(ca.DM.eye(3)), ca.SX.zeros(3)
+        matrix = ca.reshape(poses[16 * k : 16 * k + 16], 4, 4).T
+        return matrix[:3, :3], matrix[:3, 3]
+
+    paths = path_expressions(layout, frame, rows)
     arms: list[Expr] = []
-    points: list[Expr] = []
     velocities: list[Expr] = []
-    for link, local in zip(point_link, point_position, strict=True):
-        position = constant(local)
-        if link == n_links:
-            arms.append(position)
-            points.append(position)
+    for k, point in zip(layout.point_frame, paths.points, strict=True):
+        if k == n:
+            arms.append(point)
             velocities.append(ca.SX.zeros(3))
             continue
-        matrix = ca.reshape(poses[16 * link : 16 * link + 16], 4, 4).T
-        arm = matrix[:3, :3] @ position
+        arm = frame(k)[0] @ paths.local[len(arms)]
+        twist = twists[6 * k : 6 * k + 6]
         arms.append(arm)
-        points.append(matrix[:3, 3] + arm)
-        twist = twists[6 * link : 6 * link + 6]
         velocities.append(twist[:3] + ca.cross(twist[3:], arm))
-    lengths = [ca.SX(0.0)] * m
-    rates = [ca.SX(0.0)] * m
-    forces = [ca.SX.zeros(3) for _ in points]
-    for i in range(m):
-        for a in range(bounds[i], bounds[i + 1] - 1):
-            b = a + 1
-            length, u = direction(points[b] - points[a])
-            lengths[i] += length
-            rates[i] += ca.dot(u, velocities[b] - velocities[a])
-            forces[a] += tensions[i] * u
-            forces[b] -= tensions[i] * u
-    wrenches = [ca.SX.zeros(6) for _ in range(n_links + 1)]
-    for link, arm, force in zip(point_link, arms, forces, strict=True):
-        wrenches[link] += ca.vertcat(force, ca.cross(arm, force))
-    return Kernel(
-        "muscles",
-        (
-            ("poses", (n_links, 4, 4), poses),
-            ("twists", (n_links, 6), twists),
-            ("tensions", (m,), tensions),
-        ),
-        (
-            ("lengths", (m,), ca.vertcat(*lengths)),
-            ("rates", (m,), ca.vertcat(*rates)),
-            ("wrenches", (n_links + 1, 6), ca.vertcat(*wrenches)),
-        ),
+    pieces, units, rates = [], [], []
+    for a in layout.start:
+        length, u = direction(paths.points[a + 1] - paths.points[a])
+        pieces.append(length)
+        units.append(u)
+        rates.append(ca.dot(u, velocities[a + 1] - velocities[a]))
+    lengths = muscle_lengths(layout, paths, pieces)
+    muscle_rates = [ca.SX(0.0)] * m
+    for i, rate in zip(layout.piece_muscle, rates, strict=True):
+        muscle_rates[i] += rate
+    factors = (
+        _tension_factors(layout, paths, units, rates)
+        if layout.friction
+        else [ca.SX(1.0)] * len(units)
     )
+    forces = [ca.SX.zeros(3) for _ in paths.points]
+    for a, i, u, factor in zip(layout.start, layout.piece_muscle, units, factors, strict=True):
+        pull = tensions[i] * factor * u
+        forces[a] += pull
+        forces[a + 1] -= pull
+    wrenches = [ca.SX.zeros(6) for _ in range(n + 1)]
+    for k, arm, force in zip(layout.point_frame, arms, forces, strict=True):
+        wrenches[k] += ca.vertcat(force, ca.cross(arm, force))
+    state: tuple[Any, ...] = (("poses", (n, 4, 4), poses), ("twists", (n, 6), twists))
+    if rows is not None:
+        state += (("contacts", (len(layout.geodesics), 8), rows),)
+    motion: tuple[Any, ...] = (
+        ("lengths", (m,), ca.vertcat(*lengths)),
+        ("rates", (m,), ca.vertcat(*muscle_rates)),
+    )
+    everything = (*motion, ("wrenches", (n + 1, 6), ca.vertcat(*wrenches)))
+    return [
+        Kernel("muscles", (*state, ("tensions", (m,), tensions)), everything),
+        Kernel("motion", state, motion),
+    ]

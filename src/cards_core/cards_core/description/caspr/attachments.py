@@ -1,36 +1,52 @@
 """Read the attachments of a CASPR cable: the points its path goes through.
 
 A point on link 0 is given in world coordinates; on other links from the joint origin or from the
-centre of mass, as the cable says, in link axes. The first attachment may be a pulley.
+centre of mass, as the cable says, in link axes. The first attachment may be a caster pulley, whose
+swivel axis is the incoming cable: our `Pulley`. CASPR's arc is ``R acos(cos phi)``, which is ours
+up to half a turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from cards_core.description.caspr.bodies import BodySystem
 from cards_core.description.caspr.fields import Node
 from cards_core.description.caspr.findings import FindingList
-from cards_core.description.model import ViaPoint
-from cards_core.description.muscle_block import SAME_PLACE
+from cards_core.description.model import Pulley, ViaPoint
+from cards_core.description.muscle_path import SAME_PLACE
 from cards_core.typing import Array
 
-PULLEYS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "base_rotating_pulley": ("fixed_location", ("pulley_radius", "cable_entry_vector")),
-    "screw_base_rotating_pulley": (
+
+@dataclass(frozen=True)
+class PulleyKind:
+    """Elements of a pulley in CASPR's files.
+
+    Attributes:
+        point: Where the cable meets the wheel.
+        axis: Direction of the incoming cable.
+        others: What is not simulated.
+    """
+
+    point: str
+    axis: str
+    others: tuple[str, ...] = ()
+
+
+PULLEYS: Mapping[str, PulleyKind] = {
+    "base_rotating_pulley": PulleyKind("fixed_location", "cable_entry_vector"),
+    "screw_base_rotating_pulley": PulleyKind(
         "constant_winch_point",
-        (
-            "winch_vector",
-            "cable_pulley_entry_vector",
-            "pulley_radius",
-            "winch_radius",
-            "winch_groove_width",
-        ),
+        "cable_pulley_entry_vector",
+        ("winch_vector", "winch_radius", "winch_groove_width"),
     ),
 }
-"""Special first attachments: the element that becomes the via point, and the other elements."""
+"""Special first attachments."""
+
+RADIUS = "pulley_radius"
 
 
 def read_attachments(
@@ -39,7 +55,7 @@ def read_attachments(
     reference: str,
     parameters: dict[str, Array],
     findings: FindingList,
-) -> tuple[tuple[ViaPoint, ...], str | None]:
+) -> tuple[tuple[ViaPoint | Pulley, ...], str | None]:
     """Return the path of a cable and the tag of its pulley, None if it has none.
 
     Args:
@@ -52,7 +68,7 @@ def read_attachments(
     Raises:
         DescriptionError: An element is missing or wrong, or there are fewer than two points.
     """
-    path: list[ViaPoint] = []
+    path: list[ViaPoint | Pulley] = []
     pulley: str | None = None
     attachments.warn_unknown(findings, children=("attachment", *PULLEYS))
     for child in attachments:
@@ -93,20 +109,31 @@ def _read_attachment(
     return ViaPoint(system.link_name(number), location)
 
 
-def _same_place(a: ViaPoint, b: ViaPoint) -> bool:
+def _same_place(a: ViaPoint | Pulley, b: ViaPoint) -> bool:
     return a.link == b.link and float(np.linalg.norm(a.position - b.position)) < SAME_PLACE
 
 
 def _read_pulley(
     element: Node, system: BodySystem, parameters: dict[str, Array], findings: FindingList
-) -> ViaPoint:
-    """Return the fixed point of a pulley (world coordinates) and keep its other data."""
-    point_tag, others = PULLEYS[element.tag]
-    element.warn_unknown(findings, children=(point_tag, *others))
-    for tag in others:
+) -> ViaPoint | Pulley:
+    """Return a pulley (world coordinates) and keep its numbers.
+
+    Without a wheel (radius 0, or no direction of the cable) it is a via point.
+    """
+    kind = PULLEYS[element.tag]
+    tags = (kind.point, RADIUS, kind.axis, *kind.others)
+    element.warn_unknown(findings, children=tags)
+    for tag in tags:
         child = element.find(tag)
         if child is not None:
             parameters[f"{element.tag}/{tag}"] = child.vector()
-    location = element.child(point_tag).vector(3)
-    parameters[f"{element.tag}/{point_tag}"] = np.array(location)
-    return ViaPoint(system.link_name(0), location)
+    position, ground = element.child(kind.point).vector(3), system.link_name(0)
+    radius = 0.0 if element.find(RADIUS) is None else element.child(RADIUS).number()
+    if radius < 0.0:
+        raise element.child(RADIUS).error(f"{radius:g} m is negative", ">= 0")
+    if radius > 0.0 and element.find(kind.axis) is not None:
+        axis = element.child(kind.axis).vector(3)
+        length = float(np.linalg.norm(axis))
+        if length > 0.0:
+            return Pulley(ground, position, axis / length, radius, element.line)
+    return ViaPoint(ground, position)

@@ -1,9 +1,6 @@
 """Read a CASPR cables file: sets of cables with paths, force limits and parameters.
 
-All kinds become tension-commanded cables along straight segments, as CASPR's own dynamics treats
-them: its elastic and variable-stiffness kinds only matter for stiffness analysis. Their
-parameters are kept (`Cable.parameters`) and reported, not simulated. Passive springs have no
-command; they are kept as data and left out of the muscles.
+What becomes of the kinds is said in `cards_core.description.caspr.muscles`.
 """
 
 from __future__ import annotations
@@ -12,12 +9,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cards_core.description.caspr.attachments import PULLEYS, read_attachments
+from cards_core.description.caspr.attachments import read_attachments
 from cards_core.description.caspr.bodies import BodySystem
 from cards_core.description.caspr.fields import Node
 from cards_core.description.caspr.findings import FindingList
 from cards_core.description.caspr.names import NameTable
-from cards_core.description.model import Muscle, ViaPoint
+from cards_core.description.model import Pulley, ViaPoint
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.typing import Array
 
@@ -56,10 +53,9 @@ class Cable:
         original_name: Name in the file.
         name: Our name, unique in its set.
         kind: CASPR's tag.
-        path: Via points on our links.
+        path: Via points on our links, the first of them perhaps a pulley.
         force_min, force_max: Limits, [N]; 0 and infinite for passive springs.
-        parameters: Properties that are carried but not simulated, by tag; pulley data under
-            ``<pulley tag>/<element>``.
+        parameters: Properties by tag; pulley data under ``<pulley tag>/<element>``.
         pulley: Tag of the pulley at the first attachment, or None.
         line: Line in the file.
     """
@@ -67,7 +63,7 @@ class Cable:
     original_name: str
     name: str
     kind: str
-    path: tuple[ViaPoint, ...]
+    path: tuple[ViaPoint | Pulley, ...]
     force_min: float
     force_max: float
     parameters: Mapping[str, Array] = field(default_factory=dict)
@@ -79,10 +75,6 @@ class Cable:
         """True for springs that take no command."""
         return self.kind == PASSIVE
 
-    def muscle(self) -> Muscle:
-        """Return the cable as a tension-commanded muscle."""
-        return Muscle(self.name, self.path, self.force_min, self.force_max, line=self.line)
-
 
 @dataclass(frozen=True, eq=False)
 class CableSet:
@@ -91,10 +83,6 @@ class CableSet:
     name: str
     cables: tuple[Cable, ...]
     line: int | None = None
-
-    def muscles(self) -> tuple[Muscle, ...]:
-        """Return the commanded cables as muscles, in CASPR's order."""
-        return tuple(cable.muscle() for cable in self.cables if not cable.passive)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,46 +156,6 @@ def read_cables(root: Node, system: BodySystem, findings: FindingList) -> CableF
     return CableFile(tuple(sets), root.get("default_cable_set") or None, root.source, root.line)
 
 
-def describe_set(cable_set: CableSet, source: str, findings: FindingList) -> None:
-    """Add what is not simulated about the chosen set, one finding per kind and pulley type."""
-    subject = f"cable set '{cable_set.name}'"
-    by_kind: dict[str, list[Cable]] = {}
-    for cable in cable_set.cables:
-        by_kind.setdefault(cable.kind, []).append(cable)
-        if cable.pulley:
-            by_kind.setdefault(cable.pulley, []).append(cable)
-    for kind, cables in by_kind.items():
-        if kind == "cable_ideal":
-            continue
-        who = f"{kind} ({', '.join(cable.name for cable in cables)})"
-        keys = sorted(
-            {
-                key.removeprefix(f"{kind}/")
-                for cable in cables
-                for key in cable.parameters
-                if kind not in PULLEYS or key.startswith(f"{kind}/")
-            }
-        )
-        kept = f"the parameters {', '.join(keys)} are listed in the report" if keys else ""
-        if kind == PASSIVE:
-            code, what = "passive-spring-left-out", "not simulated and no muscle was made"
-        elif kind in PULLEYS:
-            code = "pulley-as-via-point"
-            what = f"the path starts at {PULLEYS[kind][0]} as a plain via point without a wheel"
-        elif kind in NOT_IN_CASPR:
-            code, what = "cable-kind-undefined", "imported as a tension-commanded cable"
-        else:
-            code = "elasticity-not-simulated"
-            what = "imported as a tension-commanded cable without elasticity"
-        findings.warn(
-            code,
-            subject,
-            f"{who}: {what}" + (f"; {kept}" if kept else ""),
-            source=source,
-            line=cables[0].line,
-        )
-
-
 def _read_cable(
     element: Node, number: int, system: BodySystem, names: NameTable, findings: FindingList
 ) -> Cable | None:
@@ -265,7 +213,7 @@ def _read_properties(
         findings.warn(
             "parameter-missing",
             properties.label,
-            f"a {kind} needs {', '.join(missing)}; not simulated, so the import goes on",
+            f"a {kind} needs {', '.join(missing)}; the import goes on without",
             source=properties.source,
             line=properties.line,
         )

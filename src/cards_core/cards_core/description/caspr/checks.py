@@ -19,7 +19,7 @@ from cards_core.description.caspr.findings import FindingList
 from cards_core.description.caspr.inertia_repair import repair_inertias
 from cards_core.description.caspr.operational_spaces import OperationalFile
 from cards_core.description.inertia import InertiaRepair, mass_matrix_change
-from cards_core.description.model import Robot
+from cards_core.description.model import Pulley, Robot, ViaPoint
 from cards_core.description.sdf_ready import sdf_ready
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import DescriptionError
@@ -66,7 +66,7 @@ def check_inertia(
     singular = _singular(dynamics)
     try:
         repaired, repairs = repair_inertias(robot)
-        ready = sdf_ready(_home_within_limits(repaired))
+        ready = sdf_ready(home_within_limits(repaired))
     except DescriptionError as error:
         findings.warn("inertia-not-repairable", "inertias", f"no SDF can be written: {error}")
         return None, InertiaCheck((), math.nan, singular, str(error))
@@ -93,7 +93,7 @@ def check_inertia(
     return ready, InertiaCheck(repairs, change, singular)
 
 
-def _home_within_limits(robot: Robot) -> Robot:
+def home_within_limits(robot: Robot) -> Robot:
     """Return the robot with its home position moved to the nearest one within the limits."""
     home: dict[str, tuple[float, ...]] = {}
     for name, values in robot.home.items():
@@ -123,6 +123,7 @@ def check_actuation(
     robot, tree = dynamics.robot, dynamics.tree
     jacobian = _jacobian_scale(dynamics)
     motors = {joint.name for joint in robot.joints if joint.motor}
+    driven = np.array([bool(muscle.actuator.commands) for muscle in robot.muscles], dtype=bool)
     place = {name: i for i, name in enumerate(tree.velocity_names)}
     largest = max(float(jacobian.max(initial=0.0)), 1e-12)
     for body in bodies:
@@ -138,7 +139,7 @@ def check_actuation(
         idle = ""
         for letter, (joint, slot) in zip(body.joint_type.coordinates, body.slots, strict=True):
             column = place[coordinate_names(robot.joint(joint))[slot]]
-            moved = jacobian[:, column].max(initial=0.0) > 1e-9 * largest
+            moved = jacobian[driven, column].max(initial=0.0) > 1e-9 * largest
             if not moved and joint not in motors:
                 idle += letter
         if idle:
@@ -194,9 +195,9 @@ def check_references(
                     line=frame.line,
                 )
                 break
-    seen: dict[tuple[tuple[str, tuple[float, ...]], ...], str] = {}
+    seen: dict[tuple[tuple[str | float, ...], ...], str] = {}
     for cable in chosen.cables:
-        path = tuple((via.link, tuple(via.position.tolist())) for via in cable.path)
+        path = tuple(_place(item) for item in cable.path)
         if path in seen:
             findings.warn(
                 "duplicate-cable",
@@ -227,3 +228,8 @@ def check_references(
             source=cables.source,
             line=cables.line,
         )
+
+
+def _place(item: ViaPoint | Pulley) -> tuple[str | float, ...]:
+    wheel = (*item.axis.tolist(), item.radius) if isinstance(item, Pulley) else ()
+    return (item.link, *item.position.tolist(), *wheel)

@@ -6,7 +6,9 @@ A pose or motion is feasible if tensions f with fmin <= f <= fmax exist such tha
     -L' f = M qdd + C + G            dynamic: moving along a joint trajectory
     -L' f = M qdd + C + G,  J qdd + Jdot qd = ydd      operational: qdd is free within the task
 
-Rows of joints that have a motor of their own are left out: CASPR puts no limit on their torque.
+L and f are those of the cables that take a command; what passive springs do is on the right-hand
+side. Rows of joints that have a motor of their own are left out: CASPR puts no limit on their
+torque.
 For operational trajectories q follows from inverse kinematics that starts at the home position and
 moves as little as possible, within the joint limits; other postures may be feasible where this one
 is not.
@@ -22,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 
+from cards_core.description.actuators import Ligament
 from cards_core.description.caspr.coordinates import coordinate_names
 from cards_core.description.caspr.operational_spaces import OperationalSpace
 from cards_core.dynamics.interface import Dynamics, DynamicsState
@@ -67,14 +70,31 @@ class Actuation:
     """Force limits and the coordinates that depend on the cables alone.
 
     Attributes:
-        lower: Least tensions, shape (m,), [N].
-        upper: Greatest tensions, shape (m,), [N]; may be infinite.
+        lower: Least tensions of the commanded cables, shape (m,), [N].
+        upper: Their greatest tensions, shape (m,), [N]; may be infinite.
         rows: Coordinates without a motor.
+        passive: Index among the muscles and parameters of those that take no command.
     """
 
     lower: Array
     upper: Array
     rows: npt.NDArray[np.intp]
+    passive: tuple[tuple[int, Ligament], ...] = ()
+
+    def commanded(self, jacobian: Array) -> Array:
+        """Return the rows of L that belong to commanded cables."""
+        return np.delete(jacobian, [i for i, _ in self.passive], axis=0)
+
+    def load(self, state: DynamicsState, load: Array) -> Array:
+        """Return a load with what the passive muscles do added: ``load + L_p' f_p``.
+
+        Their curve is linear from the rest length on, as `attach_cables` makes them.
+        """
+        out = np.array(load)
+        for i, ligament in self.passive:
+            strain = float(state.muscle_lengths[i]) / ligament.slack_length - 1.0
+            out += state.muscle_jacobian[i] * ligament.stiffness * max(strain, 0.0)
+        return out
 
 
 def balance_residual(
@@ -140,12 +160,17 @@ def balance_residual(
 def actuation_of(dynamics: Dynamics) -> Actuation:
     """Return the actuation of a robot."""
     robot, tree = dynamics.robot, dynamics.tree
+    passive = tuple(
+        (i, m.actuator) for i, m in enumerate(robot.muscles) if isinstance(m.actuator, Ligament)
+    )
+    others = [i for i in range(len(robot.muscles)) if i not in dict(passive)]
     motors = {n for joint in robot.joints if joint.motor for n in coordinate_names(joint)}
     rows = [i for i, name in enumerate(tree.velocity_names) if name not in motors]
     return Actuation(
-        np.array([muscle.tension_min for muscle in robot.muscles]),
-        np.array([muscle.tension_max for muscle in robot.muscles]),
+        np.array([robot.muscles[i].tension_min for i in others]),
+        np.array([robot.muscles[i].tension_max for i in others]),
         np.array(rows, dtype=np.intp),
+        passive,
     )
 
 
@@ -218,7 +243,8 @@ def _moves(state: DynamicsState, actuation: Actuation, qdd: Array) -> bool:
 
 
 def _feasible(state: DynamicsState, actuation: Actuation, load: Array) -> bool:
-    return balance_residual(state.muscle_jacobian, load, actuation) <= TOLERANCE
+    jacobian = actuation.commanded(state.muscle_jacobian)
+    return balance_residual(jacobian, actuation.load(state, load), actuation) <= TOLERANCE
 
 
 # Operational trajectories --------------------------------------------------------------------
@@ -292,8 +318,8 @@ def _follows(
     _, jacobian, bias = _task(dynamics, space, q, qd)
     state = dynamics.update(q, qd)
     residual = balance_residual(
-        state.muscle_jacobian,
-        state.coriolis + state.gravity,
+        actuation.commanded(state.muscle_jacobian),
+        actuation.load(state, state.coriolis + state.gravity),
         actuation,
         free=state.mass_matrix,
         equality=(jacobian, ydd - bias),

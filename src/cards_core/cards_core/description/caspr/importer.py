@@ -14,22 +14,19 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.description.caspr.bodies import Body, BodySystem, read_bodies
-from cards_core.description.caspr.cables import (
-    CableFile,
-    CableSet,
-    describe_set,
-    read_cables,
-)
+from cards_core.description.caspr.cables import CableFile, CableSet, read_cables
 from cards_core.description.caspr.checks import (
     check_actuation,
     check_inertia,
     check_references,
+    home_within_limits,
 )
 from cards_core.description.caspr.coordinates import CoordinateMap, coordinate_map
 from cards_core.description.caspr.feasibility import Feasibility, check_trajectory
 from cards_core.description.caspr.fields import read_root
 from cards_core.description.caspr.files import CasprFiles, files_of
 from cards_core.description.caspr.findings import FindingList
+from cards_core.description.caspr.muscles import attach_cables
 from cards_core.description.caspr.names import NameTable, safe_name
 from cards_core.description.caspr.operational_spaces import (
     OperationalFile,
@@ -164,7 +161,6 @@ def import_caspr(
     system = read_bodies(read_root(files.bodies, ("bodies_system", "links")), names, findings)
     cables = read_cables(read_root(files.cables, ("cables",)), system, findings)
     chosen = cables.select(cable_set, findings)
-    describe_set(chosen, cables.source, findings)
     operational = _operational_file(files, system, names, findings)
     trajectories: tuple[CasprTrajectory, ...] = ()
     if files.trajectories is None:
@@ -173,7 +169,8 @@ def import_caspr(
         root = read_root(files.trajectories, ("trajectories",))
         trajectories = read_trajectories(root, system.size, operational, findings)
 
-    robot = _robot(files, system, chosen, operational)
+    bare = _robot(files, system, chosen, operational)
+    robot = attach_cables(bare, home_within_limits(bare), chosen, cables.source, findings)
     dynamics = make_dynamics(robot, "numeric")
     coordinates = coordinate_map(robot, system.bodies)
     if trajectories:
@@ -260,11 +257,11 @@ def _operational_file(
 def _robot(
     files: CasprFiles, system: BodySystem, chosen: CableSet, operational: OperationalFile
 ) -> Robot:
+    """Return the robot without its muscles."""
     return Robot(
         name=safe_name(files.name, "robot"),
         links=add_visuals(system.links, system.bodies, chosen),
         joints=tuple(system.joints),
-        muscles=chosen.muscles(),
         frames=operational.frames,
         operational_frame=operational.default.entries[0].frame if operational.default else None,
         gravity=np.array([0.0, 0.0, -GRAVITY]),

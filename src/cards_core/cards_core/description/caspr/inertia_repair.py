@@ -10,6 +10,7 @@ Links that can turn about more axes get the nearest valid tensor
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from cards_core.description.inertia import (
     InertiaRepair,
     inertia_problem,
     repair_inertia,
+    repair_links,
 )
-from cards_core.description.model import Inertia, Link, Robot
-from cards_core.errors import DescriptionError
+from cards_core.description.model import Inertia, Robot
 from cards_core.kinematics.forward import forward_kinematics
 from cards_core.kinematics.tree import WORLD_NODE, Tree
 from cards_core.typing import Array, Vector3
@@ -37,29 +38,8 @@ def repair_inertias(robot: Robot) -> tuple[Robot, tuple[InertiaRepair, ...]]:
     Raises:
         DescriptionError: A link has inertia but no mass.
     """
-    tree = Tree(robot)
-    links: list[Link] = []
-    repairs: list[InertiaRepair] = []
-    axes: dict[str, Array] | None = None
-    for link in robot.links:
-        problem = inertia_problem(link.inertia)
-        if problem is None or (link.inertia.mass == 0.0 and not np.any(link.inertia.tensor)):
-            links.append(link)
-            continue
-        axes = axes if axes is not None else turning_axes(tree)
-        try:
-            after = repair_for_motion(link.inertia, axes[link.name])
-        except DescriptionError as error:
-            raise DescriptionError(
-                error.problem,
-                source=robot.source,
-                line=link.line,
-                element=f"link '{link.name}'",
-                expected=error.expected,
-            ) from None
-        repairs.append(InertiaRepair(link.name, problem, link.inertia.tensor, after.tensor))
-        links.append(replace(link, inertia=after))
-    return replace(robot, links=tuple(links)), tuple(repairs)
+    axes = cache(lambda: turning_axes(Tree(robot)))  # most robots need no repair
+    return repair_links(robot, lambda link: repair_for_motion(link.inertia, axes()[link.name]))
 
 
 def turning_axes(tree: Tree) -> dict[str, Array]:

@@ -19,7 +19,7 @@ from cards_core.description.caspr.operational_spaces import OperationalFile
 from cards_core.description.caspr.trajectories import CasprTrajectory
 from cards_core.description.model import Robot
 
-FORMAT = "cards-caspr-import-1"
+FORMAT = "cards-caspr-import-2"
 """Version of the JSON form; a change of meaning gets a new number."""
 
 
@@ -199,7 +199,7 @@ class ImportReport:
             ]
             for cable in self.cable_set.cables
         ]
-        head = ["cable", "kind", "tension", "path", "carried, not simulated"]
+        head = ["cable", "kind", "tension", "path", "parameters in the file"]
         return f"## Cable set `{self.cable_set.name}`\n\n" + _table(head, rows)
 
     def _inertia_section(self) -> str:
@@ -281,7 +281,7 @@ def _cable_set(item: CableSet) -> dict[str, Any]:
                 "caspr_name": cable.original_name,
                 "name": cable.name,
                 "kind": cable.kind,
-                "muscle": not cable.passive,
+                "passive": cable.passive,
                 "tension_min": cable.force_min,
                 "tension_max": _number(cable.force_max),
                 "pulley": cable.pulley,

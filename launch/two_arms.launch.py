@@ -1,0 +1,10 @@
+"""Launch two Roboy arms in one Gazebo world: host, a controller each. Arguments: --show-args."""
+
+from launch import LaunchDescription
+
+from cards_bringup.launch_common import describe
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return what ``ros2 launch`` starts."""
+    return describe("two_arms")

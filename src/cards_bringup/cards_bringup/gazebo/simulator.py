@@ -1,0 +1,159 @@
+"""Executable ``gazebo_simulator``: the host ``simulator`` in Gazebo.
+
+For those who start nodes it is a node like the embedded simulator: same name, same parameters,
+same topics, ends with the run. The node itself lives in the muscle plugin inside ``gz sim``. This
+process makes the world, sees to it that the muscles are compiled (Gazebo's Python has no CasADi),
+starts ``gz sim`` with the environment that the plugin needs, and cleans up.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cards_bringup.gazebo.installation import Gazebo, examine, problem, python_environment
+from cards_bringup.gazebo.process import network, run_until_end
+from cards_bringup.gazebo.ros_arguments import RosArguments, read_ros_arguments
+from cards_bringup.gazebo.world import World, make_world
+from cards_bringup.resources import find_file
+from cards_core.errors import CardsError
+from cards_ros.parameter_spec import Parameter, ParameterSet
+
+NODE_NAME = "simulator"
+
+ROS_ARGUMENTS = "CARDS_GAZEBO_ROS_ARGS"
+"""Environment variable with the ROS arguments of the plugin's node, quoted as in a shell."""
+
+LOADS_IN_BACKGROUND = 10
+"""From this major version on time runs while models are still being loaded, unless told not to: at
+unlimited speed that is a minute of simulated time."""
+
+OWN = ("world", "headless", "model")
+"""Parameters that are used up here; the plugin gets the others."""
+
+_VERBOSITY = {"debug": "4", "info": "2", "warn": "2", "error": "1", "fatal": "1"}
+
+
+def world_parameters() -> list[Parameter]:
+    """Return the parameters of the simulator that only Gazebo has."""
+    return [
+        Parameter("world", "empty", "World: name of a file in worlds/, or a path."),
+        Parameter("headless", False, "Simulate without a window."),
+    ]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the host; the entry point of the executable ``gazebo_simulator``."""
+    try:
+        return run(sys.argv[1:] if args is None else args)
+    except CardsError as error:
+        print(f"{NODE_NAME}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 0
+
+
+def run(args: Sequence[str]) -> int:
+    """Run Gazebo to its end; return the exit code.
+
+    Raises:
+        CardsError: Something is missing or wrong; the message says what to do.
+    """
+    arguments = read_ros_arguments(args, NODE_NAME)
+    parameters = _parameters(arguments)
+    gazebo, findings = examine()
+    if gazebo is None:
+        raise CardsError(problem(findings))
+    file = find_file(parameters["world"], folder="worlds", suffix=".sdf")
+    factor = parameters["speed"] if parameters["mode"] == "realtime" else 0.0
+    world = make_world(
+        file, robot=parameters["model"], step=parameters["dt"], real_time_factor=factor
+    )
+    if len(world.robots) > 1 and arguments.namespace:
+        raise CardsError(
+            f"namespace {arguments.namespace} for a world with {len(world.robots)} robots "
+            "(expected: none; each robot's namespace is its name in the world)"
+        )
+    _prepare_muscles(world, parameters["dt"])
+    with tempfile.TemporaryDirectory(prefix="cards-world-") as folder:
+        world_file = Path(folder, "world.sdf")
+        world_file.write_text(world.text)
+        own = Path(folder, "parameters.yaml")
+        own.write_text(_parameter_text(arguments))
+        environ = gazebo_environment(gazebo, [file.resolve().parent], os.environ)
+        environ[ROS_ARGUMENTS] = shlex.join(
+            ["--ros-args", *arguments.rest, "--params-file", str(own)]
+        )
+        command = [str(gazebo.program), "sim", "-r"]
+        command += ["-v", _VERBOSITY.get(arguments.log_level, "2")]
+        if gazebo.major >= LOADS_IN_BACKGROUND:
+            command.append("--wait-for-assets")
+        if parameters["headless"] or not _has_display():
+            command.append("-s")
+        names = ", ".join(robot.name for robot in world.robots)
+        print(
+            f"{gazebo.title}: {names} in {file} (GZ_PARTITION={environ['GZ_PARTITION']})",
+            flush=True,
+        )
+        return run_until_end([*command, str(world_file)], environ)
+
+
+def gazebo_environment(
+    gazebo: Gazebo, folders: Sequence[Path], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the environment of ``gz sim``.
+
+    Args:
+        gazebo: What is installed.
+        folders: Searched for ``model://`` besides the folders of models.
+        environ: The environment to start from.
+    """
+    from cards_core.description.locate import resource_folders
+    from cards_core.dynamics.native import cache_folder
+
+    out = python_environment(gazebo.python, gazebo.python_path, environ)
+    given = [Path(entry) for entry in environ.get("GZ_SIM_RESOURCE_PATH", "").split(":") if entry]
+    path = dict.fromkeys(str(folder) for folder in (*resource_folders(), *folders, *given))
+    out["GZ_SIM_RESOURCE_PATH"] = os.pathsep.join(path)
+    out["CARDS_CACHE"] = str(cache_folder().absolute())
+    return out | network(environ)
+
+
+def _parameters(arguments: RosArguments) -> ParameterSet:
+    from cards_sim.node_parameters import general_parameters
+
+    out = ParameterSet(arguments.parameters)
+    shared = ("model", "mode", "dt", "speed")
+    out.declare(world_parameters())
+    out.declare(spec for spec in general_parameters() if spec.name in shared)
+    return out
+
+
+def _parameter_text(arguments: RosArguments) -> str:
+    """Return a parameter file for the plugin's nodes, whatever their namespace."""
+    values: dict[str, Any] = {k: v for k, v in arguments.parameters.items() if k not in OWN}
+    return yaml.safe_dump({"/**": {"ros__parameters": values}})
+
+
+def _prepare_muscles(world: World, dt: float) -> None:
+    """Compile what Gazebo's Python can only load."""
+    from cards_core.description import load
+    from cards_core.muscles.system import MuscleSystem
+
+    for robot in world.robots:
+        MuscleSystem(load(robot.file, model=robot.model), dt)
+
+
+def _has_display() -> bool:
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""``./cards demo --simulator gazebo``: the run folder is that of every simulator."""
+
+import json
+import os
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.ros
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
+from cards_bringup import cli  # noqa: E402 (after the skip)
+from cards_bringup.plan import gazebo_problem  # noqa: E402
+
+EMBEDDED = """
+import os, shlex, sys
+from cards_sim.simulator_node import main
+given = shlex.split(os.environ['CARDS_GAZEBO_ROS_ARGS'])
+sys.exit(main([*given, '-p', 'model:=planar_2r']))
+"""
+"""The embedded simulator in place of Gazebo: it takes the same parameters, and ends like it."""
+
+
+@pytest.fixture
+def domain(monkeypatch):
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setenv("ROS_DOMAIN_ID", "82")
+
+
+def demo(capsys, *arguments):
+    assert cli.main(["demo", *arguments, "--headless", "--mode", "lockstep", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_run_through_the_process_that_starts_gazebo(fake_gazebo, domain, tmp_path, capsys):
+    script = tmp_path / "embedded.py"
+    script.write_text(EMBEDDED)
+    fake_gazebo.simulate(f"unset PYTHONHOME; exec {sys.executable} {script}")
+    run = ("planar_2r", "--duration", "0.3")
+    there = demo(capsys, *run, "--simulator", "gazebo", "--out", str(tmp_path / "there"))
+    assert "<max_step_size>0.001" in fake_gazebo.seen.read_text()
+    here = demo(capsys, *run, "--out", str(tmp_path / "here"))
+    assert there["simulator"] == "gazebo"
+    assert here["simulator"] == "mujoco"
+    assert there["joint_error_rms_rad"] == here["joint_error_rms_rad"]
+    assert there.keys() == here.keys()
+    assert (tmp_path / "there" / "recording.mcap").is_file()
+
+
+def test_gazebo_that_fails_ends_the_run(fake_gazebo, domain, tmp_path, capsys):
+    fake_gazebo.simulate("echo 'no such engine' >&2; exit 5")
+    arguments = ["demo", "planar_2r", "--headless", "--simulator", "gazebo"]
+    assert cli.main([*arguments, "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert "'simulator' ended with exit code 5" in error
+    assert "no such engine" in error
+
+
+def test_gazebo_that_ends_at_once_is_told_with_what_it_said(fake_gazebo, domain, tmp_path, capsys):
+    """As it does where a world includes a model that is nowhere."""
+    fake_gazebo.simulate("echo 'Unable to find uri[model://nowhere]' >&2; exit 0")
+    arguments = ["demo", "planar_2r", "--headless", "--simulator", "gazebo"]
+    assert cli.main([*arguments, "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert "'simulator' ended with exit code 0" in error
+    assert "Unable to find uri[model://nowhere]" in error
+
+
+def test_several_robots_are_for_the_launch_file(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert cli.main(["demo", "two_arms", "--simulator", "gazebo", "--out", str(out)]) == 2
+    assert "ros2 launch cards_bringup two_arms.launch.py" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_without_ros_there_is_no_gazebo(capsys):
+    assert cli.main(["demo", "planar_2r", "--no-ros", "--simulator", "gazebo"]) == 2
+    assert "expected: mujoco" in capsys.readouterr().err
+
+
+@pytest.mark.gazebo
+@pytest.mark.parametrize(("robot", "error"), [("planar_2r", 2e-3), ("roboy_arm", None)])
+def test_real_gazebo(domain, tmp_path, capsys, robot, error):
+    if reason := gazebo_problem():
+        pytest.skip(f"Gazebo: {reason}")
+    summary = demo(
+        capsys, robot, "--duration", "2", "--simulator", "gazebo", "--out", str(tmp_path / "run")
+    )
+    assert summary["simulator"] == "gazebo"
+    assert summary["sim_time_s"] == pytest.approx(2.0)
+    if error is not None:
+        assert summary["joint_error_rms_rad"] < error
+    else:
+        assert summary["op_error_rms_m"] < 2e-3
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("cards-world-")]

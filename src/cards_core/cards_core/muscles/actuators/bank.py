@@ -1,0 +1,261 @@
+"""All actuator models of a robot, stepped together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.description.actuators import check_parameters
+from cards_core.description.model import Muscle, Robot
+from cards_core.errors import CardsError, DescriptionError, ShapeError
+from cards_core.muscles.actuators.arithmetic import NUMPY, clip
+from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
+from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
+from cards_core.muscles.actuators.model import Inputs, Model
+from cards_core.muscles.actuators.pneumatic import McKibbenMuscle, ValveMcKibbenMuscle
+from cards_core.muscles.actuators.series_elastic import (
+    HeatedSeriesElasticUnit,
+    SeriesElasticUnit,
+)
+from cards_core.typing import Array
+
+if TYPE_CHECKING:
+    from cards_core.dynamics.symbolic import Kernel
+
+LARGEST_INPUT = 1e6
+"""Lengths [m] and rates [m/s] beyond are cut, so that nothing overflows."""
+
+LARGEST_VALUE = 1e9
+"""Commanded values beyond are cut."""
+
+
+def model_type(actuator: Any) -> type[Model]:
+    """Return the model of an actuator."""
+    if actuator.kind == "cable":
+        return IdealCable if actuator.stiffness is None else ElasticCable
+    if actuator.kind == "series_elastic":
+        return SeriesElasticUnit if actuator.thermal is None else HeatedSeriesElasticUnit
+    if actuator.kind == "pneumatic":
+        return McKibbenMuscle if actuator.valve is None else ValveMcKibbenMuscle
+    if actuator.kind == "hill":
+        return RigidTendonMuscle if actuator.rigid_tendon else ElasticTendonMuscle
+    return BlankevoortLigament
+
+
+class Group:
+    """Muscles of one model and variant, and where their states are.
+
+    Attributes:
+        model: The equations and parameters.
+        rows: Muscle indices, shape (n,).
+        places: State indices, shape (states, n).
+    """
+
+    def __init__(
+        self, model: Model, rows: npt.NDArray[np.intp], places: npt.NDArray[np.intp]
+    ) -> None:
+        self.model = model
+        self.rows = rows
+        self.places = places
+
+
+def make_groups(
+    muscles: Sequence[Muscle], dt: float, masses: Array
+) -> tuple[list[Group], tuple[str, ...], int]:
+    """Sort muscles into groups.
+
+    Returns:
+        The groups, the names of the published states, and the number of all states.
+    """
+    types = [model_type(muscle.actuator) for muscle in muscles]
+    names = [
+        f"{muscle.name}/{state}"
+        for muscle, kind in zip(muscles, types, strict=True)
+        for state in kind.published
+    ]
+    keys: dict[Any, list[int]] = {}
+    places: list[list[int]] = []
+    seen, hidden = 0, len(names)
+    for row, (muscle, kind) in enumerate(zip(muscles, types, strict=True)):
+        keys.setdefault((kind, kind.variant(muscle.actuator)), []).append(row)
+        shown, more = len(kind.published), len(kind.hidden)
+        places.append([*range(seen, seen + shown), *range(hidden, hidden + more)])
+        seen, hidden = seen + shown, hidden + more
+    groups = [
+        Group(
+            kind([muscles[row] for row in rows], dt, masses[rows]),
+            np.array(rows),
+            np.array([places[row] for row in rows], dtype=np.intp).reshape(len(rows), -1).T,
+        )
+        for (kind, _), rows in keys.items()
+    ]
+    return groups, tuple(names), hidden
+
+
+class ActuatorBank:
+    """The actuators of a robot: lengths, rates and commands in, tensions out.
+
+    Args:
+        robot: The description.
+        dt: Time between steps, [s].
+        backend: ``compiled`` (native code, cached) or ``numeric`` (NumPy, the reference).
+        effective_mass: What each muscle feels along its path, shape (m,), [kg]: decides which
+            elements are stiff against the step (`model.implicit_terms`). Infinite where None.
+
+    Attributes:
+        ideal: True if all muscles are ideal cables: `step` then returns the values it is given.
+        state_names: Published states, ``muscle/state``, in the order of the muscles.
+        state_values: Their values, in SI units and degC; overwritten by the next step.
+
+    Raises:
+        DescriptionError: A parameter out of range; names muscle and attribute.
+        CardsError: ``dt`` is not a time > 0.
+        ShapeError: ``effective_mass`` is not one mass > 0 per muscle.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        dt: float,
+        backend: Literal["compiled", "numeric"] = "compiled",
+        *,
+        effective_mass: Array | None = None,
+    ) -> None:
+        if not 0.0 < dt < np.inf:
+            raise CardsError(f"step of the actuators is {dt} s, expected a time > 0")
+        muscles = robot.muscles
+        for muscle in muscles:
+            try:
+                check_parameters(muscle.actuator)
+            except ValueError as error:
+                raise DescriptionError(
+                    str(error),
+                    source=robot.source,
+                    line=muscle.line,
+                    element=f"muscle '{muscle.name}'",
+                ) from None
+        count = len(muscles)
+        masses = np.full(count, np.inf) if effective_mass is None else np.array(effective_mass)
+        if masses.shape != (count,) or not np.all(masses > 0.0):
+            raise ShapeError(
+                f"effective_mass has shape {masses.shape} and values {masses}, expected one mass "
+                f"> 0 for each of the {count} muscles"
+            )
+        self._muscles = muscles
+        self._dt = float(dt)
+        self._masses = masses
+        self._groups, self.state_names, size = make_groups(muscles, self._dt, masses)
+        self.ideal = all(type(group.model) is IdealCable for group in self._groups)
+        self._state: Array = np.zeros(size)
+        self._lengths: Array = np.zeros(count)
+        self._tensions: Array = np.zeros(count)
+        self.step = self._step_ideal if self.ideal else self._step_numeric
+        if backend == "compiled" and not self.ideal:
+            self._bind_native()
+        self.state_values = self._state[: len(self.state_names)]
+
+    def _bind_native(self) -> None:
+        from cards_core.dynamics.native import load_or_build
+
+        kernel = load_or_build(self._content(), self._kernels).bind("actuators")
+        names = ("lengths", "rates", "kinds", "values")
+        self._inputs = tuple(kernel.inputs[name] for name in names)
+        self._lengths = kernel.inputs["lengths"]
+        self._state = kernel.inputs["state"]
+        self._advanced = kernel.outputs["advanced"]
+        self._tensions = kernel.outputs["tensions"]
+        self._call = kernel.call
+        self.step = self._step_native
+
+    def _content(self) -> bytes:
+        digest = hashlib.sha256(b"actuator bank 1")
+        for muscle in self._muscles:
+            limits = (muscle.tension_min, muscle.tension_max)
+            digest.update(repr((muscle.actuator, limits)).encode())
+        digest.update(np.array([self._dt, *self._masses]).tobytes())
+        return digest.digest()
+
+    def _kernels(self) -> Sequence[Kernel]:
+        from cards_core.muscles.actuators.symbolic import actuator_kernel
+
+        return [actuator_kernel(self._groups, len(self._muscles), len(self._state))]
+
+    def reset(self, lengths: Array) -> None:
+        """Put all actuators to rest.
+
+        Cables without a rest length of their own are wound, motors and pressures set, and muscles
+        activated so that every muscle has its smallest tension, as far as its length allows.
+
+        Args:
+            lengths: Of the paths, shape (m,), [m].
+        """
+        self._lengths[:] = np.clip(lengths, 0.0, LARGEST_INPUT)
+        for group in self._groups:
+            states = group.model.rest(self._lengths[group.rows])
+            for place, values in zip(group.places, states, strict=True):
+                self._state[place] = values
+
+    def _step_ideal(
+        self, lengths: Array, rates: Array, kinds: npt.NDArray[Any], values: Array
+    ) -> Array:
+        del lengths, rates, kinds
+        return values
+
+    def _step_native(
+        self, lengths: Array, rates: Array, kinds: npt.NDArray[Any], values: Array
+    ) -> Array:
+        own_lengths, own_rates, own_kinds, own_values = self._inputs
+        own_lengths[:] = lengths
+        own_rates[:] = rates
+        own_kinds[:] = kinds
+        own_values[:] = values
+        self._call()
+        self._state[:] = self._advanced
+        return self._tensions
+
+    def _step_numeric(
+        self, lengths: Array, rates: Array, kinds: npt.NDArray[Any], values: Array
+    ) -> Array:
+        """Return the tensions at these lengths and advance the states by dt.
+
+        Args:
+            lengths: Of the paths, shape (m,), [m].
+            rates: Of the paths, shape (m,), [m/s].
+            kinds: What the values command, shape (m,): codes of `cards_core.muscles.command`.
+                A command that a muscle does not accept counts as none.
+            values: Shape (m,), [N], [m], [Pa] or 0..1.
+
+        Returns:
+            Shape (m,), [N], at least 0; overwritten by the next step.
+        """
+        self._lengths[:] = np.clip(lengths, 0.0, LARGEST_INPUT)
+        rates = np.clip(rates, -LARGEST_INPUT, LARGEST_INPUT)
+        values = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
+        for group in self._groups:
+            rows, model = group.rows, group.model
+            tension, states = model.step(
+                NUMPY,
+                model.p,
+                [self._state[place] for place in group.places],
+                Inputs(self._lengths[rows], rates[rows], kinds[rows], values[rows]),
+            )
+            self._tensions[rows] = tension
+            for place, new in zip(group.places, states, strict=True):
+                self._state[place] = new
+        return self._tensions
+
+    def energy(self) -> Array:
+        """Return the elastic energy that each muscle stores now, shape (m,), [J].
+
+        Springs, tendons, passive fibres, bladders and ligaments at the lengths of the last step.
+        """
+        total = np.zeros(len(self._muscles))
+        lengths = clip(NUMPY, self._lengths, 0.0, LARGEST_INPUT)
+        for group in self._groups:
+            states = [self._state[place] for place in group.places]
+            total[group.rows] = group.model.energy(states, lengths[group.rows])
+        return total

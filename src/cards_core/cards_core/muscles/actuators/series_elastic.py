@@ -1,0 +1,223 @@
+"""Series elastic unit: motor, gear, spool, spring, and the loop that positions the motor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cards_core.description.model import Muscle
+from cards_core.muscles.actuators import springs, thermal
+from cards_core.muscles.actuators.arithmetic import (
+    NUMPY,
+    Arithmetic,
+    Real,
+    clip,
+    root_with_unit_slope,
+)
+from cards_core.muscles.actuators.model import (
+    Inputs,
+    Model,
+    Parameters,
+    implicit_terms,
+    limits,
+)
+from cards_core.muscles.command import FORCE, LENGTH
+from cards_core.typing import Array
+
+DEFAULT_BANDWIDTH = 100.0
+"""Natural frequency [rad/s] of the motor's position loop where no gain is given."""
+
+ITERATIONS = 6
+"""Newton iterations for the winding speed; friction and limits are kinks."""
+
+
+class SeriesElasticUnit(Model):
+    """Motor with gear and spool that winds a cable behind a nonlinear spring.
+
+    With rest length x, winding speed ``w = -x'``, spring elongation ``delta = l - x`` and the
+    tension T of the spring (`springs`), everything seen at the cable (``n = N/r`` rotor radians
+    per metre, mass ``m = J n^2``):
+
+        m w' = kt n i - g(w) T - n (tau_c tanh(n w/w0) + b n w)
+        i within +-I_max, and within (+-U - kt n w)/R               (torque-speed limit)
+        g = 1 + (1/eta - 1) tanh(n w/w0) (winding),  1 + (1 - eta) tanh(n w/w0) (paying out)
+
+    The electrical time constant (L/R = 0.2 ms) is neglected, the current follows at once. The
+    loop of the motor driver, fed with the present tension, is
+
+        kt n i = T + kp (x - x_ref) + kd (w_ref - w)
+
+    and by default critically damped at 100 rad/s. Commands: ``x_ref`` itself, or the tension f,
+    for which ``x_ref = l - delta(f)`` and ``w_ref = -l'``. Without a command the last ``x_ref``
+    holds. Speed and rest length advance by one backward Euler step, in which the spring is taken
+    linear: stable for every gain and inertia. Form and default values of the motor:
+    [Wittmeier2013]_ and public MyoMuscle data. Temperatures: `thermal`.
+
+    States: ``rest_length`` [m], ``winding_speed`` [m/s], ``current`` [A], ``winding_temperature``
+    and ``housing_temperature`` [degC] (of units with a ``thermal`` group).
+    """
+
+    published: ClassVar[tuple[str, ...]] = ("rest_length", "winding_speed", "current")
+    hidden: ClassVar[tuple[str, ...]] = ("reference",)
+
+    def __init__(self, muscles: Sequence[Muscle], dt: float, masses: Array) -> None:
+        actuator: Any = muscles[0].actuator
+        self.law: str = actuator.spring.law
+        super().__init__(muscles, dt, masses)
+
+    @classmethod
+    def variant(cls, actuator: Any) -> tuple[Any, ...]:
+        """See `Model`."""
+        return (actuator.spring.law,)
+
+    def parameters(self, muscle: Muscle, dt: float, mass: float) -> dict[str, float]:
+        """See `Model`."""
+        unit: Any = muscle.actuator
+        motor = unit.motor
+        n = motor.gear_ratio / unit.spool_radius
+        inertia = motor.rotor_inertia * n**2
+        kp = unit.position_gain or inertia * DEFAULT_BANDWIDTH**2
+        kd = 2.0 * (kp * inertia) ** 0.5 if unit.velocity_gain is None else unit.velocity_gain
+        implicit = implicit_terms(springs.nominal_stiffness(unit.spring), 0.0, dt, mass)
+        values = limits(muscle) | springs.parameters(unit.spring, implicit["compliance"])
+        return values | {
+            "dt": dt,
+            "ahead": implicit["ahead"],
+            "kp": kp,
+            "kd": kd,
+            "gain": motor.torque_constant * n,  # force at the cable per current, EMF per speed
+            "resistance": motor.resistance,
+            "voltage": motor.voltage,
+            "max_current": motor.max_current,
+            "lightness": dt / inertia,
+            "winding_loss": 1.0 / motor.gear_efficiency - 1.0,
+            "paying_loss": 1.0 - motor.gear_efficiency,
+            "dry": motor.dry_friction * n,
+            "viscous": motor.viscous_friction * n**2,
+            "sharpness": n / motor.friction_speed,
+        }
+
+    def step(
+        self,
+        m: Arithmetic,
+        p: Parameters,
+        x: Sequence[Real],
+        given: Inputs,
+    ) -> tuple[Real, list[Real]]:
+        """See `Model`."""
+        tension, state, _ = self.drive(m, p, x, given, p.resistance)
+        return tension, state
+
+    def drive(
+        self,
+        m: Arithmetic,
+        p: Parameters,
+        x: Sequence[Real],
+        given: Inputs,
+        resistance: Real,
+    ) -> tuple[Real, list[Real], Real]:
+        """Advance motor and spring; return tension, states and current."""
+        rest, speed, reference = x[0], x[1], x[3]
+        seen = given.length + p.ahead * given.rate
+        d = springs.coordinate_of_elongation(m, self.law, p, seen - rest)
+        before, slope = springs.tension(m, self.law, p, d)
+        _, stretch = springs.elongation(m, self.law, p, d)
+        stiffness = slope / (stretch + p.compliance * slope)
+
+        force = clip(m, given.value, p.tension_min, p.tension_max)
+        wanted = springs.coordinate_of_tension(m, self.law, p, force)
+        gap = springs.elongation(m, self.law, p, wanted)[0] + p.compliance * force
+        reference = m.where(given.kind == LENGTH, given.value, reference)
+        reference = m.where(given.kind == FORCE, seen - gap, reference)
+        reference_speed = m.where(given.kind == FORCE, -given.rate, 0.0)
+
+        def current(w: Real) -> tuple[Real, Real]:
+            drive = before + p.kp * (rest - p.dt * w - reference) + p.kd * (reference_speed - w)
+            emf = p.gain * w
+            allowed = clip(m, drive / p.gain, -p.max_current, p.max_current)
+            # beyond its no-load speed a motor brakes as a generator, whatever the driver wants
+            i = clip(m, allowed, (-p.voltage - emf) / resistance, (p.voltage - emf) / resistance)
+            free = m.where(allowed == drive / p.gain, (p.dt * p.kp + p.kd) / p.gain, 0.0)
+            return i, -m.where(i == allowed, free, p.gain / resistance)
+
+        def residual(w: Real) -> tuple[Real, Real, Real]:
+            i, i_slope = current(w)
+            load = m.maximum(before + stiffness * p.dt * w, 0.0)
+            load_slope = m.where(load > 0.0, stiffness * p.dt, 0.0)
+            bend = m.tanh(p.sharpness * w)
+            bend_slope = p.sharpness * (1.0 - bend * bend)
+            loss = m.where(w > 0.0, p.winding_loss, p.paying_loss)
+            drag = load * (1.0 + loss * bend) + p.dry * bend + p.viscous * w
+            drag_slope = load_slope * (1.0 + loss * bend) + load * loss * bend_slope
+            drag_slope = drag_slope + p.dry * bend_slope + p.viscous
+            push, push_slope = p.gain * i, p.gain * i_slope
+            return (
+                w - speed - p.lightness * (push - drag),
+                1.0 + p.lightness * (drag_slope - push_slope),
+                0.0,
+            )
+
+        speed = root_with_unit_slope(m, residual, speed, ITERATIONS)
+        i, _ = current(speed)
+        rest = rest - p.dt * speed
+        d = springs.coordinate_of_elongation(m, self.law, p, seen - rest)
+        tension, _ = springs.tension(m, self.law, p, d)
+        return tension, [rest, speed, i, reference], i
+
+    def rest(self, lengths: Array) -> list[Array]:
+        """See `Model`."""
+        p, force = self.p, self.p.tension_min
+        d = springs.coordinate_of_tension(NUMPY, self.law, p, force)
+        gap = springs.elongation(NUMPY, self.law, p, d)[0] + p.compliance * force
+        still = np.zeros(len(lengths))
+        return [lengths - gap, still, force / p.gain, lengths - gap]
+
+    def energy(self, x: Sequence[Array], lengths: Array) -> Array:
+        """See `Model`."""
+        d = springs.coordinate_of_elongation(NUMPY, self.law, self.p, lengths - x[0])
+        stored: Array = springs.energy(self.law, self.p, d)
+        return stored
+
+
+class HeatedSeriesElasticUnit(SeriesElasticUnit):
+    """`SeriesElasticUnit` whose motor has temperatures; the winding's resistance follows them."""
+
+    published: ClassVar[tuple[str, ...]] = (
+        *SeriesElasticUnit.published,
+        "winding_temperature",
+        "housing_temperature",
+    )
+
+    def parameters(self, muscle: Muscle, dt: float, mass: float) -> dict[str, float]:
+        """See `Model`."""
+        unit: Any = muscle.actuator
+        return super().parameters(muscle, dt, mass) | thermal.parameters(unit.thermal, dt)
+
+    def step(
+        self,
+        m: Arithmetic,
+        p: Parameters,
+        x: Sequence[Real],
+        given: Inputs,
+    ) -> tuple[Real, list[Real]]:
+        """See `Model`."""
+        rest, speed, current, winding, housing, reference = x
+        # copper only: far below any real temperature the line would reach zero
+        growth = m.maximum(1.0 + p.copper * (winding - 25.0), 0.1)
+        resistance = p.resistance * growth
+        tension, (rest, speed, current, reference), i = self.drive(
+            m, p, (rest, speed, current, reference), given, resistance
+        )
+        heat = i * i * resistance
+        a, b = winding - p.ambient, housing - p.ambient
+        winding = p.ambient + p.f11 * a + p.f12 * b + p.b1 * heat
+        housing = p.ambient + p.f21 * a + p.f22 * b + p.b2 * heat
+        return tension, [rest, speed, current, winding, housing, reference]
+
+    def rest(self, lengths: Array) -> list[Array]:
+        """See `Model`."""
+        rest, speed, current, reference = super().rest(lengths)
+        ambient: Array = self.p.ambient
+        return [rest, speed, current, ambient.copy(), ambient.copy(), reference]

@@ -1,0 +1,58 @@
+"""Two-node thermal model of a motor: winding and housing.
+
+    C1 c1' = P - (c1 - c2)/R1,   C2 c2' = (c1 - c2)/R1 - (c2 - Ta)/R2
+
+with temperatures c1 (winding), c2 (housing), ambient Ta, and heat P = i^2 R(c1),
+R(c1) = R25 (1 + alpha (c1 - 25)). At rest c2 - Ta = P R2 and c1 - Ta = P (R1 + R2).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cards_core.description.actuators import Thermal
+from cards_core.typing import Array
+
+
+def system_matrix(thermal: Thermal) -> Array:
+    """Return A of ``c' = A (c - Ta) + (P/C1, 0)``, shape (2, 2), [1/s]."""
+    c1, c2 = thermal.winding_heat_capacity, thermal.housing_heat_capacity
+    g1, g2 = 1.0 / thermal.winding_resistance, 1.0 / thermal.housing_resistance
+    return np.array([[-g1 / c1, g1 / c1], [g1 / c2, -(g1 + g2) / c2]])
+
+
+def discretise(thermal: Thermal, dt: float) -> tuple[Array, Array]:
+    """Return F and b of ``c+ - Ta = F (c - Ta) + b P``: exact for heat constant over the step.
+
+    Args:
+        thermal: Parameters.
+        dt: Step, [s].
+    """
+    a = system_matrix(thermal)
+    # A is similar to a symmetric matrix: distinct real negative eigenvalues
+    middle = 0.5 * (a[0, 0] + a[1, 1])
+    half = math.sqrt(0.25 * (a[0, 0] - a[1, 1]) ** 2 + a[0, 1] * a[1, 0])
+    slow, fast = middle + half, middle - half
+    share = (a - fast * np.eye(2)) / (slow - fast)
+    f = math.exp(slow * dt) * share + math.exp(fast * dt) * (np.eye(2) - share)
+    b = (
+        math.expm1(slow * dt) / slow * share + math.expm1(fast * dt) / fast * (np.eye(2) - share)
+    ) @ [1.0 / thermal.winding_heat_capacity, 0.0]
+    return f, b
+
+
+def parameters(thermal: Thermal, dt: float) -> dict[str, float]:
+    """Return the numbers of one step."""
+    f, b = discretise(thermal, dt)
+    return {
+        "f11": float(f[0, 0]),
+        "f12": float(f[0, 1]),
+        "f21": float(f[1, 0]),
+        "f22": float(f[1, 1]),
+        "b1": float(b[0]),
+        "b2": float(b[1]),
+        "ambient": thermal.ambient,
+        "copper": thermal.copper_coefficient,
+    }

@@ -1,0 +1,110 @@
+"""The muscles of a robot as a host uses them: commands and link motion in, wrenches out.
+
+One step of a host at time t: lengths and rates from the poses and twists of the links (engine),
+tensions from these and the commands (actuator models, whose states advance to t + dt), and one
+wrench per link from the tensions (engine).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.description.model import Robot
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import ShapeError
+from cards_core.muscles.actuators.bank import ActuatorBank
+from cards_core.muscles.engine import MuscleEngine, MuscleState
+from cards_core.typing import Array
+
+
+class MuscleSystem:
+    """Muscle paths and actuator models of a robot.
+
+    Args:
+        robot: The description. Its joints give the mass that each muscle feels at home, which
+            decides how stiff elements are integrated; without joints it is taken as unknown.
+        dt: Time step of the host, [s].
+        backend: ``compiled`` or ``numeric``.
+        engine_robot: The same robot with other link frames, if the host's poses refer to those.
+
+    Attributes:
+        engine: The paths.
+        actuators: The actuator models and their states.
+        ideal: True if all muscles simply have the tension they are told.
+        state_names: Names of the actuator states that are published, e.g. ``biceps/activation``.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        dt: float,
+        backend: Literal["compiled", "numeric"] = "compiled",
+        *,
+        engine_robot: Robot | None = None,
+    ) -> None:
+        self.robot = robot
+        self.engine = MuscleEngine(engine_robot or robot, backend)
+        mass = effective_masses(robot) if robot.joints else None
+        self.actuators = ActuatorBank(robot, dt, backend, effective_mass=mass)
+        self.ideal = self.actuators.ideal
+        self.state_names: tuple[str, ...] = self.actuators.state_names
+        self._still = np.zeros((len(robot.links), 6))
+
+    @property
+    def state_values(self) -> Array:
+        """Values of `state_names` now, shape (len(state_names),); overwritten by the next step."""
+        return self.actuators.state_values
+
+    def reset(self, link_poses: Array) -> None:
+        """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4)."""
+        self.engine.reset()
+        lengths, _ = self.engine.motion(link_poses, self._still)
+        self.actuators.reset(lengths)
+
+    def step(
+        self,
+        link_poses: Array,
+        link_twists: Array,
+        values: Array,
+        kinds: npt.NDArray[np.intp] | None = None,
+    ) -> MuscleState:
+        """Return what the muscles do now, and advance the actuator states by dt.
+
+        Args:
+            link_poses: Link-to-world matrices, shape (n, 4, 4).
+            link_twists: World velocity of each link's origin, then angular velocity in world
+                axes, shape (n, 6), [m/s] and [rad/s].
+            values: What every muscle is told, shape (m,).
+            kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m,); tensions if None.
+        """
+        if self.ideal:
+            return self.engine.update(link_poses, link_twists, values)
+        if kinds is None:
+            kinds = np.zeros(len(values), dtype=np.intp)
+        lengths, rates = self.engine.motion(link_poses, link_twists)
+        tensions = self.actuators.step(lengths, rates, kinds, values)
+        return self.engine.update(link_poses, link_twists, tensions)
+
+
+def effective_masses(robot: Robot) -> Array:
+    """Return the mass that every muscle feels along its path at home, shape (m,), [kg].
+
+        1 / m_i = L_i M^-1 L_i'
+
+    Infinite for a muscle that moves nothing.
+    """
+    dynamics = make_dynamics(robot, "numeric")
+    tree = dynamics.tree
+    state = dynamics.update(np.asarray(tree.home, dtype=float), np.zeros(tree.nv))
+    jacobian = state.muscle_jacobian
+    response = np.linalg.lstsq(state.mass_matrix, jacobian.T, rcond=None)[0]
+    mobility = np.einsum("ij,ji->i", jacobian, response)
+    if not np.all(np.isfinite(mobility)):
+        raise ShapeError("the mass matrix at home is not finite")
+    masses: Array = np.full(len(mobility), np.inf)
+    moving = mobility > 1e-12
+    masses[moving] = 1.0 / mobility[moving]
+    return masses

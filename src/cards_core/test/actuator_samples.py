@@ -1,0 +1,61 @@
+"""Robots that are nothing but actuators, for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cards_core.description.actuators import (
+    Actuator,
+    Cable,
+    Hill,
+    Ligament,
+    Pneumatic,
+    SeriesElastic,
+    Spring,
+    Thermal,
+    Valve,
+)
+from cards_core.description.model import WORLD, Link, Muscle, Robot, ViaPoint
+
+HILL = {
+    "max_isometric_force": 1000.0,
+    "optimal_fiber_length": 0.1,
+    "tendon_slack_length": 0.2,
+}
+BRAID = {"thread_length": 0.3, "turns": 2.0, "rest_length": 0.27}
+TRIANGLE = Spring(law="triangle", stiffness=30680.0)
+
+MIXED: tuple[Actuator, ...] = (
+    Hill(**HILL),
+    Hill(**HILL, curves="thelen_2003"),
+    Hill(**HILL, tendon="rigid"),
+    Hill(**HILL, pennation_angle=0.4, damping=0.05),
+    Cable(stiffness=1e4, damping=10.0, rest_length=0.29),
+    Cable(stiffness=1e5, winch_speed=0.1),
+    SeriesElastic(spring=TRIANGLE),
+    SeriesElastic(
+        spring=Spring(law="exponential", force_scale=15.0, growth=350.0), thermal=Thermal()
+    ),
+    Pneumatic(**BRAID),
+    Pneumatic(**BRAID, valve=Valve(), end_correction=1.3, bladder_stiffness=200.0),
+    Ligament(stiffness=1000.0, slack_length=0.28),
+    Cable(),
+)
+"""One of each model."""
+
+
+def actuator_robot(
+    *actuators: Actuator, tension_min: float = 0.0, tension_max: float = 2000.0
+) -> Robot:
+    """Return a robot with these muscles, named m0, m1, ..., that move nothing."""
+    path = (ViaPoint(WORLD, np.zeros(3)), ViaPoint("body", np.array([0.0, 0.0, 0.3])))
+    muscles = tuple(
+        Muscle(f"m{i}", path, tension_min, tension_max, actuator)
+        for i, actuator in enumerate(actuators)
+    )
+    return Robot("actuators", (Link("body"),), (), muscles)
+
+
+def mixed_lengths() -> np.ndarray:
+    """Return lengths at which the muscles of `MIXED` work, [m]."""
+    return np.array([0.25 if a.kind == "pneumatic" else 0.3 for a in MIXED])

@@ -1,0 +1,59 @@
+"""What is left where a robot cannot be hosted: a node that says why on ``/diagnostics``."""
+
+from __future__ import annotations
+
+from rclpy.context import Context
+from rclpy.node import Node
+
+from cards_muscle_plugin.ports import StepInfo, WorldPort
+from cards_ros.diagnostics import Diagnostics, Level
+
+NODE_NAME = "simulator"
+
+
+class FaultNode(Node):
+    """Stands in for `cards_muscle_plugin.node.SimulatorNode`; the world is paused.
+
+    Args:
+        context: ROS context of its own.
+        namespace: Of the node.
+        robot: Name of the robot.
+        error: Why there are no muscles.
+        world: Control of time.
+
+    Attributes:
+        gone: Never so: it holds nothing of the model.
+    """
+
+    gone = False
+
+    def __init__(
+        self, context: Context, namespace: str, robot: str, error: Exception, world: WorldPort
+    ) -> None:
+        super().__init__(NODE_NAME, context=context, namespace=namespace)
+        self._world = world
+        self._told = False
+        self.get_logger().error(f"{robot} has no muscles: {error}")
+        self._diagnostics = Diagnostics(self, robot, ("world",))
+        self._diagnostics["world"].report(Level.ERROR, str(error))
+
+    def before_step(self, _info: StepInfo) -> None:
+        """Pause the world once: somebody may want to look at it or go on nevertheless."""
+        if not self._told:
+            self._told = True
+            self._world.pause(True)
+        self._diagnostics.update()
+
+    def after_step(self, _info: StepInfo) -> None:
+        """Nothing changes."""
+
+    def reset(self, _info: StepInfo) -> None:
+        """Nothing changes: the description is what it was."""
+
+    def fail(self, error: Exception) -> None:
+        """Nothing can get worse."""
+        self.get_logger().error(str(error))
+
+    def close(self) -> None:
+        """Leave the ROS graph."""
+        self.destroy_node()

@@ -1,0 +1,299 @@
+"""The ports, by Gazebo's Python bindings: the only module that touches them.
+
+One source for gz-sim 8 (Harmonic) to 10 (Jetty). The bindings of 8 and 9 carry their number in the
+names of the modules, those from 10 on do not; all that is used here is the same in each of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from cards_core.errors import CardsError
+from cards_core.typing import Array
+from cards_muscle_plugin.ports import JointInfo, StepInfo
+
+_VERSIONS = (("", "", ""), ("8", "7", "13"), ("9", "8", "14"))  # of sim, math, transport
+
+_NULL = 0  # K_NULL_ENTITY
+
+_REQUEST_TIMEOUT = 100
+"""[ms]. The services are in this process, where a request is a plain function call."""
+
+# gz.msgs.WorldControl: pause = 2, multi_step = 4, reset = 5 {all = 2}; gz.msgs.ServerControl:
+# stop = 6. As bytes, because gz.msgs would need Python's protobuf in Gazebo's Python.
+_PAUSE, _ONE_STEP, _RESET_ALL, _STOP = b"\x10\x01", b"\x20\x01", b"\x2a\x02\x10\x01", b"\x30\x01"
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """The modules of the Gazebo that loaded us.
+
+    Attributes:
+        sim, math: ``gz.sim`` and ``gz.math``.
+        transport: ``gz.transport``, None if it is not installed.
+    """
+
+    sim: Any
+    math: Any
+    transport: Any
+
+
+def bindings() -> Bindings:
+    """Return the bindings of the Gazebo in this process.
+
+    The one that loaded us has imported its ``gz.sim`` already; what else is installed does not
+    matter. Without one (tests), the first that can be imported.
+
+    Raises:
+        CardsError: There are none.
+    """
+    loaded = [version for version in _VERSIONS if f"gz.sim{version[0]}" in sys.modules]
+    for sim, math, transport in loaded or _VERSIONS:
+        found = Bindings(
+            _module(f"gz.sim{sim}"), _module(f"gz.math{math}"), _module(f"gz.transport{transport}")
+        )
+        if found.sim is not None and found.math is not None:
+            return found
+    raise CardsError("Gazebo's Python bindings (gz.sim or gz.sim8, and gz.math) are not installed")
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def step_info(info: Any) -> StepInfo:
+    """Translate ``UpdateInfo``, whose times are `timedelta`."""
+    return StepInfo(_nanoseconds(info.sim_time), _nanoseconds(info.dt), info.paused)
+
+
+def _nanoseconds(time: timedelta) -> int:
+    # whole numbers all the way: a stamp must survive exactly
+    return ((time.days * 86400 + time.seconds) * 1_000_000 + time.microseconds) * 1000
+
+
+class GazeboModel:
+    """`ModelPort` of an entity.
+
+    Args:
+        gz: The bindings.
+        entity: Of the model that holds the plugin.
+        ecm: Gazebo's entity component manager. It is valid during the call that it comes with:
+            every call of the system starts with `bind`.
+
+    Raises:
+        CardsError: The entity is no model.
+    """
+
+    def __init__(self, gz: Bindings, entity: int, ecm: Any) -> None:
+        self.gz = gz
+        self.ecm = ecm
+        self._model = gz.sim.Model(entity)
+        if not self._model.valid(ecm):
+            raise CardsError("the muscle plugin is not in a <model> (expected: <plugin> in one)")
+        world = gz.sim.World(gz.sim.world_entity(ecm))
+        self.world_name: str = world.name(ecm)
+        self.path = next(_paths(gz, ecm, entity, world.models(ecm), ()), (self._model.name(ecm),))
+        source = self._model.source_file_path(ecm)
+        # models made from text have a name in angle brackets or none
+        self.file = Path(source) if source and Path(source).is_file() else None
+        self.static: bool = self._model.static(ecm)
+
+    def bind(self, ecm: Any) -> None:
+        """Use this manager until the present call of the system ends."""
+        self.ecm = ecm
+
+    def exists(self) -> bool:
+        """See `ModelPort`."""
+        return bool(self._model.valid(self.ecm))
+
+    def link_names(self) -> list[str]:
+        """See `ModelPort`."""
+        names = []
+        for prefix, model in self._models():
+            for entity in sorted(model.links(self.ecm)):
+                names.append(prefix + self.gz.sim.Link(entity).name(self.ecm))
+        return names
+
+    def joints(self) -> list[JointInfo]:
+        """See `ModelPort`."""
+        found = []
+        ecm = self.ecm
+        for prefix, model in self._models():
+            # entities are numbered in the order of the file
+            for entity in sorted(model.joints(ecm)):
+                joint = self.gz.sim.Joint(entity)
+                parent, child = joint.parent_link_name(ecm), joint.child_link_name(ecm)
+                found.append(
+                    JointInfo(
+                        prefix + joint.name(ecm),
+                        joint.type(ecm).name.lower(),
+                        parent if parent == "world" else prefix + parent,
+                        prefix + child,
+                    )
+                )
+        return found
+
+    def link(self, name: str, *, moving: bool) -> GazeboLink | None:
+        """See `ModelPort`."""
+        model, own = self._owner(name)
+        entity = _NULL if model is None else model.link_by_name(self.ecm, own)
+        if entity == _NULL:
+            return None
+        link = self.gz.sim.Link(entity)
+        if moving:
+            link.enable_velocity_checks(self.ecm)
+        return GazeboLink(self, link)
+
+    def joint(self, name: str) -> GazeboJoint | None:
+        """See `ModelPort`."""
+        model, own = self._owner(name)
+        entity = _NULL if model is None else model.joint_by_name(self.ecm, own)
+        if entity == _NULL:
+            return None
+        joint = self.gz.sim.Joint(entity)
+        joint.enable_position_check(self.ecm)
+        joint.enable_velocity_check(self.ecm)
+        return GazeboJoint(self, joint)
+
+    def _owner(self, name: str) -> tuple[Any, str]:
+        """Return the nested model that a name leads to, None if there is none, and the rest."""
+        model = self._model
+        *models, own = name.split("::")
+        for wanted in models:
+            for entity in model.models(self.ecm):
+                inner = self.gz.sim.Model(entity)
+                if inner.name(self.ecm) == wanted:
+                    model = inner
+                    break
+            else:
+                return None, own
+        return model, own
+
+    def _models(self) -> Iterator[tuple[str, Any]]:
+        """Yield this model and those nested in it, with the prefix of their names."""
+        stack = [("", self._model)]
+        while stack:
+            prefix, model = stack.pop()
+            yield prefix, model
+            for entity in sorted(model.models(self.ecm), reverse=True):
+                inner = self.gz.sim.Model(entity)
+                stack.append((f"{prefix}{inner.name(self.ecm)}::", inner))
+
+
+def _paths(
+    gz: Bindings, ecm: Any, wanted: int, models: Sequence[int], above: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
+    for entity in models:
+        model = gz.sim.Model(entity)
+        path = (*above, model.name(ecm))
+        if entity == wanted:
+            yield path
+        yield from _paths(gz, ecm, wanted, model.models(ecm), path)
+
+
+class GazeboLink:
+    """`LinkPort` of a link."""
+
+    def __init__(self, model: GazeboModel, link: Any) -> None:
+        self._model = model
+        self._link = link
+        self._vector = model.gz.math.Vector3d
+
+    def read_pose(self, pose: Array) -> bool:
+        """See `LinkPort`."""
+        found = self._link.world_pose(self._model.ecm)
+        if found is None:
+            return False
+        place, turn = found.pos(), found.rot()
+        w, x, y, z = turn.w(), turn.x(), turn.y(), turn.z()
+        pose[:3] = (
+            (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y), place.x()),
+            (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x), place.y()),
+            (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y), place.z()),
+        )
+        return True
+
+    def read_twist(self, twist: Array) -> bool:
+        """See `LinkPort`."""
+        v = self._link.world_linear_velocity(self._model.ecm)
+        w = self._link.world_angular_velocity(self._model.ecm)
+        if v is None or w is None:
+            return False
+        twist[:] = (v.x(), v.y(), v.z(), w.x(), w.y(), w.z())
+        return True
+
+    def add_wrench(self, wrench: Sequence[float]) -> None:
+        """See `LinkPort`."""
+        fx, fy, fz, tx, ty, tz = wrench
+        force, torque = self._vector(fx, fy, fz), self._vector(tx, ty, tz)
+        self._link.add_world_wrench(self._model.ecm, force, torque)
+
+
+class GazeboJoint:
+    """`JointPort` of a joint."""
+
+    def __init__(self, model: GazeboModel, joint: Any) -> None:
+        self._model = model
+        self._joint = joint
+
+    def read(self) -> tuple[Sequence[float], Sequence[float]] | None:
+        """See `JointPort`."""
+        positions = self._joint.position(self._model.ecm)
+        velocities = self._joint.velocity(self._model.ecm)
+        # empty until physics has filled them
+        return (positions, velocities) if positions and velocities else None
+
+    def put(self, positions: Sequence[float]) -> None:
+        """See `JointPort`."""
+        self._joint.reset_position(self._model.ecm, list(positions))
+        self._joint.reset_velocity(self._model.ecm, [0.0] * len(positions))
+
+
+class GazeboWorld:
+    """`WorldPort` through the services of gz-transport.
+
+    A blocking request from inside the simulator would stop it until the timeout, if the service
+    were in another process. World control is in this one: gz-transport finds the replier here and
+    calls it directly (Node::Request), which takes some ten microseconds.
+
+    Args:
+        gz: The bindings.
+        name: Of the world.
+    """
+
+    def __init__(self, gz: Bindings, name: str) -> None:
+        self._node = None if gz.transport is None else gz.transport.Node()
+        self._control = f"/world/{name}/control"
+
+    def pause(self, paused: bool) -> bool:
+        """See `WorldPort`."""
+        return self._request(self._control, _PAUSE if paused else b"", "WorldControl")
+
+    def step(self) -> bool:
+        """See `WorldPort`."""
+        return self._request(self._control, _PAUSE + _ONE_STEP, "WorldControl")
+
+    def rewind(self, paused: bool) -> bool:
+        """See `WorldPort`."""
+        request = _RESET_ALL if not paused else _PAUSE + _RESET_ALL
+        return self._request(self._control, request, "WorldControl")
+
+    def stop(self) -> bool:
+        """See `WorldPort`."""
+        return self._request("/server_control", _STOP, "ServerControl")
+
+    def _request(self, service: str, request: bytes, kind: str) -> bool:
+        if self._node is None:
+            return False
+        kinds = (f"gz.msgs.{kind}", "gz.msgs.Boolean")
+        done, _answer = self._node.request_raw(service, request, *kinds, _REQUEST_TIMEOUT)
+        return bool(done)

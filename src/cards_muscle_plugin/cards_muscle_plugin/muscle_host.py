@@ -1,0 +1,306 @@
+"""The muscles of one robot in a simulator: motion of its links in, wrenches on its links out.
+
+No ROS and no Gazebo here: `node` puts topics around `MuscleHost`, `gazebo` provides the ports.
+
+One step from t to t + dt: `read` has the state at t, `step` applies the wrenches of the muscles,
+the simulator moves the links, `read` takes the state at t + dt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cards_core.description.actuators import CommandKind
+from cards_core.description.model import WORLD, Joint
+from cards_core.errors import CardsError, UnknownNameError
+from cards_core.kinematics.joint_coordinates import joint_position, joint_slices, joint_velocity
+from cards_core.muscles.command import MuscleCommand
+from cards_core.muscles.system import MuscleSystem
+from cards_core.spatial import quaternion_log
+from cards_core.typing import Array
+from cards_muscle_plugin.hosted_robot import HostedRobot
+from cards_muscle_plugin.ports import JointPort, LinkPort, ModelPort
+from cards_ros.host_log import open_host_log
+from cards_ros.log import RunLog
+from cards_ros.stamps import seconds
+
+DEFAULT_DT = 1_000_000
+"""Time step until the simulator says another, [ns]."""
+
+HUGE = 1e6
+"""Coordinates and velocities beyond this mean that the physics diverged, [rad, m, rad/s, m/s].
+Said before they are NaN: DART, as Debian builds it, ends the whole simulator there."""
+
+
+class MuscleHost:
+    """A robot that is pulled by muscles.
+
+    Args:
+        hosted: The robot.
+        model: Its model in the simulator.
+        command_timeout: Time without a valid command after which tensions decay, [s].
+        decay_time: How long they take to decay to the minimum, [s].
+        initial_positions: Joint coordinates at time zero, shape (nq,); home if None. A free
+            link's part of it is not used: the simulator places models.
+        log_path: ``.npz`` to write with one row per step; none if None.
+
+    Attributes:
+        hosted, command: The robot and its command gate.
+        muscles: Paths and actuator models.
+        stamp: Time of the present state, [ns].
+        q, qd: Joint coordinates and velocities, shape (nq,) and (nv,).
+        tensions: Applied in the step that led here, shape (m,), [N].
+        known: Whether the state has been read; False at the start and after a reset.
+        log: The log, if any.
+
+    Raises:
+        CardsError: The muscles cannot be made; the message says why.
+        OSError: The log cannot be written there.
+    """
+
+    def __init__(
+        self,
+        hosted: HostedRobot,
+        model: ModelPort,
+        *,
+        command_timeout: float,
+        decay_time: float = 0.0,
+        initial_positions: Array | None = None,
+        log_path: Path | None = None,
+    ) -> None:
+        self.hosted = hosted
+        robot, tree = hosted.robot, hosted.tree
+        self._model = model
+        self.command = MuscleCommand(robot, timeout=command_timeout, decay_time=decay_time)
+        self._start = tree.home if initial_positions is None else tree.check_q(initial_positions)
+        self._slices = joint_slices(tree)
+        self._dt = DEFAULT_DT
+        self.muscles = MuscleSystem(hosted.muscle_robot, seconds(self._dt))
+        count, m = len(robot.links), len(robot.muscles)
+        self._row = {link.name: index for index, link in enumerate(robot.links)} | {WORLD: count}
+        # the last row is the world
+        self._all_poses = np.tile(np.eye(4), (count + 1, 1, 1))
+        self._all_twists = np.zeros((count + 1, 6))
+        self._poses, self._twists = self._all_poses[:-1], self._all_twists[:-1]
+        self.q = np.array(tree.home)
+        self.qd = np.zeros(tree.nv)
+        self.tensions = np.zeros(m)
+        self.stamp = 0
+        self.known = False
+        self._rested = False
+        self._fixed: list[tuple[int, LinkPort]] = []
+        self._moving: list[tuple[int, LinkPort]] = []
+        self._pulled: list[tuple[int, LinkPort]] = []
+        self._measured: list[tuple[slice, slice, JointPort]] = []
+        self._computed: list[Joint] = []
+        names = self.muscles.state_names
+        self.log: RunLog | None = None
+        if log_path is not None:
+            self.log = open_host_log(log_path, robot, tree, names)
+
+    # Start and end ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Look up links and joints, have them measured, and put the joints to the start.
+
+        Called before the first step and after every reset of the simulator, which forgets what
+        was asked to be measured.
+
+        Raises:
+            UnknownNameError: A link or joint of the robot is not in the simulator.
+        """
+        robot = self.hosted.robot
+        touched = self._touched_links()
+        self._computed = [] if self._model.static else self._joints_from_poses()
+        needed = touched | {link for joint in self._computed for link in _ends(joint)}
+        self._fixed, self._moving, self._pulled = [], [], []
+        for link in robot.links:
+            if link.name in needed:
+                moving = link.name in self.hosted.moving
+                port = self._model.link(link.name, moving=moving)
+                if port is None:
+                    raise UnknownNameError(
+                        "link in the simulator", link.name, self._model.link_names()
+                    )
+                entry = (self._row[link.name], port)
+                (self._moving if moving else self._fixed).append(entry)
+                if moving and link.name in touched:
+                    self._pulled.append(entry)
+        self._measured = []
+        computed = {joint.name for joint in self._computed}
+        for joint in robot.joints:
+            if joint.name in self._slices and not self._model.static:
+                axes = self._model.joint(joint.name) if joint.kind != "free" else None
+                if axes is not None and joint.name not in computed:
+                    self._measured.append((*self._slices[joint.name], axes))
+                elif axes is None and joint.kind != "free":
+                    known = (info.name for info in self._model.joints())
+                    raise UnknownNameError("joint in the simulator", joint.name, known)
+        self.put_to_start()
+
+    def put_to_start(self) -> None:
+        """Put the joints to the initial positions, at rest; `read` has them after the next step.
+
+        A paused simulator does it as well.
+        """
+        self.known = self._rested = False
+        if self._model.static:
+            return
+        for joint in self.hosted.robot.joints:
+            if joint.kind == "free" or joint.name not in self._slices:
+                continue
+            port = self._model.joint(joint.name)
+            if port is not None:
+                values = self._start[self._slices[joint.name][0]]
+                # as a rotation vector, which is how the physics engine has a ball joint
+                port.put((quaternion_log(values) if joint.kind == "ball" else values).tolist())
+
+    def reset(self) -> None:
+        """Forget all commands and actuator states, release the emergency stop; then `start`."""
+        self.command.reset()
+        self.tensions[:] = 0.0
+        self.stamp = 0
+        if self.log is not None:
+            self.log.restart()
+        self.start()
+
+    def close(self) -> None:
+        """Write the log. Raises `OSError` if it cannot be written."""
+        if self.log is not None:
+            self.log.close()
+
+    def _touched_links(self) -> set[str]:
+        """Links that a muscle is attached to or wraps over."""
+        layout = self.muscles.engine.layout
+        names = [link.name for link in self.hosted.robot.links]
+        return {names[index] for index in layout.point_frame.tolist() if index < len(names)}
+
+    def _joints_from_poses(self) -> list[Joint]:
+        """Joints whose coordinates the simulator does not tell as we have them."""
+        return [joint for joint in self.hosted.robot.joints if joint.kind in ("ball", "free")]
+
+    # Steps ------------------------------------------------------------------------------------
+
+    def read(self, stamp: int) -> bool:
+        """Take over the state of the simulator.
+
+        Args:
+            stamp: Its time, [ns].
+
+        Returns:
+            Whether the state is known; a simulator may need a step before it is.
+
+        Raises:
+            CardsError: x.
+        """
+        if not self.known:
+            for row, link in self._fixed:
+                if not link.read_pose(self._all_poses[row]):
+                    return False
+        for row, link in self._moving:
+            if not (
+                link.read_pose(self._all_poses[row]) and link.read_twist(self._all_twists[row])
+            ):
+                return False
+        for positions, velocities, axes in self._measured:
+            found = axes.read()
+            if found is None:
+                return False
+            self.q[positions], self.qd[velocities] = found
+        for joint in self._computed:
+            ends = [self._row[link] for link in _ends(joint)]
+            poses, twists = self._all_poses[ends], self._all_twists[ends]
+            positions, velocities = self._slices[joint.name]
+            self.q[positions] = joint_position(joint, *poses)
+            self.qd[velocities] = joint_velocity(joint, *poses, *twists)
+        if not self.q.dot(self.q) + self.qd.dot(self.qd) < HUGE * HUGE:
+            raise CardsError(self._nowhere())
+        self.stamp = stamp
+        self.known = True
+        if not self._rested:
+            self.muscles.reset(self._poses)
+            self._rested = True
+        return True
+
+    def submit(self, names: Sequence[str], values: Array, kind: CommandKind = "force") -> None:
+        """Take over a command at the present time; see `MuscleCommand.submit`.
+
+        Raises:
+            CommandRefusedError: The command is not acceptable; nothing of it was applied.
+        """
+        self.command.submit(names, values, seconds(self.stamp), kind=kind)
+
+    def step(self, dt: int) -> None:
+        """Apply the wrenches of the muscles for the step from the present state.
+
+        Args:
+            dt: Length of the step, [ns].
+
+        Raises:
+            CardsError: The muscles give no finite force.
+        """
+        if dt != self._dt:
+            self._change_step(dt)
+        values = self.command.values(seconds(self.stamp))
+        muscles = self.muscles.step(self._poses, self._twists, values, self.command.kinds)
+        self.tensions[:] = muscles.tensions
+        wrenches = muscles.wrenches
+        if not math.isfinite(wrenches.sum()):
+            raise CardsError(self._no_force(wrenches))
+        for row, link in self._pulled:
+            link.add_wrench(wrenches[row].tolist())
+
+    def motion(self) -> tuple[Array, Array]:
+        """Return lengths [m] and rates [m/s] of the muscles now, each shape (m,)."""
+        return self.muscles.engine.motion(self._poses, self._twists)
+
+    def record(self, lengths: Array, rates: Array) -> None:
+        """Log the present state. Raises `OSError` if the log cannot be written."""
+        if self.log is not None:
+            states = self.muscles.state_values
+            time = seconds(self.stamp)
+            self.log.append(time, self.q, self.qd, lengths, rates, self.tensions, states)
+
+    @property
+    def dt(self) -> float:
+        """Time step, [s]."""
+        return seconds(self._dt)
+
+    def _change_step(self, dt: int) -> None:
+        """Make the actuator models for another time step; their states start at rest."""
+        self._dt = dt
+        self.muscles = MuscleSystem(self.hosted.muscle_robot, seconds(dt))
+        self.muscles.reset(self._poses)
+
+    def _nowhere(self) -> str:
+        tree = self.hosted.tree
+        bad = [n for n, x in zip(tree.position_names, self.q, strict=True) if not abs(x) < HUGE]
+        bad += [n for n, x in zip(tree.velocity_names, self.qd, strict=True) if not abs(x) < HUGE]
+        return (
+            f"no sensible state of {', '.join(dict.fromkeys(bad)) or 'the joints'}: the physics "
+            "diverged; reset the world, and use a smaller time step, more inertia or smaller "
+            "tensions"
+        )
+
+    def _no_force(self, wrenches: Array) -> str:
+        robot = self.hosted.robot
+        bad = [m.name for m, f in zip(robot.muscles, self.tensions, strict=True) if not _finite(f)]
+        if not bad:
+            links = zip(robot.links, wrenches, strict=True)
+            bad = [f"on link {link.name}" for link, wrench in links if not _finite(wrench)]
+        return (
+            f"no finite force of {', '.join(bad)} at t = {seconds(self.stamp):g} s (expected: a "
+            "path whose neighbouring points stay apart, and links that move at finite speed)"
+        )
+
+
+def _ends(joint: Joint) -> tuple[str, str]:
+    return joint.parent, joint.child
+
+
+def _finite(values: Array | float) -> bool:
+    return bool(np.all(np.isfinite(values)))

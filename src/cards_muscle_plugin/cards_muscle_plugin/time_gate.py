@@ -1,0 +1,88 @@
+"""When time may go on in a simulator that runs by itself, and who stopped it.
+
+Time belongs to the simulator and is only ever paused and let go. Three parties do that: a robot
+that waits for a command (we *hold* the world, and the command lets it go on), somebody who called
+``sim/pause`` (who has to call it again), and somebody at the simulator's own controls.
+"""
+
+from __future__ import annotations
+
+from cards_muscle_plugin.ports import WorldPort
+
+
+class TimeGate:
+    """Pauses the world until there is a command to go on with.
+
+    Args:
+        world: Control of time.
+        lockstep: Every state needs an answer.
+        waits: The first step needs a command; always so in lockstep.
+
+    Attributes:
+        released: There was a command, or none is needed.
+        held: We paused the world, and let it go on.
+        to_start: The world did a step before it was paused; the joints are to be put back.
+        stay: Somebody wants time to stand still beyond that.
+    """
+
+    def __init__(self, world: WorldPort, *, lockstep: bool, waits: bool) -> None:
+        self._world = world
+        self._lockstep = lockstep
+        self._waits = waits or lockstep
+        self._answered = -1
+        self.held = self.to_start = self.stay = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew with the world, which is paused if it was before."""
+        self.released = not self._waits
+        self._answered = -1
+        self.to_start = False
+
+    def accept(self, stamp: int) -> None:
+        """Note that the state with this stamp [ns] was answered by a command."""
+        self.released = True
+        self._answered = stamp
+
+    def ready(self, stamp: int) -> bool:
+        """Tell whether there is a command to go on with from the state with this stamp [ns]."""
+        return self.released and (not self._lockstep or self._answered == stamp)
+
+    def hold(self, *, to_start: bool = False) -> bool:
+        """Pause the world until a command comes; False if that is not possible."""
+        if not self._world.pause(True):
+            return False
+        self.held, self.to_start = True, to_start
+        return True
+
+    def let_go(self, stamp: int) -> bool:
+        """Let the world go on if we hold it and can; tell whether we did."""
+        if not (self.held and self.ready(stamp) and not self.stay):
+            return False
+        self.held = False
+        return self._world.pause(False)
+
+    def pause(self, paused: bool) -> bool:
+        """Do what somebody wants; False if the world cannot be reached."""
+        # a world that we hold is let go by the next command
+        done = self.held or self._world.pause(paused)
+        if done:
+            self.stay = paused
+        return done
+
+    def rewind(self, *, paused: bool) -> bool:
+        """Put the world back to time zero, there to wait; False if it cannot be reached.
+
+        Args:
+            paused: Somebody wants it to stand still there.
+        """
+        done = self._world.rewind(paused or self._waits)
+        if done:
+            # a world that waits for a command is paused from the first moment on
+            self.held, self.stay = self._waits, paused
+        return done
+
+    @property
+    def waits(self) -> bool:
+        """Whether time starts with a command."""
+        return self._waits

@@ -1,0 +1,172 @@
+"""What a simulator of muscles says about itself on ``/diagnostics``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from rclpy.node import Node
+
+from cards_core.muscles.command import MuscleCommand
+from cards_ros.diagnostics import Diagnostics, Level
+from cards_ros.stamps import seconds
+
+ANSWER_PATIENCE = 1.0
+"""Real time after which a missing answer in lockstep is an error, [s]."""
+
+REFUSAL_SHOWN = 2.0
+"""Real time for which a refused command stays in the diagnostics, [s]."""
+
+
+class HostView(Protocol):
+    """What is looked at.
+
+    Attributes:
+        mode: ``lockstep`` or another.
+        steps: Done since the last reset.
+        log_failure: Why the log stopped, if it did.
+    """
+
+    mode: str
+    steps: int
+    log_failure: str
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody stopped time."""
+        ...
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the world stopped, if it did."""
+        ...
+
+    @property
+    def stamp(self) -> int:
+        """Time of the present state, [ns]."""
+        ...
+
+    @property
+    def dt(self) -> float:
+        """Time step, [s]."""
+        ...
+
+    @property
+    def gate(self) -> MuscleCommand:
+        """The command gate."""
+        ...
+
+    @property
+    def waiting(self) -> bool:
+        """Whether time stands still until a command comes."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether time advances."""
+        ...
+
+    @property
+    def wanted_speed(self) -> float:
+        """Simulated time per real time that is to be reached; 0: none in particular."""
+        ...
+
+    def world_values(self) -> Mapping[str, object]:
+        """Return what else to show of the world."""
+        ...
+
+    def loop_values(self) -> Mapping[str, object]:
+        """Return what else to show of the loop."""
+        ...
+
+
+class HostHealth:
+    """Reports the statuses ``world``, ``commands`` and ``loop``.
+
+    Args:
+        node: The node that publishes.
+        view: What is looked at; often the node itself.
+        robot: Name of the robot.
+    """
+
+    def __init__(self, node: Node, view: HostView, robot: str) -> None:
+        self._node = node
+        self._view = view
+        self._diagnostics = Diagnostics(node, robot, ("world", "commands", "loop"))
+        self._refused_at = -REFUSAL_SHOWN
+        self._time = self._progress = time.monotonic()
+        self._steps = self._seen = 0
+        self._samples = 0
+
+    def refused(self, reason: str) -> None:
+        """Note that a command was refused; warns once while refusals go on."""
+        now = time.monotonic()
+        if now - self._refused_at > REFUSAL_SHOWN:
+            self._node.get_logger().warning(reason)
+        self._refused_at = now
+
+    def update(self) -> None:
+        """Look at the host and publish if something changed or a second is over."""
+        now = time.monotonic()
+        if self._view.steps != self._seen:
+            self._seen = self._view.steps
+            self._progress = now
+        self._report_world()
+        self._report_commands(now)
+        self._report_loop(now)
+        self._diagnostics.update()
+
+    def _report_world(self) -> None:
+        view, world = self._view, self._diagnostics["world"]
+        world.values.update(time=seconds(view.stamp), mode=view.mode, **view.world_values())
+        if view.failure is not None:
+            world.report(Level.ERROR, str(view.failure))
+        elif view.log_failure:
+            world.report(Level.ERROR, view.log_failure)
+        elif view.paused:
+            world.report(Level.WARN, "paused")
+        else:
+            world.ok("waiting for a command" if view.waiting and not view.steps else "running")
+
+    def _report_commands(self, now: float) -> None:
+        view, status = self._view, self._diagnostics["commands"]
+        gate = view.gate
+        status.values.update(accepted=gate.accepted, refused=gate.refused)
+        if gate.stopped:
+            status.report(Level.ERROR, "emergency stop: tensions at their minimum until sim/reset")
+        elif now - self._refused_at < REFUSAL_SHOWN and gate.last_refusal is not None:
+            status.report(Level.WARN, f"command refused: {gate.last_refusal}")
+        elif not view.steps:
+            status.report(Level.WARN, "waiting for the first command")
+        elif view.mode == "lockstep" and view.waiting and now - self._progress > ANSWER_PATIENCE:
+            self._complain(
+                f"no answer to the state of t = {seconds(view.stamp):g} s: the world waits"
+            )
+        elif view.mode != "lockstep" and gate.stale:
+            names = ", ".join(gate.stale_muscles) or "all muscles"
+            self._complain(f"no valid command for {gate.timeout:g} s: {names} at minimum tension")
+        else:
+            status.ok()
+
+    def _complain(self, text: str) -> None:
+        # the log gets it once, the diagnostics as long as it lasts
+        if self._diagnostics["commands"].report(Level.ERROR, text):
+            self._node.get_logger().warning(text)
+
+    def _report_loop(self, now: float) -> None:
+        view, loop = self._view, self._diagnostics["loop"]
+        loop.values.update(view.loop_values())
+        if now - self._time < 1.0:
+            return
+        rate = max(0, view.steps - self._steps) / (now - self._time)
+        self._time, self._steps = now, view.steps
+        factor = rate * view.dt
+        loop.values.update(step_rate_hz=rate, realtime_factor=factor)
+        self._samples = self._samples + 1 if view.running else 0
+        wanted = view.wanted_speed
+        # the first second of a run is shorter than a second
+        if self._samples > 1 and factor < 0.95 * wanted:
+            loop.report(Level.WARN, f"slower than {wanted:g} times real time")
+        else:
+            loop.ok()

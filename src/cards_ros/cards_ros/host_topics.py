@@ -1,0 +1,161 @@
+"""The topics of a host of muscles: what it publishes, what it is told, and which commands count.
+
+Every host (embedded simulator, Gazebo, real robot) makes one `HostTopics`, so that a controller
+cannot tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+
+from cards_core.description.actuators import CommandKind
+from cards_core.description.model import Robot
+from cards_core.errors import CardsError
+from cards_core.kinematics.tree import Tree
+from cards_core.typing import Array
+from cards_ros import topics
+from cards_ros.loop import HotPublisher, HotSubscription
+from cards_ros.messages import (
+    FloatArrayWriter,
+    JointStateReader,
+    JointStateSample,
+    JointStateWriter,
+    MuscleStateSlots,
+    clock_message,
+)
+from cards_ros.stamps import seconds
+
+REPUBLISH_PERIOD = 0.2
+"""A state that time does not leave is published again after this time, [s] of real time."""
+
+
+class StaleCommandError(CardsError):
+    """A command of a sender that has not seen the robot for too long."""
+
+
+def is_answer(answered: int, now: int, *, lockstep: bool, patience: int) -> bool:
+    """Tell whether a command counts at this time; otherwise it is to be ignored.
+
+    Args:
+        answered: Stamp of the command: that of the state it answers, [ns]; 0: typed by hand.
+        now: Stamp of the present state, [ns].
+        lockstep: Only the answer to the present state counts.
+        patience: Oldest state that may be answered, [ns].
+
+    Raises:
+        StaleCommandError: The state that is answered is older than that.
+    """
+    if lockstep:
+        return answered == now  # not e.g. a second answer to a repeated state
+    if answered > now:
+        return False  # answers a state from before a reset
+    if answered and now - answered > patience:
+        raise StaleCommandError(
+            f"command answers the state of t = {seconds(answered):.6g} s, which is older than "
+            "command_timeout"
+        )
+    return True
+
+
+class HostTopics:
+    """Publishers and command subscriptions of a host.
+
+    Args:
+        node: The host's node.
+        robot: The robot.
+        tree: Lays out q and qd.
+        state_names: Actuator states that are published beside the muscles.
+        description: URDF for ``robot_description``; not published if empty.
+
+    Attributes:
+        subscriptions: Of the commands, to wait for.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        robot: Robot,
+        tree: Tree,
+        state_names: Sequence[str],
+        description: str,
+    ) -> None:
+        muscles = [*(muscle.name for muscle in robot.muscles), *state_names]
+        self._joints = HotPublisher(node, JointState, topics.JOINT_STATES, topics.STATE_QOS)
+        self._muscles = HotPublisher(node, JointState, topics.MUSCLE_STATES, topics.STATE_QOS)
+        self._q = HotPublisher(node, Float64MultiArray, topics.POSITIONS, topics.STATE_QOS)
+        self._qd = HotPublisher(node, Float64MultiArray, topics.VELOCITIES, topics.STATE_QOS)
+        self._clock = HotPublisher(node, Clock, topics.CLOCK, topics.CLOCK_QOS)
+        self._joint_writer = JointStateWriter(tree.position_names, ("position", "velocity"))
+        self._muscle_writer = JointStateWriter(muscles)
+        self._muscle_slots = MuscleStateSlots(len(robot.muscles), len(muscles))
+        self._q_writer = FloatArrayWriter(tree.nq)
+        self._qd_writer = FloatArrayWriter(tree.nv)
+        # a quaternion has four coordinates and three velocities: the slot of its w stays zero
+        self._slots = None if tree.nq == tree.nv else tree.velocity_slots
+        self._velocity = np.zeros(tree.nq)
+        if description:
+            publisher = node.create_publisher(String, topics.ROBOT_DESCRIPTION, topics.LATCHED_QOS)
+            publisher.publish(String(data=description))
+        taken = {kind for muscle in robot.muscles for kind in muscle.actuator.accepted_commands}
+        self._commands: list[tuple[CommandKind, HotSubscription]] = [
+            (kind, HotSubscription(node, JointState, topic, topics.COMMAND_QOS))
+            for kind, topic in topics.COMMAND_TOPICS.items()
+            if kind in taken or kind == "force"
+        ]
+        self.subscriptions = [subscription for _, subscription in self._commands]
+        self._reader = JointStateReader()
+
+    def commands(self) -> Iterator[tuple[CommandKind, JointStateSample, Array]]:
+        """Take the commands that have come; yield kind, message and the values in it."""
+        for kind, subscription in self._commands:
+            data = subscription.take()
+            if data is not None:
+                sample = self._reader.read(data)
+                yield kind, sample, sample.position if kind == "length" else sample.effort
+
+    def publish(
+        self,
+        stamp: int,
+        q: Array,
+        qd: Array,
+        muscles: tuple[Array, Array, Array],
+        actuators: Array,
+    ) -> None:
+        """Publish a state.
+
+        Args:
+            stamp: Its time, [ns].
+            q: Joint coordinates, shape (nq,).
+            qd: Joint velocities, shape (nv,).
+            muscles: Lengths [m], rates [m/s], tensions [N], each shape (m,).
+            actuators: Actuator states, shape (len(state_names),).
+        """
+        velocity = qd
+        if self._slots is not None:
+            self._velocity[self._slots] = qd
+            velocity = self._velocity
+        # controllers first: the others are written while these already compute
+        self._joints.publish(self._joint_writer.write(stamp, q, velocity))
+        if self._muscles.wanted:
+            fields = self._muscle_slots.fill(*muscles, actuators)
+            self._muscles.publish(self._muscle_writer.write(stamp, *fields))
+        if self._q.wanted:
+            self._q.publish(self._q_writer.write(q))
+        if self._qd.wanted:
+            self._qd.publish(self._qd_writer.write(qd))
+
+    def publish_clock(self, stamp: int) -> None:
+        """Publish the time, [ns], if anybody wants to know."""
+        if self._clock.wanted:
+            self._clock.publish(clock_message(stamp))
+
+    def refresh(self) -> None:
+        """Look who listens; meant to be called whenever `NodeLoop.serve` returns True."""
+        for publisher in (self._muscles, self._q, self._qd, self._clock):
+            publisher.refresh()

@@ -1,0 +1,23 @@
+// Stands in for Gazebo's GUI: offers /marker_array and prints every request, serialised, in hex.
+#include <gz/msgs/boolean.pb.h>
+#include <gz/msgs/marker_v.pb.h>
+
+#include <functional>
+#include <gz/transport/Node.hh>
+#include <iomanip>
+#include <iostream>
+
+int main() {
+  gz::transport::Node node;
+  std::function<bool(const gz::msgs::Marker_V &, gz::msgs::Boolean &)> take =
+      [](const gz::msgs::Marker_V &request, gz::msgs::Boolean &answer) {
+        for (unsigned char byte : request.SerializeAsString())
+          std::cout << std::hex << std::setw(2) << std::setfill('0') << int(byte);
+        std::cout << std::endl;
+        answer.set_data(true);
+        return true;
+      };
+  if (!node.Advertise("/marker_array", take)) return 1;
+  std::cout << "ready" << std::endl;
+  std::cin.get();  // until the test closes our input
+}

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+
+from cards_viz.actuator_plot import actuator_states
+from cards_viz.actuator_states import by_state, split, unit
+from cards_viz.state_table import states_html
+
+NAMES = ("biceps/activation", "biceps/fiber_length", "m/1/activation", "spring/current")
+
+
+def test_names():
+    assert split("m/1/activation") == ("m/1", "activation")
+    assert by_state(NAMES) == {
+        "activation": {"biceps": 0, "m/1": 2},
+        "fiber_length": {"biceps": 1},
+        "current": {"spring": 3},
+    }
+    assert unit("winding_temperature") == ("°C", 1.0)
+    assert unit("pressure") == ("kPa", 1e-3)
+    assert unit("activation") == ("", 1.0)
+
+
+def test_every_published_state_has_the_unit_of_its_kind():
+    """A state whose name ends in a word that is not known here would appear without unit."""
+    from cards_core.muscles.actuators import cable, hill, pneumatic, series_elastic
+
+    published = {
+        state
+        for module in (cable, hill, pneumatic, series_elastic)
+        for item in vars(module).values()
+        for state in getattr(item, "published", ())
+    }
+    assert {"activation", "fiber_length", "pressure", "winding_temperature"} <= published
+    assert {state for state in published if not unit(state)[0]} == {"activation"}
+
+
+def test_one_chart_for_each_state_in_its_unit():
+    time = np.linspace(0.0, 1.0, 50)
+    values = np.random.default_rng(1).random((50, 4))
+    figure = actuator_states(time, values, NAMES)
+    labels = [axis.get_ylabel() for axis in figure.axes]
+    assert labels == ["activation", "fiber length [mm]", "current [A]"]
+    over, under, _ = figure.axes
+    np.testing.assert_array_equal(over.lines[1].get_ydata(), values[:, 2])
+    np.testing.assert_allclose(under.lines[0].get_ydata(), 1e3 * values[:, 1])
+    # a muscle has the same colour in every chart, and one entry in the legend
+    assert over.lines[0].get_color() == under.lines[0].get_color() != over.lines[1].get_color()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["biceps", "m/1", "spring"]
+
+
+def test_table_groups_muscles_of_a_kind():
+    html = states_html(
+        {
+            "a<b/activation": 0.25,
+            "a<b/fiber_length": 0.1234,
+            "c/pressure": 250e3,
+            "d/activation": np.nan,
+            "d/fiber_length": 0.09,
+        }
+    )
+    assert html.count("<table") == 2
+    assert html.count("<tr>") == 2 + 3
+    for text in ("a&lt;b", "0.25", "123.40", "fiber length<br>[mm]", "250.00", "[kPa]", "NaN"):
+        assert text in html
+    assert html.index("a&lt;b") < html.index(">d<") < html.index(">c<")
+
+
+@pytest.mark.ros
+def test_muscles_and_states_of_a_message():
+    pytest.importorskip("rclpy", reason="rclpy is not installed")
+    from cards_ros.messages import JointSetError
+    from cards_viz.muscle_state_names import MuscleStateNames
+
+    reader = MuscleStateNames(["a", "b", "b/x"])
+    places, states = reader.places(("a", "b", "b/x"))
+    assert (places.tolist(), states) == ([0, 1, 2], ())
+    # another order, states in between; a muscle's own name counts first
+    names = ("b/x", "b", "a/activation", "a", "b/x/activation")
+    for _ in range(2):
+        places, states = reader.places(names)
+        assert places.tolist() == [3, 1, 0]
+        assert states == (("a/activation", 2), ("b/x/activation", 4))
+    for wrong, text in (
+        (("a", "b"), "no value for b/x"),
+        (("a", "b", "b/x", "c"), "unknown: c"),
+        (("a", "b", "b/x", "c/activation"), "unknown: c/activation"),
+        (("a", "a", "b", "b/x"), "more than once: a"),
+    ):
+        with pytest.raises(JointSetError, match=text):
+            reader.places(wrong)
+        assert reader.places(names)[0].tolist() == [3, 1, 0]
