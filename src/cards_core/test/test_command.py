@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actuator_samples import BRAID, HILL, actuator_robot
+from cards_core.description.actuators import Cable, Hill, Ligament, Pneumatic
 from cards_core.errors import CardsError
-from cards_core.muscles.command import CommandRefusedError, MuscleCommand
+from cards_core.muscles.command import (
+    EXCITATION,
+    FORCE,
+    LENGTH,
+    NO_COMMAND,
+    PRESSURE,
+    CommandRefusedError,
+    MuscleCommand,
+)
 from random_robots import random_robot
 
 NAMES = [f"muscle{i}" for i in range(4)]
@@ -192,6 +202,94 @@ def test_senseless_decay_time_is_an_error(decay):
     with pytest.raises(CardsError, match="decay"):
         gate(decay_time=decay)
 
+
+# Kinds of commands ---------------------------------------------------------------------------
+
+MUSCLES = actuator_robot(
+    Cable(stiffness=1e4),
+    Pneumatic(**BRAID),
+    Hill(**HILL),
+    Ligament(stiffness=1000.0, slack_length=0.28),
+    Cable(),
+    tension_min=5.0,
+    tension_max=200.0,
+)
+TOLD = [0.3, 2e5, 0.8, 5.0, 105.0]
+
+
+def told(decay_time=0.0, timeout=0.125):
+    """Return a gate whose muscles have got a command of each kind at time 0."""
+    command = MuscleCommand(MUSCLES, timeout=timeout, decay_time=decay_time)
+    command.submit(["m0"], [0.3], 0.0, kind="length")
+    command.submit(["m1"], [2e5], 0.0, kind="pressure")
+    command.submit(["m2"], [0.8], 0.0, kind="excitation")
+    command.submit(["m4"], [105.0], 0.0, kind="force")
+    return command
+
+
+def test_kinds_are_told_apart():
+    command = told()
+    np.testing.assert_array_equal(command.values(0.0), TOLD)
+    assert command.kinds.tolist() == [LENGTH, PRESSURE, EXCITATION, NO_COMMAND, FORCE]
+    command.reset()
+    np.testing.assert_array_equal(command.values(0.0), np.full(5, 5.0))
+    assert command.kinds.tolist() == [NO_COMMAND] * 5
+
+
+def test_the_last_command_counts_of_whichever_kind_it_is():
+    command = told()
+    command.submit(["m0", "m1", "m2"], [50.0, 60.0, 70.0], 0.1)
+    np.testing.assert_array_equal(command.values(0.1)[:3], [50.0, 60.0, 70.0])
+    assert command.kinds.tolist() == [FORCE, FORCE, FORCE, NO_COMMAND, FORCE]
+    command.submit(["m0"], [0.25], 0.1, kind="length")
+    assert command.values(0.1)[0] == 0.25
+    assert command.kinds[0] == LENGTH
+
+
+def test_watchdog_of_each_kind():
+    """Pressure and excitation fall to zero, a length becomes the smallest tension at once."""
+    command = told(decay_time=0.5)
+    np.testing.assert_array_equal(command.values(0.125), TOLD)
+    half = command.values(0.375)
+    np.testing.assert_allclose(half, [5.0, 1e5, 0.4, 5.0, 55.0], rtol=1e-12)
+    assert command.kinds.tolist() == [FORCE, PRESSURE, EXCITATION, NO_COMMAND, FORCE]
+    np.testing.assert_array_equal(command.values(9.0), [5.0, 0.0, 0.0, 5.0, 5.0])
+    command.submit(["m0"], [0.28], 9.0, kind="length")
+    assert command.values(9.0)[0] == 0.28
+    assert command.kinds[0] == LENGTH
+
+
+def test_emergency_stop_asks_for_the_smallest_tension_whatever_was_told():
+    command = told()
+    command.estop()
+    for time in (0.0, 9.0):
+        np.testing.assert_array_equal(command.values(time), np.full(5, 5.0))
+        assert command.kinds.tolist() == [FORCE, FORCE, FORCE, NO_COMMAND, FORCE]
+    with pytest.raises(CommandRefusedError, match="rest length command refused: emergency stop"):
+        command.submit(["m0"], [0.3], 0.0, kind="length")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "reason"),
+    [
+        ("m0", 0.3, "pressure", r"'m0' takes no pressure command \(it takes force, length\)"),
+        ("m4", 0.3, "length", r"'m4' takes no length command \(it takes force\)"),
+        ("m3", 9.0, "force", r"'m3' takes no force command \(it takes none: it is passive\)"),
+        ("m0", -0.1, "length", "rest length of muscle 'm0' is -0.1 m, expected 0 .. inf m"),
+        ("m0", math.inf, "length", "rest length of muscle 'm0' is inf m"),
+        ("m1", 7e5, "pressure", "pressure of muscle 'm1' is 700000 Pa, expected 0 .. 600000 Pa"),
+        ("m2", 1.01, "excitation", "excitation of muscle 'm2' is 1.01, expected 0 .. 1"),
+        ("m2", math.nan, "excitation", "excitation of muscle 'm2' is nan"),
+    ],
+)
+def test_what_a_muscle_cannot_be_told_is_refused(name, value, kind, reason):
+    command = told()
+    with pytest.raises(CommandRefusedError, match=reason):
+        command.submit([name], [value], 0.0, kind=kind)
+    np.testing.assert_array_equal(command.values(0.0), TOLD)
+
+
+# Anything ------------------------------------------------------------------------------------
 
 numbers = st.one_of(st.floats(), st.sampled_from([0.0, 1.0, 5.0, 50.0, 60.0]))
 

@@ -1,16 +1,19 @@
 """The cache of compiled models: reuse, damage, races, no compiler, broken compiler."""
 
+import ast
 import json
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cards_core.dynamics import make_dynamics
+import cards_core
+from cards_core.dynamics import make_dynamics, native
 from cards_core.dynamics.native import cache_folder, find_compiler
 from cards_core.errors import CompilationError
 from random_robots import random_robot
@@ -196,3 +199,33 @@ def test_a_build_that_comes_second_leaves_the_first_in_place(cache, robot):
     shutil.copytree(folder, work)
     native._publish(work, folder)
     assert (folder / "model.so").stat().st_ino == inode
+
+
+def test_the_key_knows_every_module_that_decides_what_the_code_computes(monkeypatch):
+    """A module of muscles that a counted module imports is counted too, or old code stays."""
+    package = Path(cards_core.__file__).parent
+    counted = set()
+    read_bytes = Path.read_bytes
+
+    def note(path):
+        counted.add(path.relative_to(package).as_posix())
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", note)
+    native._source_digest()
+    monkeypatch.undo()
+    imported = set()
+    for name in counted:
+        if not name.endswith(".py"):
+            continue
+        for node in ast.walk(ast.parse((package / name).read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                module = node.module.removeprefix("cards_core.").replace(".", "/")
+                imported |= {module, *(f"{module}/{item.name}" for item in node.names)}
+    files = {
+        path.relative_to(package).as_posix()
+        for path in (package / "muscles").rglob("*.py")
+        if path.relative_to(package).with_suffix("").as_posix() in imported
+    }
+    assert len(files) > 15
+    assert files <= counted

@@ -342,6 +342,11 @@ class SimulatorNode(Node):
         """0: the pace is Gazebo's."""
         return 0.0
 
+    @property
+    def path_failures(self) -> int:
+        """Muscle contacts that could not be solved since the last reset."""
+        return self.host.muscles.engine.failures
+
     def world_values(self) -> Mapping[str, object]:
         """Return what else to show of the world."""
         return {"model": "::".join(self._model.path)}

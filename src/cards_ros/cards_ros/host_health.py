@@ -72,6 +72,11 @@ class HostView(Protocol):
         """Simulated time per real time that is to be reached; 0: none in particular."""
         ...
 
+    @property
+    def path_failures(self) -> int:
+        """Muscle contacts that could not be solved since the last reset."""
+        ...
+
     def world_values(self) -> Mapping[str, object]:
         """Return what else to show of the world."""
         ...
@@ -94,7 +99,8 @@ class HostHealth:
         self._node = node
         self._view = view
         self._diagnostics = Diagnostics(node, robot, ("world", "commands", "loop"))
-        self._refused_at = -REFUSAL_SHOWN
+        self._refused_at = self._guessed_at = -REFUSAL_SHOWN
+        self._guesses = 0
         self._time = self._progress = time.monotonic()
         self._steps = self._seen = 0
         self._samples = 0
@@ -112,20 +118,27 @@ class HostHealth:
         if self._view.steps != self._seen:
             self._seen = self._view.steps
             self._progress = now
-        self._report_world()
+        self._report_world(now)
         self._report_commands(now)
         self._report_loop(now)
         self._diagnostics.update()
 
-    def _report_world(self) -> None:
+    def _report_world(self, now: float) -> None:
         view, world = self._view, self._diagnostics["world"]
         world.values.update(time=seconds(view.stamp), mode=view.mode, **view.world_values())
+        if view.path_failures:
+            world.values.update(path_failures=view.path_failures)
+        if view.path_failures > self._guesses:
+            self._guessed_at = now
+        self._guesses = view.path_failures
         if view.failure is not None:
             world.report(Level.ERROR, str(view.failure))
         elif view.log_failure:
             world.report(Level.ERROR, view.log_failure)
         elif view.paused:
             world.report(Level.WARN, "paused")
+        elif now - self._guessed_at < REFUSAL_SHOWN:
+            world.report(Level.WARN, "a muscle path over a surface could not be solved: guessed")
         else:
             world.ok("waiting for a command" if view.waiting and not view.steps else "running")
 

@@ -298,6 +298,11 @@ class SimulatorNode(Node):
         """Simulated time per real time that is to be reached; 0: none in particular."""
         return float(self.parameters["speed"]) if self.mode == "realtime" else 0.0
 
+    @property
+    def path_failures(self) -> int:
+        """Muscle contacts that could not be solved since the last reset."""
+        return self.host.simulator.muscles.engine.failures
+
     def world_values(self) -> Mapping[str, object]:
         """Return what else to show of the world."""
         return {"contacts": self.host.state.contacts}

@@ -84,3 +84,54 @@ def test_reset_goes_back_to_the_initial_positions(robot, tmp_path):
 def test_the_number_of_initial_positions_is_checked(robot):
     with pytest.raises(ShapeError, match="joint"):
         SimulatorHost(Simulator(robot, DT), command_timeout=0.1, initial_positions=np.zeros(3))
+
+
+def test_every_kind_of_command_reaches_its_muscle():
+    robot = load("wrap_elbow")
+    host = SimulatorHost(Simulator(robot, DT), command_timeout=0.1)
+    activations = []
+    for excitation in (0.02, 0.6):
+        host.reset()
+        for _ in range(100):
+            host.submit(["biceps"], [excitation], "excitation")
+            host.step()
+        activations.append(host.state.actuators[0])
+    np.testing.assert_allclose(activations, [0.02, 0.6], atol=0.02)
+    assert host.simulator.muscles.state_names[0] == "biceps/activation"
+    with pytest.raises(CommandRefusedError, match="'capsule' takes no force command"):
+        host.submit(names_of(robot), [0.0, 0.0, 0.0])
+    for _ in range(400):  # nobody commands any more: it relaxes
+        host.step()
+    assert host.command.stale
+    assert host.state.actuators[0] < 0.02
+
+
+def test_runs_with_wraps_and_actuators_repeat_to_the_last_bit():
+    """After other motions, and whoever looks: neither actuators nor geodesics remember."""
+    robot = load("wrap_elbow")
+
+    def run(host, steps, look=False):
+        rows = []
+        for k in range(steps):
+            host.submit(["biceps", "triceps"], [0.5 + 0.4 * np.sin(0.05 * k), 0.2], "excitation")
+            host.step()
+            if look:
+                host.simulator.muscle_paths()
+                host.simulator.link_poses()
+            state = host.state
+            rows.append(
+                np.concatenate(
+                    [state.q, state.qd, state.muscle_lengths, state.tensions, state.actuators]
+                )
+            )
+        return np.array(rows)
+
+    host = SimulatorHost(Simulator(robot, DT), command_timeout=0.1)
+    first = run(host, 200)
+    host.submit(["biceps"], [700.0])
+    for _ in range(30):
+        host.step()
+    host.reset()
+    assert run(host, 200, look=True).tobytes() == first.tobytes()
+    fresh = SimulatorHost(Simulator(robot, DT), command_timeout=0.1)
+    assert run(fresh, 200).tobytes() == first.tobytes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,6 @@ import numpy.typing as npt
 from cards_core.kinematics.paths import tree_layout
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STEP = 1e-5
 """Step of the central difference along the motion, [rad] or [m]; its error is of order 1e-9."""

@@ -182,6 +182,7 @@ def _source_digest() -> bytes:
         "muscles/wrapping/circle.py",
         "muscles/wrapping/closed_symbolic.py",
         "muscles/wrapping/contact.py",
+        "muscles/wrapping/cylinder.py",
         "muscles/wrapping/geodesic.py",
         "muscles/wrapping/mesh_file.py",
         "muscles/wrapping/mesh_hull.py",

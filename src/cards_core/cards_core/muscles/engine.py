@@ -116,6 +116,11 @@ class MuscleEngine:
 
         return muscle_kernels(self.layout)
 
+    @property
+    def failures(self) -> int:
+        """Contacts that could not be solved since the last reset; guesses took their place."""
+        return 0 if self._geodesics is None else self._geodesics.failures
+
     def reset(self) -> None:
         """Forget warm starts: what comes next depends on nothing that was before."""
         if self._geodesics is not None:
