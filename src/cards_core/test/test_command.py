@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from actuator_samples import BRAID, HILL, actuator_robot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actuator_samples import BRAID, HILL, actuator_robot
 from cards_core.description.actuators import Cable, Hill, Ligament, Pneumatic
 from cards_core.errors import CardsError
 from cards_core.muscles.command import (

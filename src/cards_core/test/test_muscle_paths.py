@@ -96,6 +96,19 @@ def test_backends_agree(seed, option):
     )
 
 
+@pytest.mark.parametrize("option", ["closed", "geodesic"])
+@pytest.mark.parametrize("backend", ["numeric", "compiled"])
+def test_the_rate_of_the_jacobian_leaves_the_state_alone(option, backend):
+    """Where it is found by differences, the model is evaluated beside q."""
+    scene = Scene(1, option)
+    dynamics = make_dynamics(scene.robot, backend)
+    state = dynamics.update(scene.q, scene.qd)
+    before = {name: getattr(state, name).copy() for name in vars(state)}
+    assert np.abs(dynamics.muscle_bias(scene.q, scene.qd)).max() > 1e-3
+    for name, values in before.items():
+        np.testing.assert_array_equal(getattr(state, name), values, err_msg=name)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("option", ["closed", "geodesic"])
 def test_jacobian_is_the_derivative_of_the_lengths(seed, option):

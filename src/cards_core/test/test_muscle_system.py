@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-
 from actuator_samples import BRAID, HILL, TRIANGLE
+
 from cards_core.description.actuators import Cable, Hill, Ligament, Pneumatic, SeriesElastic
 from cards_core.description.model import (
     WORLD,
@@ -140,7 +140,7 @@ def test_a_robot_without_muscles(backend):
 
 
 def test_mass_that_a_muscle_feels():
-    """Along the slide the mass itself, at 60 degrees to it m / cos^2; infinite if nothing moves."""
+    """M along the slide, m / cos(60 deg)^2 askew, infinite where nothing moves."""
     across = (
         ViaPoint(WORLD, np.array([0.3 * math.sqrt(3.0), 0.0, 0.0])),
         ViaPoint("mass", np.zeros(3)),

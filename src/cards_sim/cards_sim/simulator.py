@@ -240,7 +240,8 @@ class Simulator:
         """Advance by one time step.
 
         Args:
-            commands: What every muscle is told, in the order of robot.muscles, shape (m,).
+            commands: What every muscle is told, in the order of robot.muscles, shape (m,). Limits
+                are the business of `MuscleCommand`.
             kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m,); tensions [N] if None.
 
         Raises:

@@ -39,8 +39,8 @@ PACKAGES = ("cards_core", "cards_ros", "cards_muscle_plugin")
 PLUGIN = "cards_muscle_plugin.system"
 
 GET = (
-    "apt: ros-jazzy-gz-sim-vendor >= 0.0.13; or gz-harmonic with python3-gz-sim8 from "
-    "packages.osrfoundation.org"
+    "apt: ros-jazzy-gz-sim-vendor >= 0.0.13; or gz-harmonic with python3-gz-sim8 "
+    "and python3-gz-transport13 from packages.osrfoundation.org"
 )
 """The two set-ups with Python; Jazzy's vendor packages before 0.0.13 were built without it."""
 

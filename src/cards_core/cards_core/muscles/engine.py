@@ -69,6 +69,9 @@ class MuscleEngine:
     Attributes:
         robot: As given.
         layout: Its paths as tables; frames are the links.
+        mobility: Time step of the host by the mass that each muscle feels, shape (m,), [s/kg]: how
+            smooth friction has to be, see `cards_core.muscles.paths`. Zero, i.e. as smooth as
+            described, until a host sets it.
 
     Raises:
         DescriptionError: A path that cannot be; see `cards_core.muscles.layout.layout_of`.
@@ -89,7 +92,7 @@ class MuscleEngine:
         self._twists = np.zeros((n_links + 1, 6))
         self._wrenches = np.zeros((n_links + 1, 6))
         self._state = MuscleState(n_links, len(robot.muscles))
-        self._posed = False
+        self.mobility: Array = np.zeros(len(robot.muscles))
         self.update = self._update_numeric
         self.motion = self._motion_numeric
         if backend == "compiled":
@@ -108,6 +111,7 @@ class MuscleEngine:
         wrenches = kernel.outputs["wrenches"]
         state.wrenches, state.world_wrench = wrenches[:-1], wrenches[-1]
         state.tensions = kernel.inputs["tensions"]
+        self.mobility = kernel.inputs.get("mobility", self.mobility)
         self.update = self._update_native
         self.motion = self._motion_native
 
@@ -188,7 +192,8 @@ class MuscleEngine:
         state.tensions[:] = tensions
         pull = u * state.tensions[layout.piece_muscle, None]
         if layout.friction:
-            pull *= self._paths.friction_factors(rate)[:, None]
+            factors = self._paths.friction_factors(rate, state.tensions, self.mobility)
+            pull *= factors[:, None]
         force = np.zeros_like(points)
         np.add.at(force, start, pull)
         np.subtract.at(force, end, pull)

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
 
 
+FRICTION_MARGIN = 2.0
+"""How much smoother than the limit of stability friction is: room for several muscles that pull at
+the same body."""
+
+
 class Paths:
     """The paths of a layout for given poses of its frames.
 
@@ -94,15 +99,21 @@ class Paths:
             p, q, geometry.radius, geometry.length, spec.side, inside=element.inside
         )
 
-    def friction_factors(self, velocities: Array) -> Array:
+    def friction_factors(self, velocities: Array, tensions: Array, mobility: Array) -> Array:
         """Return the tension of every straight piece relative to that at the origin, shape (S,).
 
         Capstan equation at every via point and contact with turning angle phi:
         ``T_after = T_before exp(mu phi tanh(v / v0))`` with v the speed at which the muscle slides
         towards its insertion, i.e. the rate of the straight pieces behind the contact.
 
+        The slope of the tanh acts like a damper of ``f mu phi / v0``. Where that is stiff against
+        the host's step, v0 grows to ``FRICTION_MARGIN f sum(mu phi) dt / m``: else friction would
+        overshoot in every step, and shake light bodies instead of slowing them.
+
         Args:
             velocities: Rate of every straight piece, shape (S,), [m/s].
+            tensions: At the origins, shape (m,), [N].
+            mobility: dt / m of every muscle, shape (m,), [s/kg]; 0 keeps v0 as it is.
         """
         layout = self.layout
         factors = np.ones(len(layout.start))
@@ -113,20 +124,21 @@ class Paths:
         }
         for i in range(len(layout.bounds) - 1):
             pieces = np.flatnonzero(layout.piece_muscle == i)
-            behind = float(np.sum(velocities[pieces]))
-            factor = 1.0
-            for k, after in pairwise(pieces):
-                behind -= float(velocities[k])
+            rub = []
+            for k in pieces[:-1]:
                 corner = int(layout.start[k]) + 1
-                if corner in mu:
-                    coefficient, angle = mu[corner]
-                else:
-                    coefficient = float(layout.point_friction[corner])
-                    angle = self._turn(int(layout.start[k]), corner) if coefficient else 0.0
-                if coefficient:
-                    sliding = np.tanh(behind / layout.friction_speed[i])
-                    factor *= float(np.exp(coefficient * angle * sliding))
-                factors[after] = factor
+                coefficient, angle = mu.get(corner, (float(layout.point_friction[corner]), None))
+                if coefficient and angle is None:
+                    angle = self._turn(int(layout.start[k]), corner)
+                rub.append(coefficient * angle if coefficient else 0.0)
+            stiff = FRICTION_MARGIN * tensions[i] * sum(rub) * mobility[i]
+            smooth = max(float(layout.friction_speed[i]), float(stiff))
+            behind = float(np.sum(velocities[pieces]))
+            exponent = 0.0
+            for (k, after), share in zip(pairwise(pieces), rub, strict=True):
+                behind -= float(velocities[k])
+                exponent += share * np.tanh(behind / smooth)
+                factors[after] = np.exp(exponent)
         return factors
 
     def _turn(self, before: int, corner: int) -> float:

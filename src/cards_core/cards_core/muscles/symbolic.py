@@ -13,6 +13,7 @@ import numpy as np
 from cards_core.description.model import Cylinder, Pulley, Sphere, Wrap
 from cards_core.dynamics.symbolic import Expr, Kernel, constant, direction
 from cards_core.muscles.layout import ContactSpec, PathLayout
+from cards_core.muscles.paths import FRICTION_MARGIN
 from cards_core.muscles.wrapping.closed_symbolic import (
     cylinder_expr,
     pulley_expr,
@@ -113,33 +114,49 @@ def muscle_lengths(layout: PathLayout, paths: PathExpressions, pieces: list[Expr
 
 
 def _tension_factors(
-    layout: PathLayout, paths: PathExpressions, units: list[Expr], rates: list[Expr]
+    layout: PathLayout,
+    paths: PathExpressions,
+    units: list[Expr],
+    rates: list[Expr],
+    stiffness: Expr,
 ) -> list[Expr]:
-    """Capstan factors of the straight pieces; see `cards_core.muscles.paths`."""
+    """Capstan factors of the straight pieces; see `cards_core.muscles.paths`.
+
+    Args:
+        layout: The flattened paths.
+        paths: Their points and contacts.
+        units: Direction of every straight piece.
+        rates: Its rate.
+        stiffness: Tension times mobility of every muscle, (m, 1).
+    """
     factors: list[Expr] = [ca.SX(1.0)] * len(rates)
-    rub = {
+    contacts = {
         c.point: (c.element.friction, paths.angles[i])
         for i, c in enumerate(layout.contacts)
         if isinstance(c.element, Wrap)
     }
     for i in range(len(layout.bounds) - 1):
         mine = np.flatnonzero(layout.piece_muscle == i).tolist()
+        rub: list[Expr] = []
+        for before, after in pairwise(mine):
+            corner = int(layout.start[before]) + 1
+            coefficient, angle = contacts.get(corner, (float(layout.point_friction[corner]), None))
+            if coefficient and angle is None:
+                u, v = units[before], units[after]
+                sine = ca.cross(u, v)
+                angle = ca.atan2(ca.sqrt(ca.dot(sine, sine) + 1e-30), ca.dot(u, v))
+            rub.append(coefficient * angle if coefficient else None)
+        total = sum(share for share in rub if share is not None)
+        smooth = ca.fmax(float(layout.friction_speed[i]), FRICTION_MARGIN * stiffness[i] * total)
         behind = ca.SX(0.0)
         sliding: dict[int, Expr] = {}
         for k in reversed(mine):
             sliding[k] = behind
             behind = behind + rates[k]
         exponent = ca.SX(0.0)
-        for before, after in pairwise(mine):
-            corner = int(layout.start[before]) + 1
-            coefficient, angle = rub.get(corner, (float(layout.point_friction[corner]), None))
-            if coefficient:
-                if angle is None:
-                    u, v = units[before], units[after]
-                    sine = ca.cross(u, v)
-                    angle = ca.atan2(ca.sqrt(ca.dot(sine, sine) + 1e-30), ca.dot(u, v))
-                speed = sliding[before] / float(layout.friction_speed[i])
-                exponent = exponent + coefficient * angle * ca.tanh(speed)
+        for (before, after), share in zip(pairwise(mine), rub, strict=True):
+            if share is not None:
+                exponent = exponent + share * ca.tanh(sliding[before] / smooth)
             factors[after] = ca.exp(exponent)
     return factors
 
@@ -180,11 +197,12 @@ def muscle_kernels(layout: PathLayout) -> list[Kernel]:
     muscle_rates = [ca.SX(0.0)] * m
     for i, rate in zip(layout.piece_muscle, rates, strict=True):
         muscle_rates[i] += rate
-    factors = (
-        _tension_factors(layout, paths, units, rates)
-        if layout.friction
-        else [ca.SX(1.0)] * len(units)
-    )
+    factors = [ca.SX(1.0)] * len(units)
+    told: tuple[Any, ...] = (("tensions", (m,), tensions),)
+    if layout.friction:
+        mobility = ca.SX.sym("mobility", m)
+        told += (("mobility", (m,), mobility),)
+        factors = _tension_factors(layout, paths, units, rates, tensions * mobility)
     forces = [ca.SX.zeros(3) for _ in paths.points]
     for a, i, u, factor in zip(layout.start, layout.piece_muscle, units, factors, strict=True):
         pull = tensions[i] * factor * u
@@ -202,6 +220,6 @@ def muscle_kernels(layout: PathLayout) -> list[Kernel]:
     )
     everything = (*motion, ("wrenches", (n + 1, 6), ca.vertcat(*wrenches)))
     return [
-        Kernel("muscles", (*state, ("tensions", (m,), tensions)), everything),
+        Kernel("muscles", (*state, *told), everything),
         Kernel("motion", state, motion),
     ]

@@ -48,6 +48,8 @@ class MuscleSystem:
         self.robot = robot
         self.engine = MuscleEngine(engine_robot or robot, backend)
         mass = effective_masses(robot) if robot.joints else None
+        if mass is not None:
+            self.engine.mobility[:] = dt / mass
         self.actuators = ActuatorBank(robot, dt, backend, effective_mass=mass)
         self.ideal = self.actuators.ideal
         self.state_names: tuple[str, ...] = self.actuators.state_names
