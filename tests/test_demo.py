@@ -96,6 +96,25 @@ def test_roboy_arm_draws_the_flower(flower):
     assert flower["qp_infeasible_steps"] == 0
 
 
+@pytest.mark.parametrize(
+    ("robot", "limit", "states"),
+    [
+        ("wrap_elbow", 0.02, {"biceps/activation", "triceps/fiber_length"}),
+        ("antagonist_joint", 0.01, {"left/pressure", "right/pressure"}),
+    ],
+)
+def test_muscles_with_a_will_of_their_own_are_driven_by_tensions(
+    demo, tmp_path, robot, limit, states
+):
+    """Hill and pneumatic muscles find excitation and pressure themselves, with their delay."""
+    summary = demo(tmp_path, robot, "--mode", "lockstep", "--no-ros")
+    assert summary["joint_error_rms_rad"] <= limit
+    log = np.load(tmp_path / "simulator.npz")
+    assert states <= set(log["actuator_names"])
+    assert np.count_nonzero(np.ptp(log["actuators"], axis=0)) >= 2
+    assert np.ptp(log["q"], axis=0).max() > 0.9
+
+
 def test_the_flower_is_really_there(flower, flower_folder):
     """The drawing, from the logged joint angles by kinematics that are not ours."""
     log = np.load(flower_folder / "simulator.npz")

@@ -146,6 +146,7 @@ class Simulator:
         self._tensions = np.zeros(m)
         self._last_q = np.zeros(self.model.nq)
         self._last_qd = np.zeros(self.model.nv)
+        self._last_actuators = self.muscles.actuators.state.copy()
         self._pushes: list[_Push] = []
         self.reset()
 
@@ -257,6 +258,7 @@ class Simulator:
         data = self.data
         self._last_q[:] = data.qpos
         self._last_qd[:] = data.qvel
+        self._last_actuators[:] = self.muscles.actuators.state
         muscles = self.muscles.step(self._poses, self._twists, values, kinds)
         wrenches = muscles.wrenches
         data.xfrc_applied[self._bodies] = wrenches[self._rows] if self._merged else wrenches
@@ -353,6 +355,7 @@ class Simulator:
         )
         self.data.qpos[:] = self._last_q
         self.data.qvel[:] = self._last_qd
+        self.muscles.actuators.state[:] = self._last_actuators
         self.data.xfrc_applied[:] = 0.0
         mujoco.mj_step1(self.model, self.data)
         self._refresh()

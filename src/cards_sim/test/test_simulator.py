@@ -1,11 +1,13 @@
 """The simulator's interface: reset, refusals, divergence, pushes, repeatability."""
 
+import dataclasses
 import math
 
 import mujoco
 import numpy as np
 import pytest
 
+from cards_core.description.actuators import Cable
 from cards_core.description.model import WORLD, Inertia, Joint, JointAxis, Link, Robot
 from cards_core.errors import CardsError, DescriptionError, ShapeError, UnknownNameError
 from cards_sim.errors import SimulationStoppedError
@@ -126,6 +128,19 @@ def test_divergence_stops_the_world_and_names_the_place(tmp_path, monkeypatch):
     sim.step(np.full(4, 1.0))
     assert sim.state.step == 1
     assert list(tmp_path.iterdir()) == []  # MuJoCo would leave a log file
+
+
+def test_actuator_states_of_a_step_that_diverged_are_taken_back():
+    robot = random_robot(2, n_links=3, kinds=("revolute",))
+    winch = Cable(stiffness=1e3, winch_speed=1.0)
+    muscles = tuple(dataclasses.replace(m, actuator=winch) for m in robot.muscles)
+    sim = simulator(dataclasses.replace(robot, muscles=muscles))
+    sim.step(np.full(4, 2.0))
+    before = sim.state.actuators
+    sim.apply_wrench(robot.links[0].name, 1e14 * X, duration=1.0)
+    with pytest.raises(SimulationStoppedError):
+        sim.step(np.full(4, 50.0))
+    np.testing.assert_array_equal(sim.state.actuators, before)
 
 
 def cart():

@@ -49,6 +49,7 @@ class Names:
         desired: Of the controlled coordinates, length d.
         error: Of the entries of the error.
         controller: Node name of the controller.
+        commanded: Muscles that the controller commands; all of them if None.
     """
 
     joints: Sequence[str]
@@ -57,6 +58,7 @@ class Names:
     desired: Sequence[str] = ()
     error: Sequence[str] = ()
     controller: str = "controller"
+    commanded: Sequence[str] | None = None
 
 
 def channels(
@@ -100,7 +102,8 @@ def channels(
         stamps = nanoseconds(controller.time)
         rate = controller.desired_dot
         same = rate.shape == controller.desired.shape
-        command = cdr.joint_states(stamps, names.muscles, effort=controller.tensions)
+        commanded = names.muscles if names.commanded is None else names.commanded
+        command = cdr.joint_states(stamps, commanded, effort=controller.tensions)
         desired = cdr.joint_states(
             stamps, names.desired, position=controller.desired, velocity=rate if same else None
         )

@@ -132,6 +132,7 @@ def _write(
             labels.names,
             labels.error_names,
             info.controller,
+            [muscle.name for muscle in robot.commanded().muscles],
         )
         recording.write_mcap(
             work / RECORDING,
@@ -160,12 +161,14 @@ def _check_widths(
     }
     found = [("simulator log", name, getattr(simulator, name)) for name in wanted]
     if controller is not None:
-        found.append(("controller log", "tensions", controller.tensions))
+        wanted["commands"] = len(robot.commanded().muscles)
+        found.append(("controller log", "commands", controller.tensions))
     for source, name, values in found:
         if values.shape[1] != wanted[name]:
+            shown = "tensions" if name == "commands" else name
             raise RunLogError(
                 source,
-                f"'{name}' has {values.shape[1]} columns",
+                f"'{shown}' has {values.shape[1]} columns",
                 f"{wanted[name]} for robot '{robot.name}'",
             )
     if controller is not None and controller.desired.shape != controller.actual.shape:

@@ -158,6 +158,11 @@ class ActuatorBank:
             self._bind_native()
         self.state_values = self._state[: len(self.state_names)]
 
+    @property
+    def state(self) -> Array:
+        """All inner states, the published ones first; a saved copy may be written back."""
+        return self._state
+
     def _bind_native(self) -> None:
         from cards_core.dynamics.native import load_or_build
 
