@@ -178,7 +178,6 @@ def _source_digest() -> bytes:
         "muscles/actuators/thermal.py",
         "muscles/command.py",
         "muscles/layout.py",
-        "muscles/paths.py",
         "muscles/symbolic.py",
         "muscles/wrapping/circle.py",
         "muscles/wrapping/closed_symbolic.py",

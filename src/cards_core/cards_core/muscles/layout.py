@@ -35,6 +35,11 @@ Place = Callable[[str], tuple[int, Pose]]
 """Says which frame carries a link, and the pose of the link in that frame."""
 
 
+FRICTION_MARGIN = 2.0
+"""How much smoother than the limit of stability friction is: room for several muscles that pull at
+the same body."""
+
+
 @dataclass(frozen=True, eq=False)
 class ContactSpec:
     """A wrap or a pulley of a muscle.

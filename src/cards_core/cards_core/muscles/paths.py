@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cards_core.description.model import Cylinder, Pulley, Sphere, Wrap
-from cards_core.muscles.layout import ContactSpec, PathLayout
+from cards_core.muscles.layout import FRICTION_MARGIN, ContactSpec, PathLayout
 from cards_core.muscles.wrapping.contact import Contact
 from cards_core.muscles.wrapping.cylinder import cylinder_contact
 from cards_core.muscles.wrapping.pulley import pulley_contact
@@ -17,11 +17,6 @@ from cards_core.typing import Array, Vector3
 
 if TYPE_CHECKING:
     from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-
-
-FRICTION_MARGIN = 2.0
-"""How much smoother than the limit of stability friction is: room for several muscles that pull at
-the same body."""
 
 
 class Paths:

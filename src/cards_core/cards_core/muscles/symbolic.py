@@ -12,8 +12,7 @@ import numpy as np
 
 from cards_core.description.model import Cylinder, Pulley, Sphere, Wrap
 from cards_core.dynamics.symbolic import Expr, Kernel, constant, direction
-from cards_core.muscles.layout import ContactSpec, PathLayout
-from cards_core.muscles.paths import FRICTION_MARGIN
+from cards_core.muscles.layout import FRICTION_MARGIN, ContactSpec, PathLayout
 from cards_core.muscles.wrapping.closed_symbolic import (
     cylinder_expr,
     pulley_expr,
