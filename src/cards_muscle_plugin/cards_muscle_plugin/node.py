@@ -37,7 +37,7 @@ from cards_ros import topics
 from cards_ros.host_health import HostHealth
 from cards_ros.host_log import NAME as LOG_NAME
 from cards_ros.host_parameters import host_parameters, initial_positions
-from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics, StaleCommandError, is_answer
+from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
 from cards_ros.loop import NodeLoop, StopFlag, describe
 from cards_ros.messages import JointStateSample
 from cards_ros.parameters import Parameters
@@ -227,19 +227,13 @@ class SimulatorNode(Node):
     # Commands and states ----------------------------------------------------------------------
 
     def _receive(self) -> None:
-        for kind, sample, values in self._topics.commands():
-            try:
-                counts = is_answer(
-                    sample.stamp,
-                    self.host.stamp,
-                    lockstep=self._lockstep,
-                    patience=self._stale_after,
-                )
-            except StaleCommandError as error:
-                self._health.refused(str(error))
-            else:
-                if counts:
-                    self._submit(kind, sample, values)
+        for kind, sample, values in self._topics.answers(
+            self.host.stamp,
+            lockstep=self._lockstep,
+            patience=self._stale_after,
+            refused=self._health.refused,
+        ):
+            self._submit(kind, sample, values)
 
     def _submit(self, kind: CommandKind, sample: JointStateSample, values: Array) -> None:
         if not self.host.command.stopped:

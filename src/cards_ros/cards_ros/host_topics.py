@@ -6,7 +6,7 @@ cannot tell them apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from rclpy.node import Node
@@ -118,6 +118,26 @@ class HostTopics:
             if data is not None:
                 sample = self._reader.read(data)
                 yield kind, sample, sample.position if kind == "length" else sample.effort
+
+    def answers(
+        self, now: int, *, lockstep: bool, patience: int, refused: Callable[[str], None]
+    ) -> Iterator[tuple[CommandKind, JointStateSample, Array]]:
+        """Take the commands that have come; yield those that count, see `is_answer`.
+
+        Args:
+            now: Stamp of the present state, [ns].
+            lockstep: Only answers to the present state count.
+            patience: Oldest state that may be answered, [ns].
+            refused: Told why a command is too old.
+        """
+        for kind, sample, values in self.commands():
+            try:
+                counts = is_answer(sample.stamp, now, lockstep=lockstep, patience=patience)
+            except StaleCommandError as error:
+                refused(str(error))
+                continue
+            if counts:
+                yield kind, sample, values
 
     def publish(
         self,

@@ -29,7 +29,7 @@ from cards_core.muscles.command import CommandRefusedError, MuscleCommand
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.host_health import HostHealth
-from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics, StaleCommandError, is_answer
+from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
 from cards_ros.messages import JointStateSample
 from cards_ros.parameters import Parameters
@@ -149,19 +149,13 @@ class SimulatorNode(Node):
         return _WAIT
 
     def _receive(self) -> None:
-        for kind, sample, values in self._topics.commands():
-            try:
-                counts = is_answer(
-                    sample.stamp,
-                    self.host.stamp,
-                    lockstep=self.mode == "lockstep",
-                    patience=self._stale_after,
-                )
-            except StaleCommandError as error:
-                self._health.refused(str(error))
-            else:
-                if counts:
-                    self._submit(kind, sample, values)
+        for kind, sample, values in self._topics.answers(
+            self.host.stamp,
+            lockstep=self.mode == "lockstep",
+            patience=self._stale_after,
+            refused=self._health.refused,
+        ):
+            self._submit(kind, sample, values)
 
     def _submit(self, kind: CommandKind, sample: JointStateSample, values: Array) -> None:
         if self.host.command.stopped:

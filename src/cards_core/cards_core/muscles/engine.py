@@ -86,6 +86,8 @@ class MuscleEngine:
 
             self._geodesics = GeodesicPaths(robot, backend)
         self._paths = Paths(self.layout, self._geodesics)
+        self._solved_poses = np.full((len(robot.links), 4, 4), np.nan)
+        self._solved_rows: Array | None = None
         n_links = len(robot.links)
         self._poses = np.zeros((n_links + 1, 4, 4))
         self._poses[-1] = np.eye(4)
@@ -129,6 +131,17 @@ class MuscleEngine:
         """Forget warm starts: what comes next depends on nothing that was before."""
         if self._geodesics is not None:
             self._geodesics.reset()
+            self._solved_poses[:] = np.nan
+
+    def _geodesic_rows(self, link_poses: Array) -> Array | None:
+        """Return the contacts without a closed form; solved once for each set of poses.
+
+        A host asks several times for the same instant: lengths, then wrenches, then the state.
+        """
+        if self._geodesics is not None and not np.array_equal(link_poses, self._solved_poses):
+            self._solved_rows = self._geodesics.solve(link_poses)
+            self._solved_poses[:] = link_poses
+        return self._solved_rows
 
     # Native -----------------------------------------------------------------------------------
 
@@ -137,7 +150,7 @@ class MuscleEngine:
         inputs["poses"][:] = link_poses
         inputs["twists"][:] = link_twists
         if self._geodesics is not None:
-            inputs["contacts"][:] = self._geodesics.solve(link_poses)
+            inputs["contacts"][:] = self._geodesic_rows(link_poses)
         self._motion_kernel.call()
         return outputs["lengths"], outputs["rates"]
 
@@ -149,7 +162,7 @@ class MuscleEngine:
         inputs["twists"][:] = link_twists
         inputs["tensions"][:] = tensions
         if self._geodesics is not None:
-            inputs["contacts"][:] = self._geodesics.solve(link_poses)
+            inputs["contacts"][:] = self._geodesic_rows(link_poses)
         self._kernel.call()
         return self._state
 
@@ -206,7 +219,7 @@ class MuscleEngine:
 
     def _solve(self, link_poses: Array) -> None:
         self._poses[:-1] = link_poses
-        rows = None if self._geodesics is None else self._geodesics.solve(link_poses)
+        rows = self._geodesic_rows(link_poses)
         self._paths.solve(self._poses[:, :3, :3], self._poses[:, :3, 3], rows)
 
     def path_points(self, link_poses: Array) -> list[Array]:

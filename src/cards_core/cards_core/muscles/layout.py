@@ -163,8 +163,13 @@ def layout_of(robot: Robot, place: Place, frames: int) -> PathLayout:
                 positions.append(offset.apply(item.position))
                 frictions.append(item.friction)
                 continue
-            surface = robot.wrap_surface(item.surface) if isinstance(item, Wrap) else None
-            frame, offset = place(surface.link if surface else item.link)  # type: ignore[union-attr]
+            surface = None
+            if isinstance(item, Wrap):
+                surface = robot.wrap_surface(item.surface)
+                link = surface.link
+            else:
+                link = item.link
+            frame, offset = place(link)
             before = -1 if isinstance(item, Pulley) else point - 1
             closed = surface is None or is_closed_form(muscle, number, surface)
             contacts.append(

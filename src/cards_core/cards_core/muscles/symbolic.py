@@ -55,7 +55,8 @@ def path_expressions(layout: PathLayout, frames: Frames, rows: Expr | None) -> P
             start, end, arc, angle = _closed(contact, poses[contact.frame], points)
             place = contact.placement
         else:
-            row = rows[8 * geodesic : 8 * geodesic + 8]  # type: ignore[index]
+            assert rows is not None  # given wherever there are such contacts
+            row = rows[8 * geodesic : 8 * geodesic + 8]
             start, end, arc, angle = row[:3], row[3:6], row[6], row[7]
             place = contact.offset
             geodesic += 1

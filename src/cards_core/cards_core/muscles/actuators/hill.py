@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -83,9 +84,9 @@ class _Hill(Model):
         }
         return values | self.coupling(values, dt, mass)
 
+    @abstractmethod
     def coupling(self, p: dict[str, float], dt: float, mass: float) -> dict[str, float]:
         """Return the terms of the implicit coupling to the bodies."""
-        raise NotImplementedError
 
     def fiber(self, m: Arithmetic, p: Parameters, y: Real) -> tuple[Real, Real]:
         """Return fibre length and cosine of the pennation angle for a length along the tendon."""
