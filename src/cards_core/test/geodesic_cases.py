@@ -384,3 +384,12 @@ def lengths_and_arms(robot, rows, poses):
         lengths.append(length)
         arms.append(arm)
     return np.array(lengths), np.array(arms)
+
+
+def twist_of(motion, time):
+    """Velocity and angular velocity of the link ``motion(time)[0]``, by differences."""
+    h = 1e-6
+    before, now, after = (motion(time + d)[0] for d in (-h, 0.0, h))
+    rate = (after - before) / (2 * h)
+    spin = rate[:3, :3] @ now[:3, :3].T
+    return np.array([*rate[:3, 3], spin[2, 1], spin[0, 2], spin[1, 0]])

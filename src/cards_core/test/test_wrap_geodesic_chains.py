@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from geodesic_cases import lengths_and_arms, path_robot, paths_robot, pose_matrix
+from geodesic_cases import lengths_and_arms, path_robot, paths_robot, pose_matrix, twist_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -222,14 +222,6 @@ def motion(time):
     return pose_matrix(turn, shift)
 
 
-def twist(time):
-    h = 1e-6
-    before, now, after = (motion(time + d)[0] for d in (-h, 0.0, h))
-    rate = (after - before) / (2 * h)
-    spin = rate[:3, :3] @ now[:3, :3].T
-    return np.array([*rate[:3, 3], spin[2, 1], spin[0, 2], spin[1, 0]])
-
-
 @pytest.fixture(scope="module")
 def chains():
     robot = paths_robot(list(CHAINS.values()))
@@ -255,7 +247,9 @@ def test_derivative_is_that_of_finite_differences_through_lift_off(chains):
         for d in (-h, h, 0.0):
             rows = paths.solve(motion(time + d))
             sample[d] = lengths_and_arms(robot, rows, motion(time + d))
-        error = np.abs(sample[0.0][1] @ twist(time) - (sample[h][0] - sample[-h][0]) / (2 * h))
+        error = np.abs(
+            sample[0.0][1] @ twist_of(motion, time) - (sample[h][0] - sample[-h][0]) / (2 * h)
+        )
         touching = rows[:, 6] > 0.0
         changes += 0 if previous is None else np.count_nonzero(touching != previous)
         previous = touching

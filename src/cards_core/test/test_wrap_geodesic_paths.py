@@ -14,6 +14,7 @@ from geodesic_cases import (
     path_robot,
     paths_robot,
     pose_matrix,
+    twist_of,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -187,14 +188,6 @@ def motion(time):
     return pose_matrix(turn, shift)
 
 
-def twist(time):
-    h = 1e-6
-    before, now, after = (motion(time + d)[0] for d in (-h, 0.0, h))
-    rate = (after - before) / (2 * h)
-    spin = rate[:3, :3] @ now[:3, :3].T
-    return np.array([*rate[:3, 3], spin[2, 1], spin[0, 2], spin[1, 0]])
-
-
 @pytest.fixture(scope="module")
 def singles():
     robot = paths_robot(list(SINGLE.values()))
@@ -226,7 +219,7 @@ def test_derivative_is_that_of_finite_differences_through_lift_off(singles):
             poses = motion(time + d)
             rows = paths.solve(poses)
             sample[d] = lengths_and_arms(robot, rows, poses)
-        rate = sample[0.0][1] @ twist(time)
+        rate = sample[0.0][1] @ twist_of(motion, time)
         difference = (sample[h][0] - sample[-h][0]) / (2 * h)
         error = np.abs(rate - difference)
         worst = max(worst, float(error.max()))
