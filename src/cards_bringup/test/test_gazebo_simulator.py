@@ -108,7 +108,7 @@ def test_partition_of_the_user_stays(fake_gazebo, monkeypatch):
 
 
 def test_muscles_are_compiled_before_gazebo_starts(fake_gazebo, monkeypatch, tmp_path):
-    from cards_core.dynamics.native import find_compiler
+    from cards_core.codegen.toolchain import find_compiler
 
     if find_compiler() is None:
         pytest.skip("no C compiler on this machine")

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import cards_core
-from cards_core.dynamics import make_dynamics, native
-from cards_core.dynamics.native import cache_folder, find_compiler
+from cards_core.codegen.cache import cache_folder, publish, source_digest
+from cards_core.codegen.toolchain import find_compiler
+from cards_core.dynamics import make_dynamics
 from cards_core.errors import CompilationError
 from random_robots import random_robot
 
@@ -191,13 +192,11 @@ def test_a_changed_layout_is_not_believed(cache, robot):
 
 @needs_compiler
 def test_a_build_that_comes_second_leaves_the_first_in_place(cache, robot):
-    from cards_core.dynamics import native
-
     folder = make_dynamics(robot).report.path
     inode = (folder / "model.so").stat().st_ino
     work = cache / ".build-late"
     shutil.copytree(folder, work)
-    native._publish(work, folder)
+    publish(work, folder, lambda place: True)
     assert (folder / "model.so").stat().st_ino == inode
 
 
@@ -212,7 +211,7 @@ def test_the_key_knows_every_module_that_decides_what_the_code_computes(monkeypa
         return read_bytes(path)
 
     monkeypatch.setattr(Path, "read_bytes", note)
-    native._source_digest()
+    source_digest()
     monkeypatch.undo()
     imported = set()
     for name in counted:

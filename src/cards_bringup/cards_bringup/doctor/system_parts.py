@@ -26,7 +26,7 @@ MEMORY_NEEDED = 2.0
 def check_compiler() -> Iterator[Finding]:
     """Compile a function, load it, call it."""
     try:
-        from cards_core.dynamics.native import find_compiler
+        from cards_core.codegen.toolchain import find_compiler
     except ImportError as error:
         yield Finding("C compiler", "WARN", f"not looked at: {error}", "./cards setup --recreate")
         return
@@ -69,7 +69,7 @@ def check_compiler() -> Iterator[Finding]:
 def check_cache() -> Iterator[Finding]:
     """Whether compiled models can be kept."""
     try:
-        from cards_core.dynamics.native import cache_folder
+        from cards_core.codegen.cache import cache_folder
     except ImportError as error:
         yield Finding(
             "cache folder", "WARN", f"not looked at: {error}", "./cards setup --recreate"

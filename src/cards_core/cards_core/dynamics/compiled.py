@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cards_core.codegen.native import BoundKernel, BuildReport, NativeModel, load_or_build
 from cards_core.description.model import Robot
-from cards_core.dynamics.differences import bias_by_differences, geodesic_muscles
-from cards_core.dynamics.native import BoundKernel, BuildReport, NativeModel, load_or_build
+from cards_core.dynamics.batch import BatchKernels, BatchState, state_columns
+from cards_core.dynamics.differences import (
+    bias_by_differences,
+    geodesic_muscles,
+    gradient_by_differences,
+)
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.fingerprint import fingerprint
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
-    from cards_core.dynamics.symbolic import Kernel
+    from cards_core.codegen.kernel import Kernel
 
 
 class CompiledState:
@@ -71,6 +76,7 @@ class CompiledDynamics:
             self._geodesics = GeodesicPaths(robot)
             # of `muscle_bias`, which must not overwrite what `update` returned
             self._moved = self._model.bind("update")
+        self._batch = BatchKernels(fingerprint(self.tree), self._kernel)
         self._q, self._qd = self._update.inputs["q"], self._update.inputs["qd"]
         self._call_update = self._update.call
 
@@ -81,9 +87,14 @@ class CompiledDynamics:
 
     def _kernels(self) -> Sequence[Kernel]:
         # casadi takes 0.3 s to import and is not needed when the code is cached
-        from cards_core.dynamics.symbolic import robot_kernels
+        from cards_core.dynamics.symbolic.kernels import robot_kernels
 
         return robot_kernels(self.robot)
+
+    def _kernel(self, name: str) -> Kernel:
+        from cards_core.dynamics.symbolic.kernels import robot_kernel
+
+        return robot_kernel(self.robot, name)
 
     def update(self, q: Array, qd: Array) -> CompiledState:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
@@ -94,22 +105,77 @@ class CompiledDynamics:
         self._call_update()
         return self._state
 
+    def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> BatchState:
+        """Compute M, C, G, l, L for many states; see `Dynamics.batch`."""
+        columns = state_columns(self.tree, q, qd)
+        views, _ = self._batch.evaluate("update", self._with_contacts(*columns), threads)
+        return BatchState(**views)
+
+    def batch_operational(
+        self, q: Array, qd: Array | None = None, frame: str | None = None, threads: int = 1
+    ) -> dict[str, Array]:
+        """Compute `operational` for many states.
+
+        Returns:
+            ``position`` (n, 3), ``rotation`` (n, 3, 3), ``jacobian`` (n, 6, nv), ``bias`` (n, 6).
+
+        Raises:
+            UnknownNameError: No frame or link has this name.
+            ShapeError: See `batch`.
+        """
+        name = self._frame_name(frame)
+        self.tree.locate(name)
+        columns = state_columns(self.tree, q, qd)
+        return self._batch.evaluate(f"frame_{name}", columns, threads)[0]
+
+    def batch_link_poses(self, q: Array, threads: int = 1) -> Array:
+        """Return `link_poses` for many coordinates (n, nq), shape (n, n_links, 4, 4)."""
+        columns = state_columns(self.tree, q, None)[:1]
+        return self._batch.evaluate("link_poses", columns, threads)[0]["link_poses"]
+
+    def jacobian_gradient(self, q: Array) -> Array:
+        """Return dL/dq, shape (m, nv, nv); see `Dynamics.jacobian_gradient`.
+
+        The derivative of L along qd is compiled; unit vectors go through it side by side.
+        """
+        q = np.asarray(q, dtype=float)
+        directions = np.eye(self.tree.nv)
+        columns = self._with_contacts(np.tile(q, (self.tree.nv, 1)), directions)
+        rates = self._batch.evaluate("jacobian_rate", columns)[0]["jacobian_rate"]
+        gradient = np.ascontiguousarray(np.moveaxis(rates, 0, 2))
+        if len(self._indirect):
+            # how tangent points of geodesics move is not written out
+            differences = gradient_by_differences(self.tree, self._moved_jacobian, q)
+            gradient[self._indirect] = differences[self._indirect]
+        return gradient
+
+    def _with_contacts(self, q: Array, qd: Array) -> list[Array]:
+        """Add the contacts of wraps without a closed form to the inputs of a batch."""
+        if self._geodesics is None:
+            return [q, qd]
+        rows = [self._geodesics.solve(self.link_poses(row)).copy() for row in q]
+        return [q, qd, np.array(rows).reshape(len(q), -1)]
+
     def operational(
         self, q: Array, qd: Array, frame: str | None = None
     ) -> CompiledOperationalState:
         """Compute pose, Jacobian and bias of a frame; see `Dynamics.operational`."""
-        name = frame or self.robot.operational_frame
+        name = self._frame_name(frame)
         if name not in self._frames:
             self._add_frame(name)
-        kernel, state = self._frames[name]  # type: ignore[index]  # _add_frame refuses None
+        kernel, state = self._frames[name]
         kernel.inputs["q"][:] = q
         kernel.inputs["qd"][:] = qd
         kernel.call()
         return state
 
-    def _add_frame(self, name: str | None) -> None:
+    def _frame_name(self, frame: str | None) -> str:
+        name = frame or self.robot.operational_frame
         if name is None:
             raise UnknownNameError("operational frame", "", (f.name for f in self.robot.frames))
+        return name
+
+    def _add_frame(self, name: str) -> None:
         self.tree.locate(name)
         model: NativeModel = self._model
         if f"frame_{name}" not in model.layouts:
@@ -120,7 +186,7 @@ class CompiledDynamics:
         self._frames[name] = (kernel, CompiledOperationalState(kernel.outputs))
 
     def _frame(self, name: str) -> Sequence[Kernel]:
-        from cards_core.dynamics.symbolic import frame_kernel
+        from cards_core.dynamics.symbolic.kernels import frame_kernel
 
         return [frame_kernel(self.robot, name)]
 

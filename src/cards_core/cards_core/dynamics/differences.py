@@ -40,3 +40,18 @@ def bias_by_differences(
     for sign in (1.0, -1.0):
         rates.append(jacobian(tree.integrate(q, sign * h * np.asarray(qd))) @ qd)
     return np.asarray((rates[0] - rates[1]) / (2.0 * h))
+
+
+def gradient_by_differences(tree: Tree, jacobian: Callable[[Array], Array], q: Array) -> Array:
+    """Return dL/dq, shape (m, nv, nv), as central differences along every tangent direction.
+
+    Args:
+        tree: Moves q.
+        jacobian: Gives L at q; what it returns may be overwritten by its next call.
+        q: Joint coordinates, shape (nq,).
+    """
+    gradient = np.empty((len(tree.robot.muscles), tree.nv, tree.nv))
+    for k, direction in enumerate(np.eye(tree.nv)):
+        ahead = jacobian(tree.integrate(q, STEP * direction)).copy()
+        gradient[:, :, k] = (ahead - jacobian(tree.integrate(q, -STEP * direction))) / (2.0 * STEP)
+    return gradient

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from cards_core.description.model import Robot
+from cards_core.dynamics.batch import BatchState
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 
@@ -64,6 +65,27 @@ class Dynamics(Protocol):
 
     def update(self, q: Array, qd: Array) -> DynamicsState:
         """Compute M, C, G, l, L at q, shape (nq,), and qd, shape (nv,)."""
+        ...
+
+    def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> BatchState:
+        """Compute M, C, G, l, L for n states at once.
+
+        Args:
+            q: Coordinates, shape (n, nq). A row that is not finite gives NaN throughout.
+            qd: Velocities, shape (n, nv); None for zero.
+            threads: How many share the work; the results do not depend on it.
+
+        Raises:
+            ShapeError: The shapes do not fit.
+        """
+        ...
+
+    def jacobian_gradient(self, q: Array) -> Array:
+        """Return dL/dq, shape (m, nv, nv): entry [i, j, k] is dL_ij along tangent direction k.
+
+        For coordinates without balls it is the Hessian of l_i, symmetric in j and k. The joint
+        stiffness that tensions f cause is ``sum_i f_i dL_i/dq``, [Nm/rad].
+        """
         ...
 
     def operational(self, q: Array, qd: Array, frame: str | None = None) -> OperationalState:

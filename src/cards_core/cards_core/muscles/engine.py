@@ -34,7 +34,7 @@ from cards_core.muscles.paths import Paths
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
-    from cards_core.dynamics.symbolic import Kernel
+    from cards_core.codegen.kernel import Kernel
 
 
 class MuscleState:
@@ -101,7 +101,7 @@ class MuscleEngine:
             self._bind_native()
 
     def _bind_native(self) -> None:
-        from cards_core.dynamics.native import load_or_build
+        from cards_core.codegen.native import load_or_build
 
         content = hashlib.sha256(b"muscle engine 2" + self.layout.content()).digest()
         model = load_or_build(content, self._kernels)

@@ -10,8 +10,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from cards_core.codegen.kernel import Expr, Kernel
 from cards_core.description.model import Cylinder, Pulley, Sphere, Wrap
-from cards_core.dynamics.symbolic import Expr, Kernel, constant, direction
+from cards_core.dynamics.symbolic.tree import constant, direction
 from cards_core.muscles.layout import FRICTION_MARGIN, ContactSpec, PathLayout
 from cards_core.muscles.wrapping.closed_symbolic import (
     cylinder_expr,

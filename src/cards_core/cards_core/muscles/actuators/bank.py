@@ -24,7 +24,7 @@ from cards_core.muscles.actuators.series_elastic import (
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
-    from cards_core.dynamics.symbolic import Kernel
+    from cards_core.codegen.kernel import Kernel
 
 LARGEST_INPUT = 1e6
 """Lengths [m] and rates [m/s] beyond are cut, so that nothing overflows."""
@@ -164,7 +164,7 @@ class ActuatorBank:
         return self._state
 
     def _bind_native(self) -> None:
-        from cards_core.dynamics.native import load_or_build
+        from cards_core.codegen.native import load_or_build
 
         kernel = load_or_build(self._content(), self._kernels).bind("actuators")
         names = ("lengths", "rates", "kinds", "values")

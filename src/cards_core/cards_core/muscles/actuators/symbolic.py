@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 
-from cards_core.dynamics.symbolic import Kernel
+from cards_core.codegen.kernel import Kernel
 from cards_core.muscles.actuators.arithmetic import Arithmetic, clip
 from cards_core.muscles.actuators.bank import LARGEST_INPUT, LARGEST_VALUE
 from cards_core.muscles.actuators.model import Inputs

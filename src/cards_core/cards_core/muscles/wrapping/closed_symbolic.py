@@ -11,7 +11,8 @@ import math
 
 import casadi as ca
 
-from cards_core.dynamics.symbolic import Expr, constant
+from cards_core.codegen.kernel import Expr
+from cards_core.dynamics.symbolic.tree import constant
 from cards_core.muscles.wrapping.circle import (
     PLANE_TOLERANCE,
     RIM_STEPS,

@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.codegen.kernel import SourceKernel
+from cards_core.codegen.native import load_or_build
+from cards_core.codegen.toolchain import find_compiler
 from cards_core.description.model import Robot
-from cards_core.dynamics.native import SourceKernel, find_compiler, load_or_build
 from cards_core.errors import CompilationError
 from cards_core.muscles.wrapping.chains import Chain, Obstacle
 from cards_core.muscles.wrapping.geodesic import sample

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.dynamics.native import SourceKernel
+from cards_core.codegen.kernel import SourceKernel
 from cards_core.muscles.wrapping.geodesic import MATRIX, WEIGHTS
 from cards_core.muscles.wrapping.mesh_surface import HullSurface
 from cards_core.muscles.wrapping.problem import GeodesicProblem

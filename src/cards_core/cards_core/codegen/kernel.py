@@ -1,0 +1,114 @@
+"""What is compiled: kernels, functions with named arrays as inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Expr = Any
+"""A CasADi SX expression (casadi has no type information)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One function to generate: named inputs and outputs, each with its NumPy shape.
+
+    Attributes:
+        inputs, outputs: (name, shape, expression); matrices are given transposed, because CasADi
+            stores columns first and NumPy rows first.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, tuple[int, ...], Expr], ...]
+    outputs: tuple[tuple[str, tuple[int, ...], Expr], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SourceKernel:
+    """One function that is written in C, for what is no expression: loops and decisions.
+
+    Attributes:
+        inputs, outputs: (name, shape). Outputs keep their values from call to call.
+        source: Defines ``int {symbol}(const double **arg, double **res, long long *iw, double *w,
+            int mem)``, with ``{symbol}`` as it stands here; names of kernels of the same model
+            share one file.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One input or output of a kernel: its place in the buffer and its shape."""
+
+    name: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Buffer layout of a kernel: inputs, then outputs, without gaps."""
+
+    kernel: str
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+
+    @property
+    def input_size(self) -> int:
+        """Number of values that go in."""
+        return sum(slot.stop - slot.start for slot in self.inputs)
+
+    @property
+    def size(self) -> int:
+        """Length of the buffer in numbers."""
+        return self.input_size + sum(slot.stop - slot.start for slot in self.outputs)
+
+
+def make_layout(name: str, entry: dict[str, Any]) -> Layout:
+    """Return the layout that `describe` put into JSON."""
+    slots: list[list[Slot]] = [[], []]
+    position = 0
+    for side, key in enumerate(("inputs", "outputs")):
+        for slot, shape in entry[key]:
+            size = int(np.prod(shape, dtype=int))
+            slots[side].append(Slot(slot, tuple(shape), position, position + size))
+            position += size
+    return Layout(name, tuple(slots[0]), tuple(slots[1]))
+
+
+def describe(kernel: Kernel | SourceKernel, symbol: str) -> dict[str, Any]:
+    """Return the JSON form of a kernel's layout."""
+    return {
+        "symbol": symbol,
+        "inputs": [[slot[0], list(slot[1])] for slot in kernel.inputs],
+        "outputs": [[slot[0], list(slot[1])] for slot in kernel.outputs],
+    }
+
+
+def layout_of(kernel: Kernel | SourceKernel) -> Layout:
+    """Return the buffer layout of a kernel."""
+    return make_layout(kernel.name, describe(kernel, ""))
+
+
+def kernel_function(kernel: Kernel, symbol: str, *, simplify: bool = True) -> Any:
+    """Return a CasADi function with dense outputs.
+
+    Args:
+        kernel: The expressions.
+        symbol: Name of the function.
+        simplify: Whether common subexpressions are computed once only.
+    """
+    import casadi as ca
+
+    outputs: Sequence[Expr] = [ca.densify(ca.vec(expr)) for _, _, expr in kernel.outputs]
+    if simplify:
+        outputs = ca.cse(outputs)
+    return ca.Function(symbol, [expr for _, _, expr in kernel.inputs], outputs)

@@ -1,0 +1,417 @@
+"""Native code: generate C from kernels, compile it, cache it, load it, call it through ctypes.
+
+A compiled model is a folder of the user's cache, named by a hash of everything it depends on
+(robot, generator sources, CPU, flags), with ``model.so`` and ``model.json`` (layout of the
+buffers and a checksum of the library). Loading needs neither CasADi nor a compiler.
+
+A kernel is compiled in one of two forms. For one state at a time it is ``void f(double *io)`` on
+one contiguous buffer of inputs and then outputs: the caller keeps NumPy views into the buffer, so
+a call costs one C function call. For batches it works on rows of states, several side by side.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.codegen.cache import build_folder, cache_folder, model_key, publish
+from cards_core.codegen.emit import BYTES, Precision, emit_function, entry_point, preamble
+from cards_core.codegen.kernel import (
+    Kernel,
+    Layout,
+    Slot,
+    SourceKernel,
+    describe,
+    kernel_function,
+    layout_of,
+    make_layout,
+)
+from cards_core.codegen.toolchain import compile_shared, find_compiler
+from cards_core.errors import CompilationError
+from cards_core.typing import Array
+
+Numbers = npt.NDArray[np.floating[Any]]
+"""An array of the precision that the model was compiled for."""
+
+BATCH_BYTES = 32
+"""Width of the vectors that batches are computed with: what every x86-64 since 2013 has."""
+
+DOUBLE: np.dtype[Any] = np.dtype(np.float64)
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the done fraction, 0..1."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Form of the compiled code.
+
+    Attributes:
+        precision: Of all numbers.
+        batch: Whether the code is for many states at once.
+        simplify: Whether common subexpressions are computed once only.
+    """
+
+    precision: Precision = "double"
+    batch: bool = False
+    simplify: bool = True
+
+    @property
+    def lanes(self) -> int:
+        """How many states are computed side by side."""
+        return BATCH_BYTES // BYTES[self.precision] if self.batch else 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's type of the numbers."""
+        return np.dtype(np.float64 if self.precision == "double" else np.float32)
+
+    def key(self) -> bytes:
+        """Bytes that tell variants apart."""
+        return f"variant {self.precision} {self.batch} {self.simplify}".encode()
+
+
+ONE_STATE = Variant()
+"""Double precision, one state at a time."""
+
+
+class BoundKernel:
+    """A kernel with its own buffer.
+
+    Attributes:
+        inputs, outputs: Name to NumPy view into the buffer; write inputs, call, read outputs.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        bind: Callable[[Numbers], Callable[[], None]],
+        dtype: np.dtype[Any] = DOUBLE,
+    ) -> None:
+        self._buffer = np.zeros(max(layout.size, 1), dtype)
+        self.inputs = {s.name: self._view(s) for s in layout.inputs}
+        self.outputs = {s.name: self._view(s) for s in layout.outputs}
+        self.call: Callable[[], None] = bind(self._buffer)
+
+    def _view(self, slot: Slot) -> Array:
+        view: Array = self._buffer[slot.start : slot.stop].reshape(slot.shape)
+        return view
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """How a compiled model came to be.
+
+    Attributes:
+        path: Folder in the cache; None when CasADi evaluates instead.
+        cached: True if nothing had to be compiled.
+        seconds: Time until the model could be called, in this process, [s].
+        instructions: Number of scalar operations of all kernels.
+        phases: What took how long when it was compiled, [s]: ``expressions``, ``generate``,
+            ``compile``.
+        bytes: Size of the library.
+        kernels: Operations of every kernel; 0 for those written in C.
+    """
+
+    path: Path | None
+    cached: bool
+    seconds: float
+    instructions: int = 0
+    phases: dict[str, float] = field(default_factory=dict)
+    bytes: int = 0
+    kernels: dict[str, int] = field(default_factory=dict)
+
+
+class NativeModel:
+    """A loaded set of kernels.
+
+    Attributes:
+        layouts: Kernel name to buffer layout.
+        report: How it was made.
+        variant: Its form.
+    """
+
+    def __init__(
+        self,
+        layouts: dict[str, Layout],
+        binders: dict[str, Callable[[Numbers], Callable[[], None]]],
+        report: BuildReport,
+        variant: Variant = ONE_STATE,
+        functions: dict[str, Any] | None = None,
+    ) -> None:
+        self.layouts = layouts
+        self._binders = binders
+        self.report = report
+        self.variant = variant
+        self._functions = functions or {}
+
+    def bind(self, kernel: str) -> BoundKernel:
+        """Return a kernel with a buffer of its own; not for batches."""
+        return BoundKernel(self.layouts[kernel], self._binders[kernel], self.variant.dtype)
+
+    def rows(self, kernel: str, inputs: Numbers, threads: int = 1) -> Numbers:
+        """Evaluate a kernel for many states.
+
+        Args:
+            kernel: Its name.
+            inputs: All inputs of one state per row, in the order of the layout, shape (n, k).
+            threads: How many share the work; the GIL is released.
+
+        Returns:
+            All outputs of one state per row, shape (n, size), newly allocated.
+        """
+        layout = self.layouts[kernel]
+        data = np.ascontiguousarray(inputs, self.variant.dtype)
+        count = len(data)
+        out = np.empty((count, layout.size - layout.input_size), self.variant.dtype)
+        if not self._functions:  # without a compiler: one by one
+            bound = self.bind(kernel)
+            for row, result in zip(data, out, strict=True):
+                bound._buffer[: layout.input_size] = row
+                bound.call()
+                result[:] = bound._buffer[layout.input_size :]
+            return out
+        function = self._functions[kernel]
+        # whole blocks of lanes, so that the result does not depend on the number of threads
+        lanes = self.variant.lanes
+        blocks = -(-count // lanes)
+        share = -(-blocks // max(threads, 1)) * lanes
+        starts = range(0, count, share) if count else range(0)
+
+        def work(start: int) -> None:
+            stop = min(start + share, count)
+            function(
+                ctypes.c_void_p(data[start:stop].ctypes.data),
+                ctypes.c_void_p(out[start:stop].ctypes.data),
+                ctypes.c_longlong(stop - start),
+            )
+
+        if len(starts) > 1:
+            with ThreadPoolExecutor(len(starts)) as pool:
+                list(pool.map(work, starts))
+        elif count:
+            work(0)
+        return out
+
+
+def load_or_build(
+    content: bytes,
+    kernels: Callable[[], Sequence[Kernel | SourceKernel]],
+    variant: Variant = ONE_STATE,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> NativeModel:
+    """Load a model from the cache, or generate, compile and store it.
+
+    Several processes may do this at once: each builds in its own folder and the rename is atomic.
+    A cached model whose checksums are wrong is built again. Where the cache cannot be written the
+    model is built in a temporary folder, with a warning; where there is no compiler CasADi
+    evaluates it, with a warning.
+
+    Args:
+        content: Bytes that identify the model, e.g. a canonical form of the robot.
+        kernels: Makes the expressions; only called when something must be compiled.
+        variant: Form of the code.
+        force: Build although the cache has it.
+        progress: Told what is being done.
+
+    Raises:
+        CompilationError: The compiler refused the code, with its message, or the library cannot
+            be loaded, with the reason.
+    """
+    start = time.perf_counter()
+    tell = progress or (lambda what, done: None)
+    problem = ""
+    try:
+        folder = cache_folder() / model_key(content + variant.key())
+        if not force and isinstance(loaded := _load(folder, start, variant), NativeModel):
+            tell("loaded from the cache", 1.0)
+            return loaded
+    except (OSError, RuntimeError) as error:
+        problem = str(error)
+    compiler = find_compiler()
+    tell("expressions", 0.0)
+    if compiler is None:
+        from cards_core.codegen.interpreted import interpret
+
+        return interpret(kernels(), start, variant)
+    expressions = kernels()
+    phases = {"expressions": time.perf_counter() - start}
+    build = _Builder(expressions, compiler, variant, phases, tell)
+    if not problem:
+        try:
+            return build.into(folder, start, force=force)
+        except OSError as error:
+            problem = str(error)
+    warnings.warn(
+        f"the cache of compiled models cannot be used ({problem}): compiling for this process "
+        "only. Let CARDS_CACHE name a folder that can be written.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    with tempfile.TemporaryDirectory(prefix="cards-") as scratch:
+        # a loaded library stays mapped when its file is gone
+        return build.into(Path(scratch) / "model", start)
+
+
+class _Builder:
+    """Turns kernels into a folder of the cache."""
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel | SourceKernel],
+        compiler: str,
+        variant: Variant,
+        phases: dict[str, float],
+        tell: Progress,
+    ) -> None:
+        self._kernels = kernels
+        self._compiler = compiler
+        self._variant = variant
+        self._phases = phases
+        self._tell = tell
+
+    def into(self, folder: Path, start: float, *, force: bool = False) -> NativeModel:
+        """Build a model into ``folder`` and load it.
+
+        Raises:
+            CompilationError: See `load_or_build`.
+            OSError: The folder cannot be written.
+        """
+        reason = ""
+        for _ in range(3):  # another process may be replacing the folder just now
+            self._build(folder, force=force)
+            loaded = _load(folder, start, self._variant, built=True)
+            if isinstance(loaded, NativeModel):
+                self._tell("done", 1.0)
+                return loaded
+            reason = loaded
+        raise CompilationError(
+            f"the model just compiled in {folder} cannot be loaded: {reason} (if programs may not "
+            "run from there, let CARDS_CACHE name another folder)"
+        )
+
+    def _build(self, folder: Path, *, force: bool) -> None:
+        with build_folder(folder.parent) as work:
+            begin = time.perf_counter()
+            self._tell("generating C", 0.2)
+            source, meta, longest = self._generate()
+            self._phases["generate"] = time.perf_counter() - begin
+            self._tell("compiling", 0.4)
+            begin = time.perf_counter()
+            # C written by hand has loops, which gain from more; straight expressions do not
+            loops = any(isinstance(kernel, SourceKernel) for kernel in self._kernels)
+            level = "-O3" if loops else None
+            compile_shared(work, source, self._compiler, statements=longest, level=level)
+            self._phases["compile"] = time.perf_counter() - begin
+            library = (work / "model.so").read_bytes()
+            meta["sha256"] = hashlib.sha256(library).hexdigest()
+            meta["layout_sha256"] = _layout_digest(meta["kernels"])
+            meta["phases"] = self._phases
+            (work / "model.json").write_text(json.dumps(meta))
+
+            def good(place: Path) -> bool:
+                return not force and isinstance(_load(place, 0.0, self._variant), NativeModel)
+
+            publish(work, folder, good)
+
+    def _generate(self) -> tuple[str, dict[str, Any], int]:
+        """Return the C text, the description for ``model.json``, and the longest function."""
+        variant = self._variant
+        parts = ["#include <string.h>"]
+        if any(isinstance(kernel, Kernel) for kernel in self._kernels):
+            parts.append(preamble(variant.lanes, variant.precision))
+        meta: dict[str, Any] = {"kernels": {}, "instructions": {}}
+        for number, kernel in enumerate(self._kernels):
+            symbol, layout = f"kernel{number}", layout_of(kernel)
+            meta["kernels"][kernel.name] = describe(kernel, f"cards_{symbol}")
+            meta["instructions"][kernel.name] = 0
+            if isinstance(kernel, SourceKernel):
+                parts.append(kernel.source.replace("{symbol}", symbol))
+                parts.append(_source_entry(layout, symbol))
+                continue
+            function = kernel_function(kernel, symbol, simplify=variant.simplify)
+            meta["instructions"][kernel.name] = function.n_instructions()
+            parts.append(emit_function(function, symbol, layout))
+            parts.append(entry_point(symbol, layout, variant.lanes))
+        longest = max(meta["instructions"].values(), default=0)
+        return "\n".join(parts), meta, longest
+
+
+def _source_entry(layout: Layout, symbol: str) -> str:
+    """C function that points the argument lists of a kernel written in C into the buffer."""
+    arguments = ", ".join(f"io + {slot.start}" for slot in layout.inputs) or "0"
+    results = ", ".join(f"io + {slot.start}" for slot in layout.outputs) or "0"
+    return (
+        f"void cards_{symbol}(double *io) {{\n"
+        f"  const double *arg[] = {{{arguments}}};\n"
+        f"  double *res[] = {{{results}}};\n"
+        f"  {symbol}(arg, res, 0, 0, 0);\n}}\n"
+    )
+
+
+def _load(
+    folder: Path, start: float, variant: Variant, *, built: bool = False
+) -> NativeModel | str:
+    """Load a cached model; return the reason if it is absent or damaged."""
+    try:
+        meta = json.loads((folder / "model.json").read_text())
+        if meta["layout_sha256"] != _layout_digest(meta["kernels"]):
+            return "model.json is damaged"
+        library_bytes = (folder / "model.so").read_bytes()
+        if hashlib.sha256(library_bytes).hexdigest() != meta["sha256"]:
+            return "model.so is damaged"
+        # PyDLL keeps the GIL: releasing and taking it costs more than a call with one state
+        loader = ctypes.CDLL if variant.batch else ctypes.PyDLL
+        library = loader(str(folder / "model.so"))
+        layouts = {name: make_layout(name, entry) for name, entry in meta["kernels"].items()}
+        functions = {name: library[entry["symbol"]] for name, entry in meta["kernels"].items()}
+        kernels = {name: int(count) for name, count in meta["instructions"].items()}
+        phases = {name: float(seconds) for name, seconds in meta["phases"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return str(error)
+    for function in functions.values():
+        function.restype = None
+    report = BuildReport(
+        path=folder,
+        cached=not built,
+        seconds=time.perf_counter() - start,
+        instructions=sum(kernels.values()),
+        phases=phases,
+        bytes=len(library_bytes),
+        kernels=kernels,
+    )
+    if variant.batch:
+        return NativeModel(layouts, {}, report, variant, functions)
+    binders = {name: _native_binder(function) for name, function in functions.items()}
+    return NativeModel(layouts, binders, report, variant)
+
+
+def _layout_digest(kernels: dict[str, Any]) -> str:
+    """Checksum of the layouts: a wrong one would let the library write past a buffer."""
+    return hashlib.sha256(json.dumps(kernels, sort_keys=True).encode()).hexdigest()
+
+
+def _native_binder(function: Any) -> Callable[[Numbers], Callable[[], None]]:
+    def bind(buffer: Numbers) -> Callable[[], None]:
+        pointer = ctypes.c_void_p(buffer.ctypes.data)
+
+        def call(function: Any = function, pointer: Any = pointer, keep: Any = buffer) -> None:
+            function(pointer)
+
+        return call
+
+    return bind

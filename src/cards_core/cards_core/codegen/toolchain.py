@@ -1,0 +1,79 @@
+"""The C compiler: which one, with which flags, on which CPU."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from cards_core.errors import CompilationError
+
+COMPILE_TIMEOUT = 1800.0
+"""Longest time [s] the C compiler may take."""
+
+LARGE = 15_000
+"""Statements above which -O1 is used: GCC's time grows faster than the code."""
+
+NO_COMPILER = "no C compiler found ($CC, cc, gcc, clang)"
+
+
+def find_compiler() -> str | None:
+    """Return the C compiler: ``$CC``, else cc, gcc or clang on PATH, else None."""
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        if name and (path := shutil.which(name)):
+            return path
+    return None
+
+
+def target() -> str:
+    """Return what decides about the machine code: the CPU and ``$CFLAGS``.
+
+    The compiler does not count: a machine that has none can use what another one compiled.
+    """
+    return f"{platform.machine()} {_cpu_flags()} {os.environ.get('CFLAGS', '')}"
+
+
+def _cpu_flags() -> str:
+    """CPU features, because -march=native code must not move to a lesser machine."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(("flags", "Features")):
+                return hashlib.sha256(line.encode()).hexdigest()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def compile_shared(
+    work: Path, source: str, compiler: str, *, statements: int = 0, level: str | None = None
+) -> None:
+    """Compile C text into ``model.so`` in the folder ``work``.
+
+    Args:
+        work: Folder; ``model.c`` is written there too.
+        source: The program.
+        compiler: Path of the compiler.
+        statements: How many statements its longest functions have; many get less optimisation.
+        level: Optimisation instead of the one chosen by size, e.g. ``-O2``.
+
+    Raises:
+        CompilationError: The compiler refused it or took too long; with its words.
+        OSError: The folder cannot be written.
+    """
+    (work / "model.c").write_text(source)
+    level = level or ("-O1" if statements > LARGE else "-O2")
+    # no -ffast-math: NaN must stay NaN, and results must not depend on the compiler's mood
+    flags = [level, "-march=native", "-fno-math-errno", "-fPIC", "-shared", "-w"]
+    command = [compiler, *flags, *os.environ.get("CFLAGS", "").split()]
+    command += ["-o", "model.so", "model.c", "-lm"]
+    try:
+        result = subprocess.run(
+            command, cwd=work, capture_output=True, text=True, timeout=COMPILE_TIMEOUT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompilationError(f"{' '.join(command)}: {error}") from error
+    if result.returncode:
+        raise CompilationError(f"{' '.join(command)} failed:\n{result.stderr.strip()[:2000]}")

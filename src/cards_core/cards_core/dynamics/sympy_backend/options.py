@@ -1,0 +1,109 @@
+"""What the symbolic model is asked for, and which robots it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from cards_core.errors import CardsError
+from cards_core.kinematics.tree import WORLD_NODE, Node, Tree
+
+Parameters = Literal["numbers", "symbols"]
+Simplification = Literal["none", "trig", "full"]
+Muscles = Literal["all", "straight", "none"]
+Constants = Literal["decimal", "binary"]
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a quantity, how many entries are done, and how many there are."""
+
+SIZE_LIMIT = 100
+"""Largest `predicted_size` that is taken without being told to."""
+
+
+class SymbolicError(CardsError):
+    """A robot that cannot be written as symbolic expressions, or only at a price."""
+
+
+@dataclass(frozen=True)
+class SymbolicOptions:
+    """How a robot is written as expressions.
+
+    Attributes:
+        parameters: ``numbers``, or ``symbols`` for masses, inertias, lengths and points.
+        simplification: ``none``: as derived; ``trig``: polynomials in sines and cosines in normal
+            form, sums of parallel joints' angles; ``full``: SymPy's ``factor_terms`` and
+            ``simplify`` in addition, kept where they shorten an entry.
+        muscles: ``straight`` leaves out muscles with wraps and pulleys, ``none`` all.
+        constants: ``decimal``: 0.1 is 1/10, as the file says; ``binary``: the float's exact value,
+            with which other backends calculate.
+        time_limit: After this time entries are left as they are, [s].
+        size_limit: See `predicted_size`; infinite: take any robot.
+        progress: Told what is being simplified.
+    """
+
+    parameters: Parameters = "numbers"
+    simplification: Simplification = "trig"
+    muscles: Muscles = "all"
+    constants: Constants = "decimal"
+    time_limit: float = math.inf
+    size_limit: float = SIZE_LIMIT
+    progress: Progress | None = None
+
+
+def predicted_size(tree: Tree) -> float:
+    """Return about how long the expressions of a robot become, relative to one revolute joint.
+
+    The number of terms of a coefficient of the Coriolis vector is bounded by that of products of
+    two entries of the rotations along a chain. A revolute joint multiplies it by about 2, one that
+    is parallel to the revolute joint before it hardly at all, a ball joint by about 6. Summed over
+    the nodes, because every body adds its own to what lies before it.
+    """
+    return sum(math.prod(_growth(tree, k) for k in chain) for chain in tree.chains)
+
+
+def _growth(tree: Tree, index: int) -> float:
+    node = tree.nodes[index]
+    if node.kind == "ball":
+        return 6.0
+    if node.kind == "prismatic" or parallel_ancestor(tree, index) is not None:
+        return 1.0
+    return 2.0
+
+
+def parallel_ancestor(tree: Tree, index: int) -> int | None:
+    """Return the nearest revolute ancestor if its axis is parallel to that of a revolute node.
+
+    Prismatic joints between the two do not matter; a ball joint does.
+    """
+    node: Node = tree.nodes[index]
+    if node.kind != "revolute":
+        return None
+    axis = node.placement.rotation @ node.axis
+    above = node.parent
+    while above != WORLD_NODE:
+        other = tree.nodes[above]
+        if other.kind == "revolute":
+            return above if abs(abs(float(other.axis @ axis)) - 1.0) < 1e-12 else None
+        if other.kind == "ball":
+            return None
+        axis = other.placement.rotation @ axis
+        above = other.parent
+    return None
+
+
+def check_size(tree: Tree, limit: float) -> None:
+    """Refuse a robot whose expressions would become too long.
+
+    Raises:
+        SymbolicError: With the prediction and what can be done.
+    """
+    size = predicted_size(tree)
+    if size > limit:
+        raise SymbolicError(
+            f"the equations of '{tree.robot.name}' ({tree.nv} degrees of freedom) would be too "
+            f"long: predicted size {size:.0f}, limit {limit:g} (six revolute joints in a row: "
+            "126). Use the compiled backend for numbers, or raise the limit (size_limit, on the "
+            "command line --limit) and be patient"
+        )
