@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +107,7 @@ def kernel_function(kernel: Kernel, symbol: str, *, simplify: bool = True) -> An
     """
     import casadi as ca
 
-    outputs: Sequence[Expr] = [ca.densify(ca.vec(expr)) for _, _, expr in kernel.outputs]
+    outputs: Any = [ca.densify(ca.vec(expr)) for _, _, expr in kernel.outputs]
     if simplify:
         outputs = ca.cse(outputs)
     return ca.Function(symbol, [expr for _, _, expr in kernel.inputs], outputs)

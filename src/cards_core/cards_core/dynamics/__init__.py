@@ -6,5 +6,15 @@ from cards_core.dynamics.interface import (
     OperationalState,
     make_dynamics,
 )
+from cards_core.dynamics.model_function import CompiledModel, compile_model
+from cards_core.dynamics.variables import VARIABLES
 
-__all__ = ["Dynamics", "DynamicsState", "OperationalState", "make_dynamics"]
+__all__ = [
+    "VARIABLES",
+    "CompiledModel",
+    "Dynamics",
+    "DynamicsState",
+    "OperationalState",
+    "compile_model",
+    "make_dynamics",
+]

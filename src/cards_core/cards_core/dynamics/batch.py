@@ -14,6 +14,7 @@ from cards_core.typing import Array
 
 if TYPE_CHECKING:
     from cards_core.codegen.kernel import Kernel
+    from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class BatchKernels:
 
     def evaluate(
         self, name: str, columns: Sequence[Any], threads: int = 1
-    ) -> tuple[dict[str, Numbers], Numbers]:
+    ) -> tuple[dict[str, Any], Numbers]:
         """Evaluate a kernel for many states.
 
         Args:
@@ -102,6 +103,25 @@ class BatchKernels:
             for slot in layout.outputs
         }
         return views, out
+
+
+def contact_rows(geodesics: GeodesicPaths, poses: Callable[[Array], Array], q: Array) -> Array:
+    """Return the contacts of wraps without a closed form for n states, shape (n, 8 k).
+
+    Every state is solved for itself, without a warm start, so that what is found does not depend,
+    to the last digit, on the states before it. Where no path is found all numbers are NaN.
+
+    Args:
+        geodesics: The solver; its memory is overwritten.
+        poses: Gives link-to-world matrices of one q.
+        q: Coordinates, shape (n, nq).
+    """
+    rows = []
+    for row in q:
+        geodesics.reset()
+        found = geodesics.solve(poses(row)).ravel()
+        rows.append(np.full(found.shape, np.nan) if geodesics.failures else found.copy())
+    return np.array(rows).reshape(len(q), -1)
 
 
 def state_columns(tree: Any, q: Array, qd: Array | None) -> tuple[Array, Array]:

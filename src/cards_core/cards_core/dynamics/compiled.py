@@ -9,7 +9,7 @@ import numpy as np
 
 from cards_core.codegen.native import BoundKernel, BuildReport, NativeModel, load_or_build
 from cards_core.description.model import Robot
-from cards_core.dynamics.batch import BatchKernels, BatchState, state_columns
+from cards_core.dynamics.batch import BatchKernels, BatchState, contact_rows, state_columns
 from cards_core.dynamics.differences import (
     bias_by_differences,
     geodesic_muscles,
@@ -74,6 +74,7 @@ class CompiledDynamics:
             from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
 
             self._geodesics = GeodesicPaths(robot)
+            self._batch_geodesics = GeodesicPaths(robot)
             # of `muscle_bias`, which must not overwrite what `update` returned
             self._moved = self._model.bind("update")
         self._batch = BatchKernels(fingerprint(self.tree), self._kernel)
@@ -131,7 +132,8 @@ class CompiledDynamics:
     def batch_link_poses(self, q: Array, threads: int = 1) -> Array:
         """Return `link_poses` for many coordinates (n, nq), shape (n, n_links, 4, 4)."""
         columns = state_columns(self.tree, q, None)[:1]
-        return self._batch.evaluate("link_poses", columns, threads)[0]["link_poses"]
+        poses: Array = self._batch.evaluate("link_poses", columns, threads)[0]["link_poses"]
+        return poses
 
     def jacobian_gradient(self, q: Array) -> Array:
         """Return dL/dq, shape (m, nv, nv); see `Dynamics.jacobian_gradient`.
@@ -153,8 +155,7 @@ class CompiledDynamics:
         """Add the contacts of wraps without a closed form to the inputs of a batch."""
         if self._geodesics is None:
             return [q, qd]
-        rows = [self._geodesics.solve(self.link_poses(row)).copy() for row in q]
-        return [q, qd, np.array(rows).reshape(len(q), -1)]
+        return [q, qd, contact_rows(self._batch_geodesics, self.link_poses, q)]
 
     def operational(
         self, q: Array, qd: Array, frame: str | None = None

@@ -19,11 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cards_core.description.model import Robot
-from cards_core.dynamics.differences import bias_by_differences
+from cards_core.dynamics.batch import BatchState, state_columns
+from cards_core.dynamics.differences import bias_by_differences, gradient_by_differences
+from cards_core.dynamics.numeric_variables import bodies_of, piece_body_rows, point_gradient
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.forward import Motion, forward_kinematics
 from cards_core.kinematics.paths import tree_layout
-from cards_core.kinematics.tree import Tree
+from cards_core.kinematics.tree import WORLD_NODE, Tree
 from cards_core.muscles.paths import Paths
 from cards_core.typing import Array, Vector3
 
@@ -120,6 +122,61 @@ class NumericDynamics:
                 [motion.point_bias(node, pose.translation), motion.angular_bias[node]]
             ),
         )
+
+    def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> BatchState:
+        """Compute M, C, G, l, L for many states, one by one; see `Dynamics.batch`."""
+        columns = state_columns(self.tree, q, qd)
+        n, nv, m = len(columns[0]), self.tree.nv, len(self.robot.muscles)
+        out = BatchState(
+            *(np.full(s, np.nan) for s in ((n, nv, nv), (n, nv), (n, nv), (n, m), (n, m, nv)))
+        )
+        for i, (row, rate) in enumerate(zip(*columns, strict=True)):
+            if np.isfinite(row).all() and np.isfinite(rate).all():
+                if self._geodesics is not None:
+                    self._geodesics.reset()  # no warm start: see contact_rows
+                for name, values in vars(self.update(row, rate)).items():
+                    getattr(out, name)[i] = values
+        return out
+
+    def jacobian_gradient(self, q: Array) -> Array:
+        """Return dL/dq, shape (m, nv, nv); see `Dynamics.jacobian_gradient`.
+
+        Per straight piece with D = J_B - J_A ``u' dD/dq + D' (E - u u') D / |B - A|``; by
+        differences where a muscle wraps.
+        """
+        nv = self.tree.nv
+        motion = forward_kinematics(self.tree, q, np.zeros(nv))
+        gradient = np.zeros((len(self.robot.muscles), nv, nv))
+        for row, start, end in self._pieces(motion):
+            u, length = _segment(motion, start, end)
+            if length > 0.0:
+                d = motion.point_jacobian(*end) - motion.point_jacobian(*start)
+                across = d - np.outer(u, u @ d)
+                gradient[row] += across.T @ across / length
+                turned = point_gradient(self.tree, motion, *end)
+                turned -= point_gradient(self.tree, motion, *start)
+                gradient[row] += np.einsum("i,ijk->jk", u, turned)
+        wrapped = [contact.muscle for contact in self._layout.contacts]
+        if wrapped:
+            still = np.zeros(nv)
+            gradient[wrapped] = gradient_by_differences(
+                self.tree, lambda x: self.update(x, still).muscle_jacobian, q
+            )[wrapped]
+        return gradient
+
+    def muscle_body_jacobian(self, q: Array) -> Array:
+        """Return V, shape (m, 6p): ld = V xd with the twists xd of the bodies."""
+        motion = forward_kinematics(self.tree, q, np.zeros(self.tree.nv))
+        column = {node: 6 * k for k, node in enumerate(bodies_of(self.tree))}
+        jacobian = np.zeros((len(self.robot.muscles), 6 * len(column)))
+        world = len(self.tree.nodes)
+        for row, start, end in self._pieces(motion):
+            u, _ = _segment(motion, start, end)
+            for sign, (node, local) in ((-1.0, start), (1.0, end)):
+                if node not in (world, WORLD_NODE):
+                    part = piece_body_rows(self.tree, motion, node, local, sign * u)
+                    jacobian[row, column[node] : column[node] + 6] += part
+        return jacobian
 
     def muscle_bias(self, q: Array, qd: Array) -> Array:
         """Return dL/dt qd, shape (m,).

@@ -2,97 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 
 from cards_core.codegen.kernel import Expr, Kernel
 from cards_core.description.model import Robot
-from cards_core.dynamics.symbolic.muscle_rows import muscle_kinematics
-from cards_core.dynamics.symbolic.recursions import inverse_dynamics, mass_matrix
+from cards_core.dynamics.symbolic.outputs import Outputs
 from cards_core.dynamics.symbolic.tree import SymbolicTree, constant
+from cards_core.dynamics.variables import DEFAULT, chosen
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.paths import tree_layout
 from cards_core.kinematics.tree import WORLD_NODE
+
+FRAME = ("y", "R", "J", "Jdot_qd")
+"""Quantities of the kernel of a frame."""
 
 
 def robot_kernels(robot: Robot) -> list[Kernel]:
     """Return the kernels of the compiled backend: update, muscle_bias, link_poses, frames."""
     model = SymbolicTree(robot)
-    nv, nq, m = model.tree.nv, model.tree.nq, len(robot.muscles)
-    q = model.q
-    state, rows = _state(model)
-    lengths, jacobian = muscle_kinematics(model, rows)
-    rates = jacobian @ model.qd
+    outputs = Outputs(model)
     kernels = [
-        Kernel(
-            "update",
-            state,
-            (
-                ("mass_matrix", (nv, nv), mass_matrix(model)),
-                (
-                    "coriolis",
-                    (nv,),
-                    inverse_dynamics(model, with_velocity=True, with_gravity=False),
-                ),
-                (
-                    "gravity",
-                    (nv,),
-                    inverse_dynamics(model, with_velocity=False, with_gravity=True),
-                ),
-                ("muscle_lengths", (m,), lengths),
-                ("muscle_jacobian", (m, nv), jacobian.T),
-            ),
-        ),
-        Kernel(
-            "muscle_bias",
-            state,
-            (("muscle_bias", (m,), ca.jtimes(rates, q, model.coordinate_rate())),),
-        ),
-        Kernel("link_poses", (("q", (nq,), q),), (_pose_output(model),)),
+        outputs.kernel("update", chosen(DEFAULT)),
+        outputs.kernel("muscle_bias", chosen("Ldot_qd")),
+        _poses_kernel(model),
     ]
     return kernels + [frame_kernel(robot, frame.name, model) for frame in robot.frames]
 
 
 def robot_kernel(robot: Robot, name: str) -> Kernel:
-    """Return one of the kernels of `robot_kernels`, or ``jacobian_rate``.
+    """Return one of ``update``, ``link_poses``, ``jacobian_rate`` and ``frame_NAME``.
 
     Raises:
-        UnknownNameError: There is no such kernel.
+        UnknownNameError: There is no such kernel or frame.
     """
-    if name == "jacobian_rate":
-        return jacobian_rate_kernel(robot)
-    if name.startswith("frame_"):
-        return frame_kernel(robot, name.removeprefix("frame_"))
-    kernels = {kernel.name: kernel for kernel in robot_kernels(robot)}
-    if name not in kernels:
-        raise UnknownNameError("kernel", name, kernels)
-    return kernels[name]
-
-
-def jacobian_rate_kernel(robot: Robot) -> Kernel:
-    """Return the kernel of the derivative of L along qd, (m, nv): at unit vectors, of dL/dq."""
     model = SymbolicTree(robot)
-    state, rows = _state(model)
-    _, jacobian = muscle_kinematics(model, rows)
-    rate = ca.jtimes(ca.vec(jacobian.T), model.q, model.coordinate_rate())
-    shape = (len(robot.muscles), model.tree.nv)
-    return Kernel("jacobian_rate", state, (("jacobian_rate", shape, rate),))
-
-
-def _state(model: SymbolicTree) -> tuple[tuple[Any, ...], Expr | None]:
-    """Return the inputs of a kernel, and the symbol of contacts without a closed form."""
-    from cards_core.muscles.symbolic import geodesic_input
-
-    layout = tree_layout(model.tree)
-    rows = geodesic_input(layout)
-    state: tuple[Any, ...] = (
-        ("q", (model.tree.nq,), model.q),
-        ("qd", (model.tree.nv,), model.qd),
-    )
-    if rows is not None:
-        state += (("contacts", (len(layout.geodesics), 8), rows),)
-    return state, rows
+    match name:
+        case "update":
+            return Outputs(model).kernel(name, chosen(DEFAULT))
+        case "link_poses":
+            return _poses_kernel(model)
+        case "jacobian_rate":
+            outputs = Outputs(model)
+            shape = (len(robot.muscles), model.tree.nv)
+            return Kernel(name, outputs.inputs, ((name, shape, outputs.jacobian_rate()),))
+        case _ if name.startswith("frame_"):
+            return frame_kernel(robot, name.removeprefix("frame_"), model)
+    raise UnknownNameError("kernel", name, ("update", "link_poses", "jacobian_rate", "frame_NAME"))
 
 
 def frame_kernel(robot: Robot, frame: str, model: SymbolicTree | None = None) -> Kernel:
@@ -101,29 +55,13 @@ def frame_kernel(robot: Robot, frame: str, model: SymbolicTree | None = None) ->
     Raises:
         UnknownNameError: No frame or link has this name.
     """
-    model = model or SymbolicTree(robot)
-    node, pose = model.tree.locate(frame)
-    linear, angular = model.point_jacobian(node, pose.translation)
-    jacobian = ca.vertcat(linear, angular)
-    bias = ca.jtimes(jacobian @ model.qd, model.q, model.coordinate_rate())
-    rotation = constant(pose.rotation)
-    if node != WORLD_NODE:
-        rotation = model.rotation[node] @ rotation
-    nq, nv = model.tree.nq, model.tree.nv
-    return Kernel(
-        f"frame_{frame}",
-        (("q", (nq,), model.q), ("qd", (nv,), model.qd)),
-        (
-            ("position", (3,), model.point(node, pose.translation)),
-            ("rotation", (3, 3), rotation.T),
-            ("jacobian", (6, nv), jacobian.T),
-            ("bias", (6,), bias),
-        ),
-    )
+    outputs = Outputs(model or SymbolicTree(robot), frame)
+    kernel = outputs.kernel(f"frame_{frame}", chosen(FRAME))
+    return Kernel(kernel.name, kernel.inputs[:2], kernel.outputs)  # contacts do not matter
 
 
-def _pose_output(model: SymbolicTree) -> tuple[str, tuple[int, ...], Expr]:
-    rows = []
+def _poses_kernel(model: SymbolicTree) -> Kernel:
+    rows: list[Expr] = []
     for link in model.robot.links:
         node, offset = model.tree.link_node[link.name]
         rotation, position = constant(offset.rotation), model.point(node, offset.translation)
@@ -131,5 +69,9 @@ def _pose_output(model: SymbolicTree) -> tuple[str, tuple[int, ...], Expr]:
             rotation = model.rotation[node] @ rotation
         matrix = ca.vertcat(ca.horzcat(rotation, position), ca.SX([[0.0, 0.0, 0.0, 1.0]]))
         rows.append(ca.vec(matrix.T))
-    count = len(rows)
-    return ("link_poses", (count, 4, 4), ca.vertcat(*rows) if rows else ca.SX.zeros(0))
+    poses = ca.vertcat(*rows) if rows else ca.SX.zeros(0)
+    return Kernel(
+        "link_poses",
+        (("q", (model.tree.nq,), model.q),),
+        (("link_poses", (len(rows), 4, 4), poses),),
+    )

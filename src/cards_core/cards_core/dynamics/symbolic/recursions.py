@@ -1,8 +1,8 @@
 """M, C and G as expressions, by recursions in body coordinates.
 
 Newton-Euler and composite rigid bodies, [Featherstone2008]_ chapters 5 and 6, so that the
-generated code has few operations; the numeric backend uses world-frame Jacobians instead, which makes the
-comparison of the two a real check.
+generated code has few operations; the numeric backend uses world-frame Jacobians instead, which
+makes the comparison of the two a real check.
 """
 
 from __future__ import annotations
@@ -82,19 +82,20 @@ def _project(node: Node, force: Expr, torque: Expr) -> list[Expr]:
     return [ca.dot(constant(node.axis), force if node.kind == "prismatic" else torque)]
 
 
-def inverse_dynamics(model: SymbolicTree, *, with_velocity: bool, with_gravity: bool) -> Expr:
-    """Return the joint forces at qdd = 0 by recursive Newton-Euler: C, G, or their sum."""
+def node_motion(
+    model: SymbolicTree, *, with_velocity: bool, with_gravity: bool
+) -> list[tuple[Expr, Expr, Expr]]:
+    """Return angular velocity, angular and linear acceleration of every node at qdd = 0.
+
+    In node axes. Gravity, if wanted, is an acceleration of the world upwards.
+    """
     nodes = model.tree.nodes
     zero = ca.SX.zeros(3)
     base = -constant(model.robot.gravity) if with_gravity else zero
-    omega: list[Expr] = []
-    alpha: list[Expr] = []
-    accel: list[Expr] = []
+    motion: list[tuple[Expr, Expr, Expr]] = []
     for i, node in enumerate(nodes):
         root = node.parent == WORLD_NODE
-        w_p = zero if root else omega[node.parent]
-        al_p = zero if root else alpha[node.parent]
-        a_p = base if root else accel[node.parent]
+        w_p, al_p, a_p = (zero, zero, base) if root else motion[node.parent]
         rotation, arm = model.local_rotation[i], model.local_position[i]
         carried = rotation.T @ w_p
         w, al = carried, rotation.T @ al_p
@@ -107,9 +108,15 @@ def inverse_dynamics(model: SymbolicTree, *, with_velocity: bool, with_gravity: 
                 spin = rate if node.kind == "ball" else constant(node.axis) * rate
                 w = w + spin
                 al = al + ca.cross(carried, spin)
-        omega.append(w)
-        alpha.append(al)
-        accel.append(a)
+        motion.append((w, al, a))
+    return motion
+
+
+def inverse_dynamics(model: SymbolicTree, *, with_velocity: bool, with_gravity: bool) -> Expr:
+    """Return the joint forces at qdd = 0 by recursive Newton-Euler: C, G, or their sum."""
+    nodes = model.tree.nodes
+    motion = node_motion(model, with_velocity=with_velocity, with_gravity=with_gravity)
+    zero = ca.SX.zeros(3)
     force = [zero] * len(nodes)
     torque = [zero] * len(nodes)
     out = ca.SX.zeros(model.tree.nv)
@@ -117,8 +124,8 @@ def inverse_dynamics(model: SymbolicTree, *, with_velocity: bool, with_gravity: 
         node = nodes[i]
         body = node.inertia
         com, tensor = constant(body.com), constant(body.tensor)
-        w, al = omega[i], alpha[i]
-        pull = body.mass * (accel[i] + ca.cross(al, com) + ca.cross(w, ca.cross(w, com)))
+        w, al, a = motion[i]
+        pull = body.mass * (a + ca.cross(al, com) + ca.cross(w, ca.cross(w, com)))
         force[i] = force[i] + pull
         torque[i] = torque[i] + tensor @ al + ca.cross(w, tensor @ w) + ca.cross(com, pull)
         for row, value in enumerate(_project(node, force[i], torque[i])):

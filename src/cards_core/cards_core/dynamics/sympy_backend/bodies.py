@@ -30,7 +30,7 @@ class BodySpace:
 
     Args:
         kinematics: Poses as expressions.
-        lagrange: For gravity and centres of mass.
+        lagrange: For gravity.
         muscles: The muscles' straight pieces.
     """
 
@@ -48,8 +48,8 @@ class BodySpace:
         blocks = []
         for body in k.bodies:
             rotation, name = k.rotation[body.node], f"W of body {body.number}"
-            linear = rotation.T * k.linear_jacobian(self._lagrange.centre(body), name)
-            blocks += [k.simplify.final(linear, name), k.angular_jacobian(rotation, name)]
+            linear = rotation.T * k.centre_jacobian(body)
+            blocks += [k.simplify.final(linear, name), k.angular_jacobian(body.node)]
         return _stacked(blocks, k.tree.nv)
 
     @cached_property

@@ -11,6 +11,7 @@ import numpy as np
 import sympy as sp
 
 from cards_core.dynamics.sympy_backend.options import Constants, Parameters
+from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array, Matrix3, Vector3
 
 Expr = Any
@@ -59,14 +60,73 @@ _ROOTS = tuple(
 )
 
 
-def exact_direction(value: float) -> Expr:
-    """Return an entry of a unit vector: 0, 1, 1/2, roots of 2 and 3 within rounding, or `exact`."""
+DENOMINATOR = 10**8
+"""Largest denominator of the numbers that general rotations are made of: errors below 1e-16."""
+
+
+def exact_axis(axis: Vector3) -> Expr:
+    """Return a unit vector of exactly unit length, (3, 1).
+
+    Short numbers and roots of 2 and 3 where these fit; else the stereographic projection of two
+    rational numbers, ``(2 x, 2 y, 1 - x^2 - y^2) / (1 + x^2 + y^2)``, whose length is exactly 1:
+    what cancels for unit vectors must do so for these, or expressions fill with rounding.
+    """
+    simple = sp.Matrix([_direction_entry(float(x)) for x in axis])
+    if simple.dot(simple) == 1:
+        return simple
+    pole = int(np.argmax(np.abs(axis)))
+    sign = 1 if axis[pole] > 0 else -1
+    x, y = (
+        _simple_rational(float(axis[(pole + k) % 3]) / (1.0 + abs(float(axis[pole]))))
+        for k in (1, 2)
+    )
+    out = sp.zeros(3, 1)
+    scale = 1 + x * x + y * y
+    out[pole] = sign * (2 - scale) / scale
+    out[(pole + 1) % 3] = 2 * x / scale
+    out[(pole + 2) % 3] = 2 * y / scale
+    return out
+
+
+def exact_rotation(rotation: Matrix3) -> Expr:
+    """Return a rotation matrix that is exactly orthogonal, (3, 3).
+
+    Entries as in `exact_axis` where these fit; else that of a quaternion of rational numbers,
+    divided by its square.
+    """
+    simple = sp.Matrix(3, 3, lambda i, j: _direction_entry(float(rotation[i, j])))
+    if simple.T * simple == sp.eye(3):
+        return simple
+    quaternion = matrix_quaternion(rotation)
+    pivot = float(quaternion[np.argmax(np.abs(quaternion))])
+    w, x, y, z = (_simple_rational(float(part) / pivot) for part in quaternion)
+    square = w * w + x * x + y * y + z * z
+    return (
+        sp.Matrix(
+            [
+                [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
+                [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
+            ]
+        )
+        / square
+    )
+
+
+def _direction_entry(value: float) -> Expr:
     if abs(value) < 1e-15:
         return sp.Integer(0)
     for number, expr in _ROOTS:
         if abs(value - number) < 1e-15:
             return expr
     return exact(value)
+
+
+def _simple_rational(value: float) -> Expr:
+    if abs(value) < 1e-15:
+        return sp.Integer(0)
+    fraction = Fraction(value).limit_denominator(DENOMINATOR)
+    return sp.Rational(fraction.numerator, fraction.denominator)
 
 
 @dataclass(eq=False)
@@ -121,12 +181,17 @@ class ConstantTable:
                 )
         return out
 
-    def direction(self, values: Array) -> Expr:
-        """Return a unit vector or a rotation matrix: always numbers."""
-        convert = self.number if self.constants == "binary" else exact_direction
-        array = np.asarray(values, dtype=float)
-        rows = array.reshape(len(array), -1)
-        return sp.Matrix([[convert(float(x)) for x in row] for row in rows])
+    def axis(self, axis: Vector3) -> Expr:
+        """Return a unit vector: always numbers."""
+        if self.constants == "binary":
+            return sp.Matrix([self.number(x) for x in axis])
+        return exact_axis(np.asarray(axis, dtype=float))
+
+    def rotation(self, rotation: Matrix3) -> Expr:
+        """Return a rotation matrix: always numbers."""
+        if self.constants == "binary":
+            return sp.Matrix(3, 3, lambda i, j: self.number(rotation[i, j]))
+        return exact_rotation(np.asarray(rotation, dtype=float))
 
     def _without_dust(self, values: Array) -> Array:
         """Remove what the rounding of rotations left of zeros."""

@@ -5,7 +5,7 @@ A function of the coordinates is differentiated along velocity k, with dq/dt = N
     X_k f = sum_i N_ik df/dq_i
 
 N is the identity but for ball joints, where the quaternion moves by ``1/2 quat * (0, omega)``
-with omega in node axes. Velocities come from nothing else: ``v = X_k p``, ``hat(w) = R' X_k R``.
+with omega in node axes. Velocities come from nothing else: ``v = X_k p``, ``hat(w) = R' dR/dt``.
 
 Source: [Siciliano2009]_ chapters 2 and 3, [Sola2018]_ for quaternions.
 """
@@ -78,10 +78,14 @@ class SymbolicKinematics:
             options.progress,
         )
         self._directions = [self._direction(k) for k in range(tree.nv)]
+        self._local_rotation: list[Expr] = []
+        self._angular_jacobians: dict[int, Expr] = {}
+        self._centre_jacobians: dict[int, Expr] = {}
         self.rotation: list[Expr] = []
         self.position: list[Expr] = []
         for number, node in enumerate(tree.nodes, start=1):
             rotation, position = self._local(number, node)
+            self._local_rotation.append(rotation)
             if node.parent != WORLD_NODE:
                 parent = self.rotation[node.parent]
                 position = self.position[node.parent] + parent * position
@@ -139,15 +143,15 @@ class SymbolicKinematics:
     # Frames ------------------------------------------------------------------------------------
 
     def _local(self, number: int, node: Node) -> tuple[Expr, Expr]:
-        placement = self.constants.direction(node.placement.rotation)
+        placement = self.constants.rotation(node.placement.rotation)
         position = self.constants.vector(
             node.placement.translation, f"a_{number}", f"position of joint {node.name} [m]"
         )
         if node.kind == "revolute":
-            axis = self.constants.direction(node.axis)
+            axis = self.constants.axis(node.axis)
             return placement * _axis_rotation(axis, self.q[node.q]), position
         if node.kind == "prismatic":
-            axis = self.constants.direction(node.axis)
+            axis = self.constants.axis(node.axis)
             return placement, position + placement * axis * self.q[node.q]
         return placement * _quaternion_matrix(*self.q[node.q : node.q + 4]), position
 
@@ -180,17 +184,31 @@ class SymbolicKinematics:
         columns = [self.derivative(position, k) for k in range(self.tree.nv)]
         return self.simplify.work(_joined(columns, 3), name)
 
-    def angular_jacobian(self, rotation: Expr, name: str, *, world: bool = False) -> Expr:
-        """Return the Jacobian of the angular velocity in axes of the frame or of the world.
+    def centre_jacobian(self, body: Body) -> Expr:
+        """Return the Jacobian of the world velocity of a body's centre of mass, (3, nv)."""
+        if body.number not in self._centre_jacobians:
+            self._centre_jacobians[body.number] = self.linear_jacobian(
+                self.place(body.node, body.com), f"velocity of body {body.number}"
+            )
+        return self._centre_jacobians[body.number]
 
-        ``hat(w) = R' dR/dt`` in axes of the frame, ``dR/dt R'`` in those of the world.
+    def angular_jacobian(self, node: int) -> Expr:
+        """Return the Jacobian of a node's angular velocity in its own axes, (3, nv).
+
+        ``hat(w) = R' dR/dt`` with ``R = R_p R_l`` of parent and joint is, by the product rule,
+        ``w = R_l' w_p + vee(R_l' dR_l/dt)``: the same with far shorter products.
         """
-        columns = []
-        for k in range(self.tree.nv):
-            rate = self.derivative(rotation, k)
-            spin = rate * rotation.T if world else rotation.T * rate
-            columns.append(sp.Matrix([spin[2, 1], spin[0, 2], spin[1, 0]]))
-        return self.simplify.work(_joined(columns, 3), name)
+        if node not in self._angular_jacobians:
+            local, above = self._local_rotation[node], self.tree.nodes[node].parent
+            total = sp.zeros(3, self.tree.nv)
+            if above != WORLD_NODE:
+                total = local.T * self.angular_jacobian(above)
+            for k in range(self.tree.nv):
+                spin = local.T * self.derivative(local, k)
+                total[:, k] += sp.Matrix([spin[2, 1], spin[0, 2], spin[1, 0]])
+            name = f"angular velocity of {self.tree.nodes[node].name}"
+            self._angular_jacobians[node] = self.simplify.work(total, name)
+        return self._angular_jacobians[node]
 
 
 def _joined(columns: list[Expr], rows: int) -> Expr:

@@ -26,7 +26,7 @@ import sympy as sp
 from sympy import LeviCivita
 
 from cards_core.dynamics.sympy_backend.constants import Expr
-from cards_core.dynamics.sympy_backend.kinematics import Body, SymbolicKinematics
+from cards_core.dynamics.sympy_backend.kinematics import SymbolicKinematics
 from cards_core.typing import Vector3
 
 HALF = sp.Rational(1, 2)
@@ -53,10 +53,6 @@ class Lagrange:
             return sp.Matrix([0, 0, -g])
         return constants.vector(gravity, "g_", "gravity [m/s^2]")
 
-    def centre(self, body: Body) -> Expr:
-        """Return the world position of a body's centre of mass."""
-        return self._kinematics.place(body.node, body.com)
-
     @cached_property
     def kinetic_energy(self) -> Expr:
         """T, [J]."""
@@ -68,7 +64,9 @@ class Lagrange:
         """U, [J], zero with all centres of mass at the world's origin."""
         total = sp.Integer(0)
         for body in self._kinematics.bodies:
-            total -= body.mass * self.gravity_vector.dot(self.centre(body))
+            total -= body.mass * self.gravity_vector.dot(
+                self._kinematics.place(body.node, body.com)
+            )
         return self._kinematics.simplify.scalar(total, "U")
 
     @cached_property
@@ -77,9 +75,7 @@ class Lagrange:
         k = self._kinematics
         total = sp.zeros(self._nv, self._nv)
         for body in k.bodies:
-            name = f"body {body.number}"
-            linear = k.linear_jacobian(self.centre(body), f"velocity of {name}")
-            angular = k.angular_jacobian(k.rotation[body.node], f"angular velocity of {name}")
+            linear, angular = k.centre_jacobian(body), k.angular_jacobian(body.node)
             total += body.mass * linear.T * linear + angular.T * body.tensor * angular
         return k.simplify.final(total, "M")
 

@@ -141,11 +141,12 @@ class SymbolicModel:
         k = self.kinematics
         position = k.point(node, pose.translation, f"e_{name}_", f"origin of frame {name} [m]")
         position = k.simplify.final(position, f"position of {name}")
-        rotation = k.constants.direction(pose.rotation)
+        rotation = k.constants.rotation(pose.rotation)
+        angular = sp.zeros(3, self.tree.nv)
         if node != WORLD_NODE:
             rotation = k.simplify.final(k.rotation[node] * rotation, f"rotation of {name}")
+            angular = k.rotation[node] * k.angular_jacobian(node)
         linear = k.linear_jacobian(position, f"J of {name}")
-        angular = k.angular_jacobian(rotation, f"J of {name}", world=True)
         jacobian = k.simplify.final(linear.col_join(angular), f"J of {name}")
         qd = sp.Matrix(self.qd)
         bias = k.simplify.final(k.rate(jacobian) * qd, f"dJ/dt qd of {name}")

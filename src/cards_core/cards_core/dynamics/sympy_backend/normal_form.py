@@ -146,12 +146,13 @@ class _Reduction:
         if expression.is_Mul:
             product = self._ring(1)
             for factor in expression.args:
-                product *= self._polynomial(factor)
+                # reduced at once: products of reduced polynomials stay short
+                product = self._reduced(product * self._polynomial(factor))
             return product
         if expression.is_Pow:
             base, power = expression.args
             if power.is_Integer and power >= 0:
-                return self._polynomial(base) ** int(power)
+                return self._reduced(self._polynomial(base) ** int(power))
             if base.is_Integer and power == -sp.Rational(1, 2):
                 return self._polynomial(sp.sqrt(base)) * sp.QQ(1, int(base))
         if isinstance(expression, sp.sin | sp.cos):
@@ -172,6 +173,8 @@ class _Reduction:
     def _reduced(self, polynomial: _Poly) -> _Poly:
         """Replace squares until none is left."""
         for slot, value in self._relations.items():
+            if all(exponents[slot] < 2 for exponents in polynomial):
+                continue
             powers = [self._ring(1)]
             rest = self._ring(0)
             extra = self._ring(0)

@@ -1,0 +1,197 @@
+"""The generated C: every operation, lanes, precision, NaN."""
+
+import math
+import shutil
+import subprocess
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from cards_core.codegen import emit
+from cards_core.codegen.kernel import Kernel, layout_of
+from cards_core.codegen.native import NativeModel, Variant, load_or_build
+from cards_core.codegen.toolchain import find_compiler
+from cards_core.errors import CompilationError
+
+pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C compiler on this machine")
+
+X, Y = ca.SX.sym("x"), ca.SX.sym("y")
+OPERATIONS = {
+    "add": X + Y,
+    "sub": X - Y,
+    "mul": X * Y,
+    "div": X / Y,
+    "neg": -X,
+    "square": X * X,
+    "twice": X + X,
+    "inverse": 1 / Y,
+    "sqrt": ca.sqrt(ca.fabs(X)),
+    "exp": ca.exp(X),
+    "log": ca.log(ca.fabs(X)),
+    "sin": ca.sin(X),
+    "cos": ca.cos(X),
+    "tan": ca.tan(X),
+    "asin": ca.asin(X / 4),
+    "acos": ca.acos(X / 4),
+    "atan": ca.atan(X),
+    "sinh": ca.sinh(X),
+    "cosh": ca.cosh(X),
+    "tanh": ca.tanh(X),
+    "asinh": ca.asinh(X),
+    "acosh": ca.acosh(1 + ca.fabs(X)),
+    "atanh": ca.atanh(X / 4),
+    "atan2": ca.atan2(X, Y),
+    "hypot": ca.hypot(X, Y),
+    "pow": ca.fabs(X) ** Y,
+    "constpow": ca.fabs(X) ** 2.5,
+    "floor": ca.floor(X),
+    "ceil": ca.ceil(X),
+    "fmod": ca.fmod(X, Y),
+    "fabs": ca.fabs(X),
+    "sign": ca.sign(X),
+    "copysign": ca.copysign(X, Y),
+    "erf": ca.erf(X),
+    "log1p": ca.log1p(ca.fabs(X)),
+    "expm1": ca.expm1(X),
+    "fmin": ca.fmin(X, Y),
+    "fmax": ca.fmax(X, 0.5),
+    "lt": X < Y,
+    "le": X <= Y,
+    "eq": ca.eq(X, Y),
+    "ne": ca.ne(X, Y),
+    "and": ca.logic_and(X, Y),
+    "or": ca.logic_or(X, Y),
+    "not": ca.logic_not(X),
+    "if_else": ca.if_else(X < Y, X, 3.0),
+    "constant": ca.SX(0.1),
+    "infinity": X / ca.if_else(X < Y, ca.inf, 1.0),
+    "minus infinity": ca.fmax(X, -ca.inf),
+    "negated constant": Y - (-ca.SX(2.0)),
+    "passed on": Y,
+}
+
+
+def operations_kernel():
+    values = ca.vertcat(*OPERATIONS.values())
+    state = (("x", (1,), X), ("y", (1,), Y))
+    return Kernel("operations", state, (("values", (len(OPERATIONS),), values),))
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CARDS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def samples(count=37):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-3, 3, (count, 2))
+    rows[1] = rows[1, 0]  # equal
+    rows[2] = (0.0, 1.5)
+    return rows
+
+
+def reference(rows):
+    kernel = operations_kernel()
+    function = ca.Function("f", [X, Y], [kernel.outputs[0][2]])
+    return np.array([np.array(function(*row)).ravel() for row in rows])
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("batch", [False, True])
+def test_every_operation(cache, precision, batch):
+    rows = samples()
+    variant = Variant(precision, batch)
+    model = load_or_build(b"operations", lambda: [operations_kernel()], variant)
+    if batch:
+        found = model.rows("operations", rows)
+    else:
+        kernel = model.bind("operations")
+        found = np.empty((len(rows), len(OPERATIONS)), variant.dtype)
+        for row, out in zip(rows, found, strict=True):
+            kernel.inputs["x"][:], kernel.inputs["y"][:] = row
+            kernel.call()
+            out[:] = kernel.outputs["values"]
+    assert found.dtype == variant.dtype
+    rounded = rows.astype(variant.dtype).astype(float)
+    expected = reference(rounded)
+    # a few roundings; tan and fmod amplify those of their argument in single precision
+    tolerance = 1e-14 if precision == "double" else 3e-5
+    for column, name in enumerate(OPERATIONS):
+        np.testing.assert_allclose(
+            found[:, column], expected[:, column], rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+def test_rows_do_not_depend_on_threads_or_neighbours(cache):
+    rows = samples(101)
+    model = load_or_build(b"operations", lambda: [operations_kernel()], Variant(batch=True))
+    whole = model.rows("operations", rows)
+    for threads in (2, 3, 7, 200):
+        np.testing.assert_array_equal(model.rows("operations", rows, threads), whole)
+    for count in range(6):
+        np.testing.assert_array_equal(model.rows("operations", rows[:count]), whole[:count])
+
+
+def test_nan_is_not_lost_in_sign_and_stays_in_its_lane(cache):
+    rows = samples(8)
+    rows[3] = math.nan
+    model = load_or_build(b"operations", lambda: [operations_kernel()], Variant(batch=True))
+    found = model.rows("operations", rows)
+    clean = np.delete(np.arange(8), 3)
+    np.testing.assert_array_equal(found[clean], model.rows("operations", rows[clean]))
+    assert np.isnan(found[3, list(OPERATIONS).index("sign")])
+
+
+def test_without_a_compiler_rows_are_evaluated_one_by_one(cache, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.warns(RuntimeWarning, match="no C compiler"):
+        model = load_or_build(b"operations", lambda: [operations_kernel()], Variant(batch=True))
+    rows = samples(5)
+    np.testing.assert_allclose(model.rows("operations", rows), reference(rows), rtol=1e-14)
+
+
+def test_an_unknown_operation_is_named(monkeypatch):
+    names = emit._operation_names()
+    monkeypatch.setattr(
+        emit, "_operation_names", lambda: {k: v for k, v in names.items() if v != "ERF"}
+    )
+    kernel = operations_kernel()
+    function = ca.Function("f", [X, Y], [kernel.outputs[0][2]])
+    with pytest.raises(CompilationError, match=r"operation .* in 'f'"):
+        emit.emit_function(function, "f", layout_of(kernel))
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="no clang on this machine")
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_clang_understands_it_too(tmp_path, lanes):
+    kernel = operations_kernel()
+    function = ca.Function("f", [X, Y], [kernel.outputs[0][2]])
+    text = emit.preamble(lanes, "double") + emit.emit_function(function, "f", layout_of(kernel))
+    text += emit.entry_point("f", layout_of(kernel), lanes)
+    (tmp_path / "f.c").write_text(text)
+    subprocess.run(["clang", "-c", "f.c"], cwd=tmp_path, check=True)
+
+
+def test_the_report_tells_what_was_built(cache):
+    said = []
+    model = load_or_build(
+        b"operations",
+        lambda: [operations_kernel()],
+        progress=lambda what, done: said.append((what, done)),
+    )
+    report = model.report
+    assert isinstance(model, NativeModel)
+    assert set(report.phases) == {"expressions", "generate", "compile"}
+    assert report.bytes == (report.path / "model.so").stat().st_size
+    assert report.kernels == {"operations": report.instructions}
+    assert [done for _, done in said] == sorted(done for _, done in said)
+    assert said[-1] == ("done", 1.0)
+    again = load_or_build(b"operations", lambda: [operations_kernel()])
+    assert again.report.cached
+    assert again.report.instructions == report.instructions
+    forced = load_or_build(b"operations", lambda: [operations_kernel()], force=True)
+    assert not forced.report.cached
+    assert [p.name for p in cache.iterdir()] == [report.path.name]
