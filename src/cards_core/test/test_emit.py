@@ -169,7 +169,8 @@ def test_an_unknown_operation_is_named(monkeypatch):
 def test_clang_understands_it_too(tmp_path, lanes):
     kernel = operations_kernel()
     function = ca.Function("f", [X, Y], [kernel.outputs[0][2]])
-    text = emit.preamble(lanes, "double") + emit.emit_function(function, "f", layout_of(kernel))
+    text = emit.preamble(lanes, "double")
+    text += emit.emit_function(function, "f", layout_of(kernel)).main
     text += emit.entry_point("f", layout_of(kernel), lanes)
     (tmp_path / "f.c").write_text(text)
     subprocess.run(["clang", "-c", "f.c"], cwd=tmp_path, check=True)
@@ -195,3 +196,30 @@ def test_the_report_tells_what_was_built(cache):
     forced = load_or_build(b"operations", lambda: [operations_kernel()], force=True)
     assert not forced.report.cached
     assert [p.name for p in cache.iterdir()] == [report.path.name]
+
+
+@pytest.mark.parametrize("part", [1, 2, 7, 40])
+@pytest.mark.parametrize("batch", [False, True])
+def test_long_functions_are_cut_and_the_parts_fit_together(cache, monkeypatch, part, batch):
+    monkeypatch.setattr(emit, "PART", part)
+    chain = X
+    early = [ca.sin(X + i) for i in range(10)]
+    for i in range(60):
+        chain = ca.cos(chain * Y) + early[i % 10]
+    outputs = ca.vertcat(chain, early[0], ca.SX(2.0), Y, chain * early[9])
+    state = (("x", (1,), X), ("y", (1,), Y))
+    kernel = Kernel("long", state, (("values", (5,), outputs),))
+    model = load_or_build(b"long", lambda: [kernel, operations_kernel()], Variant(batch=batch))
+    files = list(model.report.path.glob("model*.c"))
+    assert len(files) > 1
+    function = ca.Function("f", [X, Y], [outputs])
+    for row in samples(3):
+        expected = np.array(function(*row)).ravel()
+        if batch:
+            found = model.rows("long", row[None])[0]
+        else:
+            bound = model.bind("long")
+            bound.inputs["x"][:], bound.inputs["y"][:] = row
+            bound.call()
+            found = bound.outputs["values"]
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 EXAMPLES = """examples:
@@ -11,6 +12,8 @@ EXAMPLES = """examples:
   ./cards bench qp --robot planar_2r --json    QP solvers and whole control steps
   ./cards bench loop                           simulator + controller in one process
   ./cards bench muscles                        12 muscles with 6 wraps, beside MuJoCo's tendons
+  ./cards bench paper --json                   the tables of the model-compilation paper
+  ./cards bench compiler                       ways to native code, side by side
 """
 
 
@@ -18,12 +21,12 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "bench",
-        help="measure the model update, the muscles, the QP and the control loop",
+        help="measure the model update, the muscles, the QP, the control loop, the analyses",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=("dynamics", "qp", "loop", "muscles"))
+    parser.add_argument("what", choices=("dynamics", "qp", "loop", "muscles", "paper", "compiler"))
     parser.add_argument("--robot", default="roboy_arm", help="robot (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -54,10 +57,22 @@ def _measure(what: str, robot: str) -> dict[str, Any]:
             from cards_bringup.muscle_benchmark import bench_muscles
 
             return bench_muscles()
+        case "paper":
+            from cards_bringup.paper_benchmark import bench_paper
+
+            return bench_paper(_say)
+        case "compiler":
+            from cards_bringup.compiler_benchmark import bench_compiler
+
+            return bench_compiler(_say)
         case _:
             from cards_bringup.benchmark import bench_loop
 
             return bench_loop(robot)
+
+
+def _say(text: str) -> None:
+    print(f"measuring {text}", file=sys.stderr, flush=True)
 
 
 def _show(result: dict[str, Any], indent: str = "") -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from cards_core.codegen.kernel import Layout
@@ -19,6 +20,9 @@ Precision = Literal["double", "single"]
 
 REAL = {"double": "double", "single": "float"}
 """C type of a number."""
+
+PART = 2000
+"""Statements in one C function."""
 
 BYTES = {"double": 8, "single": 4}
 
@@ -30,6 +34,8 @@ _CALLS = (
 """Functions of one argument that C's library has under the same name."""
 _CALLS2 = ("FMOD", "COPYSIGN", "ATAN2", "HYPOT")
 _DECISIONS = ("LT", "LE", "EQ", "NE", "AND", "OR", "FMIN", "FMAX", "IF_ELSE_ZERO")
+
+_HIDDEN = '#define HIDDEN __attribute__((visibility("hidden")))'
 
 _SCALAR = """\
 typedef R V;
@@ -79,7 +85,12 @@ def preamble(lanes: int, precision: Precision) -> str:
         precision: Of all numbers.
     """
     suffix = "f" if precision == "single" else ""
-    lines = ["#include <math.h>", f"typedef {REAL[precision]} R;", f"#define LANES {lanes}"]
+    lines = [
+        "#include <math.h>",
+        _HIDDEN,
+        f"typedef {REAL[precision]} R;",
+        f"#define LANES {lanes}",
+    ]
     lines.append(_SCALAR if lanes == 1 else _LANES)
     lines.append(_OPERATIONS)
     lines += [f"UNARY({name}, {name.lower()}{suffix}(x))" for name in _CALLS]
@@ -91,8 +102,41 @@ def preamble(lanes: int, precision: Precision) -> str:
     return "\n".join(lines) + "\n"
 
 
-def emit_function(function: Any, symbol: str, layout: Layout) -> str:
+@dataclass(frozen=True)
+class _Statement:
+    """One line of C: a value that gets a name, or an output.
+
+    Attributes:
+        target: Number of the value; None for an output.
+        text: C expression, or the place of an output and its expression.
+        uses: Numbers of the named values in it.
+    """
+
+    target: int | None
+    text: str
+    uses: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """C text of one function.
+
+    Attributes:
+        main: ``static void symbol(const V *x, V *y)``.
+        parts: Functions that it calls, each independent of the others; empty for short functions.
+        statements: Number of statements of the longest of them.
+    """
+
+    main: str
+    parts: tuple[str, ...]
+    statements: int
+
+
+def emit_function(function: Any, symbol: str, layout: Layout) -> Emitted:
     """Return C text of ``static void symbol(const V *x, V *y)``.
+
+    Long functions are cut into parts of `PART` statements, because a compiler's time grows faster
+    than the length of a function; values that later parts need are kept in an array.
 
     Args:
         function: CasADi SX function with dense outputs.
@@ -102,37 +146,99 @@ def emit_function(function: Any, symbol: str, layout: Layout) -> str:
     Raises:
         CompilationError: An operation that has no translation, by its number in CasADi.
     """
+    statements = _statements(function, symbol, layout)
+    head = f"static void {symbol}(const V *restrict x, V *restrict y) {{"
+    if len(statements) <= PART:
+        body = [_line(item) for item in statements]
+        return Emitted("\n".join([head, *body, "}\n"]), (), len(statements))
+    parts = [statements[i : i + PART] for i in range(0, len(statements), PART)]
+    slots, size = _kept(parts)
+    texts, main = [], []
+    for number, part in enumerate(parts):
+        arguments = "(const V *restrict x, V *restrict y, V *restrict w)"
+        signature = f"HIDDEN void {symbol}_{number}{arguments}"
+        lines = [signature + " {"]
+        here: set[int] = set()
+        for item in part:
+            for use in item.uses:
+                if use not in here:
+                    here.add(use)
+                    lines.append(f"const V t{use} = w[{slots[use]}];")
+            lines.append(_line(item))
+            if item.target is not None:
+                here.add(item.target)
+                if item.target in slots:
+                    lines.append(f"w[{slots[item.target]}] = t{item.target};")
+        texts.append("\n".join([*lines, "}\n"]))
+        main.append(signature + ";")
+    main += [head, f"V w[{max(size, 1)}];"]
+    main += [f"{symbol}_{number}(x, y, w);" for number in range(len(parts))]
+    return Emitted("\n".join([*main, "}\n"]), tuple(texts), PART)
+
+
+def _line(item: _Statement) -> str:
+    return f"{item.text};" if item.target is None else f"const V t{item.target} = {item.text};"
+
+
+def _kept(parts: Sequence[Sequence[_Statement]]) -> tuple[dict[int, int], int]:
+    """Return places for values that other parts than their own need, and how many there are."""
+    born: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, part in enumerate(parts):
+        for item in part:
+            if item.target is not None:
+                born[item.target] = number
+            for use in item.uses:
+                last[use] = number
+    slots: dict[int, int] = {}
+    free: list[int] = []
+    size = 0
+    ending: dict[int, list[int]] = {}
+    for number, part in enumerate(parts):
+        for item in part:
+            value = item.target
+            if value is None or last.get(value, number) == number:
+                continue
+            if free:
+                slots[value] = free.pop()
+            else:
+                slots[value], size = size, size + 1
+            ending.setdefault(last[value], []).append(slots[value])
+        free += ending.pop(number, [])
+    return slots, size
+
+
+def _statements(function: Any, symbol: str, layout: Layout) -> list[_Statement]:
     names = _operation_names()
     first_in = [slot.start for slot in layout.inputs]
     first_out = [slot.start - layout.input_size for slot in layout.outputs]
-    value: dict[int, str] = {}
-    lines = [f"static void {symbol}(const V *restrict x, V *restrict y) {{"]
+    # what stands for a register of CasADi: an expression, and the named value in it if any
+    value: dict[int, tuple[str, tuple[int, ...]]] = {}
+    statements: list[_Statement] = []
     for k in range(function.n_instructions()):
         name = names.get(function.instruction_id(k), "")
         out = function.instruction_output(k)
         arguments = function.instruction_input(k)
         if name == "OUTPUT":
             place = first_out[out[0]] + out[1]
-            lines.append(f"y[{place}] = B({value[arguments[0]]});")
-            continue
-        if name == "CONST":
-            value[out[0]] = _number(function.instruction_constant(k))
-            continue
-        if name == "INPUT":
-            text = f"x[{first_in[arguments[0]] + arguments[1]}]"
+            text, uses = value[arguments[0]]
+            statements.append(_Statement(None, f"y[{place}] = B({text})", uses))
+        elif name == "CONST":
+            value[out[0]] = _number(function.instruction_constant(k)), ()
+        elif name == "INPUT":
+            value[out[0]] = f"x[{first_in[arguments[0]] + arguments[1]}]", ()
+        elif name == "ASSIGN":
+            value[out[0]] = value[arguments[0]]
         else:
-            text = _operation(name, [value[i] for i in arguments])
+            text = _operation(name, [value[i][0] for i in arguments])
             if not text:
                 raise CompilationError(
                     f"no C for operation {function.instruction_id(k)} of CasADi in '{symbol}'"
                 )
-        if name == "ASSIGN":
-            value[out[0]] = text
-            continue
-        lines.append(f"const V t{k} = B({text});" if "(R)" in text else f"const V t{k} = {text};")
-        value[out[0]] = f"t{k}"
-    lines.append("}")
-    return "\n".join(lines) + "\n"
+            uses = tuple({use for i in arguments for use in value[i][1]})
+            statements.append(_Statement(k, f"B({text})" if "(R)" in text else text, uses))
+            value[out[0]] = f"t{k}", (k,)
+    return statements
 
 
 def _operation_names() -> dict[int, str]:
@@ -157,8 +263,6 @@ def _operation(name: str, a: Sequence[str]) -> str:
             return f"{a[0]} + {a[0]}"
         case "INV":
             return f"(R)1 / {a[0]}"
-        case "ASSIGN":
-            return a[0]
         case "CONSTPOW":
             return f"v2_POW(B({a[0]}), B({a[1]}))"
         case "POW" | "FMOD" | "COPYSIGN" | "ATAN2" | "HYPOT":

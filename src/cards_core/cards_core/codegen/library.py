@@ -53,7 +53,7 @@ def load_library(name: str, source: str) -> ctypes.CDLL:
 
 def _build(folder: Path, source: str, compiler: str) -> None:
     with build_folder(folder.parent) as work:
-        compile_shared(work, source, compiler, level="-O3")
+        compile_shared(work, [source], compiler, level="-O3")
         digest = hashlib.sha256((work / "model.so").read_bytes()).hexdigest()
         (work / "model.sha256").write_text(digest)
         publish(work, folder, _good)

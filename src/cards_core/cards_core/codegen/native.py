@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import os
 import tempfile
 import time
 import warnings
@@ -308,14 +309,14 @@ class _Builder:
         with build_folder(folder.parent) as work:
             begin = time.perf_counter()
             self._tell("generating C", 0.2)
-            source, meta, longest = self._generate()
+            sources, meta, longest = self._generate()
             self._phases["generate"] = time.perf_counter() - begin
             self._tell("compiling", 0.4)
             begin = time.perf_counter()
             # C written by hand has loops, which gain from more; straight expressions do not
             loops = any(isinstance(kernel, SourceKernel) for kernel in self._kernels)
             level = "-O3" if loops else None
-            compile_shared(work, source, self._compiler, statements=longest, level=level)
+            compile_shared(work, sources, self._compiler, statements=longest, level=level)
             self._phases["compile"] = time.perf_counter() - begin
             library = (work / "model.so").read_bytes()
             meta["sha256"] = hashlib.sha256(library).hexdigest()
@@ -328,27 +329,33 @@ class _Builder:
 
             publish(work, folder, good)
 
-    def _generate(self) -> tuple[str, dict[str, Any], int]:
-        """Return the C text, the description for ``model.json``, and the longest function."""
+    def _generate(self) -> tuple[list[str], dict[str, Any], int]:
+        """Return C files, the description for ``model.json``, and the size of the model."""
         variant = self._variant
-        parts = ["#include <string.h>"]
+        head = "#include <string.h>\n"
         if any(isinstance(kernel, Kernel) for kernel in self._kernels):
-            parts.append(preamble(variant.lanes, variant.precision))
+            head += preamble(variant.lanes, variant.precision)
+        main: list[str] = [head]
+        parts: list[str] = []
         meta: dict[str, Any] = {"kernels": {}, "instructions": {}}
         for number, kernel in enumerate(self._kernels):
             symbol, layout = f"kernel{number}", layout_of(kernel)
             meta["kernels"][kernel.name] = describe(kernel, f"cards_{symbol}")
             meta["instructions"][kernel.name] = 0
             if isinstance(kernel, SourceKernel):
-                parts.append(kernel.source.replace("{symbol}", symbol))
-                parts.append(_source_entry(layout, symbol))
+                main.append(kernel.source.replace("{symbol}", symbol))
+                main.append(_source_entry(layout, symbol))
                 continue
             function = kernel_function(kernel, symbol, simplify=variant.simplify)
             meta["instructions"][kernel.name] = function.n_instructions()
-            parts.append(emit_function(function, symbol, layout))
-            parts.append(entry_point(symbol, layout, variant.lanes))
-        longest = max(meta["instructions"].values(), default=0)
-        return "\n".join(parts), meta, longest
+            emitted = emit_function(function, symbol, layout)
+            parts += emitted.parts
+            main += [emitted.main, entry_point(symbol, layout, variant.lanes)]
+        # as many files as can be compiled at once, each with its share of the parts
+        files = ["\n".join(main)]
+        count = min(os.cpu_count() or 1, len(parts))
+        files += ["\n".join([head, *parts[i::count]]) for i in range(count)]
+        return files, meta, sum(meta["instructions"].values())
 
 
 def _source_entry(layout: Layout, symbol: str) -> str:

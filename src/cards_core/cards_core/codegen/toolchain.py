@@ -7,6 +7,8 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cards_core.errors import CompilationError
@@ -48,27 +50,45 @@ def _cpu_flags() -> str:
 
 
 def compile_shared(
-    work: Path, source: str, compiler: str, *, statements: int = 0, level: str | None = None
+    work: Path,
+    sources: Sequence[str],
+    compiler: str,
+    *,
+    statements: int = 0,
+    level: str | None = None,
 ) -> None:
-    """Compile C text into ``model.so`` in the folder ``work``.
+    """Compile C texts into ``model.so`` in the folder ``work``.
 
     Args:
-        work: Folder; ``model.c`` is written there too.
-        source: The program.
+        work: Folder; the texts are written there too.
+        sources: One or more files, compiled at the same time.
         compiler: Path of the compiler.
-        statements: How many statements its longest functions have; many get less optimisation.
+        statements: How many statements the model has; many get less optimisation.
         level: Optimisation instead of the one chosen by size, e.g. ``-O2``.
 
     Raises:
         CompilationError: The compiler refused it or took too long; with its words.
         OSError: The folder cannot be written.
     """
-    (work / "model.c").write_text(source)
     level = level or ("-O1" if statements > LARGE else "-O2")
     # no -ffast-math: NaN must stay NaN, and results must not depend on the compiler's mood
-    flags = [level, "-march=native", "-fno-math-errno", "-fPIC", "-shared", "-w"]
-    command = [compiler, *flags, *os.environ.get("CFLAGS", "").split()]
-    command += ["-o", "model.so", "model.c", "-lm"]
+    flags = [level, "-march=native", "-fno-math-errno", "-fPIC", "-w"]
+    flags += os.environ.get("CFLAGS", "").split()
+    names = [f"model{number or ''}.c" for number in range(len(sources))]
+    for name, source in zip(names, sources, strict=True):
+        (work / name).write_text(source)
+    if len(names) == 1:
+        _run([compiler, *flags, "-shared", "-o", "model.so", names[0], "-lm"], work)
+        return
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: _run([compiler, *flags, "-c", name], work), names))
+    objects = [name.replace(".c", ".o") for name in names]
+    _run([compiler, *flags, "-shared", "-o", "model.so", *objects, "-lm"], work)
+    for name in objects:
+        (work / name).unlink()
+
+
+def _run(command: Sequence[str], work: Path) -> None:
     try:
         result = subprocess.run(
             command, cwd=work, capture_output=True, text=True, timeout=COMPILE_TIMEOUT, check=False
