@@ -205,3 +205,10 @@ def test_robots_without_muscles_or_with_one():
         assert v["L"].shape == (muscles, model.tree.nv)
         assert v["dL_dq"].shape == (muscles, model.tree.nv, model.tree.nv)
         assert make_dynamics(robot).jacobian_gradient(model.tree.neutral()).shape[0] == muscles
+
+
+def test_the_table_of_quantities_is_documented():
+    page = (Path(__file__).parents[3] / "docs" / "compiler.md").read_text()
+    for variable in VARIABLES.values():
+        shape = " x ".join(str(size) for size in variable.shape)
+        assert f"| `{variable.name}` | {shape} | {variable.text} |" in page
