@@ -219,7 +219,7 @@ def _peers(robot: Robot, dynamics: Dynamics, own: float) -> dict[str, Any]:
     """
     import mujoco
 
-    model = mujoco.MjModel.from_xml_string(to_mjcf(robot))
+    model = mujoco.MjModel.from_xml_string(to_mjcf(robot, tendons=True))
     data = mujoco.MjData(model)
     data.qpos[:] = dynamics.tree.home
 
