@@ -15,7 +15,11 @@ from typing import Any
 
 from cards_bringup.parameters import load_parameters
 from cards_bringup.plan import Plan
+from cards_core.errors import CardsError
 from cards_core.muscles.command import CommandRefusedError
+from cards_ros.model_agreement import ACCEPT
+from cards_ros.model_differences import differences
+from cards_ros.model_identity import identity_of
 from cards_ros.parameter_spec import ParameterSet
 from cards_sim.build import build_host
 from cards_sim.host import SimulatorHost
@@ -27,6 +31,20 @@ LOG = logging.getLogger(__name__)
 
 TIME_PERIOD = 0.1
 """How often progress is reported, [s] of wall time."""
+
+
+def check_models(session: ControlSession, host: SimulatorHost) -> None:
+    """Compare the models of controller and simulator, as the nodes do over the topic ``model``.
+
+    Raises:
+        CardsError: They differ; the message says in what.
+    """
+    found = differences(identity_of(session.robot), identity_of(host.simulator.robot))
+    if found:
+        raise CardsError(
+            f"controller (here) and simulator (there) have different models: {'; '.join(found)}; "
+            f"give both the same parameter model, or set {ACCEPT} of both"
+        )
 
 
 @dataclass(frozen=True)
@@ -49,11 +67,15 @@ class InProcessRun:
         """
         (host_name,) = (node.name for node in self.plan.nodes if node.role == "host")
         controllers = [node.name for node in self.plan.nodes if node.role == "controller"]
-        host = build_host(self.parameters(host_name))
+        parameters = self.parameters(host_name)
+        host = build_host(parameters)
         session = None
         try:
             if controllers:
-                session = build_session(controllers[0], self.parameters(controllers[0]))
+                own = self.parameters(controllers[0])
+                session = build_session(controllers[0], own)
+                if not (parameters[ACCEPT] and own[ACCEPT]):
+                    check_models(session, host)
             return self._loop(host, session, self._pacer(host), on_time)
         finally:
             host.close()

@@ -8,7 +8,18 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
 
 LINE_PERIOD = 10.0
 """Without a terminal a line is printed this often, [s]."""
@@ -68,3 +79,80 @@ class RunProgress:
                 f"{now - self._begin:.0f} s",
                 file=sys.stderr,
             )
+
+
+class CountProgress:
+    """Shows how many of a number of things are done, how fast, and how long it will take still.
+
+    Context manager.
+
+    Args:
+        title: What runs.
+        unit: What is counted, e.g. ``points``.
+        quiet: Show nothing.
+    """
+
+    def __init__(self, title: str, unit: str, *, quiet: bool = False) -> None:
+        self._title = title
+        self._unit = unit
+        self._quiet = quiet
+        self._begin = self._line = time.monotonic()
+        self._first: int | None = None
+        self._bar: Progress | None = None
+        if not quiet and sys.stderr.isatty():
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                _RateColumn(unit),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._task = self._bar.add_task(title, total=None)
+
+    def __enter__(self) -> Self:
+        """Start drawing."""
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop drawing."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` are done; those of the first call count for no speed."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._begin = done, now
+            if self._bar is not None:
+                self._bar.reset(self._task, total=total, completed=done, first=done)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total)
+        elif not self._quiet and now - self._line >= LINE_PERIOD:
+            self._line = now
+            rate = (done - self._first) / max(now - self._begin, 1e-9)
+            left = f", {(total - done) / rate:.0f} s left" if rate > 0.0 else ""
+            print(
+                f"{self._title}: {done} of {total} {self._unit}, {rate:.0f} per second{left}",
+                file=sys.stderr,
+            )
+
+
+class _RateColumn(ProgressColumn):
+    """Things per second since the bar began to move."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        done = task.completed - task.fields.get("first", 0)
+        rate = done / task.elapsed if task.elapsed else 0.0
+        return Text(f"{rate:,.0f} {self._unit}/s")

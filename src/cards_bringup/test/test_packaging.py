@@ -20,12 +20,14 @@ EXPECTED = {
     "cards_ros",
     "cards_sim",
     "cards_muscle_plugin",
+    "cards_model_compiler",
     "controllers",
     "cards_viz",
     "cards_bringup",
 }
 EXECUTABLES = {
     "cards_sim": {"simulator"},
+    "cards_model_compiler": {"compile", "model_compiler"},
     "controllers": {"ctc_joint", "ctc_operational"},
     "cards_viz": {"browser_view", "gazebo_markers", "muscle_markers"},
     "cards_bringup": {"gazebo_simulator"},

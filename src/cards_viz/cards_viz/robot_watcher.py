@@ -22,9 +22,9 @@ from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotSubscription
 from cards_ros.messages import JointSetError, JointStateReader, JointStateSample, NameOrder
+from cards_ros.muscle_state_names import MuscleStateNames
 from cards_ros.stamps import seconds
 from cards_viz.labels import Labels, joint_labels, operational_labels
-from cards_viz.muscle_state_names import MuscleStateNames
 
 DISCOVERY_PERIOD = 0.5
 """Time between two looks at the graph, [s]."""

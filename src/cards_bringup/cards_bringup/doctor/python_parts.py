@@ -22,11 +22,13 @@ MODULES = {
     "viser": "viser",
     "matplotlib": "matplotlib",
     "mcap": "mcap",
+    "pyarrow": "pyarrow",
+    "distributed": "distributed",
     "pyyaml": "yaml",
 }
 """Distribution to the module that is imported to try it."""
 
-OPTIONAL = ("osqp", "viser", "matplotlib", "mcap")
+OPTIONAL = ("osqp", "viser", "matplotlib", "mcap", "pyarrow", "distributed")
 """Packages that only some commands need."""
 
 

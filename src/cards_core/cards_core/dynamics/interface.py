@@ -80,6 +80,13 @@ class Dynamics(Protocol):
         """
         ...
 
+    def batch_link_poses(self, q: Array, threads: int = 1) -> Array:
+        """Return `link_poses` of n states q, shape (n, nq), as (n, n_links, 4, 4).
+
+        A row that is not finite gives NaN throughout.
+        """
+        ...
+
     def jacobian_gradient(self, q: Array) -> Array:
         """Return dL/dq, shape (m, nv, nv): entry [i, j, k] is dL_ij along tangent direction k.
 

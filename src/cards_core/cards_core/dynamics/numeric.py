@@ -138,6 +138,15 @@ class NumericDynamics:
                     getattr(out, name)[i] = values
         return out
 
+    def batch_link_poses(self, q: Array, threads: int = 1) -> Array:
+        """Return the poses of many states, one by one; see `Dynamics.batch_link_poses`."""
+        rows = state_columns(self.tree, q, None)[0]
+        out = np.full((len(rows), len(self.robot.links), 4, 4), np.nan)
+        for i, row in enumerate(rows):
+            if np.isfinite(row).all():
+                out[i] = self.link_poses(row)
+        return out
+
     def jacobian_gradient(self, q: Array) -> Array:
         """Return dL/dq, shape (m, nv, nv); see `Dynamics.jacobian_gradient`.
 

@@ -1,15 +1,14 @@
-"""Short symbols for what expressions repeat: ``s_1``, ``c_12`` for waves and ``d_k`` for distances.
+"""Short symbols for what expressions repeat, as textbooks write them.
 
-    s_1 = sin q_1,   c_12 = cos(q_1 + q_2),   d_k = |B - A| of the straight piece k of a muscle
+``s_1 = sin q_1``, ``c_12 = cos(q_1 + q_2)``, ``d_k = |B - A|`` of the straight pieces of muscles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import sympy as sp
 
 from cards_core.dynamics.sympy_backend.constants import Expr
+from cards_core.dynamics.sympy_backend.normal_form import is_polynomial
 
 
 class Abbreviations:
@@ -48,7 +47,7 @@ class Abbreviations:
 
     def _without_waves(self, expression: Expr) -> Expr:
         for wave in sp.ordered(expression.atoms(sp.sin, sp.cos)):
-            if wave not in self._of_wave:
+            if wave not in self._of_wave and is_polynomial(wave):
                 symbol = self._wave_symbol(wave)
                 self._of_wave[wave] = symbol
                 self.waves[symbol] = wave
@@ -72,8 +71,3 @@ class Abbreviations:
         symbol = sp.Symbol(f"{letter}_{name}", real=True)
         self.latex[symbol] = f"{letter}_{{{latex}}}"
         return symbol
-
-
-def apply_all(abbreviations: Abbreviations, matrices: Sequence[Expr]) -> list[Expr]:
-    """Return matrices with every entry abbreviated."""
-    return [matrix.applyfunc(abbreviations.apply) for matrix in matrices]

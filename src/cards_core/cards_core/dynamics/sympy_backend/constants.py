@@ -29,8 +29,8 @@ XYZ = "xyz"
 def exact(value: float) -> Expr:
     """Return the shortest of the rational numbers that a float may stand for.
 
-    A decimal of at most `DIGITS` digits or a fraction with a denominator of at most 1000, if within
-    `ULPS` roundings, else all digits of the shortest decimal that reads back as the float.
+    A decimal of at most `DIGITS` digits or a fraction with a denominator of at most 1000, if
+    within `ULPS` roundings, else all digits of the shortest decimal that reads back as the float.
     """
     if value == 0.0:
         return sp.Integer(0)
@@ -184,13 +184,13 @@ class ConstantTable:
     def axis(self, axis: Vector3) -> Expr:
         """Return a unit vector: always numbers."""
         if self.constants == "binary":
-            return sp.Matrix([self.number(x) for x in axis])
+            return sp.Matrix([self.number(float(x)) for x in axis])
         return exact_axis(np.asarray(axis, dtype=float))
 
     def rotation(self, rotation: Matrix3) -> Expr:
         """Return a rotation matrix: always numbers."""
         if self.constants == "binary":
-            return sp.Matrix(3, 3, lambda i, j: self.number(rotation[i, j]))
+            return sp.Matrix(3, 3, lambda i, j: self.number(float(rotation[i, j])))
         return exact_rotation(np.asarray(rotation, dtype=float))
 
     def _without_dust(self, values: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from cards_core.description.model import Robot
 from cards_core.dynamics.sympy_backend.constants import Expr
 from cards_core.dynamics.sympy_backend.model import SymbolicModel
 from cards_core.dynamics.sympy_backend.options import SymbolicOptions
+from cards_core.dynamics.sympy_backend.quantities import select
 from cards_core.dynamics.sympy_backend.subexpressions import for_lambdify, with_floats
 from cards_core.typing import Array
 
@@ -40,25 +41,6 @@ class SympyOperationalState:
     rotation: Array
     jacobian: Array
     bias: Array
-
-
-@dataclass(eq=False)
-class BodyState:
-    """Equations of p bodies in their own axes; see `cards_core.dynamics.sympy_backend.bodies`.
-
-    Attributes:
-        jacobian: W, shape (6 p, nv).
-        muscle_jacobian: V, shape (m, 6 p).
-        mass_matrix: M_b, shape (6 p, nv).
-        coriolis: C_b, shape (6 p,).
-        gravity: G_b, shape (6 p,).
-    """
-
-    jacobian: Array
-    muscle_jacobian: Array
-    mass_matrix: Array
-    coriolis: Array
-    gravity: Array
 
 
 class SympyDynamics:
@@ -98,7 +80,7 @@ class SympyDynamics:
         return self._call("bias", _bias, q, qd)[0]
 
     def jacobian_gradient(self, q: Array) -> Array:
-        """Return dL/dq, shape (m, nv, nv): [i, j, k] = d L_ij / d q_k along tangent direction k."""
+        """Return dL/dq, shape (m, nv, nv): [i, j, k] = d L_ij / d q_k (tangent)."""
         nv = self.tree.nv
         rows = self._call("gradient", _gradient, q, np.zeros(nv))
         return np.array(rows).reshape(len(rows), nv, nv)
@@ -122,16 +104,38 @@ class SympyDynamics:
         poses = self._call("poses", _poses, q, np.zeros(self.tree.nv))
         return np.array(poses).reshape(len(poses), 4, 4)
 
-    def body_space(self, q: Array, qd: Array) -> BodyState:
-        """Compute W, V, M_b, C_b, G_b."""
-        return BodyState(*self._call("bodies", _bodies, q, qd))
+    def evaluate(self, names: str | Iterable[str], q: Array, qd: Array) -> dict[str, Array]:
+        """Return quantities by name; those of a frame are of the operational one.
+
+        Args:
+            names: Of `QUANTITIES`, e.g. ``"W,V,M_b"`` or a sequence of names.
+            q: Coordinates, shape (nq,).
+            qd: Velocities, shape (nv,).
+
+        Raises:
+            UnknownNameError: No quantity has this name.
+        """
+        if isinstance(names, str):
+            names = [part.strip() for part in names.split(",")]
+        chosen = select(self.model, names)
+
+        def expressions(model: SymbolicModel) -> list[tuple[Expr, tuple[int, ...]]]:
+            return [
+                (sp.Matrix([list(matrix) for matrix in item.value(model)]), item.shape(model))
+                for item in chosen
+            ]
+
+        key = ",".join(item.name for item in chosen)
+        values = self._call(key, expressions, q, qd)
+        return {item.name: value for item, value in zip(chosen, values, strict=True)}
 
     def _call(self, name: str, expressions: _Groups, q: Array, qd: Array) -> list[Array]:
         """Evaluate matrices; each comes back in the shape that is wanted."""
         if name not in self._functions:
             self._functions[name] = self._function(expressions(self.model))
         function, shapes = self._functions[name]
-        with mpmath.workdps(self._digits or 15):
+        ignore = np.errstate(divide="ignore", invalid="ignore")
+        with mpmath.workdps(self._digits or 15), ignore:
             flat = function(self._values(q, quaternions=True), self._values(qd))
             kind = float if self._digits is None else object
             values = np.array(flat, dtype=kind)
@@ -156,7 +160,7 @@ class SympyDynamics:
     def _values(self, values: Array, *, quaternions: bool = False) -> list[Any]:
         """Floats, or the same exactly with many digits and quaternions of unit length."""
         if self._digits is None:
-            return np.asarray(values, dtype=float).tolist()
+            return list(np.asarray(values, dtype=float).tolist())
         out = [mpmath.mpf(float(x)) for x in values]
         for node in self.tree.nodes:
             if quaternions and node.kind == "ball":
@@ -188,18 +192,6 @@ def _gradient(model: SymbolicModel) -> list[tuple[Expr, tuple[int, ...]]]:
 
 def _poses(model: SymbolicModel) -> list[tuple[Expr, tuple[int, ...]]]:
     return [(matrix, (4, 4)) for matrix in model.link_poses]
-
-
-def _bodies(model: SymbolicModel) -> list[tuple[Expr, tuple[int, ...]]]:
-    body, nv, m = model.body, model.tree.nv, len(model.muscle_names)
-    size = body.jacobian.shape[0]
-    return [
-        (body.jacobian, (size, nv)),
-        (body.muscle_jacobian, (m, size)),
-        (body.mass_matrix, (size, nv)),
-        (body.coriolis, (size,)),
-        (body.gravity, (size,)),
-    ]
 
 
 def in_many_digits(robot: Robot, digits: int = 50, **changes: Any) -> SympyDynamics:

@@ -145,7 +145,7 @@ class SymbolicKinematics:
     def _local(self, number: int, node: Node) -> tuple[Expr, Expr]:
         placement = self.constants.rotation(node.placement.rotation)
         position = self.constants.vector(
-            node.placement.translation, f"a_{number}", f"position of joint {node.name} [m]"
+            node.placement.translation, f"a_{number}", f"position of {node.name} [m]"
         )
         if node.kind == "revolute":
             axis = self.constants.axis(node.axis)
@@ -158,9 +158,7 @@ class SymbolicKinematics:
     def _bodies(self) -> tuple[Body, ...]:
         out: list[Body] = []
         for index, node in enumerate(self.tree.nodes):
-            links = tuple(
-                name for name, (k, _) in self.tree.link_node.items() if k == index
-            )
+            links = tuple(name for name, (k, _) in self.tree.link_node.items() if k == index)
             if not links:
                 continue
             number, of = len(out) + 1, ", ".join(links)

@@ -1,7 +1,7 @@
 """Expressions as LaTeX, in lines that fit a page.
 
-SymPy's printer writes one line of any length. Here sums are broken between terms, products that are
-too long are multiplied out first, and long numbers are rounded for the eye.
+SymPy's printer writes one line of any length. Here sums are broken between terms, also those in
+brackets, and long numbers are rounded for the eye.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class LatexExpressions:
         terms: list[tuple[str, str]] = []
         for term in _terms(expression):
             signed = self._signed(term)
-            if _width(signed[1]) > width and (longer := sp.expand_mul(term)) != term:
-                terms += [self._signed(part) for part in _terms(longer)]
+            if _width(signed[1]) > width:
+                terms += self._bracketed(term) or [signed]
             else:
                 terms.append(signed)
         out: list[str] = []
@@ -55,6 +55,23 @@ class LatexExpressions:
             length += _width(body) + 2
         return [*out, _joined(line, first=not out)]
 
+    def _bracketed(self, term: Expr) -> list[tuple[str, str]]:
+        """The terms of a product with one sum, the first and last with what stands around it."""
+        sums = [factor for factor in term.args if factor.is_Add] if term.is_Mul else []
+        if len(sums) != 1:
+            return []
+        factors = sorted((x for x in term.args if x != sums[0]), key=_rank)
+        before = sp.Mul(*(x for x in factors if _rank(x) < 4))
+        after = sp.Mul(*(x for x in factors if _rank(x) == 4))
+        sign, head = ("+", "") if before == 1 else self._signed(before)
+        head = rf"{head} \, \bigl(" if head and head != "1" else r"\bigl("
+        inner = [self._signed(part) for part in _terms(sums[0])]
+        first = _joined(inner[:1])
+        tail = r"\bigr)" if after == 1 else rf"\bigr) \, {self._product(after)}"
+        inner[0] = (sign, f"{head}{first}")
+        inner[-1] = (inner[-1][0], f"{inner[-1][1]}{tail}")
+        return inner
+
     def _signed(self, term: Expr) -> tuple[str, str]:
         if term.could_extract_minus_sign() and not term.is_Add:
             return "-", self._product(-term)
@@ -65,36 +82,31 @@ class LatexExpressions:
         if term.is_Rational:
             return number(term)
         coefficient, rest = term.as_coeff_Mul(rational=True)
-        above: list[str] = []
-        below: list[str] = []
-        factors = rest.as_ordered_factors()
-        for factor in factors:
-            base, power = factor.as_base_exp()
-            if power.is_negative:
-                below.append(self._power(base, -power, alone=False))
-            else:
-                above.append(
-                    self._power(base, power, alone=len(factors) == 1 and coefficient == 1)
-                )
+        powers = [factor.as_base_exp() for factor in sorted(rest.as_ordered_factors(), key=_rank)]
+        over = [(base, power) for base, power in powers if not power.is_negative]
+        alone = len(over) == 1 and coefficient == 1
+        above = [self._power(base, power, alone=alone) for base, power in over]
+        below = [
+            self._power(base, -power, alone=False) for base, power in powers if power.is_negative
+        ]
         split = coefficient.q != 1 and _is_short(coefficient)
         if below and split:
             below.insert(0, str(coefficient.q))
             coefficient = sp.Integer(coefficient.p)
         if coefficient != 1 or not above:
             above.insert(0, number(coefficient))
-        top = r" \, ".join(above)
-        if not below:
-            return top
-        return rf"\frac{{{top}}}{{{r' \, '.join(below)}}}"
+        top, bottom = (r" \, ".join(part) for part in (above, below))
+        return rf"\frac{{{top}}}{{{bottom}}}" if below else top
 
     def _power(self, base: Expr, power: Expr, *, alone: bool) -> str:
         if power == sp.Rational(1, 2):
             return rf"\sqrt{{{self.write(base)}}}"
-        text = self._atom(base)
         if base.is_Add or base.is_Mul:
             text = self.write(base)
             if not (alone and power == 1):
                 text = rf"\left({text}\right)"
+        else:
+            text = self._atom(base)
         if power == 1:
             return text
         if base.is_Symbol and text.startswith(r"\dot"):
@@ -112,6 +124,14 @@ class LatexExpressions:
         if expression.is_Pow:
             return self._product(expression)
         return str(sp.latex(expression))
+
+
+def _rank(factor: Expr) -> int:
+    """Order of factors: parameters, coordinates, sums, waves, velocities."""
+    base = factor.as_base_exp()[0]
+    if not base.is_Symbol:
+        return 2
+    return {"q": 1, "c": 3, "s": 3, "qd": 4}.get(str(base).partition("_")[0], 0)
 
 
 def symbol(item: Expr, names: Mapping[Expr, str]) -> str:

@@ -139,7 +139,8 @@ class SymbolicModel:
     def _make_frame(self, name: str) -> SymbolicFrame:
         node, pose = self.tree.locate(name)
         k = self.kinematics
-        position = k.point(node, pose.translation, f"e_{name}_", f"origin of frame {name} [m]")
+        number = len(self._frames) + 1
+        position = k.point(node, pose.translation, f"e_{number}", f"origin of frame {name} [m]")
         position = k.simplify.final(position, f"position of {name}")
         rotation = k.constants.rotation(pose.rotation)
         angular = sp.zeros(3, self.tree.nv)

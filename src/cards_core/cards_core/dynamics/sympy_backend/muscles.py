@@ -165,16 +165,17 @@ class MusclePaths:
             name = f"dL/dq of {self.names[piece.muscle]}"
             columns = [k.derivative(numerator, j).T for j in range(n)]
             second = k.simplify.final(sp.Matrix.hstack(*columns), name)
-            out[piece.muscle] += (
-                second / piece.length - numerator.T * numerator / piece.length**3
-            )
+            out[piece.muscle] += second / piece.length - numerator.T * numerator / piece.length**3
         return out
 
     @cached_property
     def bias(self) -> Expr:
         """dL/dt qd, (m, 1)."""
-        qd = sp.Matrix(self._kinematics.qd)
-        return sp.Matrix(self.count, 1, [(qd.T * item * qd)[0, 0] for item in self.gradient])
+        # not as a product of matrices: that expands what is long here
+        qd = self._kinematics.qd
+        pairs = [(j, k) for j in range(len(qd)) for k in range(len(qd))]
+        rows = [sp.Add(*(qd[j] * qd[k] * item[j, k] for j, k in pairs)) for item in self.gradient]
+        return sp.Matrix(self.count, 1, rows)
 
 
 def _wraps(muscle: Muscle, element: object, count: int) -> SymbolicError:

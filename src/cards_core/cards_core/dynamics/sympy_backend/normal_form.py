@@ -59,6 +59,18 @@ class NormalForm:
             return expression
 
 
+def is_polynomial(expression: Expr) -> bool:
+    """Return whether `NormalForm` understands every function in an expression."""
+    try:
+        for function in expression.atoms(sp.Function):
+            if not isinstance(function, sp.sin | sp.cos):
+                return False
+            _combination(function.args[0])
+    except _NotPolynomialError:
+        return False
+    return True
+
+
 class _NotPolynomialError(Exception):
     """An expression that is no polynomial in the known functions."""
 
@@ -105,7 +117,7 @@ class _Reduction:
     def result(self) -> Expr:
         """Return the normal form."""
         reduced = self._reduced(self._polynomial(self._expression))
-        keyed = {(m, ()): c for m, c in reduced.terms()}
+        keyed: dict[Any, Any] = {(m, ()): c for m, c in reduced.terms()}
         for group in self._groups:
             if len(group) > 1:
                 summed = self._summed(keyed, group)

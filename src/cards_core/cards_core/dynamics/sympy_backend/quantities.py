@@ -1,4 +1,4 @@
-"""The quantities of a symbolic model by name, for exporters and the command line."""
+"""The quantities of a symbolic model by the names that compiled code has for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import sympy as sp
 
 from cards_core.dynamics.sympy_backend.constants import Expr
 from cards_core.dynamics.sympy_backend.model import SymbolicModel
+from cards_core.dynamics.variables import VARIABLES, Variable, array_shape
 from cards_core.errors import UnknownNameError
+
+_Value = Callable[[SymbolicModel], list[Expr]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,107 +20,70 @@ class Quantity:
     """One quantity of a model.
 
     Attributes:
-        name: On the command line.
-        function: Of the exported Python module.
+        variable: Name, title (also of the exported function), shape and text.
         latex: Symbol.
-        text: What it is, with shape and unit.
-        value: Makes its matrix; a list of matrices has one more index, which comes first.
-        needs: ``""``, ``muscles`` or ``frame``: without these the robot does not have it.
+        value: Makes its matrices: one, or one for each muscle.
         velocity: It depends on qd.
     """
 
-    name: str
-    function: str
+    variable: Variable
     latex: str
-    text: str
-    value: Callable[[SymbolicModel], Expr | list[Expr]]
-    needs: str = ""
+    value: _Value
     velocity: bool = False
 
     @property
-    def title(self) -> str:
-        """``text`` without shape and unit."""
-        return self.text.partition(",")[0]
+    def name(self) -> str:
+        """As in equations."""
+        return self.variable.name
+
+    @property
+    def text(self) -> str:
+        """What it is, with its shape."""
+        words, shape = self.variable.text, ", ".join(map(str, self.variable.shape))
+        return f"{words[:1].upper()}{words[1:]} ({shape})" if shape else words
+
+    def shape(self, model: SymbolicModel) -> tuple[int, ...]:
+        """Return the shape of its array for a robot."""
+        m, bodies = len(model.muscle_names), len(model.kinematics.bodies)
+        return array_shape(self.variable, model.tree.nv, m, bodies)
+
+    def exists(self, model: SymbolicModel) -> bool:
+        """Whether a robot has it: muscles, or an operational frame."""
+        if self.variable.operational:
+            return model.robot.operational_frame is not None
+        return "m" not in self.variable.shape or bool(model.muscle_names)
 
 
-def _all() -> Iterable[Quantity]:
-    yield Quantity(
-        "U", "potential_energy", "U", "Potential energy, (1, 1), [J]",
-        lambda m: sp.Matrix([[m.potential_energy]]),
-    )  # fmt: skip
-    yield Quantity("M", "mass_matrix", "M", "Mass matrix, (nv, nv)", lambda m: m.mass_matrix)
-    yield Quantity(
-        "C", "coriolis", "C", "Coriolis and centrifugal vector, (nv,), [Nm] or [N]",
-        lambda m: m.coriolis, velocity=True,
-    )  # fmt: skip
-    yield Quantity(
-        "Cmatrix", "coriolis_matrix", r"\bar C",
-        "Coriolis matrix of Christoffel symbols, (nv, nv): C = matrix qd",
-        lambda m: m.coriolis_matrix, velocity=True,
-    )  # fmt: skip
-    yield Quantity(
-        "G", "gravity", "G", "Gravity vector, (nv,), [Nm] or [N]", lambda m: m.gravity
-    )
-    yield Quantity(
-        "l", "muscle_lengths", "l", "Muscle lengths, (m,), [m]",
-        lambda m: m.muscle_lengths, needs="muscles",
-    )  # fmt: skip
-    yield Quantity(
-        "L", "muscle_jacobian", "L", "Muscle Jacobian dl/dq, (m, nv), [m/rad] or [1]",
-        lambda m: m.muscle_jacobian, needs="muscles",
-    )  # fmt: skip
-    yield Quantity(
-        "Ldot", "muscle_bias", r"\dot L\dot q", "Muscle accelerations at qdd = 0, (m,), [m/s^2]",
-        lambda m: m.muscle_bias, needs="muscles", velocity=True,
-    )  # fmt: skip
-    yield Quantity(
-        "dL", "jacobian_gradient", r"\partial L", "Gradient of the muscle Jacobian, (m, nv, nv)",
-        lambda m: m.jacobian_gradient, needs="muscles",
-    )  # fmt: skip
-    yield Quantity(
-        "y", "position", "y", "Position of the operational frame, (3,), [m]",
-        lambda m: m.frame().position, needs="frame",
-    )  # fmt: skip
-    yield Quantity(
-        "R", "rotation", "R", "Rotation of the operational frame to the world, (3, 3)",
-        lambda m: m.frame().rotation, needs="frame",
-    )  # fmt: skip
-    yield Quantity(
-        "J", "jacobian", "J",
-        "Jacobian of the operational frame, (6, nv): linear, then angular velocity, world axes",
-        lambda m: m.frame().jacobian, needs="frame",
-    )  # fmt: skip
-    yield Quantity(
-        "Jdot", "jacobian_bias", r"\dot J\dot q", "Frame acceleration at qdd = 0, (6,)",
-        lambda m: m.frame().bias, needs="frame", velocity=True,
-    )  # fmt: skip
-    yield Quantity(
-        "W", "body_jacobian", "W",
-        "Body Jacobian, (6 p, nv): velocity of the centre of mass, then angular, body axes",
-        lambda m: m.body.jacobian,
-    )  # fmt: skip
-    yield Quantity(
-        "V", "body_muscle_jacobian", "V", "Muscle Jacobian of the bodies, (m, 6 p): L = V W",
-        lambda m: m.body.muscle_jacobian, needs="muscles",
-    )  # fmt: skip
-    yield Quantity(
-        "Mb", "body_mass_matrix", "M_b", "Mass matrix of the bodies, (6 p, nv): M = W' M_b",
-        lambda m: m.body.mass_matrix,
-    )  # fmt: skip
-    yield Quantity(
-        "Cb", "body_coriolis", "C_b", "Inertial forces of the bodies at qdd = 0, (6 p,)",
-        lambda m: m.body.coriolis, velocity=True,
-    )  # fmt: skip
-    yield Quantity(
-        "Gb", "body_gravity", "G_b", "Weights of the bodies, (6 p,): G = -W' G_b",
-        lambda m: m.body.gravity,
-    )  # fmt: skip
+_ENERGY = Variable("U", "potential_energy", (), "Potential energy")
+_MATRIX = Variable(
+    "C_matrix", "coriolis_matrix", ("nv", "nv"), "Coriolis matrix of Christoffel symbols, C = . qd"
+)
 
+_ALL = (
+    Quantity(_ENERGY, "U", lambda m: [sp.Matrix([[m.potential_energy]])]),
+    Quantity(VARIABLES["M"], "M", lambda m: [m.mass_matrix]),
+    Quantity(VARIABLES["C"], "C", lambda m: [m.coriolis], velocity=True),
+    Quantity(_MATRIX, r"\bar C", lambda m: [m.coriolis_matrix], velocity=True),
+    Quantity(VARIABLES["G"], "G", lambda m: [m.gravity]),
+    Quantity(VARIABLES["l"], "l", lambda m: [m.muscle_lengths]),
+    Quantity(VARIABLES["L"], "L", lambda m: [m.muscle_jacobian]),
+    Quantity(VARIABLES["Ldot_qd"], r"\dot L\dot q", lambda m: [m.muscle_bias], velocity=True),
+    Quantity(VARIABLES["dL_dq"], r"\partial L", lambda m: m.jacobian_gradient),
+    Quantity(VARIABLES["y"], "y", lambda m: [m.frame().position]),
+    Quantity(VARIABLES["R"], "R", lambda m: [m.frame().rotation]),
+    Quantity(VARIABLES["J"], "J", lambda m: [m.frame().jacobian]),
+    Quantity(VARIABLES["Jdot_qd"], r"\dot J\dot q", lambda m: [m.frame().bias], velocity=True),
+    Quantity(VARIABLES["W"], "W", lambda m: [m.body.jacobian]),
+    Quantity(VARIABLES["V"], "V", lambda m: [m.body.muscle_jacobian]),
+    Quantity(VARIABLES["M_b"], "M_b", lambda m: [m.body.mass_matrix]),
+    Quantity(VARIABLES["C_b"], "C_b", lambda m: [m.body.coriolis], velocity=True),
+    Quantity(VARIABLES["G_b"], "G_b", lambda m: [m.body.gravity]),
+)
 
-QUANTITIES = {quantity.name: quantity for quantity in _all()}
-"""By their name on the command line, in the order of a document."""
+QUANTITIES = {quantity.name: quantity for quantity in _ALL}
+"""By name, in the order of a document."""
 
-USUAL = ("M", "C", "G", "l", "L", "y", "J", "Jdot")
+USUAL = ("M", "C", "G", "l", "L", "y", "J", "Jdot_qd")
 """What is exported without being asked for."""
 
 
@@ -127,12 +93,8 @@ def select(model: SymbolicModel, names: Iterable[str] | None = None) -> list[Qua
     Raises:
         UnknownNameError: No quantity has this name.
     """
-    chosen = set(USUAL if names is None else names)
-    for name in chosen - set(QUANTITIES):
-        raise UnknownNameError("quantity", name, QUANTITIES)
-    lacking = set()
-    if not model.muscle_names:
-        lacking.add("muscles")
-    if model.robot.operational_frame is None:
-        lacking.add("frame")
-    return [q for q in QUANTITIES.values() if q.name in chosen and q.needs not in lacking]
+    chosen = list(USUAL if names is None else names)
+    for name in chosen:
+        if name not in QUANTITIES:
+            raise UnknownNameError("quantity", name, QUANTITIES)
+    return [q for q in QUANTITIES.values() if q.name in chosen and q.exists(model)]

@@ -14,7 +14,7 @@ from typing import Any
 import sympy as sp
 
 from cards_core.dynamics.sympy_backend.constants import Expr
-from cards_core.dynamics.sympy_backend.normal_form import NormalForm
+from cards_core.dynamics.sympy_backend.normal_form import NormalForm, is_polynomial
 from cards_core.dynamics.sympy_backend.options import Progress, Simplification
 
 LARGEST_FOR_SIMPLIFY = 400
@@ -75,16 +75,19 @@ class Simplifier:
         return out
 
     def _entry(self, entry: Expr, name: str, *, full: bool) -> Expr:
-        """The best that the time suffices for."""
-        best = entry
-        try:
-            with _until(self._deadline):
-                best = self._normal_form(entry)
-                if full:
+        """Normal form, and the shortest of what else the time suffices for.
+
+        The normal form is not subject to the time limit: without it expressions grow while they
+        are derived, and that takes longer.
+        """
+        best = self._normal_form(entry)
+        if full and not best.is_Atom:
+            try:
+                with _until(self._deadline):
                     best = shortest(best)
-        except _OutOfTimeError:
-            if name not in self.unfinished:
-                self.unfinished.append(name)
+            except _OutOfTimeError:
+                if name not in self.unfinished:
+                    self.unfinished.append(name)
         return best
 
 
@@ -92,7 +95,9 @@ def shortest(expression: Expr) -> Expr:
     """Return the shortest of what SymPy makes of an expression, by the number of operations."""
     candidates = [expression, sp.factor_terms(expression)]
     if sp.count_ops(expression) <= LARGEST_FOR_SIMPLIFY:
-        candidates += [sp.simplify(expression), sp.factor_terms(sp.trigsimp(expression))]
+        more = [sp.simplify(expression), sp.factor_terms(sp.trigsimp(expression))]
+        # what is calculated from it must be simple too: no tangents, no sin(q + pi/4)
+        candidates += [item for item in more if is_polynomial(item)]
     return min(candidates, key=sp.count_ops)
 
 

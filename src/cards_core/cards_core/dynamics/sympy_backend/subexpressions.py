@@ -23,8 +23,8 @@ def common_subexpressions(
 ) -> tuple[Replacements, list[Expr]]:
     """Return definitions in the order of use, and the expressions in terms of them.
 
-    Repeated subtrees only: SymPy's search for common parts of sums and products takes time with the
-    square of their number.
+    Repeated subtrees only: SymPy's search for common parts of sums and products takes time with
+    the square of their number.
 
     Args:
         expressions: What to calculate.

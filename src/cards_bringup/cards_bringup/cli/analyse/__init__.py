@@ -1,0 +1,46 @@
+"""``./cards analyse``: questions about a robot, one module per kind, imported when it is used."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from typing import Any
+
+_HERE = "cards_bringup.cli.analyse."
+
+KINDS = {
+    "ik": (_HERE + "ik", "muscle lengths of poses"),
+    "fk": (_HERE + "fk", "poses from muscle lengths"),
+    "id": (_HERE + "id", "tensions of a motion: tension distribution"),
+    "fd": (_HERE + "fd", "motion under given tensions"),
+    "stiffness": (_HERE + "stiffness", "joint stiffness matrix"),
+    "interaction": (_HERE + "interaction", "forces and moments that the joints carry"),
+    "workspace": (_HERE + "workspace", "where a condition holds: on grids, rays, random samples"),
+    "cable-function": (_HERE + "cable_function", "what each muscle is for"),
+}
+"""Kind to its module (with ``add_parser(subparsers)``) and one line of help."""
+
+EXAMPLES = """examples:
+  ./cards analyse id planar_2r --q=0.3,-0.5
+  ./cards analyse workspace ipanema_1 --condition wrench_closure --grid x=-2:2:41,z=0:2:21
+  ./cards analyse KIND --help       all about one kind
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command; of the kinds only the one that was asked for is imported."""
+    parser = subparsers.add_parser(
+        "analyse",
+        help="kinematics, tensions, stiffness, workspaces",
+        description="Questions about a robot: kinematics, tensions, stiffness, workspaces.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    asked = next((word for word in sys.argv[2:] if word in KINDS), None)
+    if asked is None:
+        for name, (_, text) in KINDS.items():
+            kinds.add_parser(name, help=text)
+        return
+    importlib.import_module(KINDS[asked][0]).add_parser(kinds)

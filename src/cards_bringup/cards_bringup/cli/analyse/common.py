@@ -1,0 +1,287 @@
+"""What the point analyses of ``./cards analyse`` share: motions in, tables and files out.
+
+Every kind writes its result as a table (`cards_bringup.cli.analyse.tables`) and reads those of the
+others, so that ``ik``, ``fk``, ``id``, ``fd`` can follow each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cards_bringup.cli.analyse.tables import TableError, read_table
+from cards_bringup.cli.eval import numbers
+from cards_core.analysis.status import PointStatus
+from cards_core.dynamics.interface import Dynamics
+from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.typing import Array
+
+TABLE_NOTE = """
+--input reads CSV (names in the first line) or NPZ; columns: time, q/JOINT, qd/JOINT, qdd/JOINT,
+l/MUSCLE, ld/MUSCLE, f/MUSCLE; a bare name is {main}/name. What one kind writes, others read.
+More: docs/analysis.md"""
+
+
+@dataclass
+class Motion:
+    """Points of an analysis.
+
+    Attributes:
+        q: shape (n, nq); qd, qdd: shape (n, nv).
+        time: shape (n,), [s]; None if the points have none.
+        table: Everything that came from a file, by quantity, shape (n, width).
+    """
+
+    q: Array
+    qd: Array
+    qdd: Array
+    time: Array | None = None
+    table: dict[str, Array] = field(default_factory=dict)
+
+
+@dataclass
+class Series:
+    """A quantity of a result.
+
+    Attributes:
+        title: For people.
+        unit: SI.
+        names: Of its columns.
+        values: shape (n, len(names)).
+        plotted: Whether it is drawn.
+    """
+
+    title: str
+    unit: str
+    names: Sequence[str]
+    values: Array
+    plotted: bool = True
+
+
+# Arguments -------------------------------------------------------------------------------------
+
+
+def make_parser(subparsers: Any, kind: str, text: str, *, doc: str, examples: str) -> Any:
+    """Return the parser of a kind with the arguments that all have."""
+    parser = subparsers.add_parser(
+        kind,
+        help=text,
+        description=doc.replace("``", ""),
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("robot", help="name under models/, or the path of an SDF file")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help=f"write {kind}.npz, .csv, .png")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    return parser
+
+
+def add_motion(parser: Any, *, rates: bool = True) -> None:
+    """Declare where the points come from."""
+    group = parser.add_argument_group("points (default: home, at rest)")
+    group.add_argument("--q", help="coordinates, comma separated")
+    if rates:
+        group.add_argument("--qd", help="velocities (default: zero)")
+        group.add_argument("--qdd", help="accelerations (default: zero)")
+    group.add_argument("--trajectory", metavar="NAME", help="of config/trajectories/<robot>.yaml")
+    group.add_argument("--trajectory-file", metavar="FILE", default="", help="another file")
+    group.add_argument(
+        "--step", type=float, default=0.01, help="of a trajectory [s] (%(default)s)"
+    )
+    group.add_argument("--input", type=Path, metavar="FILE", help="a table, see below")
+
+
+def read_motion(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
+    """Return the points that the arguments name.
+
+    Raises:
+        CardsError: They contradict each other or the robot.
+    """
+    tree = dynamics.tree
+    given = [name for name in ("q", "trajectory", "input") if getattr(args, name) is not None]
+    if len(given) > 1:
+        raise CardsError(f"--{given[0]} and --{given[1]} are given (expected: one of them)")
+    if args.trajectory is not None:
+        return _trajectory(args, dynamics)
+    if args.input is not None:
+        table = read_table(args.input, tree, main="q")
+        if "q" not in table:
+            raise TableError(f"{args.input} has no coordinates (expected: columns q/JOINT)")
+        n = len(table["q"])
+        still = np.zeros((n, tree.nv))
+        time = table["time"][:, 0] if "time" in table else None
+        return Motion(table["q"], table.get("qd", still), table.get("qdd", still), time, table)
+    q = numbers(args.q, "q")
+    rates = [numbers(getattr(args, name, None), name) for name in ("qd", "qdd")]
+    rows = [np.zeros(tree.nv) if value is None else tree.check_qd(value) for value in rates]
+    point = np.asarray(tree.home if q is None else tree.check_q(q), dtype=float)
+    return Motion(point[None], rows[0][None], rows[1][None])
+
+
+def _trajectory(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
+    from cards_core.analysis.operational_motion import follow
+    from cards_core.trajectories import load_references
+    from controllers.references import find_reference_file
+
+    file = find_reference_file(args.trajectory_file, dynamics.robot)
+    references = load_references(file, names=dynamics.tree.position_names)
+    if args.trajectory not in references:
+        raise UnknownNameError(f"trajectory in {file}", args.trajectory, references)
+    reference = references[args.trajectory]
+    if not args.step > 0.0:
+        raise CardsError(f"--step {args.step} (expected: a time > 0)")
+    count = max(1, round(reference.duration / args.step))
+    time = np.linspace(0.0, reference.duration, count + 1)
+    y, yd, ydd = reference.sample(time)
+    if reference.space == "joint":
+        return Motion(y, yd, ydd, time)
+    joint = follow(dynamics, y, yd, ydd)
+    lost = np.flatnonzero(joint.status == PointStatus.UNREACHABLE)
+    if lost.size:
+        raise CardsError(
+            f"trajectory '{args.trajectory}' leaves the reach of the robot at t = "
+            f"{time[lost[0]]:.3f} s (expected: points that its operational frame gets to)"
+        )
+    return Motion(joint.q, joint.qd, joint.qdd, time)
+
+
+def tensions_of(args: argparse.Namespace, dynamics: Dynamics, motion: Motion) -> Array | None:
+    """Return tensions (n, m) from ``--tensions`` or from the table; None if there are none."""
+    m = len(dynamics.robot.muscles)
+    given = numbers(args.tensions, "tensions")
+    if given is None:
+        return motion.table.get("f")
+    if given.shape == (1,):
+        given = np.full(m, given[0])
+    if given.shape != (m,):
+        raise ShapeError(
+            f"--tensions has {given.size} values (expected: one, or {m}: "
+            f"{', '.join(muscle.name for muscle in dynamics.robot.muscles)})"
+        )
+    return np.tile(given, (len(motion.q), 1))
+
+
+# Results ---------------------------------------------------------------------------------------
+
+
+def finish(
+    args: argparse.Namespace,
+    dynamics: Dynamics,
+    status: Sequence[int],
+    series: dict[str, Series],
+    *,
+    time: Array | None = None,
+    extra: dict[str, Any] | None = None,
+) -> int:
+    """Write and print a result; return the exit code."""
+    names = [PointStatus(int(value)).name for value in status]
+    files = [] if args.out is None else _write(args, dynamics, names, series, time)
+    if args.json:
+        content: dict[str, Any] = {
+            "robot": dynamics.robot.name,
+            "kind": args.kind,
+            "status": names,
+            "time": time,
+            "names": {key: list(item.names) for key, item in series.items()},
+            **{key: item.values for key, item in series.items()},
+            **(extra or {}),
+            "files": [str(file) for file in files],
+        }
+        print(json.dumps(content, default=_plain))
+        return 0
+    _print(dynamics.robot.name, names, series, time)
+    for key, value in (extra or {}).items():
+        print(f"{key.replace('_', ' ')}: {value}")
+    for file in files:
+        print(file)
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists; what is not finite as null, which JSON has no number for."""
+    if isinstance(value, np.ndarray | np.generic):
+        return _finite(value.tolist())
+    return str(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else None
+
+
+def _write(
+    args: argparse.Namespace,
+    dynamics: Dynamics,
+    status: list[str],
+    series: dict[str, Series],
+    time: Array | None,
+) -> list[Path]:
+    from cards_viz.plots import save
+    from cards_viz.point_plot import Quantity, over_points
+
+    folder: Path = args.out
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{args.kind}.{ending}" for ending in ("npz", "csv", "png")]
+    arrays: dict[str, Any] = {key: item.values for key, item in series.items()}
+    arrays |= {f"{key}_names": np.array(item.names) for key, item in series.items()}
+    if time is not None:
+        arrays["time"] = time
+    codes = np.array([PointStatus[name] for name in status], dtype=np.uint8)
+    np.savez_compressed(files[0], status=codes, **arrays)
+    with open(files[1], "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        head = [f"{key}/{name}" for key, item in series.items() for name in item.names]
+        writer.writerow((["time"] if time is not None else []) + ["status", *head])
+        for i, name in enumerate(status):
+            row = [repr(float(x)) for item in series.values() for x in item.values[i]]
+            writer.writerow(([repr(float(time[i]))] if time is not None else []) + [name, *row])
+    plotted = [
+        Quantity(item.title, item.unit, item.names, item.values)
+        for item in series.values()
+        if item.plotted
+    ]
+    x = np.arange(len(status), dtype=float) if time is None else time
+    label = "point" if time is None else "time [s]"
+    title = f"{args.kind} of {dynamics.robot.name}"
+    save(over_points(x, label, plotted, title), files[2])
+    return files
+
+
+def _print(robot: str, status: list[str], series: dict[str, Series], time: Array | None) -> None:
+    counts = {name: status.count(name) for name in dict.fromkeys(status)}
+    told = ", ".join(f"{name} {count}" for name, count in counts.items())
+    span = "" if time is None else f", {time[-1] - time[0]:.3f} s"
+    many = len(status) > 1
+    print(f"{robot}: {len(status)} points{span}: {told}" if many else f"{robot}: {status[0]}")
+    for item in series.values():
+        idle = not item.plotted and not item.values.any()
+        if not item.values.size or idle:
+            continue
+        unit = f" [{item.unit}]" if item.unit else ""
+        print(f"\n{item.title}{unit}")
+        size = math.isqrt(len(item.names))
+        if not many and len(item.names) == size * size and "," in item.names[0]:
+            with np.printoptions(precision=6, suppress=True, linewidth=120):
+                print(item.values[0].reshape(size, size))
+            continue
+        width = max(10, *(len(name) for name in item.names))
+        if many:
+            print(f"  {'':<{width}} {'min':>14} {'max':>14} {'mean':>14}")
+        for name, column in zip(item.names, item.values.T, strict=True):
+            numbers_ = _summary(column) if many else [column[0]]
+            print(f"  {name:<{width}} " + " ".join(f"{x:14.8g}" for x in numbers_))
+
+
+def _summary(column: Array) -> list[float]:
+    known = column[np.isfinite(column)]
+    return [known.min(), known.max(), known.mean()] if known.size else [math.nan] * 3

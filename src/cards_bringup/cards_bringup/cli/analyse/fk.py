@@ -1,0 +1,89 @@
+"""``./cards analyse fk``: poses from muscle lengths, and velocities from their rates."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cards_bringup.cli.analyse.common import (
+    TABLE_NOTE,
+    Series,
+    finish,
+    make_parser,
+)
+from cards_bringup.cli.analyse.tables import TableError, read_table
+from cards_bringup.cli.eval import numbers
+
+EXAMPLES = """examples:
+  ./cards analyse fk planar_2r --lengths=0.754,2.167,1.020,2.307 --tolerance 1e-3
+  ./cards analyse ik planar_2r --trajectory there_and_back --out runs/lengths
+  ./cards analyse fk planar_2r --input runs/lengths/ik.npz --method hybrid --tolerance 1e-3
+""" + TABLE_NOTE.format(main="l")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    text = "poses from muscle lengths"
+    parser = make_parser(subparsers, "fk", text, doc=__doc__ or "", examples=EXAMPLES)
+    add = parser.add_argument
+    add("--lengths", help="of all muscles, comma separated [m]")
+    add("--rates", help="their derivatives [m/s]: adds velocities")
+    add("--input", type=Path, metavar="FILE", help="a table with a sequence of lengths, see below")
+    methods = ("least_squares", "differential", "hybrid")
+    add("--method", choices=methods, default=methods[0], help="(default: %(default)s)")
+    add("--tolerance", type=float, default=1e-6, help="residual that counts as none [m]")
+    add("--correction-period", type=int, default=10, help="of hybrid, in steps (%(default)s)")
+    add("--initial", help="first guess of q (default: home)")
+    add("--starts", type=int, default=20, help="random first guesses besides (%(default)s)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from cards_bringup.progress import CountProgress
+    from cards_core.analysis.forward_kinematics import ForwardKinematics
+    from cards_core.description import load
+    from cards_core.dynamics import make_dynamics
+
+    dynamics = make_dynamics(load(args.robot))
+    tree = dynamics.tree
+    time = None
+    if args.input is not None:
+        table = read_table(args.input, tree, main="l")
+        if "l" not in table:
+            raise TableError(f"{args.input} has no lengths (expected: columns l/MUSCLE)")
+        lengths, rates = table["l"], table.get("ld")
+        time = table["time"][:, 0] if "time" in table else None
+    else:
+        given = numbers(args.lengths, "lengths")
+        if given is None:
+            raise TableError("no lengths (expected: --lengths or --input)")
+        speeds = numbers(args.rates, "rates")
+        lengths, rates = given[None], None if speeds is None else speeds[None]
+    fk = ForwardKinematics(
+        dynamics,
+        args.method,
+        tolerance=args.tolerance,
+        correction_period=args.correction_period,
+        starts=args.starts,
+        initial=numbers(args.initial, "initial"),
+    )
+    results = []
+    with CountProgress(f"{dynamics.robot.name} fk", "points", quiet=args.quiet) as progress:
+        for i, row in enumerate(lengths):
+            results.append(fk.step(row, None if rates is None else rates[i]))
+            if i % 1000 == 0:
+                progress.update(i, len(lengths))
+    q = np.array([result.q for result in results])
+    series = {"q": Series("coordinates", "rad or m", tree.position_names, q)}
+    if rates is not None:
+        qd = np.array([result.qd for result in results])
+        series["qd"] = Series("velocities", "rad/s or m/s", tree.velocity_names, qd)
+    residuals = np.array([[result.residual] for result in results])
+    counts = np.array([[float(result.iterations)] for result in results])
+    series["residual"] = Series("largest length error", "m", ["residual"], residuals)
+    series["iterations"] = Series("model evaluations", "", ["iterations"], counts, False)
+    return finish(args, dynamics, [r.status for r in results], series, time=time)

@@ -1,0 +1,118 @@
+"""Tables of the point analyses: CSV with names in the first line, or NPZ.
+
+Columns are called ``quantity/name``: ``q/elbow``, ``qd/elbow``, ``l/biceps``, ``f/biceps``, and
+``time``. Columns without a quantity are the one that is asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from cards_core.errors import CardsError
+from cards_core.kinematics.tree import Tree
+from cards_core.typing import Array
+
+
+class TableError(CardsError):
+    """A table that cannot be read, or that lacks what is asked for."""
+
+
+def read_table(path: Path, tree: Tree, *, main: str) -> dict[str, Array]:
+    """Read a CSV or NPZ table.
+
+    Args:
+        path: The file.
+        tree: Gives the names and the order of the columns.
+        main: Quantity of columns that have a bare name.
+
+    Returns:
+        Quantity (``q``, ``qd``, ``qdd``, ``l``, ``ld``, ``f``, ``time``) to array, shape
+        (n, width), in the robot's order.
+
+    Raises:
+        TableError: No such file, no table, or columns that do not fit the robot.
+    """
+    muscles = tuple(muscle.name for muscle in tree.robot.muscles)
+    names = {
+        "q": tree.position_names,
+        "qd": tree.velocity_names,
+        "qdd": tree.velocity_names,
+        "l": muscles,
+        "ld": muscles,
+        "f": muscles,
+        "time": ("time",),
+    }
+    if not path.is_file():
+        raise TableError(f"{path} does not exist (expected: a CSV or NPZ file)")
+    out = _read_npz(path, names) if path.suffix == ".npz" else _read_csv(path, names, main)
+    counts = {len(values) for values in out.values()}
+    if len(counts) > 1:
+        raise TableError(f"{path}: arrays of {sorted(counts)} rows (expected: one number of rows)")
+    return out
+
+
+def _read_npz(path: Path, names: dict[str, tuple[str, ...]]) -> dict[str, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {key: np.asarray(file[key], dtype=float) for key in names if key in file}
+    except (OSError, ValueError, EOFError) as error:
+        raise TableError(f"{path}: {error} (expected: an NPZ file of numbers)") from error
+    out = {}
+    for key, values in found.items():
+        rows = values[:, None] if key == "time" and values.ndim == 1 else np.atleast_2d(values)
+        if rows.ndim != 2 or rows.shape[1] != len(names[key]):
+            raise TableError(
+                f"{path}: '{key}' has shape {values.shape} (expected: (n, {len(names[key])}): "
+                f"{', '.join(names[key])})"
+            )
+        out[key] = rows
+    return out
+
+
+def _read_csv(path: Path, names: dict[str, tuple[str, ...]], main: str) -> dict[str, Array]:
+    with open(path, newline="", encoding="utf-8") as file:
+        lines = [line for line in csv.reader(file) if line]
+    if not lines:
+        raise TableError(f"{path} is empty (expected: names in the first line)")
+    head = [text.strip() for text in lines[0]]
+    wanted = {
+        name: (key, i)
+        for key, entries in names.items()
+        for i, entry in enumerate(entries)
+        for name in ((entry,) if key == "time" else (f"{key}/{entry}",))
+    }
+    wanted |= {name: (main, i) for i, name in enumerate(names[main]) if name != "time"}
+    used = {key for key, _ in (wanted[name] for name in head if name in wanted)}
+    if not used - {"time"}:
+        raise TableError(
+            f"{path}:1: none of the columns {', '.join(head)} is known (expected: "
+            f"{main}/{', '.join(names[main])} and others)"
+        )
+    out = {key: np.full((len(lines) - 1, len(names[key])), np.nan) for key in used}
+    seen: set[tuple[str, int]] = set()
+    for column, name in enumerate(head):
+        if name not in wanted:
+            continue  # results of other kinds, status
+        if wanted[name] in seen:
+            raise TableError(f"{path}:1: column '{name}' is there twice (expected: once)")
+        seen.add(wanted[name])
+        key, i = wanted[name]
+        for row, line in enumerate(lines[1:]):
+            try:
+                out[key][row, i] = float(line[column])
+            except (ValueError, IndexError):
+                text = line[column] if column < len(line) else "nothing"
+                raise TableError(
+                    f"{path}:{row + 2}: {name} is '{text}' (expected: a number)"
+                ) from None
+    for key in used:
+        missing = [entry for i, entry in enumerate(names[key]) if (key, i) not in seen]
+        if missing:
+            raise TableError(
+                f"{path}:1: no column for {', '.join(missing)} (expected: {key}/NAME for each of "
+                f"{', '.join(names[key])})"
+            )
+    return out

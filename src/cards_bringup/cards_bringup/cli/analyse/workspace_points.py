@@ -1,0 +1,166 @@
+"""What ``./cards analyse workspace`` says about points, turned into a point set."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from cards_core.analysis.workspace import Axis, Grid, PointSet, PointSetError, Rays, Samples
+from cards_core.analysis.workspace.coordinates import Coordinates
+from cards_core.analysis.workspace.point_file import read_points
+from cards_core.kinematics import Tree
+
+
+def point_set(args: argparse.Namespace, tree: Tree) -> PointSet:
+    """Return the points that the arguments describe.
+
+    Raises:
+        UnknownNameError: The robot has no such coordinate.
+        PointSetError: The text cannot be understood, or describes no points.
+    """
+    coordinates = Coordinates(tree)
+    fixed = {
+        coordinates.find(name).name: _number(text, f"--fix {name}")
+        for name, text in assignments(args.fix, "--fix", "x=0.5")
+    }
+    lines = _lines(args, coordinates)
+    starts = {name: begin for name, (begin, _) in lines.items()}
+    points = _points(args, coordinates, {**fixed, **starts})
+    if not lines and not args.fan:
+        return points
+    common: dict[str, Any] = {"scan": args.scan, "tolerance": args.tolerance}
+    if args.fan:
+        if lines:
+            raise PointSetError("--rays and --fan (expected: one of them)")
+        among = tuple(name for name in (args.among or "").split(",") if name)
+        return Rays(
+            points,
+            length=args.length,
+            among=among,
+            per_start=args.fan,
+            seed=args.seed,
+            **common,
+        )
+    direction, length = _direction(lines, coordinates)
+    return Rays(points, direction=direction, length=length, **common)
+
+
+def _points(
+    args: argparse.Namespace, coordinates: Coordinates, fixed: Mapping[str, float]
+) -> PointSet:
+    kinds = [
+        name for name in ("grid", "samples", "points") if getattr(args, name) not in (None, [])
+    ]
+    if len(kinds) > 1:
+        raise PointSetError(f"--{' and --'.join(kinds)} (expected: one of them)")
+    if args.points:
+        return read_points(args.points, coordinates.tree, fixed=fixed)
+    if args.samples is not None:
+        ranges = {
+            coordinates.find(name).name: _range(text, f"--range {name}")
+            for name, text in assignments(args.range, "--range", "x=-1:1")
+        }
+        home = tuple(name for name in (args.at_home or "").split(",") if name)
+        return Samples(args.samples, args.seed, ranges, fixed, home)
+    axes: list[Axis] = []
+    values = dict(fixed)
+    for name, text in assignments(args.grid, "--grid", "x=-2:2:41"):
+        full = coordinates.find(name).name
+        words = text.split(":")
+        if len(words) == 1:
+            values[full] = _number(text, f"--grid {name}")
+        elif len(words) == 3 and words[2].strip().isdecimal():
+            begin, end = _range(":".join(words[:2]), f"--grid {name}", ordered=False)
+            axes.append(Axis(full, begin, end, int(words[2])))
+        else:
+            raise PointSetError(
+                f"--grid {name}={text} (expected: first:last:number, e.g. {name}=-2:2:41)"
+            )
+    if not axes and not args.grid and not (args.rays or args.fan):
+        raise PointSetError(
+            "no points (expected: --grid, --samples, --points, --rays or --fan; coordinates: "
+            f"{', '.join(c.name for c in coordinates.all)})"
+        )
+    return Grid(tuple(axes), values)
+
+
+def _lines(args: argparse.Namespace, coordinates: Coordinates) -> dict[str, tuple[float, float]]:
+    return {
+        coordinates.find(name).name: _range(text, f"--rays {name}", ordered=False)
+        for name, text in assignments(args.rays, "--rays", "x=-2:2")
+    }
+
+
+def _direction(
+    lines: Mapping[str, tuple[float, float]], coordinates: Coordinates
+) -> tuple[dict[str, float], float]:
+    """Return direction and length: s in [m] or [rad], or 0..1 where both units occur."""
+    steps = {name: end - begin for name, (begin, end) in lines.items()}
+    units = {coordinates.find(name).unit for name in steps}
+    length = math.hypot(*steps.values()) if len(units) == 1 else 1.0
+    if length == 0.0 or not any(steps.values()):
+        raise PointSetError("--rays that end where they begin (expected: e.g. x=-2:2)")
+    names = coordinates.tree.velocity_names
+    direction = {names[coordinates.find(name).v]: step / length for name, step in steps.items()}
+    return direction, length
+
+
+def assignments(texts: list[str] | None, option: str, example: str) -> list[tuple[str, str]]:
+    """Split ``["x=1,y=2", "z=3"]`` into pairs.
+
+    Raises:
+        PointSetError: A part is no assignment.
+    """
+    out = []
+    for part in ",".join(texts or []).split(","):
+        name, sign, value = part.partition("=")
+        if part.strip() == "":
+            continue
+        if not sign or not name.strip() or not value.strip():
+            raise PointSetError(f"{option} {part} (expected: e.g. {option} {example})")
+        out.append((name.strip(), value.strip()))
+    return out
+
+
+def _number(text: str, place: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise PointSetError(f"{place}={text} (expected: a number)") from None
+
+
+def _range(text: str, place: str, *, ordered: bool = True) -> tuple[float, float]:
+    begin, sign, end = text.partition(":")
+    if not sign or ":" in end:
+        raise PointSetError(f"{place}={text} (expected: two numbers, e.g. -1:1)")
+    low, high = _number(begin, place), _number(end, place)
+    if ordered and low > high:
+        raise PointSetError(f"{place}={text} (expected: the lower number first)")
+    return low, high
+
+
+def option_values(texts: list[str] | None) -> dict[str, Any]:
+    """Read ``name=value`` options; values are JSON, lists may come without brackets, or text.
+
+    Raises:
+        PointSetError: A text is no assignment.
+    """
+    out: dict[str, Any] = {}
+    for text in texts or []:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise PointSetError(f"--option {text} (expected: name=value)")
+        out[name.strip()] = _value(value.strip())
+    return out
+
+
+def _value(text: str) -> Any:
+    for attempt in (text, f"[{text}]" if "," in text else text):
+        try:
+            return json.loads(attempt)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,41 @@
+"""Without ROS, too, controller and simulator must have one model."""
+
+import pytest
+
+from cards_bringup.in_process import check_models
+from cards_core.description import load
+from cards_core.errors import CardsError
+from cards_ros.parameter_spec import ParameterSet
+from cards_sim.build import build_host
+from changed_robots import with_limits, with_mass
+from controllers.build import build_session
+
+ROBOT = load("planar_2r")
+
+
+def session(robot, **parameters):
+    return build_session("ctc_joint", ParameterSet({"backend": "numeric", **parameters}), robot)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"mass_factor": 1.3, "attachment_offset": 0.01}])
+def test_the_same_model_is_none_too_many(parameters):
+    check_models(session(ROBOT, **parameters), build_host(ParameterSet({}), ROBOT))
+
+
+@pytest.mark.parametrize(
+    ("robot", "words"),
+    [
+        (with_mass(ROBOT, 2.0), r"equations \(masses.*accept_other_model"),
+        (with_limits(ROBOT, -1.0, 1.0), r"joint limits: joint_2 -1.0 .. 1.0 here, .* there"),
+    ],
+)
+def test_other_models_are_refused_with_what_differs(robot, words):
+    with pytest.raises(CardsError, match=words):
+        check_models(session(robot), build_host(ParameterSet({}), ROBOT))
+
+
+def test_ligaments_are_part_of_the_model_that_is_compared():
+    robot = load("wrap_elbow")
+    built = session(robot)
+    assert len(built.controller.dynamics.robot.muscles) < len(robot.muscles)
+    check_models(built, build_host(ParameterSet({}), robot))

@@ -1,0 +1,1 @@
+"""Analyses of robots: kinematics, tension distribution, stiffness, workspaces."""

@@ -1,0 +1,200 @@
+"""What each muscle is for: its moment arms, the workspace it gives, the tensions it must have.
+
+The question is that of [Lau2014]: which muscles make which part of a workspace possible?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cards_core.analysis.cable_function.ranges import tension_ranges
+from cards_core.analysis.cable_function.result import (
+    CableFunction,
+    MomentArms,
+    Necessity,
+    TensionUse,
+)
+from cards_core.analysis.cable_function.without import WithoutMuscles
+from cards_core.analysis.conditions.actuation import Actuation
+from cards_core.analysis.conditions.base import Condition
+from cards_core.analysis.conditions.options import ConditionError
+from cards_core.analysis.conditions.registry import make_condition
+from cards_core.analysis.status import PointStatus
+from cards_core.dynamics import Dynamics
+from cards_core.dynamics.batch import BatchState
+from cards_core.errors import ShapeError
+from cards_core.typing import Array
+
+ARM_TOLERANCE = 1e-6
+"""Moment arms up to this count as none, [m] for rotations, [1] for slides."""
+
+TENSION_TOLERANCE = 1e-6
+"""Tension above the lower limit that counts as none, relative to the largest tension limit."""
+
+CHUNK = 512
+"""Poses that are analysed at once."""
+
+CONDITIONS: Mapping[str, Any] = {"static": None, "wrench_closure": None}
+"""Conditions whose workspaces are compared unless others are asked for, with their options."""
+
+
+def analyse_cable_function(
+    dynamics: Dynamics,
+    q: Array,
+    *,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    conditions: Mapping[str, Any] | None = None,
+    arm_tolerance: float = ARM_TOLERANCE,
+    tension_tolerance: float = TENSION_TOLERANCE,
+    progress: Callable[[int], None] | None = None,
+) -> CableFunction:
+    """Find what each muscle is for, over a set of poses.
+
+    Args:
+        dynamics: Of the robot.
+        q: Poses, shape (n, nq). Rows that are not finite count for nothing.
+        groups: Name to muscles that are cut together, besides every muscle alone.
+        conditions: Name in `cards_core.analysis.conditions.registry.CONDITIONS` to options (an
+            object, a mapping, or None for the defaults); default: `CONDITIONS`.
+        arm_tolerance: See `ARM_TOLERANCE`.
+        tension_tolerance: See `TENSION_TOLERANCE`.
+        progress: Called with the number of poses that are done.
+
+    Raises:
+        ShapeError: q does not have nq columns.
+        UnknownNameError: A muscle or condition that does not exist.
+        ConditionError: A group without muscles or with a muscle's name, or a condition that the
+            robot or its options do not allow.
+    """
+    q = np.asarray(q, dtype=float)
+    tree = dynamics.tree
+    if q.ndim != 2 or q.shape[1] != tree.nq:
+        raise ShapeError(f"q has shape {q.shape}, expected (n, {tree.nq})")
+    cut = _groups(dynamics, groups or {})
+    robots: list[Dynamics] = [dynamics]
+    robots += [WithoutMuscles(dynamics, names) for names in cut.values()]
+    asked = CONDITIONS if conditions is None else conditions
+    made: dict[str, list[Condition]] = {
+        name: [make_condition(one, name, options) for one in robots]
+        for name, options in asked.items()
+    }
+    statuses = {name: np.empty((len(q), len(robots)), dtype=np.uint8) for name in asked}
+    arms = _Arms(len(dynamics.robot.muscles), tree.nv, arm_tolerance)
+    tensions = _Tensions(dynamics, len(q), tension_tolerance)
+    for start in range(0, len(q), CHUNK):
+        rows = slice(start, min(start + CHUNK, len(q)))
+        state = dynamics.batch(q[rows])
+        arms.add(state)
+        tensions.add(rows, state)
+        for name, each in made.items():
+            for k, condition in enumerate(each):
+                statuses[name][rows, k] = condition.evaluate(q[rows])["status"]
+        if progress is not None:
+            progress(rows.stop)
+    units = ["m"] * tree.nv
+    for node in tree.nodes:
+        if node.kind == "prismatic":
+            units[node.v] = ""
+    return CableFunction(
+        robot=dynamics.robot.name,
+        muscles=tuple(muscle.name for muscle in dynamics.robot.muscles),
+        coordinates=tuple(tree.velocity_names),
+        units=tuple(units),
+        poses=len(q),
+        groups=cut,
+        arms=arms.result(),
+        necessity={name: Necessity(found) for name, found in statuses.items()},
+        tensions=tensions.result(),
+    )
+
+
+def _groups(dynamics: Dynamics, groups: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Every muscle alone, then the groups."""
+    robot = dynamics.robot
+    out: dict[str, tuple[str, ...]] = {m.name: (m.name,) for m in robot.muscles}
+    for name, members in groups.items():
+        if name in out:
+            raise ConditionError(f"group '{name}' has the name of a muscle (expected: another)")
+        chosen = tuple(dict.fromkeys(robot.muscle(member).name for member in members))
+        if not chosen:
+            raise ConditionError(f"group '{name}' has no muscles (expected: one or more)")
+        out[name] = chosen
+    return out
+
+
+class _Arms:
+    """Statistics of moment arms over poses that come in pieces."""
+
+    def __init__(self, muscles: int, velocities: int, tolerance: float) -> None:
+        shape = (muscles, velocities)
+        self._tolerance = tolerance
+        self._poses = 0
+        self._positive = np.zeros(shape, dtype=np.intp)
+        self._negative = np.zeros(shape, dtype=np.intp)
+        self._least, self._most = np.full(shape, np.inf), np.full(shape, -np.inf)
+        self._sum = np.zeros(shape)
+
+    def add(self, state: BatchState) -> None:
+        """Count the poses that are finite."""
+        finite = np.isfinite(state.gravity).all(axis=1)
+        finite &= np.isfinite(state.muscle_jacobian).all(axis=(1, 2))
+        arms = -state.muscle_jacobian[finite]
+        self._poses += len(arms)
+        self._positive += (arms > self._tolerance).sum(axis=0)
+        self._negative += (arms < -self._tolerance).sum(axis=0)
+        self._least = np.minimum(self._least, arms.min(axis=0, initial=np.inf))
+        self._most = np.maximum(self._most, arms.max(axis=0, initial=-np.inf))
+        self._sum += np.abs(arms).sum(axis=0)
+
+    def result(self) -> MomentArms:
+        """Return the statistics; NaN where there are no poses."""
+        if not self._poses:
+            nothing = np.full(self._sum.shape, np.nan)
+            return MomentArms(0, self._positive, self._negative, nothing, nothing, nothing)
+        mean = self._sum / self._poses
+        return MomentArms(
+            self._poses, self._positive, self._negative, self._least, self._most, mean
+        )
+
+
+class _Tensions:
+    """Ranges of the tensions, pose by pose."""
+
+    def __init__(self, dynamics: Dynamics, poses: int, tolerance: float) -> None:
+        self._actuation = actuation = Actuation(dynamics)
+        self._count = count = actuation.muscles
+        self._muscles = tuple(
+            m.name for m in dynamics.robot.muscles if "force" in m.actuator.accepted_commands
+        )
+        self._statuses = np.full(poses, PointStatus.NO_MUSCLES, dtype=np.uint8)
+        self._least, self._most = np.full((2, poses, count), np.nan)
+        limits = np.concatenate([actuation.lower[:count], actuation.upper[:count]])
+        largest = np.max(limits[np.isfinite(limits)], initial=0.0)
+        self._tolerance = tolerance * (float(largest) or 1.0)
+
+    def add(self, rows: slice, state: BatchState) -> None:
+        """Solve the programs of some poses."""
+        if not self._count:
+            return
+        actuation = self._actuation
+        status, least, most = tension_ranges(
+            actuation.jacobian(state), actuation.load(state), actuation.lower, actuation.upper
+        )
+        self._statuses[rows] = status
+        self._least[rows] = least[:, : self._count]
+        self._most[rows] = most[:, : self._count]
+
+    def result(self) -> TensionUse:
+        """Return the ranges."""
+        return TensionUse(
+            muscles=self._muscles,
+            statuses=self._statuses,
+            lower=self._actuation.lower[: self._count],
+            upper=self._actuation.upper[: self._count],
+            least=self._least,
+            most=self._most,
+            tolerance=self._tolerance,
+        )

@@ -1,0 +1,1 @@
+"""Conditions that a point of the workspace meets or not."""

@@ -1,0 +1,15 @@
+"""Interference: how close muscles come to each other and to links."""
+
+from cards_core.analysis.interference.condition import Interference
+from cards_core.analysis.interference.distances import body_distances, piece_distances
+from cards_core.analysis.interference.options import InterferenceOptions
+from cards_core.analysis.interference.shapes import Body, bodies_of
+
+__all__ = [
+    "Body",
+    "Interference",
+    "InterferenceOptions",
+    "bodies_of",
+    "body_distances",
+    "piece_distances",
+]

@@ -1,0 +1,275 @@
+"""Inverse dynamics: the tensions of a motion.
+
+    -L_a' f = w + L_p' f_p,   w = M qdd + C + G + w_e,   f_min <= f <= f_max
+
+with active muscles a and passive ones p (`cards_core.analysis.passive_muscles`). Joints with a
+motor of their own ask nothing of the muscles: the motor gives what they do not.
+
+Neither joint damping nor friction is part of C; add them to w_e where they matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.analysis.inverse_kinematics import path_failures, rows_of
+from cards_core.analysis.passive_muscles import PassiveMuscles
+from cards_core.analysis.status import PointStatus
+from cards_core.analysis.tension_distribution import (
+    LeastInteraction,
+    TensionDistribution,
+    make_tension_distribution,
+)
+from cards_core.dynamics.interface import Dynamics
+from cards_core.errors import ShapeError
+from cards_core.kinematics.tree import Tree
+from cards_core.typing import Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class InverseDynamicsResult:
+    """Tensions of one instant.
+
+    Attributes:
+        status: As `TensionResult.status`; also NOT_FINITE for NaN in the motion, PATH_NOT_FOUND,
+            and NOT_CONVERGED where a motor of a joint would have to give more than its effort
+            (the distribution does not know of that limit).
+        tensions: Of all muscles, shape (m,), [N]; passive ones have the tension of their law.
+        needed: w, shape (nv,), [Nm] or [N].
+        residual: -L' f + motors - w, shape (nv,).
+        motor_forces: Of the joints' motors, shape (nv,), zero without one.
+        iterations: Of the distribution.
+    """
+
+    status: PointStatus
+    tensions: Array
+    needed: Array
+    residual: Array
+    motor_forces: Array
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamicsTrack:
+    """A whole motion: status (n,), tensions (n, m), needed (n, nv), residual (n, nv)."""
+
+    status: npt.NDArray[np.uint8]
+    tensions: Array
+    needed: Array
+    residual: Array
+
+
+class InverseDynamics:
+    """Tensions for motions of one robot; one object per thread.
+
+    Args:
+        dynamics: Of the robot.
+        method: Of `tension_distribution.METHODS`.
+        passive: Names of muscles that are passive besides those that take no command.
+        interaction_weights: ``least_interaction``: weights of force and moment of every joint,
+            shape (n_joints, 6), >= 0; all one without it.
+
+    Attributes:
+        muscles: Which muscles are active and passive.
+        distribution: The method.
+
+    Raises:
+        UnknownNameError: No such method or muscle.
+        TensionLimitError: Limits that the method cannot work with.
+        ShapeError: Weights of the wrong shape.
+    """
+
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        method: str = "least_norm",
+        *,
+        passive: Sequence[str] = (),
+        interaction_weights: Array | None = None,
+    ) -> None:
+        self._dynamics = dynamics
+        tree = self._tree = dynamics.tree
+        self.muscles = PassiveMuscles(dynamics, passive)
+        muscles = dynamics.robot.muscles
+        active = [muscles[i] for i in self.muscles.active]
+        self._motors, self._efforts = motor_rows(tree)
+        self._demanded = np.setdiff1d(np.arange(tree.nv), self._motors)
+        self.distribution: TensionDistribution = make_tension_distribution(
+            method,
+            np.array([muscle.tension_min for muscle in active]),
+            np.array([muscle.tension_max for muscle in active]),
+            len(self._demanded),
+        )
+        self._still = np.zeros(tree.nv)
+        self._plain = not len(self._motors) and not len(self.muscles.passive)
+        self._interaction = None
+        if isinstance(self.distribution, LeastInteraction):
+            from cards_core.analysis.interaction import JointInteraction
+
+            self._interaction = JointInteraction(dynamics)
+            count = len(dynamics.robot.joints)
+            weights = np.ones((count, 6)) if interaction_weights is None else interaction_weights
+            self._weights = np.asarray(weights, dtype=float)
+            if self._weights.shape != (count, 6) or not np.all(self._weights >= 0.0):
+                names = ", ".join(joint.name for joint in dynamics.robot.joints)
+                raise ShapeError(
+                    f"interaction weights have shape {self._weights.shape}, expected "
+                    f"({count}, 6), >= 0: force and moment of {names}"
+                )
+
+    def step(
+        self,
+        q: Array,
+        qd: Array | None = None,
+        qdd: Array | None = None,
+        external: Array | None = None,
+    ) -> InverseDynamicsResult:
+        """Return the tensions of one instant.
+
+        Args:
+            q: Coordinates, shape (nq,), with unit quaternions.
+            qd: Velocities, shape (nv,); zero without them.
+            qdd: Accelerations, shape (nv,); zero without them.
+            external: w_e, shape (nv,): the load that external forces are. A wrench F that acts on
+                a frame is the load ``-J' F`` (`external_load`).
+        """
+        still = self._still
+        qd = still if qd is None else qd
+        qdd = still if qdd is None else qdd
+        external = still if external is None else external
+        # a sum meets every entry
+        if not np.isfinite(q.sum() + qd.sum() + qdd.sum() + external.sum()):
+            return self._nothing(PointStatus.NOT_FINITE)
+        before = path_failures(self._dynamics)
+        state = self._dynamics.update(q, qd)
+        if path_failures(self._dynamics) != before:
+            return self._nothing(PointStatus.PATH_NOT_FOUND)
+        needed = state.mass_matrix @ qdd
+        needed += state.coriolis
+        needed += state.gravity
+        needed += external
+        jacobian = state.muscle_jacobian
+        if self._interaction is not None:
+            jacobian = jacobian.copy()
+        if self._plain:
+            if self._interaction is not None:
+                self._set_interaction(q, qd, qdd, np.zeros(0))
+            found = self.distribution.solve(-jacobian.T, needed)
+            return InverseDynamicsResult(
+                found.status, found.tensions, needed, found.residual, still, found.iterations
+            )
+        pulled = self.muscles.tensions(state.muscle_lengths, jacobian @ qd)
+        jacobian = jacobian.copy()
+        if self._interaction is not None:
+            self._set_interaction(q, qd, qdd, pulled)
+        return self._mixed(jacobian, pulled, needed)
+
+    def track(
+        self,
+        q: Array,
+        qd: Array | None = None,
+        qdd: Array | None = None,
+        external: Array | None = None,
+    ) -> InverseDynamicsTrack:
+        """Return the tensions of a motion: rows of q (n, nq), qd, qdd, external (n, nv)."""
+        tree = self._tree
+        points = rows_of(q, tree.nq, "q", tree.position_names)
+        n = len(points)
+        others = []
+        for name, values in (("qd", qd), ("qdd", qdd), ("external", external)):
+            rows = None if values is None else rows_of(values, tree.nv, name, tree.velocity_names)
+            if rows is not None and len(rows) != n:
+                raise ShapeError(f"{name} has {len(rows)} rows, expected {n}, one for every q")
+            others.append(rows)
+        results = [
+            self.step(points[i], *(o if o is None else o[i] for o in others)) for i in range(n)
+        ]
+        m = len(self._dynamics.robot.muscles)
+        return InverseDynamicsTrack(
+            np.array([r.status for r in results], dtype=np.uint8),
+            np.array([r.tensions for r in results]).reshape(n, m),
+            np.array([r.needed for r in results]).reshape(n, tree.nv),
+            np.array([r.residual for r in results]).reshape(n, tree.nv),
+        )
+
+    def _mixed(self, jacobian: Array, pulled: Array, needed: Array) -> InverseDynamicsResult:
+        """Solve with passive muscles or motors."""
+        if not np.isfinite(pulled).all():
+            return self._nothing(PointStatus.NOT_FINITE)
+        active, passive = self.muscles.active, self.muscles.passive
+        tensions = np.zeros(len(jacobian))
+        tensions[passive] = pulled
+        rows = self._demanded
+        demand = needed + jacobian.T @ tensions
+        found = self.distribution.solve(-jacobian[:, rows][active].T, demand[rows])
+        tensions[active] = found.tensions
+        residual = -jacobian.T @ tensions - needed
+        motors = np.zeros(len(needed))
+        motors[self._motors] = -residual[self._motors]
+        status = found.status
+        if status is PointStatus.FEASIBLE and np.any(np.abs(motors) > self._efforts):
+            status = PointStatus.NOT_CONVERGED
+        return InverseDynamicsResult(
+            status, tensions, needed, residual + motors, motors, found.iterations
+        )
+
+    def _set_interaction(self, q: Array, qd: Array, qdd: Array, pulled: Array) -> None:
+        """Hand the distribution what the joints carry; ``pulled`` are the passive tensions."""
+        assert self._interaction is not None
+        assert isinstance(self.distribution, LeastInteraction)
+        matrix, offset = self._interaction.linear(q, qd, qdd)
+        offset = offset + matrix[:, self.muscles.passive] @ pulled
+        active = self.muscles.active
+        self.distribution.set_interaction(matrix[:, active], offset, self._weights.ravel())
+
+    def _nothing(self, status: PointStatus) -> InverseDynamicsResult:
+        m, nv = len(self._dynamics.robot.muscles), self._tree.nv
+        row = np.full(nv, np.nan)
+        return InverseDynamicsResult(status, np.full(m, np.nan), row, row, row, 0)
+
+
+def external_load(dynamics: Dynamics, q: Array, frame: str, wrench: Array) -> Array:
+    """Return w_e = -J' F, shape (nv,), of a force and moment that act on the robot.
+
+    Args:
+        dynamics: Of the robot.
+        q: Coordinates, shape (nq,).
+        frame: Name of the frame at whose origin the force acts.
+        wrench: F: force [N], then moment [Nm], in world axes, shape (6,).
+
+    Raises:
+        UnknownNameError: No frame or link has this name.
+    """
+    jacobian = dynamics.operational(q, np.zeros(dynamics.tree.nv), frame).jacobian
+    return np.asarray(-jacobian.T @ np.asarray(wrench, dtype=float))
+
+
+_SUFFIXES = {
+    "universal": ("_1", "_2"),
+    "planar": ("_1", "_2", "_3"),
+    "free": ("", "_x", "_y", "_z"),
+}
+
+
+def motor_rows(tree: Tree) -> tuple[npt.NDArray[np.intp], Array]:
+    """Return the velocity indices of joints with a motor, and the effort of every velocity.
+
+    The effort is infinite where the joint states none, shape (nv,), [Nm] or [N].
+    """
+    rows: list[int] = []
+    efforts = np.full(tree.nv, np.inf)
+    for joint in tree.robot.joints:
+        if not joint.motor:
+            continue
+        names = [joint.name + suffix for suffix in _SUFFIXES.get(joint.kind, ("",))]
+        own = [
+            v for node in tree.nodes if node.name in names for v in range(node.v, node.v + node.nv)
+        ]
+        rows += own
+        if len(joint.axes) == len(own):
+            efforts[own] = [axis.effort for axis in joint.axes]
+    return np.array(sorted(rows), dtype=np.intp), efforts

@@ -1,0 +1,112 @@
+"""Stiffness of single muscles along their path: dT/dl with the command held.
+
+================ ============================================== ==============================
+muscle           what is held                                   dT/dl
+================ ============================================== ==============================
+ideal cable      the tension                                    0, or as given
+elastic cable    the rest length                                k while taut, 0 while slack
+series elastic   the motor                                      slope of its spring at T
+pneumatic        the pressure that gives T at this length       by differences of its static law
+hill             the activation that gives T at this length     by differences of its model
+ligament         nothing                                        slope of its law at l
+================ ============================================== ==============================
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from cards_core.description.model import Muscle, Robot
+from cards_core.muscles.actuators import ActuatorBank, springs
+from cards_core.muscles.actuators.arithmetic import NUMPY
+from cards_core.muscles.actuators.model import Inputs
+from cards_core.muscles.actuators.pneumatic import McKibbenMuscle
+from cards_core.muscles.command import EXCITATION, FORCE
+from cards_core.typing import Array
+
+SETTLING_STEP = 0.05
+"""Time step in which activations settle, [s]."""
+
+SETTLING_STEPS = 60
+"""Steps until everything is at rest: 3 s, a hundred time constants."""
+
+DIFFERENCE = 1e-5
+"""Change of length of the central differences, [m]."""
+
+
+def muscle_stiffness(robot: Robot, lengths: Array, tensions: Array) -> Array:
+    """Return dT/dl of every muscle at rest, shape (m,), [N/m].
+
+    Args:
+        robot: The description.
+        lengths: shape (m,), [m].
+        tensions: shape (m,), [N]; ligaments have that of their law instead.
+    """
+    out = np.zeros(len(robot.muscles))
+    settled: list[int] = []
+    for i, muscle in enumerate(robot.muscles):
+        actuator: Any = muscle.actuator
+        match muscle.kind:
+            case "cable":
+                taut = actuator.stiffness is not None and tensions[i] > 0.0
+                out[i] = actuator.stiffness if taut else 0.0
+            case "series_elastic":
+                out[i] = _spring_slope(actuator.spring, float(tensions[i]))
+            case "ligament":
+                strain = lengths[i] / actuator.slack_length - 1.0
+                share = min(max(strain / actuator.toe_strain, 0.0), 1.0)
+                out[i] = actuator.stiffness * share / actuator.slack_length
+            case "pneumatic":
+                out[i] = _braid_slope(muscle, float(lengths[i]), float(tensions[i]))
+            case _:
+                settled.append(i)
+    if settled:
+        muscles = [robot.muscles[i] for i in settled]
+        out[settled] = _held(robot, muscles, lengths[settled], tensions[settled])
+    return out
+
+
+def _spring_slope(spring: Any, tension: float) -> float:
+    if tension <= 0.0:
+        return 0.0
+    p = SimpleNamespace(**springs.parameters(spring, 0.0))
+    d = springs.coordinate_of_tension(NUMPY, spring.law, p, np.array(tension))
+    slope = springs.tension(NUMPY, spring.law, p, d)[1]
+    return float(slope / springs.elongation(NUMPY, spring.law, p, d)[1])
+
+
+def _braid_slope(muscle: Muscle, length: float, tension: float) -> float:
+    model = McKibbenMuscle([muscle], SETTLING_STEP, np.full(1, np.inf))
+    p = model.one(0)
+    braid = length - p.tendon
+    given = Inputs(length, 0.0, FORCE, tension)
+    pressure = model.commanded_pressure(NUMPY, p, braid, given)
+    above = model.static(NUMPY, p, pressure, braid + DIFFERENCE)
+    below = model.static(NUMPY, p, pressure, braid - DIFFERENCE)
+    return float((above - below) / (2.0 * DIFFERENCE))
+
+
+def _held(robot: Robot, muscles: Sequence[Muscle], lengths: Array, tensions: Array) -> Array:
+    """Let Hill muscles reach their tensions, then move them with the activation held."""
+    only = dataclasses.replace(robot, muscles=tuple(muscles))
+    bank = ActuatorBank(only, SETTLING_STEP, "numeric")
+    still = np.zeros(len(muscles))
+    bank.reset(lengths)
+
+    def settle(at: Array, kinds: Array, values: Array) -> Array:
+        for _ in range(SETTLING_STEPS):
+            out = bank.step(at, still, kinds.astype(np.intp), values)
+        return np.array(out)
+
+    settle(lengths, np.full(len(muscles), FORCE), tensions)
+    states = dict(zip(bank.state_names, bank.state_values.tolist(), strict=True))
+    values = np.array([states[f"{muscle.name}/activation"] for muscle in muscles])
+    kinds = np.full(len(muscles), EXCITATION)
+    above = settle(lengths + DIFFERENCE, kinds, values)
+    below = settle(lengths - DIFFERENCE, kinds, values)
+    return (above - below) / (2.0 * DIFFERENCE)

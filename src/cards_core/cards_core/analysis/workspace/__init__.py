@@ -1,0 +1,31 @@
+"""Workspaces: where a condition holds, on grids, random samples, rays and points from files.
+
+``result = run(make_job("ipanema_1", "wrench_closure", Grid((Axis("x", -2, 2, 41),))), "folder")``;
+see docs/workspace.md.
+"""
+
+from cards_core.analysis.workspace.errors import JobError, PointSetError
+from cards_core.analysis.workspace.job import Job, make_job
+from cards_core.analysis.workspace.point_file import PointTable, read_points
+from cards_core.analysis.workspace.points import Axis, Grid, PointSet
+from cards_core.analysis.workspace.rays import Rays
+from cards_core.analysis.workspace.run import Result, load, resume, run
+from cards_core.analysis.workspace.samples import Samples
+
+__all__ = [
+    "Axis",
+    "Grid",
+    "Job",
+    "JobError",
+    "PointSet",
+    "PointSetError",
+    "PointTable",
+    "Rays",
+    "Result",
+    "Samples",
+    "load",
+    "make_job",
+    "read_points",
+    "resume",
+    "run",
+]

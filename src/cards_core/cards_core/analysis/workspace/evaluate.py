@@ -1,0 +1,174 @@
+"""One chunk of a job, as a worker computes it: in a thread, a process, or on another machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cards_core.analysis.conditions.base import Column, Condition
+from cards_core.analysis.conditions.registry import make_condition
+from cards_core.analysis.status import PointStatus
+from cards_core.analysis.workspace.chunk_file import Columns, pack
+from cards_core.analysis.workspace.errors import JobError
+from cards_core.analysis.workspace.job import Job, code_hash
+from cards_core.analysis.workspace.points import BoundPoints
+from cards_core.analysis.workspace.rays import BoundRays
+from cards_core.dynamics import make_dynamics
+from cards_core.kinematics.tree import Tree
+from cards_core.typing import Array
+
+CACHED_JOBS = 4
+"""Conditions that a worker's thread keeps, for jobs that take turns."""
+
+_local = threading.local()
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a thread needs for the chunks of a job.
+
+    Attributes:
+        job: The job.
+        key: Of the job.
+        tree: Of its robot.
+        points: Its points or rays.
+        condition: Its condition, used by this thread only.
+    """
+
+    job: Job
+    key: str
+    tree: Tree
+    points: BoundPoints | BoundRays
+    condition: Condition
+
+    @classmethod
+    def of(cls, job: Job) -> Worker:
+        """Build the condition of a job.
+
+        Raises:
+            CardsError: The robot or the options do not allow it.
+            JobError: The job was made by different code.
+        """
+        if job.code != code_hash():
+            raise JobError(
+                f"the job was made by code {job.code[:12]}, here is {code_hash()[:12]} "
+                "(expected: the same version of CARDS on all machines and until the job is "
+                "complete; --restart computes all of it with this one)"
+            )
+        dynamics = make_dynamics(job.robot.load())
+        condition = make_condition(dynamics, job.condition, job.options)
+        return cls(job, job.key, dynamics.tree, job.points.bind(dynamics.tree), condition)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the condition."""
+        return self.condition.columns
+
+    def chunk(self, index: int, values: Array | None = None) -> bytes:
+        """Compute a chunk.
+
+        Args:
+            index: Which one.
+            values: What varies in its points; None: from their index.
+
+        Returns:
+            The chunk as `pack` writes it.
+        """
+        start, stop = self.job.span(index)
+        if values is None:
+            values = self.points.values(start, stop)
+        if isinstance(self.points, BoundRays):
+            columns = self.points.cut(start, values, self.evaluate)
+        else:
+            columns = self.evaluate(self.points.q(values))
+        return pack(self.key, index, columns)
+
+    def evaluate(self, q: Array) -> Columns:
+        """Evaluate the condition where that has a meaning; see `evaluate_points`."""
+        return evaluate_points(self.condition, self.tree, q, self.job.within_limits)
+
+
+def evaluate_points(
+    condition: Condition, tree: Tree, q: Array, within_limits: bool = False
+) -> Columns:
+    """Evaluate a condition at points of which some may be none.
+
+    Args:
+        condition: What to ask.
+        tree: Of the robot.
+        q: Coordinates, shape (n, nq); rows that are not finite become ``NOT_FINITE``.
+        within_limits: Points outside the joint limits become ``OUTSIDE_LIMITS``.
+
+    Returns:
+        The condition's columns; numbers of points that were not asked for are NaN.
+
+    Raises:
+        TypeError: The condition returned something else than its columns say.
+    """
+    status = np.full(len(q), PointStatus.FEASIBLE, np.uint8)
+    if within_limits:
+        status[((q < tree.lower) | (q > tree.upper)).any(axis=1)] = PointStatus.OUTSIDE_LIMITS
+    status[~np.isfinite(q).all(axis=1)] = PointStatus.NOT_FINITE
+    asked = status == PointStatus.FEASIBLE
+    everything = bool(asked.all())
+    rows = np.ascontiguousarray(q if everything else q[asked])
+    found = condition.evaluate(rows) if len(rows) else {}
+    out: Columns = {}
+    for column in condition.columns:
+        part = np.asarray(found.get(column.name, np.zeros(0)))
+        if part.shape != (len(rows),):
+            raise TypeError(
+                f"condition '{condition.name}' returned the shape {part.shape} for "
+                f"'{column.name}' (expected: ({len(rows)},))"
+            )
+        part = part.astype(column.dtype)
+        if everything:
+            out[column.name] = part
+        else:
+            out[column.name] = _blank(column, status)
+            out[column.name][asked] = part
+    return out
+
+
+def _blank(column: Column, status: Any) -> Any:
+    if column.name == "status":
+        return status.copy()
+    kind = np.dtype(column.dtype)
+    return np.full(len(status), np.nan if kind.kind == "f" else 0, kind)
+
+
+def pack_job(job: Job) -> bytes:
+    """Return a job as few bytes, for the way to a worker."""
+    return zlib.compress(json.dumps(job.to_json()).encode())
+
+
+def compute_chunk(job: bytes, index: int, values: bytes | None = None) -> bytes:
+    """Compute a chunk of a packed job; the entry for threads, processes and Dask alike.
+
+    Each thread makes the condition once and keeps it.
+
+    Args:
+        job: From `pack_job`.
+        index: Which chunk.
+        values: What varies in its points as little-endian doubles, where the worker cannot
+            know; None: from their index.
+
+    Raises:
+        CardsError: As `Worker.of`.
+    """
+    workers: dict[bytes, Worker] = _local.__dict__.setdefault("workers", {})
+    worker = workers.pop(job, None)
+    if worker is None:
+        worker = Worker.of(Job.from_json(json.loads(zlib.decompress(job))))
+    workers[job] = worker  # the newest is the last
+    while len(workers) > CACHED_JOBS:
+        del workers[next(iter(workers))]
+    table = None
+    if values is not None:
+        table = np.frombuffer(values, "<f8").reshape(-1, len(worker.points.columns))
+    return worker.chunk(index, table)

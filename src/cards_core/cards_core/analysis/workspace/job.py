@@ -1,0 +1,203 @@
+"""A job: everything that a result depends on, as one JSON document with a key."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cards_core
+from cards_core.analysis.conditions.options import Options
+from cards_core.analysis.workspace.errors import JobError
+from cards_core.analysis.workspace.point_file import PointTable
+from cards_core.analysis.workspace.points import Axis, Grid, PointSet
+from cards_core.analysis.workspace.rays import Rays
+from cards_core.analysis.workspace.robot_text import RobotText
+from cards_core.analysis.workspace.samples import Samples
+from cards_core.description import Robot
+from cards_core.errors import UnknownNameError
+from cards_core.kinematics.tree import Tree
+
+FORMATS = ("parquet", "npz")
+"""Kinds of result files."""
+
+LARGEST_CHUNK = 65536
+SMALLEST_CHUNK = 256
+CHUNKS_PER_JOB = 256
+"""A job is cut into about this many chunks within the limits of their size."""
+
+
+@functools.cache
+def code_hash() -> str:
+    """Return the sha256 of all sources of `cards_core`."""
+    digest = hashlib.sha256()
+    folder = Path(cards_core.__file__).parent
+    for file in sorted((*folder.rglob("*.py"), *folder.rglob("*.c"))):
+        digest.update(str(file.relative_to(folder)).encode() + b"\0")
+        digest.update(file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One question about many points of a robot; make it with `make_job`.
+
+    Attributes:
+        robot: The robot, as text.
+        condition: A name of `CONDITIONS`.
+        options: All options of the condition, as JSON.
+        points: Which points.
+        chunk: Points (or rays) per chunk, the unit of work and of what a crash can lose.
+        within_limits: Points outside the joint limits get the status ``OUTSIDE_LIMITS`` and are
+            not evaluated.
+        format: ``parquet`` or ``npz``.
+        code: Hash of the sources that computed it: results of different code do not mix.
+    """
+
+    robot: RobotText
+    condition: str
+    options: Mapping[str, Any]
+    points: PointSet
+    chunk: int
+    within_limits: bool = False
+    format: str = "parquet"
+    code: str = field(default_factory=code_hash)
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks."""
+        return -(-self.points.count // self.chunk)
+
+    def span(self, index: int) -> tuple[int, int]:
+        """Return first and one-past-last point of a chunk."""
+        start = index * self.chunk
+        return start, min(start + self.chunk, self.points.count)
+
+    @property
+    def key(self) -> str:
+        """The sha256 of everything that the result depends on."""
+        data = self.to_json()
+        del data["robot"]["base"]
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "format_version": 1,
+            "cards_version": cards_core.__version__,
+            "code": self.code,
+            "robot": self.robot.to_json(),
+            "condition": self.condition,
+            "options": dict(self.options),
+            "points": self.points.to_json(),
+            "chunk": self.chunk,
+            "within_limits": self.within_limits,
+            "format": self.format,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
+        """Make a job from what `to_json` returned.
+
+        Raises:
+            JobError: It is no job, or of a version that this program does not know.
+        """
+        try:
+            if data["format_version"] != 1:
+                raise JobError(f"a job of format {data['format_version']} (expected: 1)")
+            return cls(
+                RobotText(**data["robot"]),
+                data["condition"],
+                dict(data["options"]),
+                points_from_json(data["points"]),
+                int(data["chunk"]),
+                bool(data["within_limits"]),
+                data["format"],
+                data["code"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise JobError(f"no workspace job: {type(error).__name__} {error}") from error
+
+
+def make_job(
+    robot: str | os.PathLike[str] | Robot,
+    condition: str,
+    points: PointSet,
+    *,
+    options: Mapping[str, Any] | Options | None = None,
+    chunk: int | None = None,
+    within_limits: bool = False,
+    format: str = "parquet",
+) -> Job:
+    """Make a job, with everything checked that can be checked without computing.
+
+    Args:
+        robot: Name of a model, SDF file, or robot.
+        condition: A name of `CONDITIONS`.
+        points: A `Grid`, `Samples`, `Rays`, or what `read_points` returned.
+        options: Of the condition; what is missing has its default.
+        chunk: Points per chunk; default: about `CHUNKS_PER_JOB` chunks.
+        within_limits: Do not evaluate points outside the joint limits.
+        format: ``parquet`` or ``npz``.
+
+    Raises:
+        CardsError: The robot cannot be read; no such condition, option or coordinate.
+        JobError: A chunk size or format that there is not.
+    """
+    from cards_core.analysis.conditions.registry import CONDITIONS
+
+    if condition not in CONDITIONS:
+        raise UnknownNameError("condition", condition, CONDITIONS)
+    if format not in FORMATS:
+        raise UnknownNameError("format", format, FORMATS)
+    if chunk is not None and chunk < 1:
+        raise JobError(f"chunks of {chunk} points (expected: at least 1)")
+    kind = CONDITIONS[condition].options
+    given = options if isinstance(options, Options) else kind.from_json(options or {})
+    text = RobotText.of(robot)
+    points.bind(Tree(text.load()))
+    # through JSON and back: 1 and 1.0 must not make two different jobs
+    plain = kind.from_json(json.loads(json.dumps(given.to_json()))).to_json()
+    return Job(
+        text, condition, plain, points, chunk or default_chunk(points), within_limits, format
+    )
+
+
+def default_chunk(points: PointSet) -> int:
+    """Return a power of two that cuts the points into about `CHUNKS_PER_JOB` chunks."""
+    per_item = points.evaluations if isinstance(points, Rays) else 1
+    wanted = points.count * per_item / CHUNKS_PER_JOB
+    size = SMALLEST_CHUNK
+    while size < min(wanted, LARGEST_CHUNK):
+        size *= 2
+    return max(size // per_item, 1)
+
+
+def points_from_json(data: Mapping[str, Any]) -> PointSet:
+    """Make a point set from what its ``to_json`` returned.
+
+    Raises:
+        JobError: There is no such kind.
+    """
+    match data["kind"]:
+        case "grid":
+            return Grid(tuple(Axis(*axis) for axis in data["axes"]), dict(data["fixed"]))
+        case "samples":
+            ranges = {name: (pair[0], pair[1]) for name, pair in data["ranges"].items()}
+            return Samples(
+                data["number"], data["seed"], ranges, dict(data["fixed"]), tuple(data["at_home"])
+            )
+        case "file":
+            return PointTable(
+                tuple(data["names"]), data["sha256"], data["rows"], dict(data["fixed"])
+            )
+        case "rays":
+            rest = {key: value for key, value in data.items() if key not in ("kind", "starts")}
+            return Rays(points_from_json(data["starts"]), **rest)
+        case kind:
+            raise JobError(f"points of kind '{kind}' (expected: grid, samples, file, rays)")

@@ -1,0 +1,310 @@
+"""Points from files: CSV, Parquet, NPZ. Rows with NaN are points that have no answer.
+
+A file is read once, in blocks, into a plain table of doubles; jobs keep that table in their
+folder, so that they can be resumed without the file and read any rows without the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cards_core.analysis.conditions.base import Column
+from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates
+from cards_core.analysis.workspace.errors import PointSetError
+from cards_core.analysis.workspace.points import check_once, coordinate_column
+from cards_core.errors import UnknownNameError
+from cards_core.kinematics.tree import QUATERNION_TOLERANCE, Tree
+from cards_core.typing import Array
+
+BLOCK_ROWS = 65536
+"""Rows read at a time."""
+
+SUFFIXES = (".csv", ".parquet", ".npz")
+
+
+@dataclass(frozen=True)
+class PointTable:
+    """Points that were read.
+
+    Attributes:
+        names: Of the columns: coordinates, or w, x, y, z of ball joints.
+        sha256: Of the values.
+        rows: Number of points.
+        fixed: Values by coordinate of what is not in the table; the rest is at home.
+        data: The values, shape (rows, len(names)), a map of a file. Not part of the JSON.
+    """
+
+    names: tuple[str, ...]
+    sha256: str
+    rows: int
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    data: Array | None = field(default=None, compare=False, repr=False)
+    kind: ClassVar[str] = "file"
+
+    @property
+    def count(self) -> int:
+        """Number of points."""
+        return self.rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "kind": self.kind,
+            "names": list(self.names),
+            "sha256": self.sha256,
+            "rows": self.rows,
+            "fixed": dict(self.fixed),
+        }
+
+    def bind(self, tree: Tree) -> BoundTable:
+        """Return the points of a robot; see `PointSet.bind`."""
+        return BoundTable(self, Coordinates(tree))
+
+
+class BoundTable:
+    """See `BoundPoints`."""
+
+    def __init__(self, table: PointTable, coordinates: Coordinates) -> None:
+        self._data = table.data
+        self.count = table.rows
+        self._coordinates = coordinates
+        self._scalars, self._balls = columns_of(table.names, coordinates)
+        self._fixed = coordinates.find_values(table.fixed)
+        check_once([c.name for c in (*self._scalars, *self._fixed)])
+        units = {c.name: c.unit for c in self._scalars}
+        names = [
+            coordinates.find(n).name if n in self._scalars.values() else n for n in table.names
+        ]
+        self.columns: tuple[Column, ...] = tuple(
+            coordinate_column(name, units.get(name, "")) for name in names
+        )
+        self._slots = [table.names.index(name) for name in self._scalars.values()]
+        self.fixed = {c.name: value for c, value in self._fixed.items()}
+
+    def values(self, start: int, stop: int) -> Array:
+        """Return rows start..stop-1 of the table, shape (n, len(columns))."""
+        assert self._data is not None, "the values of a point file stay with the job's folder"
+        return np.array(self._data[start:stop])
+
+    def q(self, values: Array) -> Array:
+        """Return coordinates, shape (n, nq), from rows of `values`."""
+        balls = {start: values[:, slots] for start, slots in self._balls.items()}
+        return self._coordinates.compose(
+            list(self._scalars), values[:, self._slots], self._fixed, balls
+        )
+
+
+def columns_of(
+    names: tuple[str, ...], coordinates: Coordinates
+) -> tuple[dict[Coordinate, str], dict[int, list[int]]]:
+    """Sort the columns of a table into coordinates and quaternions.
+
+    Returns:
+        Coordinate to the column's name, and first entry in q of a ball joint to the columns of
+        w, x, y, z.
+
+    Raises:
+        UnknownNameError: A column is no coordinate.
+        PointSetError: A quaternion is not complete, or a column is there twice.
+    """
+    check_once(list(names))
+    balls: dict[int, list[int]] = {}
+    taken: set[str] = set()
+    for ball, start in coordinates.balls.items():
+        wanted = [f"{ball}.{c}" for c in "wxyz"]
+        here = [name for name in wanted if name in names]
+        if here and len(here) < 4:
+            missing = ", ".join(name for name in wanted if name not in here)
+            raise PointSetError(f"the quaternion of '{ball}' lacks {missing} (expected: all four)")
+        if here:
+            balls[start] = [names.index(name) for name in wanted]
+            taken |= set(wanted)
+    scalars: dict[Coordinate, str] = {}
+    for name in names:
+        if name not in taken:
+            coordinate = coordinates.find(name)
+            if coordinate in scalars or (coordinate.component >= 0 and coordinate.q in balls):
+                raise PointSetError(f"'{coordinate.name}' is given twice (expected: once)")
+            scalars[coordinate] = name
+    return scalars, balls
+
+
+def read_points(
+    path: str | os.PathLike[str], tree: Tree, *, fixed: Mapping[str, float] | None = None
+) -> PointTable:
+    """Read points from a file.
+
+    CSV (with a head line) and Parquet: one column per coordinate, by name; columns whose name is
+    no coordinate are an error in CSV and passed over in Parquet, where the results of another job
+    may be the points of this one. NPZ: one array per coordinate, or ``q`` of shape (n, nq).
+
+    Args:
+        path: The file; its suffix says what it is.
+        tree: The robot's.
+        fixed: Values by coordinate of what is not in the file.
+
+    Raises:
+        PointSetError: The file cannot be read; names the file, and row or column where it can.
+        UnknownNameError: A column is no coordinate.
+    """
+    file = Path(path)
+    if file.suffix.lower() not in SUFFIXES:
+        raise PointSetError(f"{file}: unknown kind of file (expected: {', '.join(SUFFIXES)})")
+    if not file.is_file():
+        raise PointSetError(f"{file}: no such file")
+    coordinates = Coordinates(tree)
+    names, blocks = _open(file, tree, coordinates)
+    if not names:
+        raise PointSetError(
+            f"{file}: no column is a coordinate (expected: "
+            f"{', '.join(c.name for c in coordinates.all)})"
+        )
+    _, balls = columns_of(names, coordinates)
+    digest = hashlib.sha256()
+    rows = 0
+    storage = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the map of it
+    for block in blocks:
+        table = np.ascontiguousarray(block, dtype="<f8")
+        for slots in balls.values():
+            _normalise(table, slots, file, rows, names)
+        content = table.tobytes()
+        digest.update(content)
+        storage.write(content)
+        rows += len(table)
+    storage.flush()
+    data = (
+        np.memmap(storage, dtype="<f8", mode="r", shape=(rows, len(names)))
+        if rows
+        else np.zeros((0, len(names)))
+    )
+    return PointTable(names, digest.hexdigest(), rows, dict(fixed or {}), data)
+
+
+def _normalise(
+    table: Array, slots: list[int], file: Path, row: int, names: tuple[str, ...]
+) -> None:
+    """Give quaternions the length 1; refuse those that are none. NaN passes."""
+    quaternions = table[:, slots]
+    length = np.linalg.norm(quaternions, axis=1)
+    bad = np.abs(length - 1.0) > QUATERNION_TOLERANCE
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise PointSetError(
+            f"{file}: row {row + first + 1}: the quaternion of "
+            f"'{names[slots[0]].removesuffix('.w')}' has length {length[first]:.6g} "
+            "(expected: w, x, y, z of length 1)"
+        )
+    table[:, slots] = quaternions / length[:, None]
+
+
+def _open(
+    file: Path, tree: Tree, coordinates: Coordinates
+) -> tuple[tuple[str, ...], Iterator[Array]]:
+    """Return names of the columns and the rows in blocks."""
+    match file.suffix.lower():
+        case ".csv":
+            return _open_csv(file, coordinates)
+        case ".parquet":
+            return _open_parquet(file, coordinates)
+        case _:
+            return _open_npz(file, tree)
+
+
+def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], Iterator[Array]]:
+    import csv
+
+    with file.open(newline="", encoding="utf-8-sig") as stream:
+        head = next(csv.reader(stream), [])
+    names = tuple(name.strip() for name in head)
+    try:
+        columns_of(names, coordinates)
+    except (UnknownNameError, PointSetError) as error:
+        raise PointSetError(f"{file}: head line: {error}") from error
+
+    def blocks() -> Iterator[Array]:
+        rows: list[list[float]] = []
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream)
+            next(reader, None)
+            for words in reader:
+                if not words:
+                    continue
+                rows.append(_numbers(words, names, f"{file}: line {reader.line_num}"))
+                if len(rows) == BLOCK_ROWS:
+                    yield np.array(rows)
+                    rows = []
+        yield np.array(rows).reshape(-1, len(names))
+
+    return names, blocks()
+
+
+def _numbers(words: list[str], names: tuple[str, ...], place: str) -> list[float]:
+    """Read a line; an empty cell is NaN."""
+    if len(words) != len(names):
+        raise PointSetError(f"{place}: {len(words)} values (expected: {len(names)})")
+    out = []
+    for name, word in zip(names, words, strict=True):
+        try:
+            out.append(float(word) if word.strip() else float("nan"))
+        except ValueError:
+            raise PointSetError(f"{place}: {name}: '{word}' (expected: a number)") from None
+    return out
+
+
+def _open_parquet(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], Iterator[Array]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        parquet = pq.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise PointSetError(f"{file}: {error}") from error
+    quaternions = {f"{ball}.{c}" for ball in coordinates.balls for c in "wxyz"}
+    known = quaternions | {c.name for c in coordinates.all}
+    names = tuple(name for name in parquet.schema_arrow.names if name in known)
+    if len(names) == 0:
+        # perhaps short names; then all columns must be coordinates
+        names = tuple(parquet.schema_arrow.names)
+        columns_of(names, coordinates)
+
+    def blocks() -> Iterator[Array]:
+        for batch in parquet.iter_batches(BLOCK_ROWS, columns=list(names)):
+            try:
+                columns = [
+                    batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)
+                    for name in names
+                ]
+            except pa.ArrowException as error:
+                raise PointSetError(f"{file}: {error}") from error
+            yield np.column_stack(columns)
+
+    return names, blocks()
+
+
+def _open_npz(file: Path, tree: Tree) -> tuple[tuple[str, ...], Iterator[Array]]:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        if "q" in arrays:
+            names = tuple(tree.position_names)
+            table = np.asarray(arrays["q"], dtype=float)
+            if table.ndim != 2 or table.shape[1] != tree.nq:
+                raise PointSetError(
+                    f"{file}: q has shape {table.shape} (expected: (n, {tree.nq}), one column "
+                    f"for each of {', '.join(names)})"
+                )
+        else:
+            names = tuple(arrays)
+            table = np.column_stack([np.asarray(a, dtype=float) for a in arrays.values()])
+    except (OSError, ValueError, TypeError) as error:
+        raise PointSetError(f"{file}: {error}") from error
+    parts = range(0, len(table), BLOCK_ROWS)
+    return names, (table[first : first + BLOCK_ROWS] for first in parts)

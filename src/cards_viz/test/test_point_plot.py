@@ -1,0 +1,29 @@
+"""Plots of point analyses."""
+
+import numpy as np
+import pytest
+
+from cards_viz.plots import save
+from cards_viz.point_plot import Quantity, over_points
+
+
+@pytest.mark.parametrize("n", [1, 2, 5000])
+def test_one_row_per_quantity_with_values(n, tmp_path):
+    x = np.arange(n, dtype=float)
+    quantities = [
+        Quantity("tensions", "N", ["a", "b"], np.column_stack([x, -x])),
+        Quantity("none", "N", [], np.zeros((n, 0))),
+        Quantity("many", "m", [f"m{i}" for i in range(20)], np.full((n, 20), np.nan)),
+    ]
+    figure = over_points(x, "time [s]", quantities, "id of robot")
+    tensions, many = figure.axes
+    assert tensions.get_title(loc="left") == "tensions"
+    assert [text.get_text() for text in tensions.get_legend().get_texts()] == ["a", "b"]
+    assert many.get_legend() is None
+    assert many.get_xlabel() == "time [s]"
+    save(figure, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 1000
+
+
+def test_nothing_to_draw():
+    assert not over_points(np.zeros(1), "point", [], "nothing").axes
