@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cards_core.description import load
 from cards_core.kinematics.tree import Tree
+from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
 from cards_ros.host_parameters import host_parameters, initial_positions
 from cards_ros.parameter_spec import Parameter, parameter_table
 from cards_sim.node_parameters import general_parameters, robot_parameters
@@ -37,6 +38,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
                 *task_parameters(robot),
                 *operational_parameters(robot, tree, ("x", "y", "z")),
             ],
+            "model_compiler": model_compiler_parameters(),
         },
         "gazebo.md": {"simulator in Gazebo": [*host_parameters(), initial_positions(tree)]},
     }

@@ -40,6 +40,9 @@ from cards_ros.host_parameters import host_parameters, initial_positions
 from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
 from cards_ros.loop import NodeLoop, StopFlag, describe
 from cards_ros.messages import JointStateSample
+from cards_ros.model_agreement import ACCEPT
+from cards_ros.model_identity import identity_of
+from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 from cards_ros.stamps import NANOSECONDS, seconds
 
@@ -68,6 +71,7 @@ class SimulatorNode(Node):
         steps: Done since the last reset.
         log_failure: Why the log stopped, if it did.
         cost: Time spent per step.
+        models: What this and other nodes say of their models.
         gone: The model is no longer in the world.
     """
 
@@ -117,7 +121,11 @@ class SimulatorNode(Node):
         self._published = 0.0
 
         states = self.host.muscles.state_names
-        self._topics = HostTopics(self, hosted.robot, hosted.tree, states, hosted.urdf)
+        identity = identity_of(hosted.robot, complete=bool(hosted.urdf))
+        self.models = ModelTopic(self, "host", identity, lambda: value[ACCEPT])
+        self._topics = HostTopics(
+            self, hosted.robot, hosted.tree, states, hosted.urdf, models=self.models
+        )
         self._loop = NodeLoop(self, self._topics.subscriptions, StopFlag())
         self.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
         self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)

@@ -9,6 +9,8 @@ from cards_core.description.muscle_block import MODULE
 from cards_core.errors import CardsError, DescriptionError
 from cards_muscle_plugin.hosted_robot import host_robot, namespace_of, robots_in
 from cards_muscle_plugin.ports import JointInfo
+from cards_ros.model_differences import differences
+from cards_ros.model_identity import identity_of
 
 
 @pytest.fixture
@@ -89,6 +91,10 @@ def test_a_model_without_file_has_the_joints_of_the_simulator(robot):
     assert hosted.moving == {"link_1", "link_2"}
     assert hosted.urdf == ""
     assert hosted.muscle_robot.joints == ()
+    # its axes are placeholders: of the model only the names and the muscles are known
+    known, real = identity_of(hosted.robot, complete=False), identity_of(robot)
+    assert differences(real, known) == differences(known, real) == []
+    assert differences(real, identity_of(hosted.robot)) != []
 
 
 def test_a_nested_model_has_the_joints_of_the_simulator(robot):

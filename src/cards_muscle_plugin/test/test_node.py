@@ -23,7 +23,9 @@ from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.node import SimulatorNode
 from cards_ros import topics
 from cards_ros.diagnostics import Level
+from cards_ros.model_identity import Announcement, decode, encode, identity_of
 from cards_ros.testing import PATIENCE, Probe, private_domain
+from changed_robots import with_mass
 
 pytestmark = pytest.mark.ros
 
@@ -138,6 +140,29 @@ def test_without_waiting_time_runs(domain, probe):
         assert world.node.steps > 20
         status = probe.until_status("simulator: loop", Level.OK)
         assert {v.key for v in status.values} >= {"plugin_us_per_step"}
+
+
+def test_it_says_which_model_it_moves(domain, probe):
+    with World(domain, path=("left",)) as world:
+        heard = probe.listen(String, f"left/{topics.MODEL}", topics.MODEL_QOS)
+        probe.until(lambda: heard, "the model")
+        said = decode(heard[0].data)
+        assert (said.node, said.role) == ("/left/simulator", "host")
+        assert said.model == identity_of(load("planar_2r"))
+        assert world.node.models.refusal == ""
+
+
+def test_commands_of_a_controller_with_another_model_are_refused(domain, probe):
+    other = identity_of(with_mass(load("planar_2r"), 2.0))
+    with World(domain) as world:
+        for commands, level in ((True, Level.ERROR), (False, Level.WARN)):
+            said = Announcement("/mine", "a", "controller", other, commands)
+            probe.publish(String(data=encode(said)), topics.MODEL, topics.LATCHED_QOS)
+            words = "controller /mine has another model 'planar_2r': equations (masses"
+            probe.until_status("simulator: model", level, words)
+            probe.publish(command([60.0] * 4), topics.FORCE_COMMAND)
+            probe.spin(0.2)
+            assert (world.node.host.command.accepted > 0) is not commands
 
 
 def lockstep_run(domain, probe, commands):

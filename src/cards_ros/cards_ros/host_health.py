@@ -10,6 +10,7 @@ from rclpy.node import Node
 
 from cards_core.muscles.command import MuscleCommand
 from cards_ros.diagnostics import Diagnostics, Level
+from cards_ros.model_topic import ModelTopic
 from cards_ros.stamps import seconds
 
 ANSWER_PATIENCE = 1.0
@@ -26,11 +27,13 @@ class HostView(Protocol):
         mode: ``lockstep`` or another.
         steps: Done since the last reset.
         log_failure: Why the log stopped, if it did.
+        models: What this and other nodes say of their models.
     """
 
     mode: str
     steps: int
     log_failure: str
+    models: ModelTopic
 
     @property
     def paused(self) -> bool:
@@ -87,7 +90,7 @@ class HostView(Protocol):
 
 
 class HostHealth:
-    """Reports the statuses ``world``, ``commands`` and ``loop``.
+    """Reports the statuses ``world``, ``commands``, ``loop`` and ``model``.
 
     Args:
         node: The node that publishes.
@@ -98,7 +101,7 @@ class HostHealth:
     def __init__(self, node: Node, view: HostView, robot: str) -> None:
         self._node = node
         self._view = view
-        self._diagnostics = Diagnostics(node, robot, ("world", "commands", "loop"))
+        self._diagnostics = Diagnostics(node, robot, ("world", "commands", "loop", "model"))
         self._refused_at = self._guessed_at = -REFUSAL_SHOWN
         self._guesses = 0
         self._time = self._progress = time.monotonic()
@@ -121,6 +124,7 @@ class HostHealth:
         self._report_world(now)
         self._report_commands(now)
         self._report_loop(now)
+        self._view.models.report(self._diagnostics["model"])
         self._diagnostics.update()
 
     def _report_world(self, now: float) -> None:

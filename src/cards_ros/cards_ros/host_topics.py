@@ -29,6 +29,7 @@ from cards_ros.messages import (
     MuscleStateSlots,
     clock_message,
 )
+from cards_ros.model_topic import ModelTopic
 from cards_ros.stamps import seconds
 
 REPUBLISH_PERIOD = 0.2
@@ -72,6 +73,7 @@ class HostTopics:
         tree: Lays out q and qd.
         state_names: Actuator states that are published beside the muscles.
         description: URDF for ``robot_description``; not published if empty.
+        models: The node's topic ``model``; commands are refused while it says why.
 
     Attributes:
         subscriptions: Of the commands, to wait for.
@@ -84,7 +86,11 @@ class HostTopics:
         tree: Tree,
         state_names: Sequence[str],
         description: str,
+        *,
+        models: ModelTopic | None = None,
     ) -> None:
+        self._models = models
+        self._asked = False
         muscles = [*(muscle.name for muscle in robot.muscles), *state_names]
         self._joints = HotPublisher(node, JointState, topics.JOINT_STATES, topics.STATE_QOS)
         self._muscles = HotPublisher(node, JointState, topics.MUSCLE_STATES, topics.STATE_QOS)
@@ -128,7 +134,7 @@ class HostTopics:
             now: Stamp of the present state, [ns].
             lockstep: Only answers to the present state count.
             patience: Oldest state that may be answered, [ns].
-            refused: Told why a command is too old.
+            refused: Told why a command is too old, or that its sender may have another model.
         """
         for kind, sample, values in self.commands():
             try:
@@ -136,8 +142,19 @@ class HostTopics:
             except StaleCommandError as error:
                 refused(str(error))
                 continue
-            if counts:
+            if counts and (refusal := self._refusal()):
+                refused(f"command refused: {refusal}")
+            elif counts:
                 yield kind, sample, values
+
+    def _refusal(self) -> str:
+        """Return why commands are not obeyed, empty if they are."""
+        if self._models is None:
+            return ""
+        if not self._asked:
+            self._asked = True
+            self._models.take()  # what the sender of the first command said of its model
+        return self._models.refusal
 
     def publish(
         self,
@@ -177,5 +194,7 @@ class HostTopics:
 
     def refresh(self) -> None:
         """Look who listens; meant to be called whenever `NodeLoop.serve` returns True."""
+        if self._models is not None:
+            self._models.update()
         for publisher in (self._muscles, self._q, self._qd, self._clock):
             publisher.refresh()

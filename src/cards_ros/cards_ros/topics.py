@@ -19,6 +19,7 @@ LENGTH_COMMAND = "length_command"
 PRESSURE_COMMAND = "pressure_command"
 EXCITATION_COMMAND = "excitation_command"
 ROBOT_DESCRIPTION = "robot_description"
+MODEL = "model"
 CLOCK = "/clock"
 DIAGNOSTICS = "/diagnostics"
 
@@ -37,10 +38,16 @@ STEP_SERVICE = "sim/step"
 ESTOP_SERVICE = "~/estop"
 ENABLE_SERVICE = "~/enable"
 RESTART_SERVICE = "~/restart"
+COMPILE_SERVICE = "~/compile"
+REPORT_SERVICE = "~/report"
 
 REFERENCE = "~/reference"
 DESIRED = "~/desired"
 ERROR = "~/error"
+
+METRICS = "~/metrics"
+INTERACTION = "~/interaction"
+ESTIMATE = "~/joint_states"
 
 
 def _profile(depth: int, *, reliable: bool = True, latched: bool = False) -> QoSProfile:
@@ -61,8 +68,14 @@ COMMAND_QOS = _profile(1)
 LATCHED_QOS = _profile(1, latched=True)
 """Data sent once and wanted by whoever comes later, e.g. ``robot_description``."""
 
+MODEL_QOS = _profile(32, latched=True)
+"""For readers of ``model``: as many as may have something to say; each has said it once."""
+
 DRAWING_QOS = _profile(1, reliable=False)
 """For readers that only draw: a lost message is no loss."""
+
+RECENT_QOS = _profile(10, reliable=False)
+"""For readers that look now and then and need the states of one instant from two topics."""
 
 CLOCK_QOS = _profile(1, reliable=False)
 """``/clock`` as ROS subscribes to it."""

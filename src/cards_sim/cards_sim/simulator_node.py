@@ -32,6 +32,9 @@ from cards_ros.host_health import HostHealth
 from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
 from cards_ros.messages import JointStateSample
+from cards_ros.model_agreement import ACCEPT
+from cards_ros.model_identity import identity_of
+from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 from cards_ros.stamps import NANOSECONDS, seconds
 from cards_sim.build import build_host
@@ -62,6 +65,7 @@ class SimulatorNode(Node):
         steps: Done since the last reset.
         failure: Why the world stopped, if it did.
         log_failure: Why the log stopped, if it did.
+        models: What this and other nodes say of their models.
     """
 
     def __init__(
@@ -94,9 +98,10 @@ class SimulatorNode(Node):
         self._finished = False
         self._published = -1.0
         self.log_failure = ""
-        robot = simulator.robot
+        robot, states = simulator.robot, simulator.muscles.state_names
+        self.models = ModelTopic(self, "host", identity_of(robot), lambda: value[ACCEPT])
         self._topics = HostTopics(
-            self, robot, simulator.tree, simulator.muscles.state_names, to_urdf(robot)
+            self, robot, simulator.tree, states, to_urdf(robot), models=self.models
         )
         self._loop = NodeLoop(self, self._topics.subscriptions, self._stop)
         self._make_services()

@@ -43,8 +43,8 @@ def build_session(
         CardsError: A parameter, the model or the reference is not usable; the message says why.
     """
     parameters.declare(model_parameters())
-    robot = (robot or load(parameters["model"])).commanded()
-    model = robot
+    described = robot or load(parameters["model"])
+    model = robot = described.commanded()
     if parameters["mass_factor"] != 1.0 or parameters["attachment_offset"] != 0.0:
         model = perturbed(
             robot,
@@ -62,6 +62,7 @@ def build_session(
         _reference(kind, parameters, robot, dynamics.tree, controller.reference_names),
         approach_speed=parameters["approach_speed"],
         log_path=Path(log_dir) / "controller.npz" if log_dir else None,
+        robot=described,
     )
 
 

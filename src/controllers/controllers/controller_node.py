@@ -4,6 +4,8 @@ For every ``joint_states`` message the node publishes one ``force_command`` with
 The reference begins with the first state after the controller was enabled, and anew when time
 goes back (the simulator was reset). A state that comes twice gets the same answer twice and does
 not count twice, so a host may repeat a state until it is answered.
+
+While a host says that it moves another model than the controller has, no state is answered.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ from cards_ros.messages import (
     JointStateWriter,
     NameOrder,
 )
+from cards_ros.model_agreement import ACCEPT
+from cards_ros.model_identity import identity_of
+from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 from cards_ros.stamps import nanoseconds
 from controllers.build import build_session, rate_names
@@ -56,6 +61,8 @@ class ControllerNode(Node, ABC):
         enabled: Whether states are answered.
         missed: States that came and went without an answer.
         problem: Why states cannot be answered, if so.
+        models: What this and other nodes say of their models.
+        refusal: Why the models do not allow to command, if so.
     """
 
     def __init__(
@@ -79,6 +86,9 @@ class ControllerNode(Node, ABC):
         self.missed = 0
         self.problem = ""
         self.log_failure = ""
+        self.refusal = ""
+        identity = identity_of(self.session.robot)
+        self.models = ModelTopic(self, "controller", identity, lambda: value[ACCEPT])
         self._make_topics(robot)
         self.create_service(SetBool, topics.ENABLE_SERVICE, self._on_enable)
         self.create_service(Trigger, topics.ESTOP_SERVICE, self._on_estop)
@@ -125,8 +135,23 @@ class ControllerNode(Node, ABC):
             if self._loop.serve():
                 self._desired.refresh()
                 self._error.refresh()
+                self._compare_models()
                 self.health.update()
         return 0
+
+    def _compare_models(self) -> None:
+        """Stop commanding while another node has another model; then begin anew."""
+        self.models.update()
+        refusal = self.models.refusal
+        if bool(refusal) != bool(self.refusal):
+            self._last_answer = None
+            self.session.start(keep_log=True)
+            if refusal:
+                self.get_logger().error(f"no commands: {refusal}")
+                self.models.commanding(False)
+            else:
+                self.get_logger().info("the models agree: commands are allowed")
+        self.refusal = refusal
 
     def _answer(self, data: bytes) -> None:
         begin = time.perf_counter()
@@ -145,7 +170,7 @@ class ControllerNode(Node, ABC):
         if not again and self._is_stray(sample.stamp):
             return
         self._stamp = sample.stamp
-        if not self.enabled:
+        if not self.enabled or not self._may_command():
             return
         if not again:
             self._advance_to(sample.stamp)
@@ -163,6 +188,16 @@ class ControllerNode(Node, ABC):
             self._drop_log(error)
         if sample.stamp - self._shown >= self._state_period:
             self._show(sample.stamp)
+
+    def _may_command(self) -> bool:
+        """Tell whether the models allow to command; wait for those that have not spoken yet."""
+        if not self.models.settled():
+            return False
+        if self.models.refusal:
+            self._compare_models()
+            return False
+        self.models.commanding(True)
+        return True
 
     def _is_stray(self, stamp: int) -> bool:
         """Tell whether a state from the past is to be ignored.
@@ -256,11 +291,16 @@ class ControllerNode(Node, ABC):
     # Services and parameters ------------------------------------------------------------------
 
     def _on_enable(self, request: Any, response: Any) -> Any:
+        if request.data and self.refusal:
+            response.message = f"not enabled: {self.refusal}"
+            return response
         if request.data and not self.enabled:
             # times of the log must increase, and they do unless the simulator is reset
             self.session.start(keep_log=True)
         self.enabled = bool(request.data)
         self._last_answer = None
+        if not self.enabled:
+            self.models.commanding(False)
         response.success = True
         response.message = "enabled" if self.enabled else "disabled: no more commands"
         return response
@@ -268,9 +308,10 @@ class ControllerNode(Node, ABC):
     def _on_estop(self, _request: Any, response: Any) -> Any:
         self.enabled = False
         self._last_answer = None
-        if self._stamp > 0:
+        if self._stamp > 0 and not self.refusal:
             # at time zero nothing is pulled yet, and a command would set a waiting world going
             self._commands.publish(self._writer.write(self._stamp, self.controller.tension_min))
+        self.models.commanding(False)
         self.get_logger().warning("emergency stop: minimum tensions sent, disabled")
         response.success = True
         response.message = "minimum tensions sent; ~/enable starts again"

@@ -27,11 +27,12 @@ _TEXTS = {
     ControlStatus.FALLBACK: "the QP solver failed and a substitute is used",
     ControlStatus.INVALID_STATE: "state, reference or model is not finite: minimum tensions",
 }
+_DISABLED, _OTHER_MODEL = "disabled", "no commands: another node has another model"
 _DURATIONS = 4096  # loop durations kept for the percentiles of a second
 
 
 class Health:
-    """Reports the statuses ``states``, ``control`` and ``loop``.
+    """Reports the statuses ``states``, ``control``, ``loop`` and ``model``.
 
     Args:
         node: The controller node, whose public attributes are read.
@@ -40,7 +41,7 @@ class Health:
 
     def __init__(self, node: ControllerNode, robot: str) -> None:
         self._node = node
-        self._diagnostics = Diagnostics(node, robot, ("states", "control", "loop"))
+        self._diagnostics = Diagnostics(node, robot, ("states", "control", "loop", "model"))
         self._came = -math.inf
         self._durations = np.zeros(_DURATIONS)
         self._count = 0
@@ -69,6 +70,7 @@ class Health:
         now = time.monotonic()
         self._report_states(now)
         self._report_control()
+        self._node.models.report(self._diagnostics["model"])
         if now - self._time >= 1.0:
             self._report_loop(now)
         self._diagnostics.update()
@@ -93,10 +95,12 @@ class Health:
         if node.log_failure:
             status.report(Level.ERROR, node.log_failure)
         elif not node.enabled:
-            status.report(Level.WARN, "disabled")
+            status.report(Level.WARN, _DISABLED)
+        elif node.refusal:
+            status.report(Level.WARN, _OTHER_MODEL)
         elif _LEVELS[self._worst] >= status.level and self._worst is not ControlStatus.OK:
             status.report(_LEVELS[self._worst], _TEXTS[self._worst])
-        elif status.message == "disabled":
+        elif status.message in (_DISABLED, _OTHER_MODEL):
             status.ok()
 
     def _report_loop(self, now: float) -> None:
@@ -116,7 +120,8 @@ class Health:
         else:
             loop.ok()
         control.values.update(steps_not_ok=self._not_ok, residual_max=self._residual)
-        if node.enabled and self._worst is ControlStatus.OK and not node.log_failure:
+        commands = node.enabled and not node.refusal
+        if commands and self._worst is ControlStatus.OK and not node.log_failure:
             control.ok()
         self._time, self._count, self._missed = now, 0, node.missed
         self._worst, self._not_ok, self._residual = ControlStatus.OK, 0, 0.0

@@ -15,6 +15,7 @@ from cards_core.control import CONTROLLERS, QP_SOLVERS
 from cards_core.control.qp import QP_INFINITY
 from cards_core.description.model import Robot
 from cards_core.kinematics.tree import Tree
+from cards_ros.model_agreement import accept_parameter
 from cards_ros.parameter_spec import Parameter
 
 CRITICAL = -1.0
@@ -71,6 +72,7 @@ def run_parameters() -> list[Parameter]:
             upper=100.0,
         ),
         Parameter("autostart", True, "Enable the controller at start-up; else call ~/enable."),
+        accept_parameter("Command although another node has another model (compiler.md)."),
         Parameter(
             "state_rate",
             50.0,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.control import ControlOutput, CtcJoint, CtcOperational
+from cards_core.description.model import Robot
 from cards_core.trajectories import Reference, with_approach
 from cards_core.typing import Array
 from cards_ros.log import RunLog
@@ -26,9 +27,11 @@ class ControlSession:
         approach_speed: If the robot is elsewhere when the reference begins, it first moves to its
             start with at most this speed, [unit of the reference / s]; 0: it jumps there.
         log_path: ``.npz`` to write with one row per step; none if None. `start` begins it anew.
+        robot: The robot as it was described, with all muscles and without model errors; the
+            controller's own if None.
 
     Attributes:
-        controller: As given.
+        controller, robot: As given.
         steps: Done since the last start.
         log: The log, if any.
 
@@ -44,8 +47,10 @@ class ControlSession:
         *,
         approach_speed: float = 0.0,
         log_path: str | Path | None = None,
+        robot: Robot | None = None,
     ) -> None:
         self.controller = controller
+        self.robot = robot or controller.dynamics.robot
         self._reference = reference
         self._approach_speed = approach_speed
         controller.set_reference(reference)  # refuses wrong sizes now, not in the first step

@@ -80,7 +80,7 @@ class WithoutMuscles:
 
     def batch_link_poses(self, q: Array, threads: int = 1) -> Array:
         """Return the poses of many states; they do not depend on muscles."""
-        return self._dynamics.batch_link_poses(q, threads)
+        return self._whole.batch_link_poses(q, threads)
 
     def link_poses(self, q: Array) -> Array:
         """See `Dynamics.link_poses`."""

@@ -1,0 +1,191 @@
+"""Executable ``compile``, and the command ``./cards compile``: robots into native code."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cards_model_compiler.progress import CompileProgress
+
+EXAMPLES = """examples:
+  {prog} roboy_arm                               M, C, G, l, L for one state at a time
+  {prog} models/planar_2r/model.sdf --force      again, although the cache has it
+  {prog} roboy_arm --emit M,G,L,dL_dq --batch    chosen quantities, also for many states at once
+  {prog} roboy_arm planar_2r --json              several; a report for another program
+
+quantities:
+{quantities}
+Code goes to $CARDS_CACHE, or ~/.cache/cards; a robot that has not changed is loaded from there.
+The hash is that of the equations: nodes with different ones do not command each other."""
+
+
+def add_arguments(parser: argparse.ArgumentParser, prog: str) -> None:
+    """Declare the arguments and the text behind the help.
+
+    Args:
+        parser: Where.
+        prog: How the command is called, for the examples.
+    """
+    from cards_core.dynamics.variables import DEFAULT, VARIABLES
+
+    lines = [f"  {v.name:8} {v.text}" for v in VARIABLES.values()]
+    parser.epilog = EXAMPLES.format(prog=prog, quantities="\n".join(lines) + "\n")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "robots", nargs="+", metavar="ROBOT", help="name under models/, or the path of an SDF file"
+    )
+    parser.add_argument(
+        "--emit",
+        metavar="NAMES",
+        help=f"quantities, comma separated (default: {','.join(DEFAULT)})",
+    )
+    parser.add_argument("--frame", help="frame of y, R, J (default: the operational frame)")
+    parser.add_argument("--precision", choices=("double", "single"), default="double")
+    parser.add_argument("--batch", action="store_true", help="also code for many states at once")
+    parser.add_argument(
+        "--no-simplify",
+        action="store_true",
+        help="leave common subexpressions alone, to see what finding them saves",
+    )
+    parser.add_argument(
+        "--controllers",
+        action="store_true",
+        help="also what the controllers of the robot load, so that they start at once",
+    )
+    parser.add_argument("--force", action="store_true", help="compile although the cache has it")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile what the arguments say; return the exit code.
+
+    Raises:
+        CardsError: The only robot could not be compiled; of several, the others still are.
+        KeyboardInterrupt: Ctrl-C or SIGTERM.
+    """
+    from cards_core.dynamics.variables import DEFAULT, chosen
+    from cards_model_compiler.compiling import CompileOptions
+    from cards_model_compiler.progress import CompileProgress
+
+    emit = DEFAULT if args.emit is None else tuple(v.name for v in chosen(args.emit))
+    options = CompileOptions(
+        emit=emit,
+        frame=args.frame,
+        precision=args.precision,
+        batch=args.batch,
+        simplify=not args.no_simplify,
+        controllers=args.controllers,
+        force=args.force,
+    )
+    progress = CompileProgress(len(args.robots), quiet=args.json)
+    with _terminable():
+        reports = [_compile(name, options, progress, args) for name in args.robots]
+    if args.json:
+        print(json.dumps({"models": reports}))
+    return 2 if any("error" in report for report in reports) else 0
+
+
+def _compile(
+    name: str, options: Any, progress: CompileProgress, args: argparse.Namespace
+) -> dict[str, Any]:
+    """Compile one robot and print what became of it, unless it is for JSON."""
+    from cards_core.errors import CardsError
+    from cards_model_compiler.compiling import compile_robot
+
+    try:
+        with progress.start(name):
+            report = compile_robot(name, options, progress)
+    except CardsError as error:
+        if len(args.robots) == 1:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return {"robot": name, "error": {"type": type(error).__name__, "message": str(error)}}
+    for warning in report["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+    if not args.json:
+        print(table(report), flush=True)
+    return report
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return a report for people."""
+    joints, muscles = len(report["joint_names"]), len(report["muscle_names"])
+    rows = [
+        ("hash", f"{report['hash']}  ({joints} joint coordinates, {muscles} muscles)"),
+        ("quantities", f"{', '.join(report['emit'])}, {report['precision']} precision"),
+        *_code_rows(report),
+    ]
+    if report["batch"] is not None:
+        rows += [(f"batch {name}", text) for name, text in _code_rows(report["batch"])]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([report["robot"], *(f"  {name:{width}}  {text}" for name, text in rows)])
+
+
+def _code_rows(code: dict[str, Any]) -> list[tuple[str, str]]:
+    made = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in code["phases"].items())
+    took = f"{code['seconds']:.2f} s"
+    took += f", from the cache (made in: {made})" if code["cached"] else f" ({made})"
+    path = code["path"] or "none: there is no C compiler, CasADi evaluates"
+    return [
+        ("operations", f"{code['instructions']:,}"),
+        ("time", took),
+        ("library", path if code["path"] is None else f"{path}, {code['bytes'] / 1000:,.0f} kB"),
+    ]
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end the compilation as Ctrl-C does: with nothing left behind."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    old = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the executable ``compile``; return 0, 2 for an error, 130 for Ctrl-C."""
+    from cards_core.errors import CardsError
+
+    argv = list(sys.argv[1:] if args is None else args)
+    prog = "ros2 run cards_model_compiler compile"
+    parser = argparse.ArgumentParser(prog=prog, description="Turn robots into native code.")
+    add_arguments(parser, prog)
+    try:
+        return run(parser.parse_args(argv))
+    except SystemExit as stop:  # argparse: help or a usage error, already printed
+        return stop.code if isinstance(stop.code, int) else 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader of a pipe is gone, e.g. `| head`; Python would complain again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except CardsError as error:
+        if "--json" in argv:
+            details = {"type": type(error).__name__, "message": str(error)}
+            print(json.dumps({"error": details}))
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""A compilation in a process of its own, whose end is seen to; no ROS.
+
+CasADi keeps Python's lock for seconds while it makes expressions, so a node that compiled in a
+thread would fall silent. A process can also be stopped at any time, and gives its memory back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from cards_core.errors import CardsError
+
+_SCRIPT = "import sys; from cards_model_compiler.command import main; sys.exit(main())"
+
+END_TIME = 5.0
+"""How long a compilation that is told to end may clean up, [s]."""
+
+
+class CompileFailedError(CardsError):
+    """A compilation that did not succeed; its message is that of the program."""
+
+
+class CompileJob:
+    """Compiles one robot; a thread waits for the result.
+
+    Args:
+        model: Name or path of the robot.
+        options: Arguments of the command ``compile``.
+
+    Attributes:
+        model: As given.
+    """
+
+    def __init__(self, model: str, options: Sequence[str] = ()) -> None:
+        self.model = model
+        self._report: dict[str, Any] | None = None
+        self._problem = ""
+        # what this process can import, its child can
+        path = os.pathsep.join(entry for entry in sys.path if entry)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _SCRIPT, "--json", *options, "--", model],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C is for the node, which then ends the job
+        )
+        self._thread = threading.Thread(target=self._wait, daemon=True)
+        self._thread.start()
+
+    def _wait(self) -> None:
+        out, errors = self._process.communicate()
+        try:
+            (report,) = json.loads(out)["models"]
+            self._report = report
+        except (ValueError, KeyError, TypeError):
+            lines = errors.strip().splitlines()
+            last = lines[-1] if lines else f"exit code {self._process.returncode}"
+            self._problem = last.removeprefix("error: ")
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result."""
+        return not self._thread.is_alive()
+
+    def result(self) -> dict[str, Any]:
+        """Wait for the report, see `cards_model_compiler.compiling.compile_robot`.
+
+        Raises:
+            CompileFailedError: It failed.
+        """
+        self._thread.join()
+        if self._report is None:
+            raise CompileFailedError(f"{self.model}: {self._problem}")
+        return self._report
+
+    def stop(self) -> None:
+        """End it, and its C compiler; nothing is left in the cache."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.done:
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            self._thread.join(END_TIME)

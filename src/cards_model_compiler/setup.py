@@ -1,0 +1,25 @@
+from setuptools import find_packages, setup
+
+PACKAGE = "cards_model_compiler"
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+    ],
+    package_data={PACKAGE: ["py.typed"]},
+    install_requires=["setuptools"],
+    extras_require={"test": ["pytest"]},
+    zip_safe=False,
+    description="Turns robots into native code, as a command and as a node that serves it.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "compile = cards_model_compiler.command:main",
+            "model_compiler = cards_model_compiler.model_compiler:main",
+        ],
+    },
+)

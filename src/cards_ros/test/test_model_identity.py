@@ -1,0 +1,151 @@
+"""Identities of models: exact through JSON, and changed by just what changes the robot."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cards_core import __version__
+from cards_core.description import load
+from cards_core.description.model import Mesh
+from cards_core.kinematics.fingerprint import robot_hash
+from cards_core.kinematics.tree import Tree
+from cards_ros.model_identity import (
+    Announcement,
+    ModelMessageError,
+    decode,
+    encode,
+    identity_of,
+)
+from changed_robots import with_mass, with_moved_point
+
+ROBOTS = ["planar_2r", "roboy_arm", "wrap_elbow", "antagonist_joint"]
+PLANAR = load("planar_2r")
+
+
+def announcement(robot=PLANAR, **changes):
+    return Announcement("/simulator", "a1", "host", identity_of(robot), **changes)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_nothing_is_lost_in_a_message(name):
+    sent = announcement(load(name), commands=True)
+    assert decode(encode(sent)) == sent
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_an_identity_says_what_the_tree_says(name):
+    robot = load(name)
+    tree = Tree(robot)
+    data = json.loads(encode(announcement(robot)))
+    assert data["hash"] == robot_hash(tree)
+    assert data["robot"] == robot.name
+    assert data["joint_names"] == list(tree.position_names)
+    assert data["muscle_names"] == [muscle.name for muscle in robot.muscles]
+    assert data["gravity"] == [0.0, 0.0, -9.81]
+    assert data["cards_version"] == __version__
+    lower = [-math.inf if pair[0] is None else pair[0] for pair in data["joint_limits"]]
+    upper = [math.inf if pair[1] is None else pair[1] for pair in data["joint_limits"]]
+    assert lower == tree.lower.tolist()
+    assert upper == tree.upper.tolist()
+
+
+def test_awkward_numbers_come_back_to_the_last_bit():
+    value = math.nextafter(0.1, 1.0)
+    first = replace(PLANAR.muscles[0], tension_min=value, tension_max=math.inf)
+    sent = announcement(replace(PLANAR, muscles=(first, *PLANAR.muscles[1:])))
+    text = encode(sent)
+    assert "Infinity" not in text  # which is no JSON
+    assert decode(text).model.tension_limits[0] == (value, math.inf)
+
+
+def hashes(robot):
+    model = identity_of(robot)
+    return model.bodies_hash, model.muscles_hash, model.hash
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        (with_mass(PLANAR, 1.0 + 1e-12), (False, False, False)),
+        (replace(PLANAR, gravity=np.array([0.0, 0.0, -1.62])), (False, False, False)),
+        (with_moved_point(PLANAR, 1e-12), (True, False, False)),
+        (replace(PLANAR, frames=(), operational_frame=None), (True, True, False)),
+        (replace(PLANAR, name="other", home={}), (True, True, True)),
+        (with_moved_point(PLANAR, 0.0), (True, True, True)),
+    ],
+)
+def test_each_hash_covers_its_part(changed, same):
+    pairs = zip(hashes(PLANAR), hashes(changed), strict=True)
+    assert tuple(a == b for a, b in pairs) == same
+
+
+def test_a_mesh_counts_by_its_content_and_not_by_its_place(tmp_path):
+    robot = load("wrap_elbow")
+
+    def with_mesh(file, content):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)
+        first = replace(robot.wrap_surfaces[0], geometry=Mesh(str(file)))
+        return replace(robot, wrap_surfaces=(first, *robot.wrap_surfaces[1:]))
+
+    here = with_mesh(tmp_path / "a" / "bone.obj", "v 0 0 0")
+    there = with_mesh(tmp_path / "b" / "bone.obj", "v 0 0 0")
+    other = with_mesh(tmp_path / "c" / "bone.obj", "v 0 0 1")
+    gone = replace(here.wrap_surfaces[0], geometry=Mesh("/nowhere/bone.obj"))
+    assert hashes(here) == hashes(there)
+    assert hashes(here)[1:] != hashes(other)[1:]
+    identity_of(replace(here, wrap_surfaces=(gone, *here.wrap_surfaces[1:])))
+
+
+def test_placeholders_are_not_compared():
+    model = identity_of(PLANAR, complete=False)
+    assert (model.hash, model.joint_limits, model.gravity) == (None, None, None)
+    assert model.joint_names == ("joint_1", "joint_2")
+    sent = Announcement("/simulator", "a1", "host", model)
+    assert decode(encode(sent)) == sent
+
+
+GOOD = json.loads(encode(announcement()))
+
+
+def broken(**changes):
+    return json.dumps({**GOOD, **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no JSON"),
+        ("{'node': 1}", "no JSON"),
+        ("[" * 100000, "no JSON"),
+        ("3", "a JSON int (expected: an object)"),
+        ("{}", "'schema' is null (expected: 1)"),
+        (broken(schema=2), "'schema' is 2 (expected: 1)"),
+        (broken(role="boss"), "'role' is 'boss' (expected: host, controller, compiler)"),
+        (broken(role=None), "'role' is null (expected: a text)"),
+        (broken(commands=1), "'commands' is 1 (expected: true or false)"),
+        (broken(node=["a"]), "'node' is [\"a\"] (expected: a text)"),
+        (broken(hash=7), "'hash' is 7"),
+        (broken(joint_names="joint_1"), "'joint_names' is \"joint_1\" (expected: a list of texts"),
+        (broken(joint_names=["joint_1"]), "'joint_limits' is [["),
+        (broken(muscle_types=["cable"]), "expected: 4 texts, one for each muscle"),
+        (broken(tension_limits=None), "'tension_limits' is null (expected: 4 pairs"),
+        (broken(tension_limits=[[1, "x"]] * 4), "expected: 4 pairs of numbers"),
+        (broken(tension_limits=[[1, 2, 3]] * 4), "expected: 4 pairs of numbers"),
+        (broken(gravity=[0, 0]), "'gravity' is [0, 0] (expected: three numbers or null)"),
+        (broken(gravity=[0, 0, True]), "'gravity' is [0, 0, true]"),
+        (json.dumps({**GOOD, "gravity": [0, 0, math.nan]}), "'gravity' is [0, 0, NaN]"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "hash"}), "'hash' is missing"),
+    ],
+)
+def test_messages_that_are_none_are_refused_with_what_is_wrong(text, words):
+    with pytest.raises(ModelMessageError) as error:
+        decode(text)
+    assert words in str(error.value)
+
+
+def test_what_a_later_version_adds_does_no_harm():
+    assert decode(broken(colour="red")) == announcement()
