@@ -61,6 +61,15 @@ class RobotState:
     tensions: Array
 
 
+def state_at_home(dynamics: Dynamics) -> RobotState:
+    """Return a state at rest, without tensions, of no time: to try analyses out."""
+    tree = dynamics.tree
+    still = np.zeros(tree.nv)
+    lengths = dynamics.update(tree.home, still).muscle_lengths.copy()
+    none = np.zeros(len(lengths))
+    return RobotState(-1, -math.inf, -1, 0.0, tree.home, still, lengths, none, none)
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """Answer to one question.
@@ -218,6 +227,7 @@ class ForwardKinematicsAnalysis:
         self._tree = dynamics.tree
         self._tracker = ForwardKinematics(dynamics, tolerance=tolerance, starts=starts)
         self._from_measured = from_measured
+        dynamics.jacobian_gradient(dynamics.tree.home)  # compiled now, not while states come
         self._stamp = -1
         self._found = False
         self._searched = -math.inf

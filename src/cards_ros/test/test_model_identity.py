@@ -124,7 +124,7 @@ def broken(**changes):
         ("3", "a JSON int (expected: an object)"),
         ("{}", "'schema' is null (expected: 1)"),
         (broken(schema=2), "'schema' is 2 (expected: 1)"),
-        (broken(role="boss"), "'role' is 'boss' (expected: host, controller, compiler)"),
+        (broken(role="boss"), "'role' is 'boss' (expected: host, controller, compiler"),
         (broken(role=None), "'role' is null (expected: a text)"),
         (broken(commands=1), "'commands' is 1 (expected: true or false)"),
         (broken(node=["a"]), "'node' is [\"a\"] (expected: a text)"),

@@ -313,9 +313,10 @@ class _Builder:
             self._phases["generate"] = time.perf_counter() - begin
             self._tell("compiling", 0.4)
             begin = time.perf_counter()
-            # C written by hand has loops, which gain from more; straight expressions do not
+            # C written by hand has loops, which gain from more; straight expressions do not, and
+            # large ones gain from less than usual only where they are computed side by side
             loops = any(isinstance(kernel, SourceKernel) for kernel in self._kernels)
-            level = "-O3" if loops else None
+            level = "-O3" if loops else "-O2" if self._variant.batch else None
             compile_shared(work, sources, self._compiler, statements=longest, level=level)
             self._phases["compile"] = time.perf_counter() - begin
             library = (work / "model.so").read_bytes()
