@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cards_core.description import load
 from cards_core.kinematics.tree import Tree
+from cards_model_compiler.live_parameters import live_parameters
 from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
 from cards_ros.host_parameters import host_parameters, initial_positions
 from cards_ros.parameter_spec import Parameter, parameter_table
@@ -39,6 +40,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
                 *operational_parameters(robot, tree, ("x", "y", "z")),
             ],
             "model_compiler": model_compiler_parameters(),
+            "live_analysis": live_parameters(),
         },
         "gazebo.md": {"simulator in Gazebo": [*host_parameters(), initial_positions(tree)]},
     }

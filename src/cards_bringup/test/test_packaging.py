@@ -27,7 +27,7 @@ EXPECTED = {
 }
 EXECUTABLES = {
     "cards_sim": {"simulator"},
-    "cards_model_compiler": {"compile", "model_compiler"},
+    "cards_model_compiler": {"compile", "live_analysis", "model_compiler"},
     "controllers": {"ctc_joint", "ctc_operational"},
     "cards_viz": {"browser_view", "gazebo_markers", "muscle_markers"},
     "cards_bringup": {"gazebo_simulator"},

@@ -57,9 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser, prog: str) -> None:
         help="leave common subexpressions alone, to see what finding them saves",
     )
     parser.add_argument(
-        "--controllers",
+        "--nodes",
         action="store_true",
-        help="also what the controllers of the robot load, so that they start at once",
+        help="also what simulators and controllers load, so that they start at once",
     )
     parser.add_argument("--force", action="store_true", help="compile although the cache has it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         precision=args.precision,
         batch=args.batch,
         simplify=not args.no_simplify,
-        controllers=args.controllers,
+        nodes=args.nodes,
         force=args.force,
     )
     progress = CompileProgress(len(args.robots), quiet=args.json)

@@ -8,11 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from cards_core.description import load
 from cards_core.description.model import Robot
 from cards_core.dynamics import compile_model, make_dynamics
 from cards_core.dynamics.variables import DEFAULT
+from cards_core.muscles.system import MuscleSystem
 from cards_ros.model_identity import identity_json, identity_of
+
+SIMULATOR_STEP = 1e-3
+"""Time step that simulators have unless told otherwise, [s]: muscle models are compiled for it."""
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the done fraction, 0..1."""
@@ -28,7 +34,7 @@ class CompileOptions:
         precision: Of all numbers.
         batch: Compile the code for many states at once, too.
         simplify: Whether common subexpressions are computed once only.
-        controllers: Compile what the controllers of the robot use, too.
+        nodes: Compile what simulators and controllers of the robot load, too.
         force: Compile although the cache has it.
     """
 
@@ -37,7 +43,7 @@ class CompileOptions:
     precision: Literal["double", "single"] = "double"
     batch: bool = False
     simplify: bool = True
-    controllers: bool = False
+    nodes: bool = False
     force: bool = False
 
 
@@ -83,9 +89,9 @@ def compile_robot(
         if options.batch:
             progress("compiling for batches", 0.8)
             batch = _code(model.batch_report)
-        if options.controllers:
-            progress("compiling for controllers", 0.9)
-            prepare_controllers(robot)
+        if options.nodes:
+            progress("compiling for nodes", 0.9)
+            prepare_nodes(robot)
     code = _code(model.report)
     code["phases"] = {"read": read, **code["phases"]}
     return {
@@ -113,8 +119,9 @@ def _code(report: Any) -> dict[str, Any]:
     }
 
 
-def prepare_controllers(robot: Robot) -> None:
-    """See to it that the cache has what the controllers of a robot load."""
+def prepare_nodes(robot: Robot) -> None:
+    """See to it that the cache has what controllers and simulators of a robot load."""
     dynamics = make_dynamics(robot.commanded())
     if robot.operational_frame is not None:
-        dynamics.operational(dynamics.tree.home, [0.0] * dynamics.tree.nv)  # type: ignore[arg-type]
+        dynamics.operational(dynamics.tree.home, np.zeros(dynamics.tree.nv))
+    MuscleSystem(robot, SIMULATOR_STEP)

@@ -18,6 +18,7 @@ from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.forward_dynamics import ForwardDynamics
 from cards_core.analysis.forward_kinematics import ForwardKinematics
 from cards_core.analysis.interaction import JointInteraction
+from cards_core.analysis.interference import Interference
 from cards_core.analysis.inverse_dynamics import motor_rows
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.stiffness import joint_stiffness
@@ -125,6 +126,13 @@ class ConditionAnalysis:
         values = np.array([float(results[name][0]) for name in self.columns])
         return Answer(PointStatus(int(results["status"][0])), values)
 
+    def words(self, values: Array) -> dict[str, str]:
+        """Return what values mean that are indices: the closest pair of ``interference``."""
+        if not isinstance(self.condition, Interference):
+            return {}
+        said = dict(zip(self.columns, values, strict=True))
+        return {"pair": self.condition.pair_name(int(said["muscle"]), int(said["other"]))}
+
 
 class StiffnessAnalysis:
     """Joint stiffness from the measured tensions; detail is a `StiffnessResult`.
@@ -151,7 +159,9 @@ class StiffnessAnalysis:
             axial_stiffness=self._axial_stiffness,
             gravity=self._gravity,
         )
-        least = [part[0] if part.size else math.nan for part in (found.eigenvalues, found.frequencies)]
+        least = [
+            part[0] if part.size else math.nan for part in (found.eigenvalues, found.frequencies)
+        ]
         return Answer(found.status, np.array(least), found)
 
 

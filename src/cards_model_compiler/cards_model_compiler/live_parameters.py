@@ -23,9 +23,7 @@ from cards_model_compiler.live_analyses import (
 from cards_ros.model_agreement import accept_parameter
 from cards_ros.parameter_spec import Parameter, ParameterError, ParameterStore
 
-DEFAULT_CONDITIONS = (
-    "wrench_closure,wrench_feasible,tension_factor,condition_number,interference"
-)
+DEFAULT_CONDITIONS = "wrench_closure,wrench_feasible,tension_factor,condition_number,interference"
 
 STIFFNESS = "stiffness"
 INTERACTION = "interaction"
@@ -47,8 +45,7 @@ def live_parameters() -> list[Parameter]:
         Parameter(
             "condition_options",
             "{}",
-            "Options of conditions as JSON, "
-            'e.g. {"interference": {"min_distance": 0.01}}.',
+            'Options of conditions as JSON, e.g. {"interference": {"min_distance": 0.01}}.',
         ),
         Parameter(
             "tension_distribution",
@@ -162,11 +159,7 @@ def make_analyses(
             if name in options:
                 raise
             missing[name] = str(error)  # the default names suit most robots, not all
-    analyses[STIFFNESS] = StiffnessAnalysis(
-        make_dynamics(robot),
-        float(values["axial_stiffness"]) or math.nan,
-        gravity=bool(values["gravity"]),
-    )
+    analyses[STIFFNESS] = make_stiffness(robot, values)
     analyses[INTERACTION] = InteractionAnalysis(make_dynamics(robot))
     analyses[FORWARD_KINEMATICS] = ForwardKinematicsAnalysis(
         make_dynamics(robot),
@@ -175,3 +168,11 @@ def make_analyses(
         from_measured=values["start_from"] == "joint_states",
     )
     return analyses, missing
+
+
+def make_stiffness(robot: Robot, values: ParameterStore) -> StiffnessAnalysis:
+    """Return the joint stiffness that the parameters ask for."""
+    axial_stiffness = float(values["axial_stiffness"]) or math.nan
+    return StiffnessAnalysis(
+        make_dynamics(robot), axial_stiffness, gravity=bool(values["gravity"])
+    )

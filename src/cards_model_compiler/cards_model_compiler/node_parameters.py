@@ -31,5 +31,5 @@ def parameters() -> list[Parameter]:
 
 def compile_options(values: ParameterStore) -> list[str]:
     """Return the arguments of the command ``compile`` for the values of the parameters."""
-    options = [f"--emit={values['emit']}", f"--precision={values['precision']}", "--controllers"]
+    options = [f"--emit={values['emit']}", f"--precision={values['precision']}", "--nodes"]
     return options + [f"--{name}" for name in ("batch", "force") if values[name]]

@@ -77,7 +77,7 @@ def test_what_has_not_changed_is_loaded_unless_forced(capsys):
 
 @needs_compiler
 def test_options_reach_the_compiler(capsys, cache):
-    options = ["--emit", "M, G", "--precision=single", "--batch", "--controllers"]
+    options = ["--emit", "M, G", "--precision=single", "--batch", "--nodes"]
     code, data, _ = compile_json(capsys, "planar_2r", *options)
     (report,) = data["models"]
     assert code == 0

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from cards_viz.actuator_plot import actuator_states
 from cards_viz.actuator_states import by_state, split, unit

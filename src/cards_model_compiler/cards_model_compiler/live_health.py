@@ -1,0 +1,156 @@
+"""What the node ``live_analysis`` says about itself and the robot on ``/diagnostics``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from cards_core.analysis.status import ANSWERS, PointStatus
+from cards_model_compiler.latest_workers import Outcome
+from cards_model_compiler.live_analyses import Answer, ConditionAnalysis, RobotState
+from cards_model_compiler.live_state import Problem
+from cards_ros.diagnostics import Level, Status
+
+Said = Outcome[RobotState, Answer]
+
+SLOW = 0.9
+"""Share of the wanted rate below which that is a warning."""
+
+
+def report_states(status: Status, problem: Problem | None, state: RobotState | None) -> None:
+    """Say whether states come and can be used."""
+    if state is not None:
+        status.values.update(time=state.stamp * 1e-9, time_difference=state.time_difference)
+    if problem is None:
+        status.ok()
+    else:
+        status.report(problem.level, problem.text)
+
+
+def report_conditions(
+    status: Status,
+    outcomes: Mapping[str, Said | None],
+    conditions: Mapping[str, ConditionAnalysis],
+    missing: Mapping[str, str],
+) -> None:
+    """Say which conditions do not hold, and which have no answer and why."""
+    failed, infeasible, without = [], [], []
+    for name, outcome in outcomes.items():
+        if outcome is None:
+            continue
+        if outcome.result is None:
+            failed.append(f"{name}: {type(outcome.error).__name__}: {outcome.error}")
+            status.values[name] = "failed"
+            continue
+        found = outcome.result.status
+        words = conditions[name].words(outcome.result.values)
+        status.values[name] = ", ".join([found.name, *words.values()])
+        if found is PointStatus.INFEASIBLE:
+            infeasible.append(name)
+        elif found not in ANSWERS:
+            without.append(f"{name} ({found.name})")
+    for name, reason in missing.items():
+        status.values[name] = reason
+        without.append(f"{name} (not for this robot)")
+    parts = [
+        f"{word}: {', '.join(names)}"
+        for word, names in (("infeasible", infeasible), ("no answer", without))
+        if names
+    ]
+    if failed:
+        status.report(Level.ERROR, "; ".join([*failed, *parts]))
+    elif parts:
+        status.report(Level.WARN, "; ".join(parts))
+    else:
+        status.ok()
+
+
+def report_estimate(
+    status: Status, outcome: Said | None, limit: float, names: tuple[str, ...]
+) -> None:
+    """Say whether the pose from muscle lengths is that of the joint states.
+
+    Args:
+        status: Where.
+        outcome: Of the forward kinematics.
+        limit: Difference that is a warning, [rad] or [m].
+        names: Of the velocities.
+    """
+    if outcome is None:
+        status.ok("waiting for lengths")
+        return
+    if outcome.result is None:
+        status.report(Level.ERROR, f"{type(outcome.error).__name__}: {outcome.error}")
+        return
+    answer = outcome.result
+    if answer.detail is None:
+        if answer.status is PointStatus.NO_MUSCLES:
+            status.ok("the robot has no muscles")
+        else:
+            status.report(Level.STALE, "the muscle lengths are not known")
+        return
+    residual, difference, _ = answer.values.tolist()
+    values = {"status": answer.status.name, "residual": residual, "difference": difference}
+    if answer.status not in (PointStatus.FEASIBLE, PointStatus.RANK_DEFICIENT):
+        text = f"no pose has the measured lengths: {answer.status.name}, {residual:.3g} m off"
+        status.report(Level.WARN, text, **values)
+    elif np.isnan(difference):
+        status.ok("no joint_states to compare with", **values)
+    elif difference > limit:
+        worst = names[int(np.argmax(np.abs(answer.detail.differences)))]
+        unsure = " (lengths do not determine it)" * (answer.status is PointStatus.RANK_DEFICIENT)
+        text = f"pose from lengths differs from joint_states at '{worst}'{unsure}"
+        values["limit"] = limit
+        status.report(Level.WARN, text, **values)
+    else:
+        status.ok(**values)
+
+
+class LoopHealth:
+    """Measures rate and share of the processor over a second.
+
+    Args:
+        rate: Wanted, [Hz].
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._published = self._ticks = 0
+        self._begin = time.monotonic()
+        self._used = time.process_time()
+
+    def looked(self) -> None:
+        """Count a look at the topics."""
+        self._ticks += 1
+
+    def published(self) -> None:
+        """Count what was published."""
+        self._published += 1
+
+    def report(self, status: Status, outcomes: Mapping[str, Said | None]) -> None:
+        """Say how fast the loop and the analyses are."""
+        now = time.monotonic()
+        duration = now - self._begin
+        if duration < max(1.0, 2.0 / self._rate):
+            return
+        used = time.process_time()
+        status.values.update(
+            rate_hz=self._published / duration,
+            cpu_percent=100.0 * (used - self._used) / duration,
+        )
+        slow = []
+        for name, outcome in outcomes.items():
+            if outcome is not None:
+                status.values[f"{name}_ms"] = 1e3 * outcome.seconds
+                if outcome.seconds * self._rate > 1.0:
+                    slow.append(name)
+        # looks without news are the host's business
+        late = self._ticks < SLOW * self._rate * duration - 1.0
+        if late:
+            status.report(Level.WARN, f"slower than {self._rate:g} Hz")
+        else:
+            status.ok(f"slower than the rate: {', '.join(slow)}" if slow else "ok")
+        self._published = self._ticks = 0
+        self._begin, self._used = now, used
