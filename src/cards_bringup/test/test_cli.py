@@ -187,3 +187,13 @@ def test_pytest_command_line():
     assert line[-2:] == ["-k", "wrench"]
     assert "no:cacheprovider" not in test_command.command([], dev=True)
     assert test_command.command(["--", "--help"], dev=False)[-1] == "--help"
+
+
+def test_everything_runs_side_by_side_and_a_part_does_not(monkeypatch):
+    monkeypatch.setattr(test_command.os, "cpu_count", lambda: 64)
+    line = test_command.command([], dev=False)
+    assert line[line.index("-n") + 1] == str(test_command.MOST_WORKERS)
+    assert "loadgroup" in line
+    assert "-n" not in test_command.command(["src/cards_core"], dev=False)
+    monkeypatch.setattr(test_command.os, "cpu_count", lambda: 1)
+    assert "-n" not in test_command.command([], dev=False)

@@ -12,6 +12,7 @@ from cards_model_compiler.latest_workers import Outcome
 from cards_model_compiler.live_analyses import Answer, ConditionAnalysis, RobotState
 from cards_model_compiler.live_state import Problem
 from cards_ros.diagnostics import Level, Status
+from cards_ros.stamps import seconds
 
 Said = Outcome[RobotState, Answer]
 
@@ -22,7 +23,7 @@ SLOW = 0.9
 def report_states(status: Status, problem: Problem | None, state: RobotState | None) -> None:
     """Say whether states come and can be used."""
     if state is not None:
-        status.values.update(time=state.stamp * 1e-9, time_difference=state.time_difference)
+        status.values.update(time=seconds(state.stamp), time_difference=state.time_difference)
     if problem is None:
         status.ok()
     else:

@@ -22,6 +22,11 @@ FIRST_DOMAIN = "60"
 HYPOTHESIS = "_hypothesis_pytestplugin"
 """The one pytest plugin that our tests need."""
 
+XDIST = "xdist.plugin"
+"""Runs the tests of the library beside those of hosts and nodes; see ``conftest.py``."""
+
+MOST_WORKERS = 8
+
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command and its arguments."""
@@ -63,6 +68,10 @@ def command(rest: list[str], *, dev: bool) -> list[str]:
     options = ["-rs", "-p", HYPOTHESIS]
     if not dev:
         options += ["-p", "no:cacheprovider"]
+    workers = min(os.cpu_count() or 1, MOST_WORKERS)
+    if not rest and workers > 1:
+        # one worker for everything that needs the machine's clock, the others for the library
+        options += ["-p", XDIST, "-n", str(workers), "--dist", "loadgroup"]
     return [sys.executable, "-P", "-m", "pytest", *options, *rest]
 
 
