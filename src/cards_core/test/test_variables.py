@@ -51,7 +51,10 @@ def compare(robot, names, frame):
 @pytest.mark.parametrize("name", OURS)
 def test_compiled_is_numeric_for_our_robots(name):
     robot = load(name)
-    compare(robot, names_for(robot), robot.operational_frame)
+    names = names_for(robot)
+    if Tree(robot).nv > 12:  # the snake: all that others compile, without what takes minutes
+        names = ["M", "C", "G", "l", "L", "W", "y", "J"]
+    compare(robot, names, robot.operational_frame)
 
 
 @pytest.mark.parametrize("seed", range(4))

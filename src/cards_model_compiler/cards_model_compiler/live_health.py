@@ -131,7 +131,7 @@ class LoopHealth:
         self._published += 1
 
     def report(self, status: Status, outcomes: Mapping[str, Said | None]) -> None:
-        """Say how fast the loop and the analyses are."""
+        """Say how fast the loop and the analyses are, and which of them fail."""
         now = time.monotonic()
         duration = now - self._begin
         if duration < max(1.0, 2.0 / self._rate):
@@ -141,15 +141,19 @@ class LoopHealth:
             rate_hz=self._published / duration,
             cpu_percent=100.0 * (used - self._used) / duration,
         )
-        slow = []
+        slow, failed = [], []
         for name, outcome in outcomes.items():
+            if outcome is not None and outcome.error is not None:
+                failed.append(f"{name}: {type(outcome.error).__name__}: {outcome.error}")
             if outcome is not None:
                 status.values[f"{name}_ms"] = 1e3 * outcome.seconds
                 if outcome.seconds * self._rate > 1.0:
                     slow.append(name)
         # looks without news are the host's business
         late = self._ticks < SLOW * self._rate * duration - 1.0
-        if late:
+        if failed:
+            status.report(Level.ERROR, "; ".join(failed))
+        elif late:
             status.report(Level.WARN, f"slower than {self._rate:g} Hz")
         else:
             status.ok(f"slower than the rate: {', '.join(slow)}" if slow else "ok")

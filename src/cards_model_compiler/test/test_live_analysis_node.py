@@ -20,7 +20,7 @@ from cards_core.analysis.stiffness import joint_stiffness
 from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
-from cards_model_compiler.live_analyses import ConditionAnalysis
+from cards_model_compiler.live_analyses import ConditionAnalysis, StiffnessAnalysis
 from cards_model_compiler.live_analysis_node import LiveAnalysisNode
 from cards_ros import topics
 from cards_ros.diagnostics import Level
@@ -360,6 +360,26 @@ def test_an_analysis_that_fails_is_an_error_and_the_others_go_on(domain, probe, 
         assert np.isnan(values_of(metrics[-1])["interference/status"])
         assert np.isfinite(values_of(metrics[-1])["tension_factor/status"])
     assert thread.exit_code == 0
+
+
+def test_a_stiffness_that_fails_is_not_silent(domain, probe, monkeypatch):
+    evaluate = StiffnessAnalysis.evaluate
+
+    def broken(self, state):
+        if state.number >= 0:
+            raise FloatingPointError("no stiffness")
+        return evaluate(self, state)
+
+    monkeypatch.setattr(StiffnessAnalysis, "evaluate", broken)
+    host = Host(probe)
+    with live(domain):
+        words = "stiffness: FloatingPointError: no stiffness"
+
+        def told():
+            status = probe.status(f"{NODE}: loop")
+            return status and status.level == bytes([Level.ERROR]) and words in status.message
+
+        host.until(told, words, [0.3, -0.5])
 
 
 def test_the_report(domain, probe):

@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cards_core.analysis.conditions.options import ConditionError
+from cards_core.analysis.status import PointStatus
 from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import UnknownNameError
@@ -140,3 +142,23 @@ def test_a_condition_that_is_not_for_this_robot_is_left_out_with_its_reason():
 def test_bad_options_are_named(text, error, words):
     with pytest.raises(error, match=words):
         make_analyses(ROBOT, values(conditions="static,interference", condition_options=text))
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "ros_interface.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="docs/ros_interface.md is not here")
+def test_the_numbers_of_the_statuses_are_in_the_documentation():
+    text = PAGE.read_text()
+    for status in PointStatus:
+        assert f"{status.value} {status.name}" in text
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="docs/ros_interface.md is not here")
+def test_all_diagnostics_of_the_node_are_in_the_documentation():
+    pytest.importorskip("rclpy", reason="rclpy is not installed")
+    from cards_model_compiler.live_analysis_node import NODE_NAME, STATUSES
+
+    text = PAGE.read_text()
+    for name in STATUSES:
+        assert f"`{NODE_NAME}: {name}`" in text
