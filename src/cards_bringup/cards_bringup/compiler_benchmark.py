@@ -17,7 +17,8 @@ import numpy as np
 
 from cards_bringup.benchmark import time_call
 from cards_bringup.paper_benchmark import Say, empty_cache, machine
-from cards_core.codegen.native import BoundKernel, load_or_build
+from cards_core.codegen.model import BoundKernel
+from cards_core.codegen.native import load_or_build
 from cards_core.description import load
 from cards_core.description.model import Robot
 from cards_core.dynamics import compile_model

@@ -62,7 +62,7 @@ class UnknownNameError(CardsError):
         self.name = name
         self.known = tuple(known)
         close = get_close_matches(name, self.known, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
+        hint = f"; did you mean '{close[0]}'?" if close else "."
         super().__init__(
             f"no {kind} named '{name}'{hint} Known: {', '.join(self.known) or 'none'}"
         )

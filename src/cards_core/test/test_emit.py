@@ -10,7 +10,8 @@ import pytest
 
 from cards_core.codegen import emit
 from cards_core.codegen.kernel import Kernel, layout_of
-from cards_core.codegen.native import NativeModel, Variant, load_or_build
+from cards_core.codegen.model import NativeModel, Variant
+from cards_core.codegen.native import load_or_build
 from cards_core.codegen.toolchain import find_compiler
 from cards_core.errors import CompilationError
 

@@ -73,11 +73,17 @@ def run(args: argparse.Namespace) -> int:
         CardsError: The only robot could not be compiled; of several, the others still are.
         KeyboardInterrupt: Ctrl-C or SIGTERM.
     """
-    from cards_core.dynamics.variables import DEFAULT, chosen
+    from cards_core.dynamics.variables import DEFAULT, VARIABLES, chosen
+    from cards_core.errors import CardsError
     from cards_model_compiler.compiling import CompileOptions
     from cards_model_compiler.progress import CompileProgress
 
     emit = DEFAULT if args.emit is None else tuple(v.name for v in chosen(args.emit))
+    framed = [name for name, variable in VARIABLES.items() if variable.operational]
+    if args.frame is not None and not set(framed) & set(emit):
+        raise CardsError(
+            f"--frame {args.frame} has no use (expected: one of {', '.join(framed)} in --emit)"
+        )
     options = CompileOptions(
         emit=emit,
         frame=args.frame,

@@ -63,7 +63,7 @@ def _moment_arms(axes: Axes, result: CableFunction) -> None:
     ]
     columns = [f"{name} [{unit}]" for name, unit in zip(result.coordinates, units, strict=True)]
     _table(axes, balance, texts, result.muscles, columns, map_="RdBu_r", low=-1.0)
-    axes.set_title("Moment arm: sign, mean size")
+    axes.set_title("Mean moment arm; red turns +, blue -")
 
 
 def _necessity(axes: Axes, result: CableFunction) -> None:

@@ -142,6 +142,12 @@ def scattered(result: Result, most: int) -> npt.NDArray[np.intp]:
     return np.arange(0, total, stride)
 
 
+def varies(values: Array) -> bool:
+    """Return whether there are two different finite values."""
+    finite = values[np.isfinite(values)]
+    return bool(finite.size and finite.max() > finite.min())
+
+
 def robust_range(values: Array) -> tuple[float, float]:
     """Return the range that 98 % of the finite values are in; never empty."""
     finite = values[np.isfinite(values)]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace import Result
 from cards_viz.colormap import colors
-from cards_viz.workspace_data import STATUS_COLORS, columns_of, scattered
+from cards_viz.workspace_data import STATUS_COLORS, columns_of, scattered, varies
 
 MOST_POINTS = 200_000
 """More points than this make the page slow and no clearer."""
@@ -47,6 +47,8 @@ def page_data(result: Result, metric: str | None = None) -> dict[str, Any]:
     rows = scattered(result, MOST_POINTS)
     table = result.rows(rows)
     status = table["status"]
+    if metric is None and chosen and not varies(table[chosen][status == PointStatus.FEASIBLE]):
+        chosen = None  # one colour says no more than the status
     counts = result.summary["statuses"]
     total = int(result.summary["points"])
     part = f"{len(rows)} of {total} points" if len(rows) < total else f"{total} points"

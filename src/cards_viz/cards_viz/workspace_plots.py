@@ -17,9 +17,12 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from cards_core.analysis.status import PointStatus
-from cards_core.analysis.workspace import Grid, Result
+from cards_core.analysis.workspace import Grid, Rays, Result
+from cards_core.analysis.workspace.coordinates import Coordinates
+from cards_core.kinematics import Tree
 from cards_core.typing import Array
 from cards_viz.plots import STYLE, TENSION_COLORMAP, save
 from cards_viz.workspace_data import (
@@ -30,6 +33,7 @@ from cards_viz.workspace_data import (
     grid_part,
     robust_range,
     scattered,
+    varies,
 )
 from cards_viz.workspace_page import write_page
 
@@ -124,6 +128,8 @@ def _maps(
         for part, s in zip(parts, status, strict=True)
     ]
     good = [v[s == PointStatus.FEASIBLE] for v, s in zip(values, status, strict=True)]
+    if not varies(np.concatenate(good)):  # one colour says no more than the status
+        metric, values = None, [np.full(s.shape, np.nan) for s in status]
     norm = Normalize(*robust_range(np.concatenate(good)))
     across = min(len(parts), 3)
     down = -(-len(parts) // across)
@@ -173,7 +179,7 @@ def _map(
         and np.isfinite(shown).sum() > 8
         and np.nanmax(shown) > np.nanmin(shown)
     ):
-        levels = np.linspace(norm.vmin or 0.0, norm.vmax or 1.0, CONTOURS + 2)[1:-1]
+        levels = MaxNLocator(CONTOURS).tick_values(norm.vmin or 0.0, norm.vmax or 1.0)
         lines = axes.contour(first, second, shown.T, levels, colors="white", linewidths=0.8)
         axes.clabel(lines, fontsize=7, fmt="%.3g")
 
@@ -235,6 +241,8 @@ def _scatter(result: Result, columns: Columns, metric: str | None) -> Figure:
     good = status == PointStatus.FEASIBLE
     norm = Normalize(*robust_range(values[good]))
     pairs = [(names[i], names[j]) for j in range(1, min(len(names), 3)) for i in range(j)]
+    if pairs and not varies(values[good]):
+        metric = None
     figure = Figure(figsize=(1.8 + 3.6 * max(len(pairs), 1), 4.4), layout="constrained")
     figure.suptitle(_title(result), x=0.01, ha="left", fontweight="bold")
     grid = figure.subplots(1, max(len(pairs), 1), squeeze=False)
@@ -271,7 +279,10 @@ def _scatter(result: Result, columns: Columns, metric: str | None) -> Figure:
 
 
 def _rays(result: Result, columns: Columns) -> Figure:
-    """Draw the intervals of rays: s to the right, rays (or what their start varies in) upwards."""
+    """Draw the intervals of rays: s (or the one coordinate that a ray moves) to the right.
+
+    Upwards are rays, or what their start varies in.
+    """
     table = result.columns()
     count = int(result.summary["rays"])
     rays, status = table["ray"], table["status"]
@@ -282,12 +293,13 @@ def _rays(result: Result, columns: Columns) -> Figure:
     figure = Figure(figsize=(8.5, 4.8), layout="constrained")
     figure.suptitle(_title(result), x=0.01, ha="left", fontweight="bold")
     axes = figure.subplots()
+    begin, rate, label = _along(result)
     for kind in np.unique(status):
         here = shown & (status == kind)
         ends = np.stack(
             [
-                np.column_stack([table["begin"][here], height[here]]),
-                np.column_stack([table["end"][here], height[here]]),
+                np.column_stack([begin + rate * table["begin"][here], height[here]]),
+                np.column_stack([begin + rate * table["end"][here], height[here]]),
             ],
             axis=1,
         )
@@ -295,7 +307,22 @@ def _rays(result: Result, columns: Columns) -> Figure:
         width = float(np.clip(220.0 * stride / max(count, 1), 0.6, 6.0))
         axes.add_collection(LineCollection(list(ends), colors=color, lw=width, capstyle="butt"))
     axes.autoscale()
-    axes.set_xlabel("s along the ray")
+    axes.set_xlabel(label)
     axes.set_ylabel(columns.label(named) if named else "ray")
     _legend(figure, [axes], [status], Normalize(0.0, 1.0), None)
     return figure
+
+
+def _along(result: Result) -> tuple[float, float, str]:
+    """Return a, b and a label such that a + b s is what all rays have on the axis."""
+    rays = result.job.points
+    assert isinstance(rays, Rays)
+    coordinates = {c.name: c for c in Coordinates(Tree(result.job.robot.load())).all}
+    moved = [coordinates[name] for name in rays.direction if name in coordinates]
+    fixed = result.summary["fixed"]
+    if len(rays.direction) == 1 and moved and moved[0].name in fixed:
+        name, rate = next(iter(rays.direction.items()))
+        return float(fixed[name]), rate, f"{name} [{moved[0].unit}]"
+    units = {coordinate.unit for coordinate in moved}
+    same = len(units) == 1 and len(moved) == len(rays.direction)
+    return 0.0, 1.0, f"s along the ray [{units.pop()}]" if same else "s along the ray"

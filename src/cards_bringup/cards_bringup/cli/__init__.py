@@ -11,9 +11,10 @@ import argparse
 import importlib
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 COMMANDS = {
     "demo": ("cards_bringup.cli.demo", "move a robot: simulator, controller, view, run folder"),
@@ -41,6 +42,39 @@ The first command that needs it makes an environment in .venv with everything in
 """
 
 
+class UsageError(SystemExit):
+    """A command line that was not understood; usage and message are printed already."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(2)
+        self.message = message
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes ``--q -0.3,0.5`` as it is meant, no abbreviations, and knows what was typed wrongly.
+
+    Argparse takes ``-0.3,0.5`` for an option, ``--q`` for ``--quiet`` where there is no ``--q``,
+    and shows the usage of ``./cards`` where an option of a command is unknown.
+    """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **settings})
+        self._negative_number_matcher = re.compile(r"^-\.?\d")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse what is left over here, where the usage is that of the command."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and message. Raises `UsageError`."""
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: error: {message}", file=sys.stderr)
+        raise UsageError(message)
+
+
 def version() -> str:
     """Return the version of CARDS."""
     from cards_core import __version__
@@ -54,7 +88,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     Raises:
         ImportError: The command's module needs a package that is not installed.
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="./cards",
         description="Robots pulled by muscles and cables: simulate, control, look.",
         epilog=EXAMPLES,
@@ -85,6 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args = make_parser(argv[0] if known else None).parse_args(argv)
         return int(args.run(args))
     except SystemExit as stop:  # argparse: help or a usage error, already printed
+        if isinstance(stop, UsageError) and "--json" in argv:
+            print(json.dumps({"error": {"type": "UsageError", "message": stop.message}}))
         return stop.code if isinstance(stop.code, int) else 2
     except KeyboardInterrupt:
         return 130

@@ -7,6 +7,8 @@ import json
 import sys
 from typing import Any
 
+from cards_core.errors import CardsError
+
 EXAMPLES = """examples:
   ./cards bench dynamics                       M, C, G, l, L: numeric and compiled
   ./cards bench qp --robot planar_2r --json    QP solvers and whole control steps
@@ -15,6 +17,11 @@ EXAMPLES = """examples:
   ./cards bench paper --json                   the tables of the model-compilation paper
   ./cards bench compiler                       ways to native code, side by side
 """
+
+OF_A_ROBOT = "dynamics", "qp", "loop"
+"""Benchmarks that take any robot."""
+
+DEFAULT_ROBOT = "roboy_arm"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,14 +34,19 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=("dynamics", "qp", "loop", "muscles", "paper", "compiler"))
-    parser.add_argument("--robot", default="roboy_arm", help="robot (default: %(default)s)")
+    parser.add_argument(
+        "--robot",
+        help=f"of {', '.join(OF_A_ROBOT)} (default: {DEFAULT_ROBOT}); others have theirs",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    result = _measure(args.what, args.robot)
+    if args.robot is not None and args.what not in OF_A_ROBOT:
+        raise CardsError(f"'{args.what}' has robots of its own (expected: no --robot)")
+    result = _measure(args.what, args.robot or DEFAULT_ROBOT)
     if args.json:
         print(json.dumps(result))
     else:

@@ -38,7 +38,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("format", choices=("latex", "markdown", "python"))
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
-    parser.add_argument("-o", "--output", metavar="FILE", help="default: the terminal")
+    parser.add_argument(
+        "-o", "--out", "--output", dest="output", metavar="FILE", help="default: the terminal"
+    )
     parser.add_argument(
         "--quantities",
         default=",".join(USUAL),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.codegen.kernel import Kernel, Layout, SourceKernel, kernel_function, layout_of
-from cards_core.codegen.native import BuildReport, NativeModel, Numbers, Variant
+from cards_core.codegen.model import BuildReport, NativeModel, Numbers, Variant
 from cards_core.codegen.toolchain import NO_COMPILER
 from cards_core.errors import CompilationError
 

@@ -19,192 +19,32 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from cards_core.codegen.cache import build_folder, cache_folder, model_key, publish
-from cards_core.codegen.emit import BYTES, Precision, emit_function, entry_point, preamble
+from cards_core.codegen.emit import emit_function, entry_point, preamble
 from cards_core.codegen.kernel import (
     Kernel,
     Layout,
-    Slot,
     SourceKernel,
     describe,
     kernel_function,
     layout_of,
     make_layout,
 )
+from cards_core.codegen.model import (
+    ONE_STATE,
+    BuildReport,
+    NativeModel,
+    Numbers,
+    Variant,
+)
 from cards_core.codegen.toolchain import compile_shared, find_compiler
 from cards_core.errors import CompilationError
-from cards_core.typing import Array
-
-Numbers = npt.NDArray[np.floating[Any]]
-"""An array of the precision that the model was compiled for."""
-
-BATCH_BYTES = 32
-"""Width of the vectors that batches are computed with: what every x86-64 since 2013 has."""
-
-DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the done fraction, 0..1."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Form of the compiled code.
-
-    Attributes:
-        precision: Of all numbers.
-        batch: Whether the code is for many states at once.
-        simplify: Whether common subexpressions are computed once only.
-    """
-
-    precision: Precision = "double"
-    batch: bool = False
-    simplify: bool = True
-
-    @property
-    def lanes(self) -> int:
-        """How many states are computed side by side."""
-        return BATCH_BYTES // BYTES[self.precision] if self.batch else 1
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """NumPy's type of the numbers."""
-        return np.dtype(np.float64 if self.precision == "double" else np.float32)
-
-    def key(self) -> bytes:
-        """Bytes that tell variants apart."""
-        return f"variant {self.precision} {self.batch} {self.simplify}".encode()
-
-
-ONE_STATE = Variant()
-"""Double precision, one state at a time."""
-
-
-class BoundKernel:
-    """A kernel with its own buffer.
-
-    Attributes:
-        inputs, outputs: Name to NumPy view into the buffer; write inputs, call, read outputs.
-    """
-
-    def __init__(
-        self,
-        layout: Layout,
-        bind: Callable[[Numbers], Callable[[], None]],
-        dtype: np.dtype[Any] = DOUBLE,
-    ) -> None:
-        self._buffer = np.zeros(max(layout.size, 1), dtype)
-        self.inputs = {s.name: self._view(s) for s in layout.inputs}
-        self.outputs = {s.name: self._view(s) for s in layout.outputs}
-        self.call: Callable[[], None] = bind(self._buffer)
-
-    def _view(self, slot: Slot) -> Array:
-        view: Array = self._buffer[slot.start : slot.stop].reshape(slot.shape)
-        return view
-
-
-@dataclass(frozen=True)
-class BuildReport:
-    """How a compiled model came to be.
-
-    Attributes:
-        path: Folder in the cache; None when CasADi evaluates instead.
-        cached: True if nothing had to be compiled.
-        seconds: Time until the model could be called, in this process, [s].
-        instructions: Number of scalar operations of all kernels.
-        phases: What took how long when it was compiled, [s]: ``expressions``, ``generate``,
-            ``compile``.
-        bytes: Size of the library.
-        kernels: Operations of every kernel; 0 for those written in C.
-    """
-
-    path: Path | None
-    cached: bool
-    seconds: float
-    instructions: int = 0
-    phases: dict[str, float] = field(default_factory=dict)
-    bytes: int = 0
-    kernels: dict[str, int] = field(default_factory=dict)
-
-
-class NativeModel:
-    """A loaded set of kernels.
-
-    Attributes:
-        layouts: Kernel name to buffer layout.
-        report: How it was made.
-        variant: Its form.
-    """
-
-    def __init__(
-        self,
-        layouts: dict[str, Layout],
-        binders: dict[str, Callable[[Numbers], Callable[[], None]]],
-        report: BuildReport,
-        variant: Variant = ONE_STATE,
-        functions: dict[str, Any] | None = None,
-    ) -> None:
-        self.layouts = layouts
-        self._binders = binders
-        self.report = report
-        self.variant = variant
-        self._functions = functions or {}
-
-    def bind(self, kernel: str) -> BoundKernel:
-        """Return a kernel with a buffer of its own; not for batches."""
-        return BoundKernel(self.layouts[kernel], self._binders[kernel], self.variant.dtype)
-
-    def rows(self, kernel: str, inputs: Numbers, threads: int = 1) -> Numbers:
-        """Evaluate a kernel for many states.
-
-        Args:
-            kernel: Its name.
-            inputs: All inputs of one state per row, in the order of the layout, shape (n, k).
-            threads: How many share the work; the GIL is released.
-
-        Returns:
-            All outputs of one state per row, shape (n, size), newly allocated.
-        """
-        layout = self.layouts[kernel]
-        data = np.ascontiguousarray(inputs, self.variant.dtype)
-        count = len(data)
-        out = np.empty((count, layout.size - layout.input_size), self.variant.dtype)
-        if not self._functions:  # without a compiler: one by one
-            bound = self.bind(kernel)
-            for row, result in zip(data, out, strict=True):
-                bound._buffer[: layout.input_size] = row
-                bound.call()
-                result[:] = bound._buffer[layout.input_size :]
-            return out
-        function = self._functions[kernel]
-        # whole blocks of lanes, so that the result does not depend on the number of threads
-        lanes = self.variant.lanes
-        blocks = -(-count // lanes)
-        share = -(-blocks // max(threads, 1)) * lanes
-        starts = range(0, count, share) if count else range(0)
-
-        def work(start: int) -> None:
-            stop = min(start + share, count)
-            function(
-                ctypes.c_void_p(data[start:stop].ctypes.data),
-                ctypes.c_void_p(out[start:stop].ctypes.data),
-                ctypes.c_longlong(stop - start),
-            )
-
-        if len(starts) > 1:
-            with ThreadPoolExecutor(len(starts)) as pool:
-                list(pool.map(work, starts))
-        elif count:
-            work(0)
-        return out
 
 
 def load_or_build(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cards_core.codegen.native import NativeModel, Numbers, Variant, load_or_build
+from cards_core.codegen.model import NativeModel, Numbers, Variant
+from cards_core.codegen.native import load_or_build
 from cards_core.errors import ShapeError
 from cards_core.typing import Array
 

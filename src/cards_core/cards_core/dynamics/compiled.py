@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cards_core.codegen.native import BoundKernel, BuildReport, NativeModel, load_or_build
+from cards_core.codegen.model import BoundKernel, BuildReport, NativeModel
+from cards_core.codegen.native import load_or_build
 from cards_core.description.model import Robot
 from cards_core.dynamics.batch import BatchKernels, BatchState, contact_rows, state_columns
 from cards_core.dynamics.differences import (

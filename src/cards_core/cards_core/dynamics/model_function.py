@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cards_core.codegen.emit import Precision
-from cards_core.codegen.native import BuildReport, Progress, Variant, load_or_build
+from cards_core.codegen.model import BuildReport, Variant
+from cards_core.codegen.native import Progress, load_or_build
 from cards_core.description.model import Robot
 from cards_core.dynamics.batch import BatchKernels, contact_rows, state_columns
 from cards_core.dynamics.differences import geodesic_muscles

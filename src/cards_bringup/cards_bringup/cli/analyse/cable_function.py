@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_bringup.cli.analyse.common import writing
 from cards_core.errors import CardsError
 
 EXAMPLES = """examples:
@@ -130,23 +131,23 @@ def _write(result: Any, q: Any, folder: Path) -> list[Path]:
     from cards_viz.cable_function_plot import cable_function
     from cards_viz.plots import save
 
-    folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"cable_function.{ending}" for ending in ("json", "png")]
     files.append(folder / "poses.npz")
-    files[0].write_text(json.dumps(result.to_json(), indent=1) + "\n", encoding="utf-8")
-    save(cable_function(result), files[1])
     statuses = {f"status_{name}": found.statuses for name, found in result.necessity.items()}
     use = result.tensions
-    np.savez_compressed(
-        files[2],
-        q=q,
-        groups=np.array(list(result.groups)),
-        muscles=np.array(use.muscles),
-        status_tensions=use.statuses,
-        least_tension=use.least,
-        greatest_tension=use.most,
-        **statuses,
-    )
+    with writing(folder):
+        files[0].write_text(json.dumps(result.to_json(), indent=1) + "\n", encoding="utf-8")
+        save(cable_function(result), files[1])
+        np.savez_compressed(
+            files[2],
+            q=q,
+            groups=np.array(list(result.groups)),
+            muscles=np.array(use.muscles),
+            status_tensions=use.statuses,
+            least_tension=use.least,
+            greatest_tension=use.most,
+            **statuses,
+        )
     return files
 
 

@@ -7,17 +7,19 @@ others, so that ``ik``, ``fk``, ``id``, ``fd`` can follow each other.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cards_bringup.cli.analyse.tables import TableError, read_table
+from cards_bringup.cli.analyse.units import UNITS, column_units
 from cards_bringup.cli.eval import numbers
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
@@ -57,6 +59,7 @@ class Series:
         names: Of its columns.
         values: shape (n, len(names)).
         plotted: Whether it is drawn.
+        labels: Names for people, with units where these differ; default: the names.
     """
 
     title: str
@@ -64,6 +67,17 @@ class Series:
     names: Sequence[str]
     values: Array
     plotted: bool = True
+    labels: Sequence[str] = ()
+
+    def resolved(self, key: str, dynamics: Dynamics) -> Series:
+        """Return the same with the units that the robot's joints have."""
+        units = column_units(self.unit, key, len(self.names), dynamics.tree)
+        if not units:
+            return self
+        if len(set(units)) == 1:
+            return replace(self, unit=units[0])
+        labels = [f"{n} [{u}]" if u else n for n, u in zip(self.names, units, strict=True)]
+        return replace(self, labels=labels)
 
 
 # Arguments -------------------------------------------------------------------------------------
@@ -110,6 +124,13 @@ def read_motion(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
     given = [name for name in ("q", "trajectory", "input") if getattr(args, name) is not None]
     if len(given) > 1:
         raise CardsError(f"--{given[0]} and --{given[1]} are given (expected: one of them)")
+    if args.trajectory is None and args.trajectory_file:
+        raise CardsError(
+            "--trajectory-file without --trajectory (expected: the name of one in it)"
+        )
+    for name in ("qd", "qdd"):
+        if given and given != ["q"] and getattr(args, name, None) is not None:
+            raise CardsError(f"--{name} and --{given[0]} are given (expected: one of them)")
     if args.trajectory is not None:
         return _trajectory(args, dynamics)
     if args.input is not None:
@@ -160,6 +181,8 @@ def tensions_of(args: argparse.Namespace, dynamics: Dynamics, motion: Motion) ->
     given = numbers(args.tensions, "tensions")
     if given is None:
         return motion.table.get("f")
+    if (given < 0.0).any():
+        raise CardsError(f"--tensions {args.tensions} (expected: >= 0; tension pulls)")
     if given.shape == (1,):
         given = np.full(m, given[0])
     if given.shape != (m,):
@@ -184,6 +207,7 @@ def finish(
 ) -> int:
     """Write and print a result; return the exit code."""
     names = [PointStatus(int(value)).name for value in status]
+    series = {key: item.resolved(key, dynamics) for key, item in series.items()}
     files = [] if args.out is None else _write(args, dynamics, names, series, time)
     if args.json:
         content: dict[str, Any] = {
@@ -199,8 +223,11 @@ def finish(
         print(json.dumps(content, default=_plain))
         return 0
     _print(dynamics.robot.name, names, series, time)
+    print()
     for key, value in (extra or {}).items():
-        print(f"{key.replace('_', ' ')}: {value}")
+        unit = f" {UNITS[key]}" if key in UNITS else ""
+        text = f"{value:.3g}" if isinstance(value, float) else value
+        print(f"{key.replace('_', ' ')}: {text}{unit}")
     for file in files:
         print(file)
     return 0
@@ -230,31 +257,46 @@ def _write(
     from cards_viz.point_plot import Quantity, over_points
 
     folder: Path = args.out
-    folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{args.kind}.{ending}" for ending in ("npz", "csv", "png")]
     arrays: dict[str, Any] = {key: item.values for key, item in series.items()}
     arrays |= {f"{key}_names": np.array(item.names) for key, item in series.items()}
     if time is not None:
         arrays["time"] = time
     codes = np.array([PointStatus[name] for name in status], dtype=np.uint8)
-    np.savez_compressed(files[0], status=codes, **arrays)
-    with open(files[1], "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        head = [f"{key}/{name}" for key, item in series.items() for name in item.names]
-        writer.writerow((["time"] if time is not None else []) + ["status", *head])
-        for i, name in enumerate(status):
-            row = [repr(float(x)) for item in series.values() for x in item.values[i]]
-            writer.writerow(([repr(float(time[i]))] if time is not None else []) + [name, *row])
+    with writing(folder):
+        np.savez_compressed(files[0], status=codes, **arrays)
+        with open(files[1], "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            head = [f"{key}/{name}" for key, item in series.items() for name in item.names]
+            writer.writerow((["time"] if time is not None else []) + ["status", *head])
+            for i, name in enumerate(status):
+                row = [repr(float(x)) for item in series.values() for x in item.values[i]]
+                begin = [] if time is None else [repr(float(time[i]))]
+                writer.writerow([*begin, name, *row])
     plotted = [
-        Quantity(item.title, item.unit, item.names, item.values)
+        Quantity(item.title, item.unit, item.labels or item.names, item.values)
         for item in series.values()
         if item.plotted
     ]
     x = np.arange(len(status), dtype=float) if time is None else time
     label = "point" if time is None else "time [s]"
     title = f"{args.kind} of {dynamics.robot.name}"
-    save(over_points(x, label, plotted, title), files[2])
+    with writing(folder):
+        save(over_points(x, label, plotted, title), files[2])
     return files
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Make a folder, and say it in words when it cannot be written. Raises `CardsError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise CardsError(
+            f"{folder} cannot be written: {error.strerror or error} (expected: a folder with "
+            "space and permission)"
+        ) from error
 
 
 def _print(robot: str, status: list[str], series: dict[str, Series], time: Array | None) -> None:
@@ -267,17 +309,18 @@ def _print(robot: str, status: list[str], series: dict[str, Series], time: Array
         idle = not item.plotted and not item.values.any()
         if not item.values.size or idle:
             continue
-        unit = f" [{item.unit}]" if item.unit else ""
+        unit = f" [{item.unit}]" if item.unit and not item.labels else ""
         print(f"\n{item.title}{unit}")
         size = math.isqrt(len(item.names))
         if not many and len(item.names) == size * size and "," in item.names[0]:
             with np.printoptions(precision=6, suppress=True, linewidth=120):
                 print(item.values[0].reshape(size, size))
             continue
-        width = max(10, *(len(name) for name in item.names))
+        names = item.labels or item.names
+        width = max(10, *(len(name) for name in names))
         if many:
             print(f"  {'':<{width}} {'min':>14} {'max':>14} {'mean':>14}")
-        for name, column in zip(item.names, item.values.T, strict=True):
+        for name, column in zip(names, item.values.T, strict=True):
             numbers_ = _summary(column) if many else [column[0]]
             print(f"  {name:<{width}} " + " ".join(f"{x:14.8g}" for x in numbers_))
 

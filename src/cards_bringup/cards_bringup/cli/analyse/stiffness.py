@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
         track = InverseDynamics(dynamics, args.method).track(motion.q)
         tensions = track.tensions
         status = [PointStatus(int(value)) for value in track.status]
-    given = [_given(args.muscle_stiffness), _given(args.axial_stiffness)]
+    names = "muscle-stiffness", "axial-stiffness"
+    given = [_given(getattr(args, name.replace("-", "_")), name) for name in names]
     results = [
         joint_stiffness(
             dynamics, q, f, stiffness=given[0], axial_stiffness=given[1], gravity=args.gravity
@@ -96,10 +97,11 @@ def run(args: argparse.Namespace) -> int:
     counts = {name: verdicts.count(name) for name in dict.fromkeys(verdicts)}
     extra: dict[str, Any] = {"verdict": verdicts if args.json else counts}
     if not args.json:
-        extra["verdict"] = ", ".join(f"{name} {count}" for name, count in counts.items())
+        many = len(verdicts) > 1
+        extra["verdict"] = ", ".join(f"{n} {k}" if many else n for n, k in counts.items())
     return finish(args, dynamics, status, series, time=motion.time, extra=extra)
 
 
-def _given(text: str | None) -> Any:
-    values = numbers(text, "stiffness")
+def _given(text: str | None, name: str) -> Any:
+    values = numbers(text, name)
     return values[0] if values is not None and values.shape == (1,) else values

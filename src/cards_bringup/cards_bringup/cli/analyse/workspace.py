@@ -38,7 +38,8 @@ def add_parser(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add("robot", nargs="?", help="name under models/, or the path of an SDF file")
-    add("--condition", metavar="NAME", help="what to ask; see --list-conditions")
+    text = "what to ask; see --list-conditions"
+    add("--condition", metavar="NAME", action="append", help=text)
     add("--option", action="append", metavar="K=V", help="option of the condition; repeatable")
     add("--list-conditions", action="store_true", help="all conditions with their options")
     points = parser.add_argument_group("points").add_argument
@@ -145,10 +146,15 @@ def _job(args: argparse.Namespace) -> tuple[Any, Path]:
             f"no {missing} (expected: ./cards analyse workspace ROBOT --condition NAME --grid .., "
             "or --resume DIR, or --list-conditions)"
         )
+    if len(args.condition) > 1:
+        raise CardsError(
+            f"--condition {' and '.join(args.condition)} (expected: one; ask the second with "
+            "--points DIR/result.parquet, the result of the first)"
+        )
     tree = Tree(load(args.robot))
     job = make_job(
         args.robot,
-        args.condition,
+        args.condition[0],
         point_set(args, tree),
         options=option_values(args.option),
         chunk=args.chunk,
@@ -176,13 +182,14 @@ def _list_conditions(*, as_json: bool) -> None:
         ]
         rows.append({"name": name, "text": kind.text, "options": options})
     if as_json:
-        print(json.dumps(rows))
+        print(json.dumps({"conditions": rows}))
         return
     for row in rows:
         print(f"{row['name']}: {row['text']}")
         for item in row["options"]:
             unit = f" [{item['unit']}]" if item["unit"] else ""
-            print(f"    {item['name']}{unit}: {item['text']} (default {item['default']})")
+            default = "none" if item["default"] in (None, ()) else item["default"]
+            print(f"    {item['name']}{unit}: {item['text']} (default {default})")
 
 
 def _print_summary(result: Any, files: list[Path]) -> None:

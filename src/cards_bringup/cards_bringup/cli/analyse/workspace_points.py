@@ -72,7 +72,7 @@ def _points(
         words = text.split(":")
         if len(words) == 1:
             values[full] = _number(text, f"--grid {name}")
-        elif len(words) == 3 and words[2].strip().isdecimal():
+        elif len(words) == 3 and words[2].strip().isdecimal() and int(words[2]):
             begin, end = _range(":".join(words[:2]), f"--grid {name}", ordered=False)
             axes.append(Axis(full, begin, end, int(words[2])))
         else:

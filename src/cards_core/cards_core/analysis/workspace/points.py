@@ -18,6 +18,9 @@ from cards_core.typing import Array
 MAX_POINTS = 2**53
 """Largest number of points; indices stay exact in a float."""
 
+MAX_AXIS = 2**26
+"""Largest number of values of one axis: unlike the points, they are kept in memory."""
+
 
 class BoundPoints(Protocol):
     """A point set of one robot.
@@ -88,7 +91,8 @@ class Axis:
     count: int
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.start) and math.isfinite(self.stop)):
+        # the difference of two finite numbers may not be one
+        if not math.isfinite(self.stop - self.start):
             raise PointSetError(
                 f"the range of '{self.name}' goes from {self.start} to {self.stop} "
                 "(expected: two numbers)"
@@ -97,6 +101,11 @@ class Axis:
             raise PointSetError(
                 f"the range {self.start:g} to {self.stop:g} of '{self.name}' has {self.count} "
                 "values (expected: at least 2, or one value instead of a range)"
+            )
+        if self.count > MAX_AXIS:
+            raise PointSetError(
+                f"the range of '{self.name}' has {self.count} values (expected: at most "
+                f"{MAX_AXIS} along one axis)"
             )
 
     def values(self) -> Array:

@@ -21,7 +21,7 @@ from cards_core.analysis.workspace.chunk_file import Columns
 from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.analysis.workspace.errors import PointSetError
 from cards_core.analysis.workspace.points import BoundPoints, PointSet
-from cards_core.analysis.workspace.samples import uniforms
+from cards_core.analysis.workspace.samples import MAX_SEED, uniforms
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
@@ -63,8 +63,10 @@ class Rays:
         object.__setattr__(self, "among", tuple(self.among))
         if not (0.0 < self.length < math.inf):
             raise PointSetError(f"rays of length {self.length} (expected: more than 0)")
-        if self.scan < 1 or self.per_start < 1 or self.seed < 0:
-            raise PointSetError("scan, rays per start: expected at least 1; seed: at least 0")
+        if self.scan < 1 or self.per_start < 1 or not 0 <= self.seed <= MAX_SEED:
+            raise PointSetError(
+                "scan, rays per start: expected at least 1; seed: at least 0, below 2^128"
+            )
         if not (0.0 < self.tolerance < math.inf):
             raise PointSetError(f"tolerance {self.tolerance} of rays (expected: more than 0)")
         if self.starts.kind == "rays":

@@ -23,6 +23,9 @@ from cards_core.typing import Array
 BLOCK = 4
 """64-bit numbers per step of Philox's counter."""
 
+MAX_SEED = 2**128 - 1
+"""Largest key of Philox."""
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -30,7 +33,7 @@ class Samples:
 
     Attributes:
         number: How many.
-        seed: Any integer >= 0; the same seed gives the same points.
+        seed: Any integer from 0 to `MAX_SEED`; the same seed gives the same points.
         ranges: Lower and upper value by coordinate. Others span their joint limits.
         fixed: Values by coordinate that do not vary. A ball joint of which one component is
             fixed (or that is named in `at_home`) is not random.
@@ -45,13 +48,14 @@ class Samples:
     kind: ClassVar[str] = "samples"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.number <= MAX_POINTS or self.seed < 0:
+        if not (0 <= self.number <= MAX_POINTS and 0 <= self.seed <= MAX_SEED):
             raise PointSetError(
                 f"{self.number} samples of seed {self.seed} (expected: both >= 0, at most "
-                f"{MAX_POINTS} samples)"
+                f"{MAX_POINTS} samples, a seed below 2^128)"
             )
         for name, (low, high) in self.ranges.items():
-            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            # the difference of two finite numbers may not be one
+            if not 0.0 <= high - low < math.inf:
                 raise PointSetError(
                     f"the range of '{name}' goes from {low} to {high} "
                     "(expected: two numbers, the lower one first)"

@@ -40,7 +40,9 @@ class Quantity:
     def text(self) -> str:
         """What it is, with its shape."""
         words, shape = self.variable.text, ", ".join(map(str, self.variable.shape))
-        return f"{words[:1].upper()}{words[1:]} ({shape})" if shape else words
+        if words.split(maxsplit=1)[0].isalpha():  # no formula, such as dL/dq
+            words = words[:1].upper() + words[1:]
+        return f"{words} ({shape})" if shape else words
 
     def shape(self, model: SymbolicModel) -> tuple[int, ...]:
         """Return the shape of its array for a robot."""
