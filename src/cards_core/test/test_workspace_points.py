@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from workspace_cases import ball_robot, chain_robot
 
-from cards_core.analysis.workspace import Axis, Grid, PointSetError, Samples, read_points
+from cards_core.analysis.workspace import Axis, Grid, PointSetError, Rays, Samples, read_points
 from cards_core.analysis.workspace.coordinates import Coordinates, rotations
 from cards_core.analysis.workspace.job import points_from_json
 from cards_core.analysis.workspace.samples import uniform_quaternions, uniforms
@@ -90,7 +90,20 @@ def test_mistakes_have_names(tree):
     with pytest.raises(PointSetError, match="the lower one first"):
         Samples(3, ranges={"lift": (1.0, 0.0)})
     with pytest.raises(PointSetError, match=r"at most \d+"):
-        Grid((Axis("lift", 0.0, 1.0, 10**9), Axis("turn", 0.0, 1.0, 10**9)))
+        Grid(tuple(Axis(name, 0.0, 1.0, 10**6) for name in ("lift", "turn", "slide")))
+
+
+def test_numbers_that_would_overflow_are_refused():
+    with pytest.raises(PointSetError, match=r"at most \d+ along one axis"):
+        Axis("lift", 0.0, 1.0, 2**53)
+    with pytest.raises(PointSetError, match="two numbers"):
+        Axis("lift", -1e308, 1e308, 3)
+    with pytest.raises(PointSetError, match="two numbers"):
+        Samples(3, ranges={"lift": (-1e308, 1e308)})
+    with pytest.raises(PointSetError, match="below 2"):
+        Samples(3, seed=2**128)
+    with pytest.raises(PointSetError, match="below 2"):
+        Rays(Grid(()), seed=2**128)
 
 
 def test_rotation_vectors_turn_from_home(ball_tree):

@@ -21,7 +21,6 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from scipy.linalg import lapack
 
-from cards_core.analysis.inverse_kinematics import path_failures
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tangent import TangentSpace
 from cards_core.dynamics.interface import Dynamics
@@ -110,7 +109,7 @@ class ForwardDynamics:
         self, q: Array, qd: Array, tensions: Array, external: Array | None
     ) -> tuple[ForwardDynamicsResult, float]:
         """Return the acceleration, and the power of tensions and loads [W]."""
-        before = path_failures(self._dynamics)
+        before = self._dynamics.path_failures
         state = self._dynamics.update(q, qd)
         pull = -(state.muscle_jacobian.T @ tensions)
         if external is not None:
@@ -118,7 +117,7 @@ class ForwardDynamics:
         right = pull - state.coriolis
         right -= state.gravity
         bad = None
-        if path_failures(self._dynamics) != before:
+        if self._dynamics.path_failures != before:
             bad = PointStatus.PATH_NOT_FOUND
         elif not np.isfinite(right @ right + np.vdot(state.mass_matrix, state.mass_matrix)):
             bad = PointStatus.NOT_FINITE

@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
-from cards_core.analysis.inverse_kinematics import path_failures
 from cards_core.analysis.tangent import TangentSpace
 from cards_core.dynamics.interface import Dynamics, DynamicsState
 from cards_core.typing import Array
@@ -199,9 +198,9 @@ class LengthSolver:
         return bool(np.linalg.svd(jacobian / norms, compute_uv=False)[-1] < RANK_TOLERANCE)
 
     def _evaluate(self, q: Array) -> tuple[Array, Array, bool]:
-        before = path_failures(self._dynamics)
+        before = self._dynamics.path_failures
         state: DynamicsState = self._dynamics.update(q, self._still)
-        failed = before != path_failures(self._dynamics)
+        failed = before != self._dynamics.path_failures
         if self._rows is None:
             return state.muscle_lengths, state.muscle_jacobian, failed
         return state.muscle_lengths[self._rows], state.muscle_jacobian[self._rows], failed

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.analysis.inverse_kinematics import path_failures, point_problem
+from cards_core.analysis.inverse_kinematics import point_problem
 from cards_core.analysis.status import PointStatus
 from cards_core.description.model import WORLD
 from cards_core.dynamics.interface import Dynamics
@@ -117,9 +117,9 @@ class JointInteraction:
         if status is PointStatus.NOT_FINITE:
             nothing = np.full((p, 3), np.nan)
             return InteractionResult(status, nothing, nothing, np.full(tree.nv, np.nan))
-        before = path_failures(self._dynamics)
+        before = self._dynamics.path_failures
         state = self._dynamics.update(q, qd)
-        if path_failures(self._dynamics) != before:
+        if self._dynamics.path_failures != before:
             status = PointStatus.PATH_NOT_FOUND
         imbalance = state.mass_matrix @ qdd + state.coriolis + state.gravity
         imbalance += state.muscle_jacobian.T @ tensions

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.analysis.inverse_kinematics import path_failures, rows_of
+from cards_core.analysis.inverse_kinematics import rows_of
 from cards_core.analysis.passive_muscles import PassiveMuscles
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tension_distribution import (
@@ -144,9 +144,9 @@ class InverseDynamics:
         # a sum meets every entry
         if not np.isfinite(q.sum() + qd.sum() + qdd.sum() + external.sum()):
             return self._nothing(PointStatus.NOT_FINITE)
-        before = path_failures(self._dynamics)
+        before = self._dynamics.path_failures
         state = self._dynamics.update(q, qd)
-        if path_failures(self._dynamics) != before:
+        if self._dynamics.path_failures != before:
             return self._nothing(PointStatus.PATH_NOT_FOUND)
         needed = state.mass_matrix @ qdd
         needed += state.coriolis

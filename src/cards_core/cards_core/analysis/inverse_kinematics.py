@@ -122,9 +122,3 @@ def _optional(values: Array | None, n: int, tree: Tree, name: str) -> Array:
     if len(rows) != n:
         raise ShapeError(f"{name} has {len(rows)} rows, expected {n}, one for every q")
     return rows
-
-
-def path_failures(dynamics: Dynamics) -> int:
-    """Return how often the path of a wrapping muscle had to be guessed so far."""
-    geodesics = getattr(dynamics, "_geodesics", None)
-    return 0 if geodesics is None else int(geodesics.failures)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from cards_core.analysis.inverse_kinematics import path_failures, point_problem
+from cards_core.analysis.inverse_kinematics import point_problem
 from cards_core.analysis.muscle_stiffness import muscle_stiffness
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
@@ -102,9 +102,9 @@ def joint_stiffness(
     if status is PointStatus.NOT_FINITE:
         return _nothing(status, nv, m)
     still = np.zeros(nv)
-    before = path_failures(dynamics)
+    before = dynamics.path_failures
     state = dynamics.update(q, still)
-    if path_failures(dynamics) != before:
+    if dynamics.path_failures != before:
         return _nothing(PointStatus.PATH_NOT_FOUND, nv, m)
     lengths, jacobian = state.muscle_lengths.copy(), state.muscle_jacobian.copy()
     mass_matrix = state.mass_matrix.copy()

@@ -98,6 +98,11 @@ class CompiledDynamics:
 
         return robot_kernel(self.robot, name)
 
+    @property
+    def path_failures(self) -> int:
+        """See `Dynamics.path_failures`."""
+        return 0 if self._geodesics is None else self._geodesics.failures
+
     def update(self, q: Array, qd: Array) -> CompiledState:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
         self._q[:] = q

@@ -63,6 +63,11 @@ class Dynamics(Protocol):
     robot: Robot
     tree: Tree
 
+    @property
+    def path_failures(self) -> int:
+        """How often the path of a wrapping muscle had to be guessed so far; not by batches."""
+        ...
+
     def update(self, q: Array, qd: Array) -> DynamicsState:
         """Compute M, C, G, l, L at q, shape (nq,), and qd, shape (nv,)."""
         ...

@@ -74,6 +74,11 @@ class NumericDynamics:
             self._geodesics = GeodesicPaths(robot, "numeric")
         self._paths = Paths(self._layout, self._geodesics)
 
+    @property
+    def path_failures(self) -> int:
+        """See `Dynamics.path_failures`."""
+        return 0 if self._geodesics is None else self._geodesics.failures
+
     def update(self, q: Array, qd: Array) -> NumericState:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
         motion = forward_kinematics(self.tree, q, qd)

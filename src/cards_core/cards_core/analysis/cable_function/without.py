@@ -54,6 +54,11 @@ class WithoutMuscles:
         """See `Dynamics.batch`."""
         return self.part(self._whole.batch(q, qd, threads))
 
+    @property
+    def path_failures(self) -> int:
+        """See `Dynamics.path_failures`; of the whole robot."""
+        return self._whole.path_failures
+
     def part(self, state: BatchState) -> BatchState:
         """Return what is left of states of the whole robot."""
         return BatchState(
