@@ -421,3 +421,17 @@ def test_quaternions_are_made_unit_and_a_zero_one_is_no_point():
     assert found["status"][2] == PointStatus.NOT_FINITE
     for values in found.values():
         np.testing.assert_array_equal(values[0], values[1])
+
+
+@pytest.mark.parametrize("backend", ["compiled", "numeric"])
+def test_poses_so_far_away_that_lengths_overflow_have_no_answer(backend):
+    dynamics = make_dynamics(load("planar_xy"), backend)
+    q = np.tile(dynamics.tree.home, (3, 1))
+    q[0, 0], q[1, 1] = 1e160, -1e300
+    for name in OURS:
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = make_condition(dynamics, name).evaluate(q)
+        assert list(result["status"][:2]) == [PointStatus.NOT_FINITE] * 2, name
+        assert result["status"][2] in ANSWERS
+        for column in list(result)[1:]:
+            assert np.isnan(result[column][:2]).all()

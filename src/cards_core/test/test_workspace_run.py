@@ -319,6 +319,18 @@ def test_another_job_is_refused_in_words(tmp_path):
     assert result.summary["options"]["radius"] == 0.4
 
 
+def test_restart_leaves_what_others_put_beside_the_job(tmp_path):
+    workspace.run(ball_job(), tmp_path)
+    (tmp_path / "notes.txt").write_text("of the user")
+    (tmp_path / "plots").mkdir()
+    for name in ("map.png", "thesis.tex"):
+        (tmp_path / "plots" / name).touch()
+    result = workspace.run(ball_job(options={"radius": 0.4}), tmp_path, restart=True)
+    assert result.file.exists()
+    assert (tmp_path / "notes.txt").read_text() == "of the user"
+    assert [item.name for item in (tmp_path / "plots").iterdir()] == ["thesis.tex"]
+
+
 def test_a_folder_of_a_process_that_was_killed_while_it_made_it(tmp_path, reference):
     (tmp_path / "chunks").mkdir()
     for name in (".lock", "points.f8", ".points.f8.part", ".job.json.part"):

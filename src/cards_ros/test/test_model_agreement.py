@@ -21,7 +21,7 @@ def agreement(role):
     return Agreement(Announcement("/me", "me", role, SAME))
 
 
-@pytest.mark.parametrize("role", ["host", "controller", "compiler"])
+@pytest.mark.parametrize("role", ["host", "controller", "compiler", "observer"])
 def test_nobody_and_equals_are_no_trouble(role):
     one = agreement(role)
     assert not one.uneasy
@@ -43,6 +43,13 @@ def test_nobody_and_equals_are_no_trouble(role):
         ("host", "compiler", False, False),
         ("compiler", "host", False, False),
         ("compiler", "controller", True, False),
+        ("compiler", "observer", False, False),
+        ("observer", "host", False, True),
+        ("observer", "compiler", False, True),  # no host has spoken
+        ("observer", "controller", True, False),
+        ("observer", "observer", False, False),
+        ("host", "observer", False, False),  # it commands nobody
+        ("controller", "observer", False, False),
     ],
 )
 def test_whose_model_counts(role, other, commands, stops):

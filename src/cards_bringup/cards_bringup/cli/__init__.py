@@ -55,7 +55,12 @@ class Parser(argparse.ArgumentParser):
 
     Argparse takes ``-0.3,0.5`` for an option, ``--q`` for ``--quiet`` where there is no ``--q``,
     and shows the usage of ``./cards`` where an option of a command is unknown.
+
+    Attributes:
+        passes_on: Unknown options in front belong to ``rest``, the arguments of another program.
     """
+
+    passes_on = False
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **settings})
@@ -64,6 +69,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse what is left over here, where the usage is that of the command."""
         found, rest = super().parse_known_args(args, namespace)
+        if rest and self.passes_on:
+            found.rest, rest = [*rest, *found.rest], []
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found, rest

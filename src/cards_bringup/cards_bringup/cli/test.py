@@ -40,6 +40,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--dev", action="store_true", help="let pytest keep its cache")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.passes_on = True
     parser.set_defaults(run=run)
 
 

@@ -13,6 +13,7 @@ from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.native_library import conditions_library
 from cards_core.analysis.quaternions import unit_quaternions
 from cards_core.analysis.status import ANSWERS, PointStatus
+from cards_core.description.model import Wrap
 from cards_core.dynamics import Dynamics
 from cards_core.dynamics.batch import BatchState
 from cards_core.errors import ShapeError
@@ -46,6 +47,11 @@ class PointCondition(abc.ABC):
             conditions_library()  # what cannot be compiled is said here, not at the first point
         self._dynamics = dynamics
         self._actuation = actuation
+        self._wraps = any(
+            isinstance(element, Wrap)
+            for muscle in dynamics.robot.muscles
+            for element in muscle.path
+        )
 
     @abc.abstractmethod
     def _answer(self, q: Array, state: BatchState) -> Results:
@@ -72,10 +78,13 @@ class PointCondition(abc.ABC):
         if (problems != PointStatus.FEASIBLE).all():
             return self._without_answer(problems)
         state = self._dynamics.batch(q, self._velocities(len(q)))
-        # of finite coordinates nothing but a path that was not found makes NaN
-        lost = np.isnan(state.muscle_lengths).any(axis=1)
-        problems[finite & lost] = PointStatus.PATH_NOT_FOUND
+        # of finite coordinates a path that was not found makes NaN; so far away that squares
+        # overflow, lengths are infinite, or NaN without any path to look for
+        lost = ~np.isfinite(state.muscle_lengths).all(axis=1)
         if lost.any():
+            far = np.isinf(state.muscle_lengths).any(axis=1) | (not self._wraps)
+            problems[finite & lost & far] = PointStatus.NOT_FINITE
+            problems[finite & lost & ~far] = PointStatus.PATH_NOT_FOUND
             for values in vars(state).values():
                 values[lost] = 0.0
         results = self._answer(q, state)

@@ -39,13 +39,14 @@ from cards_core.analysis.workspace.points import PointSet
 from cards_core.analysis.workspace.rays import Rays
 from cards_core.typing import Array
 
-JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK = (
+JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK, PLOTS = (
     "job.json",
     "points.f8",
     "chunks",
     "summary.json",
     "run.json",
     ".lock",
+    "plots",
 )
 _BEFORE_JOB = {LOCK, CHUNKS, POINTS, f".{POINTS}.part", f".{JOB}.part"}
 """What a folder may hold whose process was killed before it had written the job."""
@@ -67,6 +68,7 @@ class JobFolder:
         self.key = job.key
         self.chunks = self.path / CHUNKS
         self.result = self.path / f"result.{job.format}"
+        self._discarded = False
 
     def prepare(self) -> None:
         """Make the folder, or check that it holds this job; point files move in.
@@ -94,6 +96,8 @@ class JobFolder:
         Raises:
             JobError: It holds files but no job.
         """
+        if self._discarded:  # it was ours; what others put beside the job is still there
+            return
         try:
             names = {item.name for item in self.path.iterdir()} if self.path.exists() else set()
         except OSError as error:
@@ -227,7 +231,11 @@ class JobFolder:
         for name in _OURS - {LOCK, CHUNKS, JOB}:
             (self.path / name).unlink(missing_ok=True)
             (self.path / f".{name}.part").unlink(missing_ok=True)
+        for picture in (self.path / PLOTS).glob("*.*"):
+            if picture.suffix in (".png", ".svg", ".html"):  # they show what is gone
+                picture.unlink()
         (self.path / JOB).unlink(missing_ok=True)
+        self._discarded = True
 
     def add_run(self, entry: dict[str, Any]) -> None:
         """Append to ``run.json``, one entry for each time that the job was worked on."""
