@@ -142,7 +142,11 @@ def test_help_has_examples(cards, kind):
         (("ik", "planar_2r", "--q=1"), "expected (2,)"),
         (("ik", "planar_2r", "--q=1,2", "--trajectory", "there_and_back"), "one of them"),
         (("ik", "planar_2r", "--trajectory", "there"), "there_and_back"),
+        (("ik", "planar_2r", "--trajectory-file", "a.yaml"), "without --trajectory"),
+        (("ik", "planar_2r", "--trajectory", "there_and_back", "--qd=0,1"), "--qd and --traj"),
         (("ik", "planar_2r", "--input", "nothing.csv"), "does not exist"),
+        (("ik", "planar_2r", "--out", "/dev/null"), "/dev/null cannot be written"),
+        (("ik", "planar_2r", "--outt", "x"), "./cards analyse ik: error: unrecognized"),
         (("fk", "planar_2r"), "--lengths or --input"),
         (("fk", "planar_2r", "--lengths=1,2"), "expected (4,)"),
         (("id", "planar_2r", "--method", "best"), "least_norm"),
@@ -151,7 +155,10 @@ def test_help_has_examples(cards, kind):
         (("id", "planar_2r", "--passive", "cable_1"), "ideal cable"),
         (("id", "roboy_arm", "--method", "barycentre"), "analytic_centre"),
         (("fd", "planar_2r", "--tensions", "1,2"), "cable_1"),
+        (("fd", "planar_2r", "--tensions", "-5"), "tension pulls"),
         (("fd", "planar_2r", "--duration", "-1"), "> 0"),
+        (("stiffness", "planar_2r", "--axial-stiffness", "x"), "--axial-stiffness 'x'"),
+        (("cable-function", "planar_2r", "--samples=2", "--out", "/dev/null"), "be written"),
         (("stiffness", "planar_2r", "--muscle-stiffness", "1", "--axial-stiffness", "1"), "one"),
     ],
 )
@@ -160,6 +167,22 @@ def test_mistakes(cards, arguments, message):
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_values_that_begin_with_a_minus(analyse):
+    apart = analyse("ik", "planar_2r", "--q", "-0.3,-0.5")
+    assert apart["q"] == analyse("ik", "planar_2r", "--q=-0.3,-0.5")["q"] == [[-0.3, -0.5]]
+
+
+def test_units_are_those_of_the_joints(cards):
+    turning = cards("analyse", "id", "planar_2r").stdout
+    assert "coordinates [rad]" in turning
+    assert "needed joint force [Nm]" in turning
+    mixed = cards("analyse", "ik", "ipanema_1").stdout
+    assert "platform_x [m]" in mixed
+    assert "platform_yaw [rad]" in mixed
+    ball = cards("analyse", "ik", "spherical_2s", "--qd=0.1,0,0,0,0,0").stdout
+    assert "rad or m" not in mixed + turning + ball
 
 
 @pytest.mark.parametrize(

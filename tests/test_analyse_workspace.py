@@ -110,7 +110,8 @@ def test_list_of_conditions(workspace):
     table = workspace("--list-conditions")
     assert table.returncode == 0, table.stderr
     assert "wrench_closure: " in table.stdout
-    rows = json.loads(workspace("--list-conditions", "--json").stdout)
+    assert "()" not in table.stdout
+    rows = json.loads(workspace("--list-conditions", "--json").stdout)["conditions"]
     assert {"name", "text", "options"} == set(rows[0])
 
 
@@ -122,6 +123,9 @@ def test_list_of_conditions(workspace):
         (("planar_xy", "--condition", "wrench_closure"), "no points (expected: --grid"),
         (("planar_xy", "--condition", "wrench_clos", "--samples", "3"), "did you mean"),
         ((*GRID[:4], "x=0:1"), "--grid x=0:1 (expected: first:last:number"),
+        ((*GRID[:4], "x=0:1:0"), "--grid x=0:1:0 (expected: first:last:number"),
+        ((*GRID, "--condition", "static"), "(expected: one;"),
+        ((*GRID, "--q=0,0,0"), "unrecognized arguments: --q=0,0,0"),
         ((*GRID[:4], "q=0:1:2"), "no coordinate named 'q'"),
         ((*GRID, "--samples", "3"), "--grid and --samples (expected: one of them)"),
         ((*GRID, "--option", "tolerance"), "expected: name=value"),

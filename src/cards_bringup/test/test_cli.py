@@ -77,6 +77,14 @@ def test_usage_error(command, capsys):
     assert "--nonsense" in capsys.readouterr().err
 
 
+def test_usage_error_is_of_the_command_and_may_be_json(command, capsys):
+    assert cli.main(["fake", "--js", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("usage: ./cards fake")
+    message = "unrecognized arguments: --js"  # and no abbreviation of --json
+    assert json.loads(out) == {"error": {"type": "UsageError", "message": message}}
+
+
 def test_unknown_command(capsys):
     assert cli.main(["nonsense"]) == 2
     assert "nonsense" in capsys.readouterr().err
@@ -177,6 +185,11 @@ def test_tests_run_apart_from_the_user_s_robots():
     assert env["KEPT"] == "1"
     assert env["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
     assert env["GZ_IP"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("rest", [["-k", "wrench", "-x"], ["-x"], ["src/a", "-x"], []])
+def test_options_of_pytest_are_passed_on(rest):
+    assert cli.make_parser("test").parse_args(["test", *rest]).rest == rest
 
 
 def test_pytest_command_line():

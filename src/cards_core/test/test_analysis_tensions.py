@@ -17,7 +17,7 @@ from cards_core.analysis.tension_distribution import (
     TensionLimitError,
     make_tension_distribution,
 )
-from cards_core.analysis.tension_distribution.base import null_space
+from cards_core.analysis.tension_distribution.base import explain, null_space
 from cards_core.analysis.tension_distribution.polytope import centroid, interval, polygon
 from cards_core.description import load
 from cards_core.dynamics import make_dynamics
@@ -446,3 +446,24 @@ def test_mistakes_are_named():
         ClosedForm(np.zeros(1), np.full(1, np.inf), 1)
     with pytest.raises(ShapeError, match=r"\(m,\)"):
         LeastNorm(np.zeros(2), np.ones(3), 1)
+
+
+def test_infeasible_is_said_only_with_a_proof():
+    """Near singular poses SciPy's bounded least squares sometimes end before their minimum."""
+    rng = np.random.default_rng(11)
+    for _ in range(600):
+        nv = int(rng.integers(2, 7))
+        m = nv + int(rng.integers(0, 9))
+        matrix = rng.normal(size=(nv, m))
+        matrix[-1] = matrix[0] * (1.0 + 1e-7 * rng.normal()) + 1e-8 * rng.normal(size=m)
+        low = rng.uniform(0.0, 2e3, m)
+        high = low + rng.uniform(0.0, 1e4, m) * (rng.random(m) < 0.8)
+        share = np.clip(1.6 * rng.random(m) - 0.3, 0.0, 1.0)
+        needed = matrix @ (low + (high - low) * share)
+        result = explain(matrix, needed, low, high)
+        assert result.status is PointStatus.NOT_CONVERGED
+        # what no tension can do is a proven no, whatever the pose
+        high[0] = np.inf
+        matrix[1] = np.abs(matrix[1])
+        result = explain(matrix[1:2], np.array([-1.0]), low, high)
+        assert result.status is PointStatus.INFEASIBLE

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from workspace_cases import KIND, chain_robot, cube_robot
+from workspace_cases import KIND, chain_robot, cube_robot, killed_in_the_works
 
 from cards_core.analysis import workspace
 from cards_core.analysis.conditions.registry import CONDITIONS
@@ -23,6 +23,7 @@ from cards_core.analysis.workspace import (
     JobError,
     Rays,
     Samples,
+    execute,
     make_job,
     read_points,
 )
@@ -345,6 +346,15 @@ def test_other_code_is_refused(tmp_path):
     with pytest.raises(JobError, match="made by code 000000000000"):
         workspace.run(job, tmp_path / "out")
     assert not (tmp_path / "out" / "job.json").exists()
+
+
+def test_a_worker_process_that_dies_is_an_error_with_a_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, "_indexed", killed_in_the_works)
+    job = make_job("planar_xy", "wrench_closure", Samples(10))
+    with pytest.raises(JobError, match="worker process died"):
+        workspace.run(job, tmp_path / "job", workers=1, processes=True)
+    monkeypatch.undo()
+    assert workspace.run(job, tmp_path / "job", workers=1).summary["points"] == 10
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):

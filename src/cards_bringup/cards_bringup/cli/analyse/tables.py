@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def _read_npz(path: Path, names: dict[str, tuple[str, ...]]) -> dict[str, Array]
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {key: np.asarray(file[key], dtype=float) for key in names if key in file}
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise TableError(f"{path}: {error} (expected: an NPZ file of numbers)") from error
     out = {}
     for key, values in found.items():
@@ -73,8 +74,11 @@ def _read_npz(path: Path, names: dict[str, tuple[str, ...]]) -> dict[str, Array]
 
 
 def _read_csv(path: Path, names: dict[str, tuple[str, ...]], main: str) -> dict[str, Array]:
-    with open(path, newline="", encoding="utf-8") as file:
-        lines = [line for line in csv.reader(file) if line]
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TableError(f"{path}: {error} (expected: a CSV or NPZ file)") from error
     if not lines:
         raise TableError(f"{path} is empty (expected: names in the first line)")
     head = [text.strip() for text in lines[0]]

@@ -157,7 +157,9 @@ def explain(
     """Say why there are no tensions: bounded least squares [Stark1995]_, and the rank of A.
 
     Also has the last word on a method that found nothing: if the least squares leave no residual,
-    there are tensions, and the status is NOT_CONVERGED.
+    there are tensions, and the status is NOT_CONVERGED. So it is where the direction of the
+    residual does not separate w from all A f: near a singular pose the least squares may end
+    before their minimum, which proves nothing.
     """
     from scipy.optimize import lsq_linear
 
@@ -175,9 +177,31 @@ def explain(
         status = PointStatus.NOT_CONVERGED
     elif not in_range(matrix, needed):
         status = PointStatus.RANK_DEFICIENT
-    else:
+    elif separates(-residual, matrix, needed, low, high):
         status = PointStatus.INFEASIBLE
+    else:
+        status = PointStatus.NOT_CONVERGED
     return TensionResult(status, tensions, residual, iterations)
+
+
+def separates(direction: Array, matrix: Array, needed: Array, low: Array, high: Array) -> bool:
+    """Return True if w lies beyond all A f within the limits, seen along a direction d.
+
+    ``d'w - max d'A f >= |d|^2/2``; for d = w - A f of the nearest A f the left side is |d|^2.
+
+    Args:
+        direction: d, shape (nv,), not zero.
+        matrix: A, shape (nv, m).
+        needed: w, shape (nv,).
+        low: Least tensions, shape (m,), [N].
+        high: Greatest tensions, shape (m,), [N]; may be infinite.
+    """
+    slopes = matrix.T @ direction
+    # a slope that is rounding does not make an endless tension an endless force
+    size = float(np.linalg.norm(direction))
+    endless = np.isinf(high) & (slopes <= RANK_TOLERANCE * size * np.linalg.norm(matrix, axis=0))
+    reach = slopes * np.where((slopes > 0.0) & ~endless, high, low)
+    return bool(direction @ needed - reach.sum() >= 0.5 * size * size)
 
 
 def in_range(matrix: Array, needed: Array) -> bool:

@@ -13,6 +13,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import Any
 
@@ -46,6 +47,10 @@ def run_locally(
         tasks: Which chunks.
         workers: Number of threads or processes.
         processes: Use processes.
+
+    Raises:
+        JobError: A process died.
+        CardsError: The condition cannot be made.
     """
     executor: Executor
     if processes:
@@ -60,6 +65,12 @@ def run_locally(
             lambda task: executor.submit(_indexed, job, *task),
             workers * (1 + AHEAD),
         )
+    except BrokenProcessPool as error:
+        raise JobError(
+            "a worker process died, e.g. killed for want of memory (expected: all to live; what "
+            "was computed is kept, the same command goes on with it, perhaps with fewer workers; "
+            "a script that uses processes needs 'if __name__ == \"__main__\":')"
+        ) from error
     finally:
         executor.shutdown(cancel_futures=True)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -221,8 +222,11 @@ def _open(
 def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], Iterator[Array]]:
     import csv
 
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        head = next(csv.reader(stream), [])
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            head = next(csv.reader(stream), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PointSetError(f"{file}: {error} (expected: CSV)") from error
     names = tuple(name.strip() for name in head)
     try:
         columns_of(names, coordinates)
@@ -304,7 +308,7 @@ def _open_npz(file: Path, tree: Tree) -> tuple[tuple[str, ...], Iterator[Array]]
         else:
             names = tuple(arrays)
             table = np.column_stack([np.asarray(a, dtype=float) for a in arrays.values()])
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, BadZipFile) as error:
         raise PointSetError(f"{file}: {error}") from error
     parts = range(0, len(table), BLOCK_ROWS)
     return names, (table[first : first + BLOCK_ROWS] for first in parts)
