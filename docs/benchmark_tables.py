@@ -71,7 +71,7 @@ def us(value: float) -> str:
 
 def paper_table(paper: dict[str, Any]) -> list[str]:
     """Return the comparison with the published figures."""
-    robots = paper["robots"]
+    robots = {name: paper[name] for name in TITLES}
     lines = ["| | " + " | ".join(TITLES[name] for name in robots) + " |"]
     lines.append("|---|" + "---|" * len(robots))
 
@@ -143,7 +143,8 @@ def page(paper: dict[str, Any], compiler: dict[str, Any]) -> str:
     """Return the whole page."""
     feasible = ", ".join(
         f"{100 * r['wcc_feasible']:.0f} % and {100 * r['wfc_feasible']:.0f} % ({TITLES[name]})"
-        for name, r in paper["robots"].items()
+        for name, r in paper.items()
+        if name in TITLES
     )
     lines = [INTRODUCTION.format(points="2,000", **paper["machine"]), *paper_table(paper), ""]
     lines += [READING.format(feasible=feasible), *compiler_table(compiler)]

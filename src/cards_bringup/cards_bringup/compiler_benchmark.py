@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.benchmark import time_call
-from cards_bringup.paper_benchmark import Say, empty_cache, machine
+from cards_bringup.paper_benchmark import Say, empty_cache, machine, quiet_median
 from cards_core.codegen.model import BoundKernel
 from cards_core.codegen.native import load_or_build
 from cards_core.description import load
@@ -80,12 +79,12 @@ def _measure(robot: Robot, way: str) -> dict[str, float]:
     tree = Tree(robot)
     rng = np.random.default_rng(0)
     states = itertools.cycle([(tree.random(rng), rng.normal(size=tree.nv)) for _ in range(64)])
-    empty = time_call(lambda: next(states), seconds=0.1)["median"]
+    empty = quiet_median(lambda: next(states))
     return {
         "instructions": report.instructions,
         "seconds": seconds,
         "bytes": report.bytes,
-        "update_us": time_call(lambda: update(*next(states)), seconds=0.5)["median"] - empty,
+        "update_us": quiet_median(lambda: update(*next(states))) - empty,
     }
 
 

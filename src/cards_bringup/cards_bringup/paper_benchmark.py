@@ -54,15 +54,15 @@ def bench_paper(say: Say | None = None) -> dict[str, Any]:
         say: Told what is being measured.
 
     Returns:
-        ``robots``: for every robot medians in microseconds and seconds, see docs/benchmarks.md,
-        with the published figures beside them; ``machine``.
+        Robot to medians in microseconds and seconds, see docs/benchmarks.md, with the published
+        figures beside them; and ``machine``.
     """
     tell = say or (lambda text: None)
-    robots = {}
+    result = {}
     for name in ROBOTS:
         tell(name)
-        robots[name] = bench_robot(name)
-    return {"robots": robots, "machine": machine()}
+        result[name] = bench_robot(name)
+    return {**result, "machine": machine()}
 
 
 def machine() -> dict[str, Any]:
@@ -109,8 +109,17 @@ def _update_us(dynamics: Dynamics) -> float:
     rng = np.random.default_rng(0)
     tree = dynamics.tree
     states = itertools.cycle([(tree.random(rng), rng.normal(size=tree.nv)) for _ in range(64)])
-    empty = time_call(lambda: next(states), seconds=0.2)["median"]
-    return time_call(lambda: dynamics.update(*next(states)))["median"] - empty
+    return quiet_median(lambda: dynamics.update(*next(states))) - quiet_median(
+        lambda: next(states)
+    )
+
+
+def quiet_median(function: Callable[[], Any]) -> float:
+    """Return the median time of a call in the quietest of five stretches, [us].
+
+    Microseconds depend on what else the machine does, and on the clock of its processor.
+    """
+    return min(time_call(function, seconds=0.2)["median"] for _ in range(5))
 
 
 def motion(dynamics: Dynamics, count: int = 400) -> Iterator[tuple[Array, Array, Array]]:
@@ -227,7 +236,7 @@ def _peers(robot: Robot, dynamics: Dynamics, own: float) -> dict[str, Any]:
         mujoco.mj_fwdPosition(model, data)
         mujoco.mj_fwdVelocity(model, data)
 
-    times = {"mujoco": time_call(forward, seconds=0.5)["median"]}
+    times = {"mujoco": quiet_median(forward)}
     try:
         import pinocchio
     except ImportError:
@@ -243,5 +252,5 @@ def _peers(robot: Robot, dynamics: Dynamics, own: float) -> dict[str, Any]:
             pinocchio.crba(arm, state, q)
             pinocchio.nonLinearEffects(arm, state, q, v)
 
-        times["pinocchio_without_muscles"] = time_call(update, seconds=0.5)["median"]
+        times["pinocchio_without_muscles"] = quiet_median(update)
     return {name: {"us": us, "ratio": us / own} for name, us in times.items()}

@@ -32,7 +32,6 @@ def quick(monkeypatch):
         return benchmark.time_call(function, seconds=1e-3)
 
     monkeypatch.setattr(paper_benchmark, "time_call", once)
-    monkeypatch.setattr(compiler_benchmark, "time_call", once)
     monkeypatch.setattr(paper_benchmark, "POINTS", 20)
 
 
@@ -122,9 +121,7 @@ def test_the_page_is_made_from_the_measurements():
     machine = {"cpu": "a processor", "cores": 2, "python": "3.11"}
     ways = {"default": "the default"}
     found = {"default": {"instructions": 1234, "seconds": 0.25, "update_us": 1.5}}
-    page = module.page(
-        {"robots": robots, "machine": machine}, {"robots": {"x": found}, "ways": ways}
-    )
+    page = module.page({**robots, "machine": machine}, {"robots": {"x": found}, "ways": ways})
     assert "*(3.01 s)*" in page
     assert "| x | 1,234; 0.25 s; 1.50 us |" in page
     assert "a processor, 2 cores" in page

@@ -285,3 +285,20 @@ def test_json_and_back(tree, points):
     again = points_from_json(json.loads(json.dumps(points.to_json())))
     assert again == points
     np.testing.assert_array_equal(again.bind(tree).values(3, 7), points.bind(tree).values(3, 7))
+
+
+def test_the_table_of_a_point_analysis_is_a_point_file(tmp_path):
+    """Its coordinates are marked; text and tensions beside them are passed over."""
+    tree = Tree(chain_robot())
+    names = tree.position_names
+    head = ",".join(["time", "status", *(f"q/{name}" for name in names), "f/cable"])
+    rows = [[0.1 * (i + j) for j in range(len(names))] for i in range(3)]
+    lines = [f"0.0,FEASIBLE,{','.join(map(str, row))},17.0" for row in rows]
+    file = tmp_path / "id.csv"
+    file.write_text("\n".join([head, *lines]) + "\n")
+    points = read_points(file, tree).bind(tree)
+    assert points.count == 3
+    np.testing.assert_array_equal(points.values(0, 3), rows)
+    file.write_text("\n".join([head, lines[0].removesuffix(",17.0")]) + "\n")
+    with pytest.raises(PointSetError, match="line 2: .* values"):
+        read_points(file, tree)

@@ -68,7 +68,7 @@ class CompiledModel:
             content, lambda: [self._kernel("update")], variant, force=force, progress=progress
         )
         self._bound = self._model.bind("update")
-        self._titles = [(v.name, self._bound.outputs[v.title]) for v in self._variables]
+        self._views = {v.name: self._bound.outputs[v.title] for v in self._variables}
         batch = Variant(precision, batch=True, simplify=simplify)
         self._batch = BatchKernels(content, self._kernel, batch)
 
@@ -105,7 +105,7 @@ class CompiledModel:
         """Compute the quantities at q, shape (nq,), and qd, shape (nv,).
 
         Returns:
-            Name to array; overwritten by the next call.
+            Name to array; the same dictionary every time, overwritten by the next call.
         """
         inputs = self._bound.inputs
         inputs["q"][:] = q
@@ -113,7 +113,7 @@ class CompiledModel:
         if self._geodesics is not None:
             inputs["contacts"][:] = self._geodesics.solve(self._link_poses(q))
         self._bound.call()
-        return dict(self._titles)
+        return self._views
 
     def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> dict[str, Array]:
         """Compute the quantities for n states; see `cards_core.dynamics.Dynamics.batch`.

@@ -84,6 +84,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from cards_bringup.progress import CountProgress
     from cards_core.analysis import workspace
+    from cards_core.errors import CardsError
+
+    if args.metric and not (args.plot or args.show):
+        raise CardsError(
+            "--metric is the column of the pictures (expected: with --plot or --show)"
+        )
 
     job, out = _job(args)
     title = f"{job.robot.name} {job.condition}"

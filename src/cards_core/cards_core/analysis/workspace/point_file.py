@@ -25,6 +25,9 @@ from cards_core.errors import UnknownNameError
 from cards_core.kinematics.tree import QUATERNION_TOLERANCE, Tree
 from cards_core.typing import Array
 
+COORDINATES = "q/"
+"""Before the names of coordinates in tables of point analyses."""
+
 BLOCK_ROWS = 65536
 """Rows read at a time."""
 
@@ -145,7 +148,8 @@ def read_points(
 
     CSV (with a head line) and Parquet: one column per coordinate, by name; columns whose name is
     no coordinate are an error in CSV and passed over in Parquet, where the results of another job
-    may be the points of this one. NPZ: one array per coordinate, or ``q`` of shape (n, nq).
+    may be the points of this one. A CSV table of a point analysis has ``q/`` before the names of
+    its coordinates; its other columns are passed over. NPZ: one array per coordinate, or ``q`` of shape (n, nq).
 
     Args:
         path: The file; its suffix says what it is.
@@ -227,7 +231,11 @@ def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], It
             head = next(csv.reader(stream), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise PointSetError(f"{file}: {error} (expected: CSV)") from error
-    names = tuple(name.strip() for name in head)
+    head = [name.strip() for name in head]
+    # the tables of point analyses have other columns too, and say which are the coordinates
+    places = [i for i, name in enumerate(head) if name.startswith(COORDINATES)]
+    places = places or list(range(len(head)))
+    names = tuple(head[i].removeprefix(COORDINATES) for i in places)
     try:
         columns_of(names, coordinates)
     except (UnknownNameError, PointSetError) as error:
@@ -241,7 +249,10 @@ def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], It
             for words in reader:
                 if not words:
                     continue
-                rows.append(_numbers(words, names, f"{file}: line {reader.line_num}"))
+                place = f"{file}: line {reader.line_num}"
+                if len(words) != len(head):
+                    raise PointSetError(f"{place}: {len(words)} values (expected: {len(head)})")
+                rows.append(_numbers([words[i] for i in places], names, place))
                 if len(rows) == BLOCK_ROWS:
                     yield np.array(rows)
                     rows = []
@@ -252,8 +263,6 @@ def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], It
 
 def _numbers(words: list[str], names: tuple[str, ...], place: str) -> list[float]:
     """Read a line; an empty cell is NaN."""
-    if len(words) != len(names):
-        raise PointSetError(f"{place}: {len(words)} values (expected: {len(names)})")
     out = []
     for name, word in zip(names, words, strict=True):
         try:
