@@ -300,5 +300,5 @@ def test_the_table_of_a_point_analysis_is_a_point_file(tmp_path):
     assert points.count == 3
     np.testing.assert_array_equal(points.values(0, 3), rows)
     file.write_text("\n".join([head, lines[0].removesuffix(",17.0")]) + "\n")
-    with pytest.raises(PointSetError, match="line 2: .* values"):
+    with pytest.raises(PointSetError, match=r"line 2: .* values"):
         read_points(file, tree)

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.metric and not (args.plot or args.show):
         raise CardsError(
-            "--metric is the column of the pictures (expected: with --plot or --show)"
+            "--metric is a column of the pictures (expected: with --plot or --show)"
         )
 
     job, out = _job(args)

@@ -149,7 +149,8 @@ def read_points(
     CSV (with a head line) and Parquet: one column per coordinate, by name; columns whose name is
     no coordinate are an error in CSV and passed over in Parquet, where the results of another job
     may be the points of this one. A CSV table of a point analysis has ``q/`` before the names of
-    its coordinates; its other columns are passed over. NPZ: one array per coordinate, or ``q`` of shape (n, nq).
+    its coordinates; its other columns are passed over. NPZ: one array per coordinate, or ``q`` of
+    shape (n, nq).
 
     Args:
         path: The file; its suffix says what it is.
