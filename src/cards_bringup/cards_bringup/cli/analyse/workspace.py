@@ -87,9 +87,7 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.errors import CardsError
 
     if args.metric and not (args.plot or args.show):
-        raise CardsError(
-            "--metric is a column of the pictures (expected: with --plot or --show)"
-        )
+        raise CardsError("--metric is a column of the pictures (expected: with --plot or --show)")
 
     job, out = _job(args)
     title = f"{job.robot.name} {job.condition}"
