@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -25,31 +26,26 @@ LINE_PERIOD = 10.0
 """Without a terminal a line is printed this often, [s]."""
 
 
-class RunProgress:
-    """Shows how much simulated time has passed. Context manager.
+class _Drawn:
+    """A bar of rich on a terminal, else nothing. Context manager.
 
     Args:
         title: What runs.
-        total: Simulated time of the whole run, [s]; 0: it has no end.
+        columns: Of the bar.
+        total: Where the bar ends; None if that is not known.
         quiet: Show nothing.
     """
 
-    def __init__(self, title: str, total: float, *, quiet: bool = False) -> None:
+    def __init__(
+        self, title: str, columns: Sequence[ProgressColumn], total: float | None, *, quiet: bool
+    ) -> None:
         self._title = title
-        self._total = total
         self._quiet = quiet
         self._begin = self._line = time.monotonic()
         self._bar: Progress | None = None
         if not quiet and sys.stderr.isatty():
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed:6.2f} s" + (f" of {total:.2f} s" if total else "")),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self._task = self._bar.add_task(title, total=total or None)
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._task = self._bar.add_task(title, total=total)
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -66,6 +62,27 @@ class RunProgress:
         """Stop drawing."""
         if self._bar is not None:
             self._bar.stop()
+
+
+class RunProgress(_Drawn):
+    """Shows how much simulated time has passed. Context manager.
+
+    Args:
+        title: What runs.
+        total: Simulated time of the whole run, [s]; 0: it has no end.
+        quiet: Show nothing.
+    """
+
+    def __init__(self, title: str, total: float, *, quiet: bool = False) -> None:
+        self._total = total
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:6.2f} s" + (f" of {total:.2f} s" if total else "")),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        super().__init__(title, columns, total or None, quiet=quiet)
 
     def update(self, sim_time: float) -> None:
         """Show that ``sim_time`` [s] has been reached; call it at most some ten times a second."""
@@ -81,7 +98,7 @@ class RunProgress:
             )
 
 
-class CountProgress:
+class CountProgress(_Drawn):
     """Shows how many of a number of things are done, how fast, and how long it will take still.
 
     Context manager.
@@ -93,38 +110,16 @@ class CountProgress:
     """
 
     def __init__(self, title: str, unit: str, *, quiet: bool = False) -> None:
-        self._title = title
         self._unit = unit
-        self._quiet = quiet
-        self._begin = self._line = time.monotonic()
         self._first: int | None = None
-        self._bar: Progress | None = None
-        if not quiet and sys.stderr.isatty():
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                _RateColumn(unit),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self._task = self._bar.add_task(title, total=None)
-
-    def __enter__(self) -> Self:
-        """Start drawing."""
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop drawing."""
-        if self._bar is not None:
-            self._bar.stop()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _RateColumn(unit),
+            TimeRemainingColumn(),
+        )
+        super().__init__(title, columns, None, quiet=quiet)
 
     def update(self, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` are done; those of the first call count for no speed."""
