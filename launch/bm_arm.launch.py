@@ -1,0 +1,10 @@
+"""Launch the BM-Arm: host, controller, views. Arguments: --show-args."""
+
+from launch import LaunchDescription
+
+from cards_bringup.launch_common import describe
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return what ``ros2 launch`` starts."""
+    return describe("bm_arm")
