@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.analysis.tension_distribution.base import TensionLimitError
+from cards_core.description.actuators import Cable
 from cards_core.description.model import Robot
 from cards_core.dynamics.interface import Dynamics
 from cards_core.muscles.actuators import ActuatorBank
@@ -48,7 +49,7 @@ class PassiveMuscles:
         robot = dynamics.robot
         for name in names:
             muscle = robot.muscle(name)
-            if muscle.kind == "cable" and muscle.actuator.stiffness is None:  # type: ignore[union-attr]
+            if isinstance(muscle.actuator, Cable) and muscle.actuator.stiffness is None:
                 raise TensionLimitError(
                     f"muscle '{name}' is an ideal cable: without a command it has no tension of "
                     "its own (expected: a muscle with a stiffness)"

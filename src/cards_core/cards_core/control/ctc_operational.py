@@ -108,11 +108,7 @@ class CtcOperational(QpController):
         residual_tolerance: float = 1e-2,
     ) -> None:
         tree = dynamics.tree
-        name = frame or dynamics.robot.operational_frame
-        if name is None:
-            raise UnknownNameError(
-                "operational frame", "", (f.name for f in dynamics.robot.frames)
-            )
+        name = dynamics.robot.frame_name(frame)
         tree.locate(name)
         self.frame: str = name
         rows = _axis_indices(axes, orientation)

@@ -420,6 +420,17 @@ class Robot:
                 return item
         raise UnknownNameError("muscle", name, (item.name for item in self.muscles))
 
+    def frame_name(self, name: str | None = None) -> str:
+        """Return the name itself, or without one that of the operational frame.
+
+        Raises:
+            UnknownNameError: Neither is given.
+        """
+        found = name or self.operational_frame
+        if found is None:
+            raise UnknownNameError("operational frame", "", (f.name for f in self.frames))
+        return found
+
     def frame(self, name: str) -> Frame:
         """Return a frame by name; a link's name is the frame at its origin."""
         for item in self.frames:

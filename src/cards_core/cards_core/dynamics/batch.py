@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cards_core.codegen.model import NativeModel, Numbers, Variant
+from cards_core.codegen.model import NativeModel, Variant
 from cards_core.codegen.native import load_or_build
 from cards_core.errors import ShapeError
 from cards_core.typing import Array
@@ -73,9 +73,7 @@ class BatchKernels:
             )
         return self._models[name]
 
-    def evaluate(
-        self, name: str, columns: Sequence[Any], threads: int = 1
-    ) -> tuple[dict[str, Any], Numbers]:
+    def evaluate(self, name: str, columns: Sequence[Any], threads: int = 1) -> dict[str, Any]:
         """Evaluate a kernel for many states.
 
         Args:
@@ -84,8 +82,8 @@ class BatchKernels:
             threads: How many share the work.
 
         Returns:
-            Views of shape (n, ...) by name of the output, and the buffer they look at. Rows of
-            which an input is not finite are NaN throughout.
+            Views of shape (n, ...) by name of the output, into one buffer. Rows of which an input
+            is not finite are NaN throughout.
         """
         model = self.model(name)
         layout = model.layouts[name]
@@ -99,11 +97,10 @@ class BatchKernels:
         if not finite.all():
             out[~finite] = np.nan
         first = layout.input_size
-        views = {
+        return {
             slot.name: out[:, slot.start - first : slot.stop - first].reshape(count, *slot.shape)
             for slot in layout.outputs
         }
-        return views, out
 
 
 def contact_rows(geodesics: GeodesicPaths, poses: Callable[[Array], Array], q: Array) -> Array:

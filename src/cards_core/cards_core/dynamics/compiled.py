@@ -16,7 +16,6 @@ from cards_core.dynamics.differences import (
     geodesic_muscles,
     gradient_by_differences,
 )
-from cards_core.errors import UnknownNameError
 from cards_core.kinematics.fingerprint import fingerprint
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
@@ -115,8 +114,9 @@ class CompiledDynamics:
     def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> BatchState:
         """Compute M, C, G, l, L for many states; see `Dynamics.batch`."""
         columns = state_columns(self.tree, q, qd)
-        views, _ = self._batch.evaluate("update", self._with_contacts(*columns), threads)
-        return BatchState(**views)
+        return BatchState(
+            **self._batch.evaluate("update", [*columns, *self._contacts(columns[0])], threads)
+        )
 
     def batch_operational(
         self, q: Array, qd: Array | None = None, frame: str | None = None, threads: int = 1
@@ -130,15 +130,15 @@ class CompiledDynamics:
             UnknownNameError: No frame or link has this name.
             ShapeError: See `batch`.
         """
-        name = self._frame_name(frame)
+        name = self.robot.frame_name(frame)
         self.tree.locate(name)
         columns = state_columns(self.tree, q, qd)
-        return self._batch.evaluate(f"frame_{name}", columns, threads)[0]
+        return self._batch.evaluate(f"frame_{name}", columns, threads)
 
     def batch_link_poses(self, q: Array, threads: int = 1) -> Array:
         """Return `link_poses` for many coordinates (n, nq), shape (n, n_links, 4, 4)."""
         columns = state_columns(self.tree, q, None)[:1]
-        poses: Array = self._batch.evaluate("link_poses", columns, threads)[0]["link_poses"]
+        poses: Array = self._batch.evaluate("link_poses", columns, threads)["link_poses"]
         return poses
 
     def jacobian_gradient(self, q: Array) -> Array:
@@ -147,9 +147,8 @@ class CompiledDynamics:
         The derivative of L along qd is compiled; unit vectors go through it side by side.
         """
         q = np.asarray(q, dtype=float)
-        directions = np.eye(self.tree.nv)
-        columns = self._with_contacts(np.tile(q, (self.tree.nv, 1)), directions)
-        rates = self._batch.evaluate("jacobian_rate", columns)[0]["jacobian_rate"]
+        columns = [np.tile(q, (self.tree.nv, 1)), np.eye(self.tree.nv), *self._contacts(q[None])]
+        rates = self._batch.evaluate("jacobian_rate", columns)["jacobian_rate"]
         gradient = np.ascontiguousarray(np.moveaxis(rates, 0, 2))
         if len(self._indirect):
             # how tangent points of geodesics move is not written out
@@ -157,17 +156,17 @@ class CompiledDynamics:
             gradient[self._indirect] = differences[self._indirect]
         return gradient
 
-    def _with_contacts(self, q: Array, qd: Array) -> list[Array]:
-        """Add the contacts of wraps without a closed form to the inputs of a batch."""
+    def _contacts(self, q: Array) -> list[Array]:
+        """Return what a batch has as input besides q and qd: contacts without a closed form."""
         if self._geodesics is None:
-            return [q, qd]
-        return [q, qd, contact_rows(self._batch_geodesics, self.link_poses, q)]
+            return []
+        return [contact_rows(self._batch_geodesics, self.link_poses, q)]
 
     def operational(
         self, q: Array, qd: Array, frame: str | None = None
     ) -> CompiledOperationalState:
         """Compute pose, Jacobian and bias of a frame; see `Dynamics.operational`."""
-        name = self._frame_name(frame)
+        name = self.robot.frame_name(frame)
         if name not in self._frames:
             self._add_frame(name)
         kernel, state = self._frames[name]
@@ -175,12 +174,6 @@ class CompiledDynamics:
         kernel.inputs["qd"][:] = qd
         kernel.call()
         return state
-
-    def _frame_name(self, frame: str | None) -> str:
-        name = frame or self.robot.operational_frame
-        if name is None:
-            raise UnknownNameError("operational frame", "", (f.name for f in self.robot.frames))
-        return name
 
     def _add_frame(self, name: str) -> None:
         self.tree.locate(name)

@@ -75,9 +75,7 @@ class CompiledModel:
     def _frame_of(self, frame: str | None) -> str | None:
         if not any(variable.operational for variable in self._variables):
             return None
-        name = frame or self.robot.operational_frame
-        if name is None:
-            raise UnknownNameError("operational frame", "", (f.name for f in self.robot.frames))
+        name = self.robot.frame_name(frame)
         self.tree.locate(name)
         return name
 
@@ -127,7 +125,7 @@ class CompiledModel:
         columns: list[Any] = list(state_columns(self.tree, q, qd))
         if self._geodesics is not None:
             columns.append(contact_rows(self._batch_geodesics, self._link_poses, columns[0]))
-        views = self._batch.evaluate("update", columns, threads)[0]
+        views = self._batch.evaluate("update", columns, threads)
         return {variable.name: views[variable.title] for variable in self._variables}
 
     def _link_poses(self, q: Array) -> Array:

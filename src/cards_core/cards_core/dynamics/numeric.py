@@ -21,8 +21,8 @@ import numpy as np
 from cards_core.description.model import Robot
 from cards_core.dynamics.batch import BatchState, state_columns
 from cards_core.dynamics.differences import bias_by_differences, gradient_by_differences
-from cards_core.dynamics.numeric_variables import bodies_of, piece_body_rows, point_gradient
-from cards_core.errors import UnknownNameError
+from cards_core.dynamics.numeric_variables import piece_body_rows, point_gradient
+from cards_core.dynamics.variables import body_nodes
 from cards_core.kinematics.forward import Motion, forward_kinematics
 from cards_core.kinematics.paths import tree_layout
 from cards_core.kinematics.tree import WORLD_NODE, Tree
@@ -112,10 +112,7 @@ class NumericDynamics:
         self, q: Array, qd: Array, frame: str | None = None
     ) -> NumericOperationalState:
         """Compute pose, Jacobian and bias of a frame; see `Dynamics.operational`."""
-        name = frame or self.robot.operational_frame
-        if name is None:
-            raise UnknownNameError("operational frame", "", (f.name for f in self.robot.frames))
-        node, pose = self.tree.locate(name)
+        node, pose = self.tree.locate(self.robot.frame_name(frame))
         motion = forward_kinematics(self.tree, q, qd)
         return NumericOperationalState(
             position=motion.point(node, pose.translation),
@@ -181,7 +178,7 @@ class NumericDynamics:
     def muscle_body_jacobian(self, q: Array) -> Array:
         """Return V, shape (m, 6p): ld = V xd with the twists xd of the bodies."""
         motion = forward_kinematics(self.tree, q, np.zeros(self.tree.nv))
-        column = {node: 6 * k for k, node in enumerate(bodies_of(self.tree))}
+        column = {node: 6 * k for k, node in enumerate(body_nodes(self.tree))}
         jacobian = np.zeros((len(self.robot.muscles), 6 * len(column)))
         world = len(self.tree.nodes)
         for row, start, end in self._pieces(motion):

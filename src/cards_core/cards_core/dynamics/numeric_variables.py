@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cards_core.dynamics.variables import chosen
+from cards_core.dynamics.variables import body_nodes, chosen
 from cards_core.kinematics.forward import Motion, forward_kinematics
 from cards_core.kinematics.tree import WORLD_NODE, Tree
 from cards_core.spatial import hat
@@ -66,14 +66,9 @@ def evaluate(
     return {variable.name: out[variable.name] for variable in variables}
 
 
-def bodies_of(tree: Tree) -> list[int]:
-    """Return the nodes that carry at least one link, in order."""
-    return sorted({tree.link_node[link.name][0] for link in tree.robot.links} - {WORLD_NODE})
-
-
 def body_quantities(tree: Tree, motion: Motion) -> dict[str, Array]:
     """Return W, M_b, C_b and G_b at one state."""
-    nodes = bodies_of(tree)
+    nodes = body_nodes(tree)
     rows = 6 * len(nodes)
     jacobian, mass = np.zeros((rows, tree.nv)), np.zeros((rows, tree.nv))
     coriolis, gravity = np.zeros(rows), np.zeros(rows)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cards_core.errors import UnknownNameError
+from cards_core.kinematics.tree import WORLD_NODE, Tree
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,12 @@ def chosen(names: str | Iterable[str]) -> tuple[Variable, ...]:
     if not unique:
         raise UnknownNameError("quantity", "", VARIABLES)
     return tuple(VARIABLES[name] for name in unique)
+
+
+def body_nodes(tree: Tree) -> list[int]:
+    """Return the nodes that carry at least one link, in order: the bodies of body space."""
+    carried = {tree.link_node[link.name][0] for link in tree.robot.links}
+    return sorted(carried - {WORLD_NODE})
 
 
 def array_shape(variable: Variable, nv: int, m: int, bodies: int) -> tuple[int, ...]:

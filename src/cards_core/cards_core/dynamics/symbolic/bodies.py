@@ -6,16 +6,11 @@ import casadi as ca
 import numpy as np
 
 from cards_core.codegen.kernel import Expr
+from cards_core.dynamics.symbolic.muscle_rows import tree_paths
 from cards_core.dynamics.symbolic.recursions import node_motion
 from cards_core.dynamics.symbolic.tree import SymbolicTree, constant, direction
-from cards_core.kinematics.paths import tree_layout
-from cards_core.kinematics.tree import WORLD_NODE, Tree
-
-
-def body_nodes(tree: Tree) -> list[int]:
-    """Return the nodes that carry at least one link, in order: the bodies of body space."""
-    carried = {tree.link_node[link.name][0] for link in tree.robot.links}
-    return sorted(carried - {WORLD_NODE})
+from cards_core.dynamics.variables import body_nodes
+from cards_core.kinematics.tree import WORLD_NODE
 
 
 def body_jacobian(model: SymbolicTree) -> Expr:
@@ -85,16 +80,9 @@ def muscle_body_jacobian(model: SymbolicTree, rows: Expr | None) -> Expr:
         model: Kinematics.
         rows: Contacts without a closed form, or None.
     """
-    # imported here because that module builds on the kinematics
-    from cards_core.muscles.symbolic import path_expressions
-
     tree = model.tree
-    layout = tree_layout(tree)
+    layout, paths = tree_paths(model, rows)
     world = len(tree.nodes)
-    identity = ca.SX(ca.DM.eye(3)), ca.SX.zeros(3)
-    paths = path_expressions(
-        layout, lambda k: identity if k == world else (model.rotation[k], model.position[k]), rows
-    )
     body = {node: k for k, node in enumerate(body_nodes(tree))}
     jacobian = ca.SX.zeros(len(layout.bounds) - 1, 6 * len(body))
     for row, first in zip(layout.piece_muscle, layout.start, strict=True):

@@ -6,11 +6,33 @@ P and a revolute joint with world axis a through o, ``L = +-(a . (P x u) + (o x 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import casadi as ca
 
 from cards_core.codegen.kernel import Expr
 from cards_core.dynamics.symbolic.tree import SymbolicTree, direction
 from cards_core.kinematics.paths import tree_layout
+from cards_core.muscles.layout import PathLayout
+
+if TYPE_CHECKING:
+    from cards_core.muscles.symbolic import PathExpressions
+
+
+def tree_paths(model: SymbolicTree, rows: Expr | None) -> tuple[PathLayout, PathExpressions]:
+    """Return the muscle paths with the nodes of the tree as frames, as table and expressions.
+
+    Args:
+        model: Kinematics.
+        rows: Contacts without a closed form (see `cards_core.muscles.symbolic`), or None.
+    """
+    # imported here because that module builds on this one
+    from cards_core.muscles.symbolic import path_expressions
+
+    layout = tree_layout(model.tree)
+    poses = [*zip(model.rotation, model.position, strict=True)]
+    poses.append((ca.SX(ca.DM.eye(3)), ca.SX.zeros(3)))  # the world
+    return layout, path_expressions(layout, poses.__getitem__, rows)
 
 
 def muscle_kinematics(model: SymbolicTree, rows: Expr | None) -> tuple[Expr, Expr]:
@@ -21,15 +43,11 @@ def muscle_kinematics(model: SymbolicTree, rows: Expr | None) -> tuple[Expr, Exp
         rows: Contacts without a closed form (see `cards_core.muscles.symbolic`), or None.
     """
     # imported here because that module builds on this one
-    from cards_core.muscles.symbolic import muscle_lengths, path_expressions
+    from cards_core.muscles.symbolic import muscle_lengths
 
     tree = model.tree
-    layout = tree_layout(tree)
+    layout, paths = tree_paths(model, rows)
     world = len(tree.nodes)
-    identity = ca.SX(ca.DM.eye(3)), ca.SX.zeros(3)
-    paths = path_expressions(
-        layout, lambda k: identity if k == world else (model.rotation[k], model.position[k]), rows
-    )
     jacobian = ca.SX.zeros(len(layout.bounds) - 1, tree.nv)
     axes = [model.world_axes(k) for k in range(len(tree.nodes))]
     moments: list[Expr] = []

@@ -14,14 +14,13 @@ from cards_core.dynamics.symbolic.bodies import (
     body_gravity,
     body_jacobian,
     body_mass,
-    body_nodes,
     inverse_mass,
     muscle_body_jacobian,
 )
 from cards_core.dynamics.symbolic.muscle_rows import muscle_kinematics
 from cards_core.dynamics.symbolic.recursions import inverse_dynamics, mass_matrix
 from cards_core.dynamics.symbolic.tree import SymbolicTree, constant
-from cards_core.dynamics.variables import Variable, array_shape
+from cards_core.dynamics.variables import Variable, array_shape, body_nodes
 from cards_core.errors import CompilationError
 from cards_core.kinematics.paths import tree_layout
 from cards_core.kinematics.tree import WORLD_NODE

@@ -14,7 +14,6 @@ from cards_core.dynamics.sympy_backend.kinematics import SymbolicKinematics
 from cards_core.dynamics.sympy_backend.lagrange import Lagrange
 from cards_core.dynamics.sympy_backend.muscles import MusclePaths
 from cards_core.dynamics.sympy_backend.options import SymbolicOptions
-from cards_core.errors import UnknownNameError
 from cards_core.kinematics.tree import WORLD_NODE, Tree
 
 
@@ -129,9 +128,7 @@ class SymbolicModel:
         Raises:
             UnknownNameError: No frame or link has this name, or there is no operational frame.
         """
-        name = name or self.robot.operational_frame
-        if name is None:
-            raise UnknownNameError("operational frame", "", (f.name for f in self.robot.frames))
+        name = self.robot.frame_name(name)
         if name not in self._frames:
             self._frames[name] = self._make_frame(name)
         return self._frames[name]
