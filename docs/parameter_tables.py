@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cards_core.description import load
 from cards_core.kinematics.tree import Tree
+from cards_hardware.node_parameters import parameters as hardware_parameters
 from cards_model_compiler.live_parameters import live_parameters
 from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
 from cards_ros.host_parameters import host_parameters, initial_positions
@@ -33,6 +34,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
     return {
         "ros_interface.md": {
             "simulator": [*general_parameters(), *robot_parameters(tree)],
+            "hardware": hardware_parameters(),
             "controllers": [*model_parameters(), *run_parameters()],
             "ctc_joint": joint_parameters(robot, tree),
             "ctc_operational": [

@@ -72,13 +72,18 @@ ARGUMENTS = (
     ),
     LaunchArgument("log_dir", "", "Folder for one .npz log per node; empty: no logs."),
     LaunchArgument(
-        "autostart", "true", "false: the controller waits for its service ~/enable.", BOOLEAN
+        "autostart",
+        "true",
+        "false: the controller waits for its service ~/enable, the real robot for ros2 lifecycle.",
+        BOOLEAN,
     ),
     LaunchArgument(
         "record", "false", "Record all topics to an MCAP file (needs ros2 bag).", BOOLEAN
     ),
-    LaunchArgument("port", "/dev/ttyACM0", "Serial port of the real robot."),
-    LaunchArgument("baudrate", "1000000", "Baud rate of that port."),
+    LaunchArgument(
+        "port", "/dev/ttyACM0", "Serial port of the real robot; several with commas between them."
+    ),
+    LaunchArgument("baudrate", "1000000", "Baud rate of these ports."),
 )
 
 NAMES = tuple(argument.name for argument in ARGUMENTS)

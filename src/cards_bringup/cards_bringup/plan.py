@@ -117,7 +117,7 @@ def make_plan(
     _check_time(values, simulated)
     if simulated and values["simulator"] == "gazebo":
         values["world"] = str(find_file(values["world"], folder="worlds", suffix=".sdf").resolve())
-    elif values["world"] != "empty":
+    elif values["world"] != robots.defaults.get("world", "empty"):
         notes.append("world is for Gazebo; nothing else reads it")
     nodes = []
     for node in robots.nodes:
@@ -127,12 +127,17 @@ def make_plan(
             nodes.append(node)
         elif node.optional:
             notes.append(f"{node.name} left out: package {node.package} is not installed")
+        elif node.role == "host" and not simulated:
+            raise CardsError(
+                f"sim:=false needs package {node.package}, which is not installed "
+                "(sim:=true works without it)"
+            )
         else:
             raise CardsError(
                 f"node '{node.name}' needs package {node.package}, which is not installed"
             )
     if not any(node.role == "host" for node in nodes):
-        raise _no_hardware(robots, installed)
+        raise CardsError(f"{robots.source} lists no host for sim:={values['sim']}")
     file = robots.parameter_file
     if values["params_file"]:
         file = find_file(values["params_file"], folder="config", suffix=".yaml")
@@ -209,13 +214,3 @@ def _check_time(values: dict[str, str], simulated: bool) -> None:
         raise CardsError("use_sim_time:=true with sim:=false: the real robot has no /clock")
     if not simulated and values["mode"] != "realtime":
         raise CardsError(f"mode:={values['mode']} with sim:=false (expected: realtime)")
-
-
-def _no_hardware(robots: NodeList, installed: Callable[[str], bool]) -> CardsError:
-    package = HOST_PACKAGES["hardware"]
-    if not installed(package):
-        return CardsError(
-            f"sim:=false needs package {package}, which is not installed "
-            "(sim:=true works without it)"
-        )
-    return CardsError(f"{robots.source} lists no host for sim:=false")

@@ -118,6 +118,11 @@ class Supervisor:
             ended.add(child.name)
         return ended
 
+    @property
+    def process_ids(self) -> dict[str, int]:
+        """Process ids by name, of all that were started."""
+        return {child.name: child.process.pid for child in self._children}
+
     def stop(self, *names: str) -> None:
         """Stop the named processes, or all, last started first; returns when they are gone."""
         chosen = [c for c in reversed(self._children) if not names or c.name in names]

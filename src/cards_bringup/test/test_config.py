@@ -36,6 +36,10 @@ def declared(spec, parameters):
     if node == "simulator":
         own = gazebo.world_parameters() if spec.package == "cards_bringup" else []
         return [*simulator.general_parameters(), *simulator.robot_parameters(tree), *own]
+    if node == "hardware":
+        import cards_hardware.node_parameters as hardware
+
+        return hardware.parameters()
     common = [*controller.model_parameters(), *controller.run_parameters()]
     if node == "ctc_joint":
         return [*common, *controller.joint_parameters(robot, tree)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cards_bringup import cli
-from cards_bringup.doctor import finding, python_parts, ros_parts, system_parts
+from cards_bringup.doctor import finding, hardware_parts, python_parts, ros_parts, system_parts
 from cards_bringup.doctor.finding import Finding
 
 TOP = Path(__file__).resolve().parents[3]
@@ -77,6 +77,51 @@ def test_port_in_use(monkeypatch):
         port = next(system_parts.check_ports())
     assert port.status == "WARN"
     assert "in use" in port.text
+
+
+def test_serial_port_without_permission(monkeypatch, tmp_path):
+    port = tmp_path / "ttyACM0"
+    port.touch()
+    monkeypatch.setattr(hardware_parts, "PATTERNS", (f"{tmp_path}/ttyACM*",))
+    assert only(hardware_parts.check_serial_ports()) == Finding("serial ports", "OK", str(port))
+    monkeypatch.setattr(hardware_parts.os, "access", lambda *_: False)
+    found = only(hardware_parts.check_serial_ports())
+    assert found.status == "WARN"
+    assert "dialout" in found.fix
+
+
+def test_no_serial_port(monkeypatch, tmp_path):
+    monkeypatch.setattr(hardware_parts, "PATTERNS", (f"{tmp_path}/*",))
+    monkeypatch.setattr(hardware_parts, "_may_open_ports", lambda: False)
+    found = only(hardware_parts.check_serial_ports())
+    assert found.status == "OK"  # who has no robot needs no permission
+    assert "usermod -aG dialout" in found.text
+
+
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [
+        (hardware_parts.check_cross_compiler, hardware_parts.CROSS_COMPILER),
+        (hardware_parts.check_emulator, hardware_parts.QEMU),
+    ],
+)
+def test_tools_of_the_firmware(monkeypatch, tmp_path, check, name):
+    if hardware_parts.shutil.which(name) is not None:
+        assert only(check()).status == "OK"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = only(check())
+    assert found.status == "WARN"
+    assert "apt install" in found.fix
+    program(tmp_path, name, "echo 'no such library' >&2; exit 1")
+    found = only(check())
+    assert found.status == "WARN"
+    assert "no such library" in found.text
+
+
+def test_qemu_without_the_board(monkeypatch, tmp_path):
+    program(tmp_path, hardware_parts.QEMU, "echo virt")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "has no machine netduinoplus2" in only(hardware_parts.check_emulator()).text
 
 
 def test_one_core(monkeypatch):

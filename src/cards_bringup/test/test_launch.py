@@ -125,6 +125,17 @@ def test_hardware_without_its_package_says_so():
         include(share_folder() / "launch" / "roboy_arm.launch.py", sim="false")
 
 
+@pytest.mark.skipif(not is_installed("cards_hardware"), reason="cards_hardware is not installed")
+@pytest.mark.parametrize("file", FILES, ids=robot_of)
+def test_nodes_of_the_real_robot(file):
+    nodes, _ = include(file, sim="false", headless="true", rviz="false")
+    executables = [node.node_executable for node in nodes]
+    hosts = executables.count("bridge")
+    assert hosts == (1 if file in ONE_ROBOT else 2)
+    assert len([name for name in executables if name.startswith("ctc_")]) == hosts
+    assert len(executables) == 2 * hosts
+
+
 @pytest.fixture
 def domain(monkeypatch):
     """A ROS domain that nobody else uses."""
@@ -351,7 +362,18 @@ def test_launch_fails_with_its_simulator(tmp_path, listener):
 
 
 @needs_workspace
-def test_refusal_names_the_package(tmp_path, domain):
-    with Launch(tmp_path, "cards_bringup", "roboy_arm.launch.py", "sim:=false") as launch:
-        assert launch.process.wait(timeout=60) != 0
-    assert "sim:=false needs package cards_hardware" in launch.text
+@pytest.mark.skipif(not is_installed("cards_hardware"), reason="cards_hardware is not installed")
+def test_the_real_robot_without_its_port_says_so_and_waits(tmp_path, listener):
+    with Launch(
+        tmp_path,
+        "cards_bringup",
+        "roboy_arm.launch.py",
+        "sim:=false",
+        f"port:={tmp_path}/no_port",
+        "headless:=true",
+        "rviz:=false",
+    ) as launch:
+        listener.wait(lambda: "no_port" in launch.text and "ready" in launch.text, 60, launch)
+        assert launch.interrupt() == 0, launch.text
+    assert "Traceback" not in launch.text
+    assert "process has died" not in launch.text

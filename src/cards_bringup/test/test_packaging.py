@@ -21,6 +21,7 @@ EXPECTED = {
     "cards_sim",
     "cards_muscle_plugin",
     "cards_model_compiler",
+    "cards_hardware",
     "controllers",
     "cards_viz",
     "cards_bringup",
@@ -28,6 +29,7 @@ EXPECTED = {
 EXECUTABLES = {
     "cards_sim": {"simulator"},
     "cards_model_compiler": {"compile", "live_analysis", "model_compiler"},
+    "cards_hardware": {"bridge"},
     "controllers": {"ctc_joint", "ctc_operational"},
     "cards_viz": {"browser_view", "gazebo_markers", "muscle_markers"},
     "cards_bringup": {"gazebo_simulator"},
@@ -38,6 +40,7 @@ ROS_PACKAGES = {
     "builtin_interfaces",
     "diagnostic_msgs",
     "geometry_msgs",
+    "lifecycle_msgs",
     "rosgraph_msgs",
     "sensor_msgs",
     "std_msgs",

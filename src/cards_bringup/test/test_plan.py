@@ -4,11 +4,16 @@ import os
 
 import pytest
 
+from cards_bringup import node_list
 from cards_bringup.launch_arguments import ARGUMENTS, arguments_for
 from cards_bringup.plan import is_installed, make_plan
 from cards_bringup.resources import share_folder
 from cards_core.errors import CardsError, UnknownNameError
 
+ROBOTS = sorted(
+    file.name.removesuffix(node_list.SUFFIX)
+    for file in (share_folder() / "config").glob(f"*{node_list.SUFFIX}")
+)
 OURS = ("cards_sim", "controllers", "cards_viz")
 GAZEBO = (*OURS, "cards_bringup", "cards_muscle_plugin")
 
@@ -89,6 +94,51 @@ def test_booleans_as_people_write_them():
 def test_hardware_without_its_package():
     with pytest.raises(CardsError, match="sim:=false needs package cards_hardware"):
         plan(sim="false")
+
+
+def test_the_real_robot_is_the_host_and_all_else_stays_the_same():
+    simulated = plan(view="true")
+    real = plan(
+        view="true",
+        sim="false",
+        port="/dev/ttyUSB7",
+        baudrate="2000000",
+        installed=(*OURS, "cards_hardware"),
+    )
+    (host,) = [node for node in real.nodes if node.role == "host"]
+    assert (host.name, host.package, host.executable) == ("hardware", "cards_hardware", "bridge")
+    assert real.parameters(host)["port"] == "/dev/ttyUSB7"
+    assert real.parameters(host)["baudrate"] == 2_000_000
+    assert real.parameters(host)["autostart"] is True
+    assert real.values["use_sim_time"] == "false"
+    assert real.notes == tuple(n for n in simulated.notes if not n.startswith("simulator:="))
+    assert real.parameter_file == simulated.parameter_file
+    others = [node for node in real.nodes if node.role != "host"]
+    assert others == [node for node in simulated.nodes if node.role != "host"]
+    for node in others:
+        own = simulated.parameters(node)
+        assert own.pop("use_sim_time") is True
+        assert real.parameters(node) == own
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_every_robot_can_be_real(robot):
+    made = plan(robot, sim="false", installed=(*OURS, "cards_hardware"))
+    hosts = [node for node in made.nodes if node.role == "host"]
+    assert {node.module for node in hosts} == {"cards_hardware.bridge_node"}
+    assert len(hosts) == (2 if robot == "two_arms" else 1)
+
+
+def test_two_real_arms_have_a_bridge_each():
+    made = plan("two_arms", sim="false", port="/dev/a,/dev/b", installed=(*OURS, "cards_hardware"))
+    hosts = [node for node in made.nodes if node.role == "host"]
+    assert [node.namespace for node in hosts] == ["left_arm", "right_arm"]
+    for node in hosts:
+        parameters = made.parameters(node)
+        assert parameters["part"] == node.namespace
+        assert (parameters["boards"], parameters["model"]) == ("two_arms", "roboy_arm")
+        assert parameters["port"] == "/dev/a,/dev/b"
+    assert not any("world" in note for note in made.notes)
 
 
 def test_gazebo_without_its_package():

@@ -4,6 +4,9 @@ A spinning executor is no place for a 1 kHz loop: one ``spin_once`` costs 0.3 ms
 then. Here the loop itself blocks on the few subscriptions it needs, takes their messages as bytes
 (3 to 14 us), and looks after services, parameters and slow subscriptions a few ten times a second
 by calling their callbacks directly. Everything happens in one thread, so nothing needs a lock.
+
+Where messages come from elsewhere too, e.g. from a thread that reads a serial line, that thread
+calls `NodeLoop.wake`, and the loop fetches them.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.service import Service
 from rclpy.subscription import Subscription
 
 from cards_core.errors import CardsError
@@ -168,7 +172,8 @@ class NodeLoop:
         node: The node; it must not be added to another executor.
         hot: The subscriptions to wait for.
         stop: Ends the waits early.
-        serve_period: Least time between two looks at the services, [s].
+        urgent: Services that end a wait and are answered by every call of `serve`.
+        serve_period: Least time between two looks at the other services, [s].
     """
 
     def __init__(
@@ -177,6 +182,7 @@ class NodeLoop:
         hot: Sequence[HotSubscription],
         stop: StopFlag,
         *,
+        urgent: Sequence[Service] = (),
         serve_period: float = SERVE_PERIOD,
     ) -> None:
         self.node = node
@@ -185,7 +191,11 @@ class NodeLoop:
         self._handles = tuple(item.subscription.handle for item in hot)
         self._context = node.context
         self._period = serve_period
-        self._wait_set = _rclpy.WaitSet(len(self._handles), 0, 0, 0, 0, 0, self._context.handle)
+        self._urgent = tuple(urgent)
+        self._guard = _rclpy.GuardCondition(self._context.handle)
+        self._wait_set = _rclpy.WaitSet(
+            len(self._handles), 1, 0, 0, len(self._urgent), 0, self._context.handle
+        )
         self._served = 0.0
         self._taken = 0
         self._last_message = time.monotonic()
@@ -194,19 +204,25 @@ class NodeLoop:
         self._executor.add_node(node)
 
     def wait(self, timeout: float) -> None:
-        """Block until a hot subscription has a message, for at most ``timeout`` [s] and 20 ms.
+        """Block until there is a message, an urgent call or a `wake`, for at most ``timeout`` [s].
 
-        The bound lets the caller notice `stop` and call `serve`; callers loop in any case.
+        It blocks no longer than 20 ms, so that the caller notices `stop` and calls `serve`;
+        callers loop in any case.
         """
         bounded = min(max(timeout, 0.0), _WAIT_SLICE)
-        if not self._handles:
-            time.sleep(bounded)
-            return
         wait_set = self._wait_set
         wait_set.clear_entities()
+        wait_set.add_guard_condition(self._guard)
         for handle in self._handles:
             wait_set.add_subscription(handle)
+        for service in self._urgent:
+            wait_set.add_service(service.handle)
         wait_set.wait(int(bounded * 1e9))
+
+    def wake(self) -> None:
+        """End the present wait, or the next one if there is none; from any thread, at any time."""
+        with contextlib.suppress(_rclpy.InvalidHandle), self._guard:  # not after `close`
+            self._guard.trigger_guard_condition()
 
     def serve(self) -> bool:
         """Answer waiting service calls and slow subscriptions, if it is time to look.
@@ -215,11 +231,13 @@ class NodeLoop:
             Whether it was time, so that other slow work can be done at the same rate.
         """
         now = time.monotonic()
+        self.serve_urgent()
         if now - self._served < self._period:
             return False
         self._served = now
         for service in self.node.services:
-            self._answer(service)
+            if service not in self._urgent:
+                self._answer(service)
         for subscription in self.node.subscriptions:
             if not isinstance(subscription.callback_group, _LoopOnly):
                 self._deliver(subscription)
@@ -233,6 +251,11 @@ class NodeLoop:
         if not self._context.ok():
             self.stop.set()
         return True
+
+    def serve_urgent(self) -> None:
+        """Answer the urgent services alone; a service that takes its time calls it meanwhile."""
+        for service in self._urgent:
+            self._answer(service)
 
     def _answer(self, service: Any) -> None:
         while True:
@@ -261,6 +284,7 @@ class NodeLoop:
     def close(self) -> None:
         """Release what the loop holds of the node."""
         self._executor.shutdown()
+        self._guard.destroy_when_not_in_use()
 
 
 def describe(error: BaseException) -> str:

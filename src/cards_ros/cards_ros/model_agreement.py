@@ -68,6 +68,7 @@ class Agreement:
         self.own = own
         self._heard: dict[str, Announcement] = {}
         self._different: dict[str, Disagreement] = {}
+        self._unready: dict[str, None] = {}  # hosts, by name: one that starts anew is the same
         self.problem = ""
 
     def hear(self, text: str) -> None:
@@ -80,6 +81,9 @@ class Agreement:
         if other.instance == self.own.instance:
             return
         self._heard[other.instance] = other
+        self._unready.pop(other.node, None)
+        if other.role == "host" and not other.ready:
+            self._unready[other.node] = None
         found = differences(self.own.model, other.model)
         if found:
             self._different[other.instance] = Disagreement(other, tuple(found))
@@ -90,6 +94,7 @@ class Agreement:
         """Drop all that was heard, to hear it again from those that are still there."""
         self._heard.clear()
         self._different.clear()
+        self._unready.clear()
         self.problem = ""
 
     @property
@@ -101,6 +106,11 @@ class Agreement:
     def uneasy(self) -> bool:
         """Whether anything is not as it should be."""
         return bool(self._different or self.problem)
+
+    @property
+    def unready(self) -> str:
+        """Name of a host that obeys no commands now, empty if all that were heard of do."""
+        return next(iter(self._unready), "")
 
     @property
     def disagreements(self) -> list[Disagreement]:

@@ -76,6 +76,7 @@ class Announcement:
         role: See `ROLES`.
         model: Its model.
         commands: Whether it sends commands now that were computed with this model.
+        ready: Whether a host obeys commands now; the real robot does not until it is armed.
     """
 
     node: str
@@ -83,6 +84,7 @@ class Announcement:
     role: Role
     model: ModelIdentity
     commands: bool = False
+    ready: bool = True
 
 
 def identity_of(robot: Robot, *, complete: bool = True) -> ModelIdentity:
@@ -160,6 +162,7 @@ def encode(announcement: Announcement) -> str:
         "instance": announcement.instance,
         "role": announcement.role,
         "commands": announcement.commands,
+        "ready": announcement.ready,
     }
     return json.dumps({**head, **identity_json(announcement.model)}, allow_nan=False)
 
@@ -183,8 +186,16 @@ def decode(text: str) -> Announcement:
         raise ModelMessageError(f"'role' is '{role}' (expected: {', '.join(ROLES)})")
     if not isinstance(data.get("commands"), bool):
         raise _wrong(data, "commands", "true or false")
+    ready = data.get("ready", True)  # nodes that do not say it always obey
+    if not isinstance(ready, bool):
+        raise _wrong(data, "ready", "true or false")
     return Announcement(
-        _text(data, "node"), _text(data, "instance"), role, identity_from(data), data["commands"]
+        _text(data, "node"),
+        _text(data, "instance"),
+        role,
+        identity_from(data),
+        data["commands"],
+        ready,
     )
 
 

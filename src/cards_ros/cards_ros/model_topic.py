@@ -36,6 +36,7 @@ class ModelTopic:
         role: What the node is.
         model: The model that it has; None for one that has none yet and says nothing.
         accepts: Tells whether other models are accepted.
+        ready: Whether a host obeys commands from the start, see `ready`.
     """
 
     def __init__(
@@ -44,6 +45,8 @@ class ModelTopic:
         role: Role,
         model: ModelIdentity | None,
         accepts: Callable[[], bool] = lambda: True,
+        *,
+        ready: bool = True,
     ) -> None:
         self._node = node
         self._role: Role = role
@@ -58,6 +61,7 @@ class ModelTopic:
         self._looked = time.monotonic()
         self._settled = False
         self._held = ""  # refusal that holds until the others have been heard again
+        self._ready = ready
         if model is not None:
             self.announce(model)
 
@@ -71,7 +75,8 @@ class ModelTopic:
     def announce(self, model: ModelIdentity) -> None:
         """Say which model the node has, in place of what it said before."""
         name = self._node.get_fully_qualified_name()
-        own = Announcement(name, self._instance, self._role, model)
+        ready = self._ready if self._agreement is None else self._agreement.own.ready
+        own = Announcement(name, self._instance, self._role, model, ready=ready)
         if self._agreement is not None:
             self._resubscribe()  # to compare anew with what was heard
         self._agreement = Agreement(own)
@@ -80,8 +85,17 @@ class ModelTopic:
     def commanding(self, commands: bool) -> None:
         """Say whether the node sends commands, if that changed."""
         if self._agreement is not None and self._agreement.own.commands != commands:
-            self._agreement.own = replace(self._agreement.own, commands=commands)
-            self._publish(self._agreement.own)
+            self._say(replace(self._agreement.own, commands=commands))
+
+    def ready(self, ready: bool) -> None:
+        """Say whether the node, a host, obeys commands, if that changed."""
+        if self._agreement is not None and self._agreement.own.ready != ready:
+            self._say(replace(self._agreement.own, ready=ready))
+
+    def _say(self, own: Announcement) -> None:
+        assert self._agreement is not None
+        self._agreement.own = own
+        self._publish(own)
 
     def _publish(self, own: Announcement) -> None:
         if self._publisher is None:
@@ -97,11 +111,13 @@ class ModelTopic:
             self._agreement.hear(deserialize_message(data, String).data)
 
     def update(self) -> None:
-        """Take messages, and see whether who had another model is gone; call it now and then."""
+        """Take messages, and see whether who is in the way is gone; call it now and then."""
         self.take()
         now = time.monotonic()
         agreement = self._agreement
-        if agreement is None or not agreement.uneasy or now - self._looked < LOOK_PERIOD:
+        if agreement is None or now - self._looked < LOOK_PERIOD:
+            return
+        if not (agreement.uneasy or agreement.unready):
             return
         self._looked = now
         if agreement.others > self._publishers():
@@ -135,6 +151,11 @@ class ModelTopic:
         heard = self._agreement.others >= self._publishers()
         self._settled = heard or now - self._first > PATIENCE
         return self._settled
+
+    @property
+    def unready(self) -> str:
+        """Name of a host that obeys no commands now, empty if there is none."""
+        return "" if self._agreement is None else self._agreement.unready
 
     @property
     def refusal(self) -> str:

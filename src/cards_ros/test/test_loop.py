@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from rcl_interfaces.srv import GetParameters
+from rclpy.context import Context
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -34,7 +35,8 @@ class EchoNode(Node):
         self.stop = stop
         self.ping = HotSubscription(self, JointState, "ping", topics.STATE_QOS)
         self.pong = HotPublisher(self, JointState, "pong", topics.STATE_QOS)
-        self.loop = NodeLoop(self, [self.ping], stop)
+        quick = self.create_service(Trigger, "~/quick", self.on_hello)
+        self.loop = NodeLoop(self, [self.ping], stop, urgent=[quick], serve_period=0.02)
         self.create_service(Trigger, "~/hello", self.on_hello)
         self.create_service(Trigger, "~/broken", self.on_broken)
         self.create_subscription(String, "slow", self.on_slow, 10)
@@ -131,6 +133,70 @@ def test_waiting_is_not_busy(echo, probe):
     time.sleep(0.5)
     # 20 ms a wait; far more would mean that waits return at once
     assert echo.waits - before <= 60
+
+
+def bare(domain):
+    """Return a node and its context; nothing but a test takes its messages."""
+    context = Context()
+    context.init(args=[], domain_id=domain)
+    return Node("bare", context=context), context
+
+
+def test_another_thread_wakes_the_loop(domain):
+    node, context = bare(domain)
+    loop = NodeLoop(node, [], StopFlag())
+
+    def woken():
+        loop.wait(0.02)
+        return loop._wait_set.is_ready("guard_condition", 0)
+
+    try:
+        assert not woken()
+        loop.wake()  # before the wait: it is not lost
+        loop.wake()
+        assert woken()
+        assert not woken()  # and not kept
+        thread = threading.Timer(0.05, loop.wake)
+        thread.start()
+        end = time.monotonic() + 20.0
+        while not woken():
+            assert time.monotonic() < end
+        thread.join()
+    finally:
+        loop.close()
+        node.destroy_node()
+        context.try_shutdown()
+    loop.wake()  # a thread that is late does no harm
+
+
+def test_urgent_services_are_answered_without_waiting_for_the_others(domain, probe):
+    node, context = bare(domain)
+    called = []
+
+    def note(name):
+        return lambda _request, response: called.append(name) or response
+
+    urgent = node.create_service(Trigger, "~/urgent", note("urgent"))
+    node.create_service(Trigger, "~/other", note("other"))
+    loop = NodeLoop(node, [], StopFlag(), urgent=[urgent], serve_period=3600.0)
+    try:
+        loop.serve()
+        clients = [probe.node.create_client(Trigger, f"bare/{n}") for n in ("other", "urgent")]
+        for client in clients:
+            probe.until(client.service_is_ready, "the service")
+            client.call_async(Trigger.Request())
+
+        def looked():
+            loop.wait(0.02)
+            loop.serve()
+            return called
+
+        probe.until(looked, "the urgent call")
+        assert called == ["urgent"]
+    finally:
+        loop.close()
+        node.destroy_node()
+        context.try_shutdown()
 
 
 def test_diagnostics_come_regularly_and_at_once_on_change(echo, probe):

@@ -83,6 +83,36 @@ def test_a_controller_that_stops_commanding_is_no_trouble_any_more():
     assert not one.disagreements
 
 
+def test_a_host_that_is_not_ready_is_waited_for():
+    def host(name, instance, ready):
+        return encode(Announcement(name, instance, "host", SAME, ready=ready))
+
+    one = agreement("controller")
+    one.hear(host("/hardware", "a", False))
+    assert one.unready == "/hardware"
+    assert not one.uneasy
+    one.hear(host("/hardware", "a", True))
+    assert one.unready == ""
+    one.hear(host("/hardware", "a", False))
+    one.hear(host("/hardware", "b", True))  # it was killed and started anew
+    assert one.unready == ""
+    one.hear(host("/hardware", "b", False))
+    one.hear(host("/other", "c", True))
+    assert one.unready == "/hardware"
+    one.forget()
+    assert one.unready == ""
+
+
+def test_who_does_not_say_that_it_is_ready_is():
+    text = says("host", SAME)
+    assert '"ready": true' in text
+    one = agreement("controller")
+    one.hear(text.replace('"ready": true, ', ""))
+    assert (one.unready, one.problem, one.others) == ("", "", 1)
+    one.hear(text.replace('"ready": true', '"ready": "yes"'))
+    assert "'ready' is \"yes\" (expected: true or false)" in one.problem
+
+
 def test_nodes_of_one_name_are_told_apart_and_oneself_is_not_heard():
     one = agreement("controller")
     one.hear(says("host", OTHER, instance="old"))

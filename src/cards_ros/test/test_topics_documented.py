@@ -19,7 +19,9 @@ def test_all_topics_and_services_are_in_the_documentation():
     names = [v for k, v in vars(topics).items() if k.isupper() and isinstance(v, str)]
     assert len(names) > 10
     for name in names:
-        options = [name.replace("~/", f"{node}/") for node in ("<controller>", "<node>")]
+        options = [
+            name.replace("~/", f"{node}/") for node in ("<controller>", "<node>", "hardware")
+        ]
         assert any(f"`{option}`" in text for option in [name, *options]), name
 
 

@@ -36,7 +36,11 @@ def parameters() -> list[Parameter]:
         Parameter("port", 8080, "Port; if it is in use the next free one.", lower=0, upper=65535),
         Parameter("rate", 30.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=60.0),
         Parameter("window", 10.0, "Length of the live plots.", "s", lower=1.0, upper=60.0),
-        Parameter("simulator", "simulator", "Node name of the host, for its e-stop and speed."),
+        Parameter(
+            "simulator",
+            "simulator",
+            "Node name of the simulator, for its e-stop and speed; a real robot is found.",
+        ),
     ]
 
 
@@ -107,6 +111,7 @@ class BrowserViewNode(DrawingNode):
             controller=watcher.controller,
             paused=watcher.paused,
             stopped=watcher.stopped,
+            real=watcher.real_host is not None,
             real_time_factor=watcher.real_time_factor,
             control_rate=watcher.control_rate,
             message=watcher.trouble,

@@ -72,6 +72,8 @@ def status_html(snapshot: Snapshot) -> str:
         state, color = "paused", "#b07400"
     else:
         state, color = "running", "#2b8a3e"
+    if snapshot.real:
+        state = "REAL ROBOT" if state == "running" else f"{state} · REAL ROBOT"
     error, unit = _worst_error(snapshot)
     cells = [
         ("time", f"{snapshot.time:.2f} s"),
@@ -155,10 +157,10 @@ def bars_html(names: Sequence[str], tensions: Array, scale: TensionScale) -> str
 
 
 class RunPanel:
-    """Pause, step, reset, emergency stop, speed."""
+    """Pause, step, reset, emergency stop, speed; of a real robot the emergency stop alone."""
 
     def __init__(self, gui: viser.GuiApi, commands: ViewCommands, run: Guard) -> None:
-        self._paused = self._stopped = False
+        self._paused = self._stopped = self._real = False
         self._estop = gui.add_button(
             "Emergency stop",
             icon=viser.Icon.HAND_STOP,
@@ -184,6 +186,15 @@ class RunPanel:
 
     def draw(self, snapshot: Snapshot) -> None:
         """Let the buttons say what they would do now."""
+        if snapshot.real != self._real:
+            self._real = snapshot.real
+            for control in (self._pause, self._step, self._reset, self.speed):
+                control.visible = not self._real
+            self._estop.hint = (
+                "Real robot: safe tensions at once. Releasing does not arm it again"
+                if self._real
+                else "All tensions to minimum"
+            )
         if snapshot.paused != self._paused:
             self._paused = snapshot.paused
             self._pause.label = "Continue" if self._paused else "Pause"

@@ -29,6 +29,8 @@ from cards_viz.labels import Labels, joint_labels, operational_labels
 DISCOVERY_PERIOD = 0.5
 """Time between two looks at the graph, [s]."""
 
+_HOSTS = (": world", ": boards")  # what simulators and real robots report
+
 FRESH = 3.0
 """Age at which a diagnostic status, sent once a second, no longer counts, [s]."""
 
@@ -272,6 +274,18 @@ class RobotWatcher:
     def fresh(self) -> dict[str, Status]:
         """Return the statuses that are not old, by name ``<node>: <aspect>``."""
         return {name: s for name, s in self._statuses.items() if not self._is_old(s)}
+
+    @property
+    def real_host(self) -> str | None:
+        """Name of the host if that is a real robot, None for a simulator or if none is known.
+
+        A host that has fallen silent is still the one to stop.
+        """
+        hosts = [(s.came, name) for name, s in self._statuses.items() if name.endswith(_HOSTS)]
+        if not hosts:
+            return None
+        node, _, aspect = max(hosts)[1].rpartition(": ")
+        return node if aspect == "boards" else None
 
     @property
     def paused(self) -> bool:

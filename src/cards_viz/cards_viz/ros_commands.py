@@ -103,20 +103,30 @@ class RosCommands:
     # Protocol, any thread ---------------------------------------------------------------------
 
     def pause(self, paused: bool) -> None:
-        """Call ``sim/pause``."""
+        """Call ``sim/pause``; as `step`, `reset` and `set_speed` not for a real robot.
+
+        Raises:
+            CommandError: The robot is a real one.
+        """
+        self._need_simulator("paused")
         request = SetBool.Request(data=paused)
         self._todo.put(lambda: self._call(topics.PAUSE_SERVICE, SetBool, request))
 
     def step(self) -> None:
         """Call ``sim/step``."""
+        self._need_simulator("stepped")
         self._todo.put(lambda: self._call(topics.STEP_SERVICE, Trigger))
 
     def reset(self) -> None:
         """Call ``sim/reset``."""
+        self._need_simulator("reset")
         self._todo.put(self._reset)
 
     def estop(self, active: bool) -> None:
-        """Stop host and controller; releasing resets the host and enables the controller."""
+        """Stop host and controller; releasing resets the host and enables the controller.
+
+        A real robot is not armed by that: releasing calls its ``~/clear``.
+        """
         self._todo.put(self._stop if active else self._release)
 
     def set_tension(self, name: str, tension: float) -> None:
@@ -149,8 +159,14 @@ class RosCommands:
 
     def set_speed(self, factor: float) -> None:
         """Set the parameter ``speed`` of the simulator."""
+        self._need_simulator("made faster or slower")
         values = [RosParameter("speed", value=float(factor))]
         self._todo.put(lambda: self._set_parameters(self._simulator, values))
+
+    def _need_simulator(self, what: str) -> None:
+        host = self._watcher.real_host
+        if host is not None:
+            raise CommandError(f"a real robot ({host}) cannot be {what}")
 
     # Spinning thread --------------------------------------------------------------------------
 
@@ -205,7 +221,8 @@ class RosCommands:
     def _stop(self) -> None:
         self._hand_active = False
         # the host first: it is what acts on the muscles
-        self._call(self._of(self._simulator, topics.ESTOP_SERVICE), Trigger)
+        host = self._watcher.real_host or self._simulator
+        self._call(self._of(host, topics.ESTOP_SERVICE), Trigger)
         controller = self._watcher.known_controller
         if controller is not None:
             self._call(self._of(controller, topics.ESTOP_SERVICE), Trigger)
@@ -221,7 +238,9 @@ class RosCommands:
                 self._call(name, SetBool, request)
 
         self._hand_active = False
-        self._call(topics.RESET_SERVICE, Trigger, then=enable)
+        real = self._watcher.real_host
+        release = self._of(real, topics.CLEAR_SERVICE) if real else topics.RESET_SERVICE
+        self._call(release, Trigger, then=enable)
 
     def _reset(self) -> None:
         # time stands still after a reset until a command comes: not until one by accident

@@ -26,6 +26,7 @@ class Snapshot:
         desired_position: Desired origin of the operational frame, shape (3,), [m].
         controller: Name of the controller that commands the muscles, None if none does.
         paused, stopped: Simulation paused; emergency stop active.
+        real: Whether the robot is a real one, without pause, step, reset and speed.
         real_time_factor: Simulated by elapsed time.
         control_rate: Controller steps per second, [Hz].
         message: Something to tell the user, e.g. the last diagnostics error.
@@ -44,6 +45,7 @@ class Snapshot:
     controller: str | None = None
     paused: bool = False
     stopped: bool = False
+    real: bool = False
     real_time_factor: float | None = None
     control_rate: float | None = None
     message: str = ""

@@ -2,6 +2,7 @@
 
 import time
 import urllib.request
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,13 +10,18 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 from rcl_interfaces.srv import GetParameters
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 from cards_core.description import load
 from cards_core.errors import UnknownNameError
 from cards_ros import topics
+from cards_ros.diagnostics import Diagnostics, Level
+from cards_ros.loop import NodeLoop
 from cards_ros.testing import NodeThread, Probe, private_domain, start_process
 from cards_viz.browser_view import BrowserViewNode, main
+from cards_viz.panels import status_html
 from cards_viz.ros_commands import CommandError
 
 pytestmark = pytest.mark.ros
@@ -213,6 +219,73 @@ def test_commands_that_nobody_hears(view):
         "service sim/pause is not there: is its node running?",
         "service simulator/estop is not there: is its node running?",
     }
+
+
+class RealRobot(Node):
+    """What the page sees of the node ``hardware``."""
+
+    def __init__(self, context, stop, **options):
+        super().__init__("hardware", context=context, **options)
+        self.stop = stop
+        self.loop = NodeLoop(self, [], stop)
+        self.states = self.create_publisher(JointState, topics.JOINT_STATES, topics.STATE_QOS)
+        self.diagnostics = Diagnostics(self, "robot", ("boards", "commands"))
+        self.calls = []
+        for name in (topics.ESTOP_SERVICE, topics.CLEAR_SERVICE):
+            self.create_service(Trigger, name, partial(self.answer, name))
+
+    def answer(self, name, _request, response):
+        self.calls.append(name)
+        if name == topics.ESTOP_SERVICE:
+            self.diagnostics["boards"].report(Level.ERROR, "emergency stop: safe tensions")
+        else:
+            self.diagnostics["boards"].report(Level.WARN, "inactive: commands are not obeyed")
+        response.success = True
+        return response
+
+    def run(self):
+        while not self.stop:
+            self.loop.wait(0.02)
+            if self.loop.serve():
+                joints = JointState(name=["joint_1", "joint_2"], position=[0.3, 0.4])
+                joints.header.stamp = self.get_clock().now().to_msg()
+                self.states.publish(joints)
+                self.diagnostics.update()
+        return 0
+
+    def close(self):
+        self.loop.close()
+        self.destroy_node()
+
+
+def test_a_real_robot_is_stopped_and_cleared_but_not_paused(domain, view):
+    panel = view.view._run_panel
+    assert panel._pause.visible
+    with NodeThread(RealRobot, domain) as thread:
+        robot = thread.node
+        until(lambda: view.snapshot().real, "the robot to be known")
+        until(lambda: not panel._pause.visible, "the page to know it")
+        hidden = (panel._step, panel._reset, panel.speed)
+        assert [control.visible for control in hidden] == [False] * 3
+        assert panel._estop.visible
+        assert "Real robot" in panel._estop.hint
+        assert "REAL ROBOT" in status_html(view.snapshot())
+        for command in (
+            lambda: view.commands.pause(True),
+            view.commands.step,
+            view.commands.reset,
+            lambda: view.commands.set_speed(2.0),
+        ):
+            with pytest.raises(CommandError, match=r"a real robot \(hardware\) cannot be"):
+                command()
+        view.commands.estop(True)
+        until(lambda: view.snapshot().stopped, "the emergency stop")
+        assert "EMERGENCY STOP · REAL ROBOT" in status_html(view.snapshot())
+        view.commands.estop(False)
+        until(lambda: not view.snapshot().stopped, "the release")
+        assert robot.calls == [topics.ESTOP_SERVICE, topics.CLEAR_SERVICE]
+        assert view.told == []
+    assert view.snapshot().real  # a robot that fell silent is still the one to stop
 
 
 def test_operational_controller(view, probe):

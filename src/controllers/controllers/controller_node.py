@@ -5,7 +5,9 @@ The reference begins with the first state after the controller was enabled, and 
 goes back (the simulator was reset). A state that comes twice gets the same answer twice and does
 not count twice, so a host may repeat a state until it is answered.
 
-While a host says that it moves another model than the controller has, no state is answered.
+While a host says that it moves another model than the controller has, no state is answered; nor
+while it says that it obeys no commands, as the real robot before it is armed. The reference would
+run away from a robot that does not move.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class ControllerNode(Node, ABC):
         problem: Why states cannot be answered, if so.
         models: What this and other nodes say of their models.
         refusal: Why the models do not allow to command, if so.
+        unready: Name of the host that obeys no commands now, if so.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class ControllerNode(Node, ABC):
         self.problem = ""
         self.log_failure = ""
         self.refusal = ""
+        self.unready = ""
         identity = identity_of(self.session.robot)
         self.models = ModelTopic(self, "controller", identity, lambda: value[ACCEPT])
         self._make_topics(robot)
@@ -142,6 +146,7 @@ class ControllerNode(Node, ABC):
     def _compare_models(self) -> None:
         """Stop commanding while another node has another model; then begin anew."""
         self.models.update()
+        self._await_host()
         refusal = self.models.refusal
         if bool(refusal) != bool(self.refusal):
             self._last_answer = None
@@ -152,6 +157,16 @@ class ControllerNode(Node, ABC):
             else:
                 self.get_logger().info("the models agree: commands are allowed")
         self.refusal = refusal
+
+    def _await_host(self) -> None:
+        """Stop commanding while a host obeys no commands; then begin anew."""
+        unready = self.models.unready
+        if bool(unready) != bool(self.unready):
+            self._last_answer = None
+            self.session.start(keep_log=True)
+            if unready:
+                self.models.commanding(False)
+        self.unready = unready
 
     def _answer(self, data: bytes) -> None:
         begin = time.perf_counter()
@@ -193,7 +208,7 @@ class ControllerNode(Node, ABC):
         """Tell whether the models allow to command; wait for those that have not spoken yet."""
         if not self.models.settled():
             return False
-        if self.models.refusal:
+        if self.models.refusal or self.models.unready:
             self._compare_models()
             return False
         self.models.commanding(True)
@@ -308,7 +323,7 @@ class ControllerNode(Node, ABC):
     def _on_estop(self, _request: Any, response: Any) -> Any:
         self.enabled = False
         self._last_answer = None
-        if self._stamp > 0 and not self.refusal:
+        if self._stamp > 0 and not self.refusal and not self.unready:
             # at time zero nothing is pulled yet, and a command would set a waiting world going
             self._commands.publish(self._writer.write(self._stamp, self.controller.tension_min))
         self.models.commanding(False)

@@ -28,6 +28,7 @@ _TEXTS = {
     ControlStatus.INVALID_STATE: "state, reference or model is not finite: minimum tensions",
 }
 _DISABLED, _OTHER_MODEL = "disabled", "no commands: another node has another model"
+_UNREADY = "waiting until {} is active"
 _DURATIONS = 4096  # loop durations kept for the percentiles of a second
 
 
@@ -98,9 +99,11 @@ class Health:
             status.report(Level.WARN, _DISABLED)
         elif node.refusal:
             status.report(Level.WARN, _OTHER_MODEL)
+        elif node.unready:
+            status.report(Level.WARN, _UNREADY.format(node.unready))
         elif _LEVELS[self._worst] >= status.level and self._worst is not ControlStatus.OK:
             status.report(_LEVELS[self._worst], _TEXTS[self._worst])
-        elif status.message in (_DISABLED, _OTHER_MODEL):
+        elif status.message in (_DISABLED, _OTHER_MODEL) or status.message.startswith("waiting"):
             status.ok()
 
     def _report_loop(self, now: float) -> None:
@@ -120,7 +123,7 @@ class Health:
         else:
             loop.ok()
         control.values.update(steps_not_ok=self._not_ok, residual_max=self._residual)
-        commands = node.enabled and not node.refusal
+        commands = node.enabled and not node.refusal and not node.unready
         if commands and self._worst is ControlStatus.OK and not node.log_failure:
             control.ok()
         self._time, self._count, self._missed = now, 0, node.missed

@@ -20,6 +20,8 @@ from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_ros import topics
 from cards_ros.diagnostics import Level
+from cards_ros.model_identity import identity_of
+from cards_ros.model_topic import ModelTopic
 from cards_ros.testing import NodeThread, Probe, private_domain
 from controllers.ctc_joint import CtcJointNode
 from controllers.ctc_operational import CtcOperationalNode
@@ -184,6 +186,38 @@ def test_enable_estop_and_restart(domain, probe):
         probe.publish(state(2502), topics.JOINT_STATES)
         probe.spin(0.1)
         assert len(answers) == 1
+
+
+def test_a_host_that_is_not_ready_gets_no_commands_and_the_reference_waits(domain, probe):
+    """The real robot publishes states before it is armed."""
+    host = ModelTopic(probe.node, "host", identity_of(ROBOT), ready=False)
+    with joint_node(domain, reference="there_and_back") as thread:
+        node = thread.node
+        answers = probe.listen(JointState, topics.FORCE_COMMAND)
+        probe.until_status("ctc_joint: control", Level.WARN, "waiting until /probe is active")
+        probe.publish(state(1), topics.JOINT_STATES)
+        probe.until(lambda: node._stamp == STEP, "the state")
+        assert probe.call(Trigger, "ctc_joint/estop").success  # has nobody to command
+        assert probe.call(SetBool, "ctc_joint/enable", data=True).success
+        probe.publish(state(2000), topics.JOINT_STATES)
+        probe.until(lambda: node._stamp == 2000 * STEP, "the state")
+        assert answers == []
+        host.ready(True)
+        probe.until(lambda: not node.unready, "readiness")
+        ask(probe, state(5000))
+        assert node.controller.output.desired.tolist() == list(START)  # begins now
+        ask(probe, state(7000))
+        assert np.abs(node.controller.output.desired - START).max() > 0.1
+        host.ready(False)
+        probe.until(lambda: node.unready, "the loss")
+        del answers[:]
+        probe.publish(state(7001), topics.JOINT_STATES)
+        probe.until(lambda: node._stamp == 7001 * STEP, "the state")
+        assert answers == []
+        host.ready(True)
+        probe.until(lambda: not node.unready, "readiness")
+        ask(probe, state(9000))
+        assert node.controller.output.desired.tolist() == list(START)
 
 
 def test_gains_change_while_running_and_wrong_ones_are_refused(domain, probe):

@@ -18,6 +18,8 @@ from typing import Any, NoReturn
 
 COMMANDS = {
     "demo": ("cards_bringup.cli.demo", "move a robot: simulator, controller, view, run folder"),
+    "monitor": ("cards_bringup.cli.monitor", "watch a real robot: muscles, temperatures, faults"),
+    "calibrate": ("cards_bringup.cli.calibrate", "set zero points of a real robot's sensors"),
     "models": ("cards_bringup.cli.models", "list the robots there are"),
     "eval": ("cards_bringup.cli.eval", "M, C, G, l, L, J and tensions of a robot at one state"),
     "analyse": ("cards_bringup.cli.analyse", "kinematics, tensions, stiffness, workspaces"),

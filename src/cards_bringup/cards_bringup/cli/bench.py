@@ -7,6 +7,7 @@ import json
 import sys
 from typing import Any
 
+from cards_bringup.hil.options import FIRMWARES
 from cards_core.errors import CardsError
 
 EXAMPLES = """examples:
@@ -16,10 +17,13 @@ EXAMPLES = """examples:
   ./cards bench muscles                        12 muscles with 6 wraps, beside MuJoCo's tendons
   ./cards bench paper --json                   the tables of the model-compilation paper
   ./cards bench compiler                       ways to native code, side by side
+  ./cards bench hil --minutes 10 --json        bridge and emulated boards at full rate: a soak
 """
 
-OF_A_ROBOT = "dynamics", "qp", "loop"
+OF_A_ROBOT = "dynamics", "qp", "loop", "hil"
 """Benchmarks that take any robot."""
+
+CHOICES = (*OF_A_ROBOT, "muscles", "paper", "compiler")
 
 DEFAULT_ROBOT = "roboy_arm"
 
@@ -33,11 +37,15 @@ def add_parser(subparsers: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=("dynamics", "qp", "loop", "muscles", "paper", "compiler"))
+    parser.add_argument("what", choices=CHOICES)
     parser.add_argument(
         "--robot",
         help=f"of {', '.join(OF_A_ROBOT)} (default: {DEFAULT_ROBOT}); others have theirs",
     )
+    parser.add_argument(
+        "--minutes", type=float, metavar="M", help="of hil: how long to run (default: 1)"
+    )
+    parser.add_argument("--firmware", choices=FIRMWARES, help="of hil: as for ./cards demo --hil")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -46,7 +54,12 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.robot is not None and args.what not in OF_A_ROBOT:
         raise CardsError(f"'{args.what}' has robots of its own (expected: no --robot)")
-    result = _measure(args.what, args.robot or DEFAULT_ROBOT)
+    if args.what == "hil":
+        result = _soak(args)
+    elif args.minutes is not None or args.firmware is not None:
+        raise CardsError(f"--minutes and --firmware with '{args.what}' (expected: of hil only)")
+    else:
+        result = _measure(args.what, args.robot or DEFAULT_ROBOT)
     if args.json:
         print(json.dumps(result))
     else:
@@ -81,6 +94,17 @@ def _measure(what: str, robot: str) -> dict[str, Any]:
             from cards_bringup.benchmark import bench_loop
 
             return bench_loop(robot)
+
+
+def _soak(args: argparse.Namespace) -> dict[str, Any]:
+    from cards_bringup.hil.options import choose_firmware
+    from cards_bringup.hil.soak import bench_hil
+
+    minutes = 1.0 if args.minutes is None else args.minutes
+    if not 0.05 <= minutes < float("inf"):
+        raise CardsError(f"--minutes is {minutes} (expected: 0.05 or more)")
+    firmware = choose_firmware(args.firmware, _say)
+    return bench_hil(args.robot or DEFAULT_ROBOT, minutes, firmware, _say)
 
 
 def _say(text: str) -> None:

@@ -8,10 +8,12 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.hil import options as hil_options
 from cards_core.errors import CardsError
 
 EXAMPLES = """examples:
@@ -21,6 +23,7 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
+  ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
 
 The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs."""
 
@@ -60,6 +63,17 @@ def add_parser(subparsers: Any) -> None:
         metavar="K=V,..",
         help="make the controller's model wrong: mass_factor, attachment_offset [m]",
     )
+    add(
+        "--hil",
+        action="store_true",
+        help="hardware in the loop: sim:=false on the emulated firmware of the muscle boards",
+    )
+    add(
+        "--firmware",
+        choices=hil_options.FIRMWARES,
+        help="with --hil: the flashed binary in QEMU, or a build for this machine (default: the "
+        "former where its tools are installed)",
+    )
     add("--json", action="store_true", help="print summary.json at the end, nothing else")
     parser.set_defaults(run=run)
 
@@ -83,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         use_ros = False
     if not use_ros and args.simulator != "mujoco":
         raise CardsError(f"--simulator {args.simulator} without ROS (expected: mujoco)")
+    firmware = hil_options.firmware(args, lambda note: _say(args, note))
     view = use_ros and not args.headless
     given = {
         "simulator": args.simulator,
@@ -94,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
     for name in ("controller", "reference", "params_file", "world"):
         if getattr(args, name):
             given[name] = str(getattr(args, name))
+    if firmware:
+        given["sim"] = "false"
     plan = make_plan(given, args.robot)
     for note in plan.notes:
         _say(args, note)
@@ -114,8 +131,18 @@ def run(args: argparse.Namespace) -> int:
         overrides["browser_view"] = {"port": free_port("127.0.0.1", args.port)}
 
     _say(args, f"{robot.name} under {controller}, {args.mode}, {duration:g} s -> {out}")
-    wall = _simulate(args, plan, overrides, duration, out, use_ros=use_ros, view=view)
-    summary = _write_results(args, plan, robot, wall, out)
+    if firmware:
+        from cards_bringup.hil.demo import HilDemo
+
+        hil = HilDemo(given, args.robot, model, overrides, duration, out, firmware)
+        wall = _simulate(args, hil.run, overrides, duration, out)
+        _say(args, "comparing with the plant's truth ...")
+        extra = hil.results()
+    else:
+        start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
+        wall = _simulate(args, start, overrides, duration, out)
+        extra = {}
+    summary = _write_results(args, plan, robot, {"wall_time_s": wall, **extra}, out)
     if args.json:
         print(json.dumps(summary))
     else:
@@ -123,15 +150,35 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _simulate(
-    args: argparse.Namespace,
+Start = Callable[[Callable[[float], None], Callable[[str], None]], float]
+
+
+def _runner(
     plan: Any,
     overrides: dict[str, dict[str, Any]],
     duration: float,
     out: Path,
     *,
     use_ros: bool,
-    view: bool,
+    may_pause: bool,
+) -> Start:
+    """Return what starts the run in simulation."""
+    if use_ros:
+        from cards_bringup.node_run import NodeRun
+
+        return NodeRun(plan, overrides, duration, out, may_pause=may_pause).run
+    from cards_bringup.in_process import InProcessRun
+
+    run = InProcessRun(plan, overrides, duration, out)
+    return lambda on_time, _note: run.run(on_time)
+
+
+def _simulate(
+    args: argparse.Namespace,
+    start: Start,
+    overrides: dict[str, dict[str, Any]],
+    duration: float,
+    out: Path,
 ) -> float:
     from cards_bringup.progress import RunProgress
     from cards_bringup.supervisor import ProcessFailedError
@@ -139,20 +186,13 @@ def _simulate(
     begin = time.monotonic()
     with RunProgress(args.robot, duration, quiet=args.json) as progress:
         try:
-            if use_ros:
-                from cards_bringup.node_run import NodeRun
-
-                if view:
-                    _say(args, f"watch at http://127.0.0.1:{overrides['browser_view']['port']}")
-                node_run = NodeRun(plan, overrides, duration, out, may_pause=view)
-                wall = node_run.run(progress.update, lambda note: _say(args, note))
-                if not (out / "simulator.npz").exists():
-                    # Gazebo ends well when it cannot read a world; its output says why
-                    raise ProcessFailedError("simulator", 0, out / "logs" / "simulator.log")
-                return wall
-            from cards_bringup.in_process import InProcessRun
-
-            return InProcessRun(plan, overrides, duration, out).run(progress.update)
+            if "browser_view" in overrides:
+                _say(args, f"watch at http://127.0.0.1:{overrides['browser_view']['port']}")
+            wall = start(progress.update, lambda note: _say(args, note))
+            if not (out / "simulator.npz").exists():
+                # Gazebo ends well when it cannot read a world; its output says why
+                raise ProcessFailedError("simulator", 0, out / "logs" / "simulator.log")
+            return wall
         except KeyboardInterrupt:
             # what has been simulated so far is a result too
             if not _has_rows(out / "simulator.npz"):
@@ -169,7 +209,10 @@ def _overrides(
     overrides: dict[str, dict[str, Any]] = {}
     for node in plan.nodes:
         if node.role == "host":
-            overrides[node.name] = {**common, "duration": duration}
+            overrides[node.name] = dict(common)
+            if args.hil:
+                continue  # a real robot has no end
+            overrides[node.name]["duration"] = duration
             if plan.values["controller"] == "none":
                 overrides[node.name]["wait_for_command"] = False
         elif node.role == "controller":
@@ -238,7 +281,7 @@ def _run_folder(robot: str, controller: str) -> Path:
     return folder / name
 
 
-RESULTS = ("summary.json", "simulator.npz", "controller.npz")
+RESULTS = ("summary.json", "simulator.npz", "controller.npz", "hardware.npz", "hil.npz")
 
 
 def _prepare(out: Path) -> None:
@@ -272,7 +315,7 @@ def _remove_logs(out: Path) -> None:
 
 
 def _write_results(
-    args: argparse.Namespace, plan: Any, robot: Any, wall: float, out: Path
+    args: argparse.Namespace, plan: Any, robot: Any, more: dict[str, Any], out: Path
 ) -> dict[str, Any]:
     from cards_core.description.urdf import to_urdf
     from cards_viz.run_folder import write_run_folder
@@ -282,9 +325,9 @@ def _write_results(
         "controller": plan.values["controller"],
         "mode": plan.values["mode"],
         "simulator": plan.values["simulator"],
-        "wall_time_s": wall,
         "transport": "in process" if args.no_ros else "ROS topics",
         "controller_model": _controller_model(args),
+        **more,
     }
     return write_run_folder(out, robot, metadata, robot_description=to_urdf(robot))
 
@@ -308,6 +351,10 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     show("control step, median", "loop_p50_us", "us")
     show("control step, 99 %", "loop_p99_us", "us")
     show("missed deadlines", "missed_deadlines", "")
+    if "hil" in summary:
+        from cards_bringup.hil.results import lines
+
+        print("\n".join(f"  {text}" for text in lines(summary["hil"])))
     print(f"  {out}")
 
 

@@ -24,11 +24,12 @@ MODULES = {
     "mcap": "mcap",
     "pyarrow": "pyarrow",
     "distributed": "distributed",
+    "pyserial": "serial",
     "pyyaml": "yaml",
 }
 """Distribution to the module that is imported to try it."""
 
-OPTIONAL = ("osqp", "viser", "matplotlib", "mcap", "pyarrow", "distributed")
+OPTIONAL = ("osqp", "viser", "matplotlib", "mcap", "pyarrow", "distributed", "pyserial")
 """Packages that only some commands need."""
 
 

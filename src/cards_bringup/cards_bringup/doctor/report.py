@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from cards_bringup.doctor.finding import Finding
+from cards_bringup.doctor.hardware_parts import (
+    check_cross_compiler,
+    check_emulator,
+    check_serial_ports,
+)
 from cards_bringup.doctor.python_parts import (
     check_dynamics,
     check_environment,
@@ -43,7 +48,16 @@ def examine(checkout: Path | None) -> Iterator[Finding]:
     )
     if any(finding.status == "FAIL" for finding in environment):
         inside = ()  # they would all say the same
-    for check in (*inside, check_launch, check_gazebo, check_ports, check_size):
+    others: tuple[Check, ...] = (
+        check_launch,
+        check_gazebo,
+        check_ports,
+        check_serial_ports,
+        check_cross_compiler,
+        check_emulator,
+        check_size,
+    )
+    for check in (*inside, *others):
         yield from check()
 
 

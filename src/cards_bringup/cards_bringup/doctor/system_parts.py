@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import glob
 import os
 import socket
 import tempfile
@@ -93,7 +92,7 @@ def check_cache() -> Iterator[Finding]:
 
 
 def check_ports() -> Iterator[Finding]:
-    """The browser view's port, and serial ports."""
+    """The browser view's port."""
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -106,17 +105,6 @@ def check_ports() -> Iterator[Finding]:
                 f"127.0.0.1:{VIEW_PORT}: {error.strerror}",
                 "end the program that has it, or choose another port for the view",
             )
-    devices = sorted(glob.glob("/dev/ttyACM*") + glob.glob("/dev/ttyUSB*"))
-    closed = [name for name in devices if not os.access(name, os.R_OK | os.W_OK)]
-    if closed:
-        yield Finding(
-            "serial ports",
-            "WARN",
-            f"no permission for {', '.join(closed)}",
-            "sudo usermod -aG dialout $USER, then log in again",
-        )
-    else:
-        yield Finding("serial ports", "OK", ", ".join(devices) or "none (no robot plugged in)")
 
 
 def check_size() -> Iterator[Finding]:

@@ -1,0 +1,560 @@
+/* The states of a whole board, driven by frames only. */
+#include "harness.h"
+#include "rig.h"
+
+TEST(device_boots_safe)
+{
+    rig_boot();
+    CHECK(fake.motor_power_first); /* the very first thing is power off */
+    CHECK(!fake.motor_power);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    rig_run(100U);
+    CHECK_EQUAL(fake.command.enable, 0);
+    CHECK_EQUAL(fake.commands, 100); /* one per tick */
+    CHECK_EQUAL(fake.kicks, 100);
+    CHECK(rig_saw_value(MLP_EVENT_BOOT, MLP_RESET_POWER));
+    CHECK(rig_saw_value(MLP_EVENT_FLASH, 0));
+    /* states are sent without a host */
+    CHECK_EQUAL(rig.count[MLP_TYPE_STATE_FAST], 50);
+    CHECK_EQUAL(rig.count[MLP_TYPE_HEARTBEAT], 1);
+    CHECK_EQUAL(rig.count[MLP_TYPE_STATE_SLOW], 1);
+    CHECK_EQUAL(rig.fast.state, MLP_STATE_DISARMED);
+}
+
+TEST(device_self_test_fails)
+{
+    fake_init();
+    fake.clock_stands = true;
+    device_init(&rig.device);
+    CHECK_EQUAL(rig_state(), STATE_FAULT);
+    CHECK_EQUAL(rig.device.faults_latched, MLP_FAULT_SELF_TEST);
+    CHECK(!rig.device.machine.drives_on);
+    CHECK(!fake.motor_power);
+    fake.clock_stands = false;
+    rig.ident.nonce = 5U;
+    rig_run(10U);
+    CHECK_EQUAL(rig_state(), STATE_FAULT);
+    CHECK_EQUAL(fake.command.enable, 0); /* drives were off and stay off */
+    fake.clock_stands = true;
+    rig_clear();
+    CHECK_EQUAL(rig_state(), STATE_FAULT);
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, DETAIL_FAULT + 0U);
+    fake.clock_stands = false;
+    rig_clear();
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+}
+
+TEST(device_arms)
+{
+    rig_ready();
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    CHECK_EQUAL(rig.ident.muscles, 0); /* at HELLO it had none */
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
+    CHECK(fake.motor_power);
+    CHECK_EQUAL(rig.ident.muscles, RIG_MUSCLES);
+    CHECK_EQUAL(rig.ident.limits_loaded, 1);
+    CHECK(rig.ident.cfg_crc != 0U);
+    CHECK_EQUAL(rig.ident.boot_count, 7);
+    CHECK_EQUAL(rig.ident.uid[7], 8);
+    rig_run(100U);
+    CHECK_EQUAL(fake.command.enable, 1);
+    CHECK_EQUAL(fake.command.source_t_us, 0); /* no command yet */
+    CHECK_NEAR(rig_measured(0U), 10.0F, 0.3F);
+    CHECK_NEAR(rig_measured(2U), 10.0F, 0.3F);
+    CHECK_EQUAL(rig.fast.state, MLP_STATE_ARMED);
+    CHECK_EQUAL(rig.fast.cmd_age_us, MLP_INVALID_U32);
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    CHECK_EQUAL(fake.command.enable, 0);
+    CHECK_EQUAL(fake.command.current[0], 0);
+    CHECK(!fake.motor_power);
+}
+
+TEST(device_token_once)
+{
+    uint32_t token;
+
+    rig_ready();
+    rig_hello(rig.ident.nonce);
+    rig_run(1U);
+    token = rig.ident.arm_token;
+    rig_request((uint8_t)MLP_REQUEST_ARM, token + 1U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_TOKEN);
+    rig_request((uint8_t)MLP_REQUEST_ARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_TOKEN);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    rig_request((uint8_t)MLP_REQUEST_ARM, token);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_request((uint8_t)MLP_REQUEST_ARM, token); /* used up */
+    CHECK_EQUAL(rig_answer(), MLP_ACK_TOKEN);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    rig_hello(rig.ident.nonce);
+    rig_run(1U);
+    CHECK(rig.ident.arm_token != token);
+    token = rig.ident.arm_token;
+    rig_hello(rig.ident.nonce); /* a newer one: the older is outdated */
+    rig_run(1U);
+    CHECK(rig.ident.arm_token != token);
+    rig_request((uint8_t)MLP_REQUEST_ARM, token);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_TOKEN);
+    rig_run(100U); /* STATE_SLOW is on its way */
+    CHECK_EQUAL(rig.slow.refused[MLP_ACK_TOKEN - 1], 4);
+    CHECK(rig_saw_value(MLP_EVENT_REFUSED, (MLP_TYPE_STATE_REQUEST << 8) | MLP_ACK_TOKEN));
+}
+
+TEST(device_token_after_reset)
+{
+    uint32_t token;
+
+    rig_ready();
+    rig_hello(rig.ident.nonce);
+    rig_run(1U);
+    token = rig.ident.arm_token;
+    rig_reset();
+    rig_run(5U);
+    rig_request((uint8_t)MLP_REQUEST_ARM, token); /* no session */
+    CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+    rig_hello(4711U);
+    rig_run(1U);
+    CHECK(rig.ident.arm_token != token);
+    rig_request((uint8_t)MLP_REQUEST_ARM, token);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_TOKEN);
+}
+
+/* Each condition of arming on its own, and what the answer says about it. */
+TEST(device_arm_conditions)
+{
+    rig_boot();
+    rig_run(3U);
+    rig_hello(1U);
+    rig_run(1U);
+    rig.ident.nonce = 1U;
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE); /* no muscles, no limits */
+    CHECK_EQUAL(rig.ack.detail, DETAIL_FAULT + 2U);
+
+    rig_ready();
+    fake.muscle[1].hold_load = true;
+    fake.muscle[1].load = 500; /* 50 N */
+    rig_run(3U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, 1);
+    fake.muscle[1].load = 490;
+    rig_run(3U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+
+    rig_ready();
+    fake.muscle[2].position = MLP_INVALID_I32;
+    rig_run(3U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, 2);
+    rig_run(30U); /* by now it is a fault of the board */
+    rig_arm();
+    CHECK_EQUAL(rig.ack.detail, DETAIL_FAULT + 9U);
+
+    rig_ready();
+    fake.muscle[0].temperature = 6100;
+    rig_run(10U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, 0);
+
+    rig_ready();
+    fake.drive_silent = true;
+    rig_run(10U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, DETAIL_FAULT + 3U);
+    fake.drive_silent = false;
+    rig_run(30U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+
+    rig_ready();
+    fake.vbus = 17000U;
+    rig_run(30U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.detail, DETAIL_FAULT + 5U);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED); /* a condition, not a latched fault */
+
+    rig_ready();
+    fake.line = true;
+    rig_run(3U);
+    CHECK_EQUAL(rig_state(), STATE_ESTOP);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, MLP_NO_INDEX16);
+}
+
+TEST(device_armed_needs_heartbeats)
+{
+    uint32_t ticks = 0U;
+
+    rig_go(STATE_ARMED);
+    rig_run(500U);
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
+    rig.beat = false;
+    rig_heartbeat();
+    rig_run(1U);
+    while ((rig_state() == STATE_ARMED) && (ticks < 1000U)) {
+        rig_run(1U);
+        ticks++;
+    }
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    CHECK((ticks >= 99U) && (ticks <= 101U));
+    rig_run(5U);
+    CHECK(rig_saw(MLP_EVENT_HEARTBEAT_LOST));
+}
+
+TEST(device_commands_act)
+{
+    rig_go(STATE_ARMED);
+    rig_tension(100.0F);
+    rig_run(1U);
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    CHECK_EQUAL(fake.command.source_t_us, rig_host_time() - 1000U);
+    CHECK(fake.command.current[0] > 200); /* in the tick of its arrival */
+    rig_command(300U, 100.0F);
+    CHECK_NEAR(rig_measured(0U), 100.0F, 1.0F);
+    CHECK_EQUAL(rig.fast.state, MLP_STATE_ACTIVE);
+    CHECK(rig.fast.cmd_age_us <= 2000U);
+    CHECK_NEAR(rig.fast.tension[0] * 0.1F, 100.0F, 1.0F);
+    CHECK_NEAR(rig.fast.current[0] * 0.001F, 2.0F, 0.05F);
+    CHECK_EQUAL(rig.fast.length[0], 300000);
+    CHECK((rig.fast.flags & MLP_FAST_COMMAND_FRESH) != 0U);
+    CHECK((rig.fast.flags & MLP_FAST_HOST_ALIVE) != 0U);
+    CHECK((rig.fast.flags & MLP_FAST_DRIVES_ON) != 0U);
+    CHECK((rig.fast.flags & MLP_FAST_DRIVES_VALID) != 0U);
+    CHECK((rig.fast.flags & MLP_FAST_SIMULATED) != 0U);
+    CHECK((rig.fast.flags & MLP_FAST_FAULT) == 0U);
+    CHECK((rig.fast.flags & MLP_FAST_SERVICE) == 0U);
+    CHECK((rig.fast.flags & MLP_FAST_ESTOP_LINE) == 0U);
+}
+
+TEST(device_stiffness_command)
+{
+    uint32_t i;
+
+    rig_go(STATE_ARMED);
+    for (i = 0U; i < 300U; i++) {
+        rig_msc(290000, 50U, 100); /* 10 N + 5 N/mm x 10 mm */
+        rig_run(1U);
+    }
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    CHECK_NEAR(rig_measured(1U), 60.0F, 1.0F);
+    fake.muscle[1].position = 302000; /* pulled 2 mm longer: +10 N at once */
+    for (i = 0U; i < 50U; i++) {
+        rig_msc(290000, 50U, 100);
+        rig_run(1U);
+    }
+    CHECK_NEAR(rig_measured(1U), 70.0F, 1.0F);
+    CHECK_NEAR(rig_measured(0U), 60.0F, 1.0F);
+}
+
+TEST(device_current_command_needs_service)
+{
+    struct mlp_cmd_current message = {.mask = 1U};
+    uint8_t bytes[MLP_CMD_CURRENT_MAX_PAYLOAD];
+    size_t size = 0U;
+
+    message.current[0] = 1000;
+    (void)mlp_pack_cmd_current(&message, bytes, sizeof bytes, &size);
+    rig_go(STATE_ACTIVE);
+    rig_send((uint8_t)MLP_TYPE_CMD_CURRENT, bytes, size);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+    rig_set((uint16_t)MLP_PARAM_SERVICE_MODE, 0U, 1); /* not under power */
+    CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+    rig_ready();
+    rig_set((uint16_t)MLP_PARAM_SERVICE_MODE, 0U, 1);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(5U);
+    CHECK(rig_saw_value(MLP_EVENT_SERVICE, 1));
+    rig_arm();
+    rig_send((uint8_t)MLP_TYPE_CMD_CURRENT, bytes, size);
+    rig_run(1U);
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    CHECK_EQUAL(fake.command.current[0], 1000);
+    CHECK((rig.fast.flags & MLP_FAST_SERVICE) != 0U || rig.count[MLP_TYPE_STATE_FAST] > 0U);
+    message.current[0] = 10001;
+    (void)mlp_pack_cmd_current(&message, bytes, sizeof bytes, &size);
+    rig_send((uint8_t)MLP_TYPE_CMD_CURRENT, bytes, size);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_RANGE);
+    CHECK_EQUAL(rig.ack.detail, 0);
+    message.current[0] = MLP_INVALID_I16;
+    (void)mlp_pack_cmd_current(&message, bytes, sizeof bytes, &size);
+    rig_send((uint8_t)MLP_TYPE_CMD_CURRENT, bytes, size);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_RANGE);
+    message.mask = 1U << 5;
+    (void)mlp_pack_cmd_current(&message, bytes, sizeof bytes, &size);
+    rig_send((uint8_t)MLP_TYPE_CMD_CURRENT, bytes, size);
+    rig_run(1U);
+    CHECK_EQUAL(rig_state(), STATE_HOLD); /* the third in a row */
+}
+
+/* Stages of the watchdog in device time, one tick allowed. */
+TEST(device_watchdog_stages)
+{
+    uint32_t tick;
+    uint32_t hold = 0U;
+    uint32_t relax = 0U;
+    uint32_t disarm = 0U;
+    uint32_t safe = 0U;
+    float top;
+
+    rig_go(STATE_ACTIVE);
+    rig_tension(100.0F);
+    rig_run(1U);
+    top = rig_measured(0U);
+    for (tick = 1U; tick <= 1100U; tick++) { /* heartbeats go on, commands do not */
+        rig_run(1U);
+        CHECK(rig_measured(0U) <= top + 0.5F); /* no tension rises */
+        if ((hold == 0U) && (rig_state() == STATE_HOLD)) {
+            hold = tick;
+        }
+        if ((relax == 0U) && (rig_state() == STATE_RELAX)) {
+            relax = tick;
+            CHECK_EQUAL(rig.device.cmd_t_us, 0);
+        }
+        if ((safe == 0U) && (relax != 0U) && (rig_measured(0U) < 12.0F)) {
+            safe = tick;
+        }
+        if ((disarm == 0U) && (rig_state() == STATE_DISARMED)) {
+            disarm = tick;
+        }
+        if ((tick > 620U) && (disarm == 0U)) { /* the arm keeps its safe tension */
+            CHECK_NEAR(rig_measured(0U), 10.0F, 1.0F);
+        }
+    }
+    CHECK((hold >= 23U) && (hold <= 25U));
+    CHECK((relax >= 99U) && (relax <= 101U));
+    CHECK((disarm >= 999U) && (disarm <= 1001U));
+    CHECK((safe - relax) <= 500U);
+    CHECK((safe - relax) > 300U); /* a ramp, no drop */
+    CHECK_EQUAL(fake.command.enable, 0);
+    rig_run(10U);
+    CHECK(rig_saw(MLP_EVENT_COMMAND_LATE));
+    CHECK(rig_saw(MLP_EVENT_COMMAND_LOST));
+    CHECK(rig_saw(MLP_EVENT_COMMAND_GONE));
+    /* a command now changes nothing: arming is explicit */
+    rig_tension(100.0F);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+}
+
+TEST(device_hold_and_back)
+{
+    rig_go(STATE_HOLD);
+    CHECK_EQUAL(rig_state(), STATE_HOLD);
+    CHECK(fake.command.source_t_us != 0U); /* still the last command */
+    rig_tension(100.0F);
+    rig_run(1U);
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    rig_run(26U);
+    CHECK_EQUAL(rig_state(), STATE_HOLD);
+    rig_run(76U);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    rig_tension(100.0F);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+}
+
+/* A tick that hangs must not skip the last stage either. */
+TEST(device_watchdog_after_a_stall)
+{
+    rig_go(STATE_ACTIVE);
+    fake.now_us += 1200000U;
+    rig_run(1U);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+}
+
+TEST(device_relax_by_request_lasts)
+{
+    rig_go(STATE_RELAX);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    rig_run(5000U); /* the host is there, its heartbeats come */
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    CHECK_NEAR(rig_measured(0U), 10.0F, 0.5F);
+    rig.beat = false;
+    rig_run(970U);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    rig_run(60U);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    rig_run(3U);
+    CHECK(rig_saw(MLP_EVENT_HEARTBEAT_LOST));
+}
+
+TEST(device_relax_from_armed_without_heartbeats)
+{
+    rig_go(STATE_ARMED);
+    rig.beat = false;
+    rig_request((uint8_t)MLP_REQUEST_RELAX, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(995U);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    rig_run(10U);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+}
+
+TEST(device_relax_rearms_with_token)
+{
+    rig_go(STATE_RELAX);
+    rig_request((uint8_t)MLP_REQUEST_ARM, 1234U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_TOKEN);
+    rig_arm(); /* still above 50 N: refused, the muscle named */
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, 0);
+    rig_run(500U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
+    rig_run(10U);
+    CHECK_NEAR(rig_measured(0U), 10.0F, 0.5F); /* drives stayed on */
+    rig_command(200U, 50.0F);
+    CHECK_NEAR(rig_measured(0U), 50.0F, 0.5F);
+    /* RELAX by the watchdog: still the first relax, then asked for by a host as well */
+    rig_run(110U);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    rig_request((uint8_t)MLP_REQUEST_RELAX, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(2000U);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+}
+
+/* Killed and started again: the new host must not find the board acting. */
+TEST(device_other_session_relaxes)
+{
+    const enum machine_state states[] = {STATE_ARMED, STATE_ACTIVE, STATE_HOLD};
+    uint32_t i;
+
+    for (i = 0U; i < 3U; i++) {
+        rig_go(states[i]);
+        CHECK_EQUAL(rig_state(), states[i]);
+        rig_hello(rig.ident.nonce); /* the same host may say it again */
+        rig_run(1U);
+        CHECK_EQUAL(rig_state(), states[i]);
+        rig.beat = false;
+        rig_hello(999U);
+        rig_run(1U);
+        CHECK_EQUAL(rig_state(), STATE_RELAX);
+        CHECK(!rig.device.relax_requested);
+        rig_tension(100.0F); /* of the new host, not armed by it */
+        CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+        rig_run(1005U);
+        CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    }
+}
+
+TEST(device_requests_refused)
+{
+    /* what no state allows: an independent list of (state, request) that must be refused */
+    static const struct {
+        enum machine_state state;
+        uint8_t request;
+    } refused[] = {{STATE_DISARMED, MLP_REQUEST_RELAX}, {STATE_ARMED, MLP_REQUEST_ARM},
+                   {STATE_ARMED, MLP_REQUEST_CLEAR},    {STATE_ACTIVE, MLP_REQUEST_ARM},
+                   {STATE_ACTIVE, MLP_REQUEST_CLEAR},   {STATE_HOLD, MLP_REQUEST_ARM},
+                   {STATE_HOLD, MLP_REQUEST_CLEAR},     {STATE_RELAX, MLP_REQUEST_CLEAR},
+                   {STATE_FAULT, MLP_REQUEST_DISARM},   {STATE_FAULT, MLP_REQUEST_ARM},
+                   {STATE_FAULT, MLP_REQUEST_RELAX},    {STATE_ESTOP, MLP_REQUEST_DISARM},
+                   {STATE_ESTOP, MLP_REQUEST_ARM},      {STATE_ESTOP, MLP_REQUEST_RELAX}};
+    uint32_t i;
+
+    for (i = 0U; i < sizeof refused / sizeof refused[0]; i++) {
+        rig_go(refused[i].state);
+        rig_hello(rig.ident.nonce);
+        rig_run(1U);
+        CHECK_EQUAL(rig_state(), refused[i].state);
+        rig_request(refused[i].request, rig.ident.arm_token);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+        CHECK_EQUAL(rig_state(), refused[i].state);
+    }
+    rig_request(99U, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_UNKNOWN);
+}
+
+TEST(device_disarms_from)
+{
+    const enum machine_state states[] = {STATE_DISARMED, STATE_ARMED, STATE_ACTIVE, STATE_HOLD,
+                                         STATE_RELAX};
+    uint32_t i;
+
+    for (i = 0U; i < 5U; i++) {
+        rig_go(states[i]);
+        CHECK_EQUAL(rig_state(), states[i]);
+        rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+        CHECK_EQUAL(rig_state(), STATE_DISARMED);
+        CHECK_EQUAL(fake.command.enable, 0);
+    }
+}
+
+TEST(device_relaxes_from)
+{
+    const enum machine_state states[] = {STATE_ARMED, STATE_ACTIVE, STATE_HOLD};
+    uint32_t i;
+
+    for (i = 0U; i < 3U; i++) {
+        rig_go(states[i]);
+        rig_request((uint8_t)MLP_REQUEST_RELAX, 0U);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+        CHECK_EQUAL(rig_state(), STATE_RELAX);
+    }
+}
+
+TEST(device_watchdog_reset_is_told)
+{
+    rig_boot();
+    fake_reset();
+    fake.reset_cause = (uint8_t)MLP_RESET_WATCHDOG;
+    device_init(&rig.device);
+    rig_run(3U);
+    CHECK(rig_saw_value(MLP_EVENT_BOOT, MLP_RESET_WATCHDOG));
+    rig_hello(3U);
+    rig_run(1U);
+    CHECK_EQUAL(rig.ident.reset_cause, MLP_RESET_WATCHDOG);
+    rig_set((uint16_t)MLP_PARAM_MUSCLES, 0U, (int32_t)RIG_MUSCLES);
+    rig_run(30U);
+    {
+        const struct mlp_limits limits = rig_default_limits();
+
+        rig_limits(&limits);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    }
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, DETAIL_FAULT + 13U);
+    rig_clear(); /* somebody has seen it */
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+}
+
+TEST(device_reset_in_motion)
+{
+    rig_go(STATE_ACTIVE);
+    rig_reset();
+    rig_forget();
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    CHECK(!fake.motor_power);
+    /* the host goes on as if nothing had happened */
+    rig_command(100U, 100.0F);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    CHECK_EQUAL(fake.command.enable, 0);
+    CHECK_EQUAL(rig.device.refused[MLP_ACK_STATE - 1] >= 100U, true);
+    CHECK(rig_saw(MLP_EVENT_BOOT));
+    CHECK((rig.fast.flags & MLP_FAST_LIMITS_LOADED) == 0U);
+}

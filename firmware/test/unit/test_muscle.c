@@ -1,0 +1,486 @@
+#include <math.h>
+
+#include "harness.h"
+#include "muscle.h"
+#include "numbers.h"
+
+static const struct muscle_limits limits = {.tension_max = 300.0F,
+                                            .tension_min = 2.0F,
+                                            .tension_safe = 10.0F,
+                                            .length_min = 100000,
+                                            .length_max = 500000,
+                                            .rate_max = 1.0F,
+                                            .current_max = 10.0F,
+                                            .soft = 60.0F,
+                                            .hard = 80.0F,
+                                            .slew = 2000.0F};
+static const struct muscle_gains gains = {.newton_per_ampere = 50.0F,
+                                          .kp = 0.005F,
+                                          .ki = 0.4F,
+                                          .integral_max = 2.0F,
+                                          .continuous = 4.0F,
+                                          .i2t_s = 2.0F,
+                                          .relax_s = 0.4F};
+
+/* First-order drive: T follows k_I I with a time constant of 2.8 ms, times `gain`. */
+struct plant {
+    struct muscle muscle;
+    struct muscle_sense sense;
+    float gain;
+};
+
+static struct plant make(enum muscle_profile profile, float tension)
+{
+    struct plant plant = {.gain = 1.0F};
+
+    muscle_init(&plant.muscle);
+    plant.sense = (struct muscle_sense){.length = 300000,
+                                        .tension = tension,
+                                        .current = tension / gains.newton_per_ampere,
+                                        .length_valid = true,
+                                        .tension_valid = true};
+    muscle_set_profile(&plant.muscle, profile, tension);
+    return plant;
+}
+
+static void step(struct plant *plant, float derating)
+{
+    const float current =
+        muscle_step(&plant->muscle, &limits, &gains, &plant->sense, derating);
+
+    plant->sense.current += 0.3F * (current - plant->sense.current);
+    plant->sense.tension =
+        maxf(0.0F, plant->sense.current * gains.newton_per_ampere * plant->gain);
+}
+
+static void run(struct plant *plant, uint32_t ticks)
+{
+    uint32_t i;
+
+    for (i = 0U; i < ticks; i++) {
+        step(plant, 1.0F);
+    }
+}
+
+TEST(muscle_law)
+{
+    const struct muscle_command law = {.target = 300000, .stiffness = 5000.0F, .bias = 12.0F};
+    const struct muscle_command far = {.target = -INT32_MAX, .stiffness = 1.0F};
+
+    CHECK_NEAR(muscle_stiffness_law(&law, 300000), 12.0F, 1e-6F);
+    CHECK_NEAR(muscle_stiffness_law(&law, 250000), 12.0F, 1e-6F); /* a wire does not push */
+    CHECK_NEAR(muscle_stiffness_law(&law, 310000), 62.0F, 1e-3F); /* 10 mm x 5 N/mm + 12 N */
+    CHECK_NEAR(muscle_stiffness_law(&law, 300001), 12.005F, 1e-5F);
+    CHECK_NEAR(muscle_stiffness_law(&far, INT32_MAX), 4294.967F, 0.01F); /* no overflow */
+}
+
+TEST(muscle_off)
+{
+    struct plant plant = make(PROFILE_OFF, 50.0F);
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.0F, 0.0F);
+}
+
+TEST(muscle_reaches_tension)
+{
+    /* the drive gives 20 % less than the model says: the integral makes up for it */
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.gain = 0.8F;
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 150.0F};
+    run(&plant, 2000U);
+    CHECK_NEAR(plant.sense.tension, 150.0F, 0.5F);
+    CHECK_NEAR(plant.muscle.desired, 150.0F, 1e-3F);
+}
+
+TEST(muscle_slew)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    uint32_t i;
+    float before = 0.0F;
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+    for (i = 0U; i < 150U; i++) {
+        step(&plant, 1.0F);
+        CHECK(plant.muscle.desired - before <= 2.0F + 1e-3F);
+        before = plant.muscle.desired;
+    }
+    CHECK_NEAR(before, 300.0F, 0.01F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_SLEW) == 0U);
+    /* that of the command counts if it is lower */
+    plant.muscle.command.tension = 100.0F;
+    plant.muscle.command.slew = 100.0F;
+    run(&plant, 1000U);
+    CHECK_NEAR(plant.muscle.desired, 200.0F, 0.2F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_SLEW) != 0U);
+    plant.muscle.command.slew = 50000.0F; /* and not if it is higher */
+    run(&plant, 10U);
+    CHECK_NEAR(plant.muscle.desired, 180.0F, 0.2F);
+}
+
+TEST(muscle_tension_limits)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.muscle.command =
+        (struct muscle_command){.mode = MUSCLE_STIFFNESS, .target = 0, .stiffness = 5000.0F};
+    run(&plant, 500U);
+    CHECK_NEAR(plant.muscle.desired, 300.0F, 1e-3F); /* asked for 1500 N */
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_TENSION) != 0U);
+    plant.muscle.command.target = 400000; /* not below T_min */
+    run(&plant, 500U);
+    CHECK_NEAR(plant.muscle.desired, 2.0F, 1e-3F);
+    /* without a command: T_safe */
+    plant.muscle.command.mode = MUSCLE_SAFE;
+    run(&plant, 500U);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F);
+    /* a length that is not known cannot be the measure */
+    plant.muscle.command.mode = MUSCLE_STIFFNESS;
+    plant.muscle.command.target = 0;
+    plant.sense.length_valid = false;
+    run(&plant, 500U);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F);
+}
+
+TEST(muscle_derating)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+    run(&plant, 300U);
+    step(&plant, 0.5F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_TENSION) != 0U);
+    {
+        uint32_t i;
+
+        for (i = 0U; i < 300U; i++) {
+            step(&plant, 0.5F);
+        }
+        CHECK_NEAR(plant.muscle.desired, 150.0F, 1e-3F);
+        for (i = 0U; i < 300U; i++) {
+            step(&plant, 0.0F);
+        }
+        CHECK_NEAR(plant.muscle.desired, 0.0F, 1e-3F);
+        CHECK_NEAR(plant.sense.tension, 0.0F, 1.0F);
+    }
+}
+
+TEST(muscle_length_window)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 200.0F};
+    run(&plant, 300U);
+    plant.sense.length = 99000; /* wound up too far: no more pull */
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_LENGTH_LOW) != 0U);
+    plant.muscle.command.tension = 2.0F;
+    plant.sense.length = 501000; /* paid out too far: held against more */
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_LENGTH_HIGH) != 0U);
+}
+
+TEST(muscle_rate_limit)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 200.0F};
+    run(&plant, 300U);
+    plant.sense.rate = -1.1F; /* halfway between rate_max and 1.2 rate_max */
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 101.0F, 0.1F); /* halfway between 200 N and T_min */
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_RATE) != 0U);
+    plant.sense.rate = -2.0F;
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 2.0F, 1e-3F);
+    plant.muscle.command.tension = 0.0F; /* and it never raises one */
+    plant.muscle.use = MUSCLE_IN_USE;
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 2.0F, 1e-3F);
+    plant.muscle.command.tension = 200.0F;
+    plant.sense.rate = 2.0F; /* pulled out: the tension brakes, so it stays */
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 200.0F, 1e-3F);
+}
+
+TEST(muscle_hold_never_rises)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    uint32_t i;
+
+    plant.muscle.command = (struct muscle_command){
+        .mode = MUSCLE_STIFFNESS, .target = 290000, .stiffness = 5000.0F, .bias = 10.0F};
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 60.0F, 0.01F);
+    muscle_set_profile(&plant.muscle, PROFILE_HOLD, plant.sense.tension);
+    for (i = 0U; i < 100U; i++) {
+        plant.sense.length += 500; /* pulled out by 50 mm: the law asks for 310 N */
+        step(&plant, 1.0F);
+        CHECK(plant.muscle.desired <= 60.0F + 0.01F);
+        CHECK(plant.sense.tension <= 61.0F);
+    }
+    plant.sense.length = 280000; /* the target is frozen, not the tension: it may fall */
+    run(&plant, 100U);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 0.01F);
+    plant.sense.length = 400000;
+    run(&plant, 100U);
+    CHECK(plant.muscle.desired <= 60.0F + 0.01F);
+    /* back to ACT it acts again */
+    muscle_set_profile(&plant.muscle, PROFILE_ACT, plant.sense.tension);
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 300.0F, 0.01F);
+}
+
+TEST(muscle_hold_while_rising)
+{
+    /* silence in the middle of a slewed rise: it stops where it is */
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    float at;
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+    run(&plant, 50U);
+    at = plant.muscle.desired;
+    CHECK_NEAR(at, 100.0F, 0.1F);
+    muscle_set_profile(&plant.muscle, PROFILE_HOLD, plant.sense.tension);
+    run(&plant, 100U);
+    CHECK_NEAR(plant.muscle.desired, at, 1e-3F);
+}
+
+TEST(muscle_relax_ramp)
+{
+    const float starts[] = {300.0F, 60.0F, 0.0F};
+    uint32_t k;
+
+    for (k = 0U; k < 3U; k++) {
+        struct plant plant = make(PROFILE_ACT, starts[k]);
+        uint32_t i;
+        float before;
+
+        plant.muscle.command =
+            (struct muscle_command){.mode = MUSCLE_TENSION, .tension = starts[k]};
+        run(&plant, 500U);
+        before = plant.muscle.desired;
+        muscle_set_profile(&plant.muscle, PROFILE_RELAX, plant.sense.tension);
+        for (i = 0U; i < 500U; i++) {
+            step(&plant, 1.0F);
+            /* no faster than needed: a ramp, no step */
+            CHECK(absf(plant.muscle.desired - before) <= (300.0F / 400.0F) + 0.01F);
+            before = plant.muscle.desired;
+            if (i == 399U) {
+                CHECK_NEAR(plant.muscle.desired, 10.0F, 0.01F);
+            }
+        }
+        CHECK_NEAR(plant.sense.tension, 10.0F, 1.0F); /* measured, within 0.5 s */
+        CHECK_EQUAL(plant.muscle.command.mode, MUSCLE_SAFE); /* nothing old is left */
+    }
+}
+
+TEST(muscle_stop_within_20_ms)
+{
+    const float starts[] = {300.0F, 150.0F, 20.0F, 0.0F};
+    uint32_t k;
+
+    for (k = 0U; k < 4U; k++) {
+        struct plant plant = make(PROFILE_ACT, starts[k]);
+
+        plant.muscle.command =
+            (struct muscle_command){.mode = MUSCLE_TENSION, .tension = starts[k]};
+        run(&plant, 1000U);
+        muscle_set_profile(&plant.muscle, PROFILE_STOP, plant.sense.tension);
+        step(&plant, 1.0F);
+        CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F); /* in the very tick */
+        run(&plant, 19U);
+        CHECK_NEAR(plant.sense.tension, 10.0F, 2.0F);
+    }
+}
+
+TEST(muscle_starts_where_it_is)
+{
+    struct plant plant = make(PROFILE_SAFE, 40.0F);
+
+    step(&plant, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 38.0F, 0.01F); /* one step of slew from 40 N towards 10 N */
+    plant = make(PROFILE_SAFE, NAN);
+    step(&plant, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 2.0F, 0.01F);
+}
+
+TEST(muscle_anti_windup)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    uint32_t i;
+
+    plant.gain = 0.0F; /* the wire is off: no current makes tension */
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+    run(&plant, 20000U);
+    CHECK(absf(plant.muscle.integral) <= gains.integral_max + 1e-6F);
+    plant.gain = 1.0F;
+    plant.muscle.command.tension = 50.0F;
+    for (i = 0U; i < 1000U; i++) {
+        step(&plant, 1.0F);
+        CHECK(plant.sense.tension < 330.0F); /* no burst of what was wound up */
+    }
+    CHECK_NEAR(plant.sense.tension, 50.0F, 1.0F);
+}
+
+TEST(muscle_anti_windup_at_the_limit)
+{
+    /* asked for what I_max cannot give: the integral must not grow meanwhile */
+    struct muscle_limits weak = limits;
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    uint32_t i;
+
+    weak.current_max = 3.0F;
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 200.0F};
+    for (i = 0U; i < 3000U; i++) {
+        const float current = muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F);
+
+        CHECK(absf(current) <= 3.0F);
+        plant.sense.current += 0.3F * (current - plant.sense.current);
+        plant.sense.tension = plant.sense.current * 50.0F;
+    }
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_CURRENT) != 0U);
+    CHECK(plant.muscle.integral < 1.0F);
+    /* downwards the same: a tension that does not fall */
+    plant.sense.tension = 900.0F;
+    plant.muscle.command.tension = 2.0F;
+    plant.muscle.desired = 2.0F;
+    plant.muscle.integral = 0.0F;
+    for (i = 0U; i < 3000U; i++) {
+        CHECK(muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F) >= -3.0F);
+    }
+    CHECK_NEAR(plant.muscle.integral, 0.0F, 0.0F);
+}
+
+TEST(muscle_i2t)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    uint32_t i;
+    uint32_t folded = 0U;
+
+    plant.gain = 0.5F; /* 300 N would need 12 A: the limit of 10 A flows */
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+    for (i = 0U; i < 10000U; i++) {
+        step(&plant, 1.0F);
+        if ((folded == 0U) && ((plant.muscle.limits & MUSCLE_LIMIT_I2T) != 0U)) {
+            folded = i;
+        }
+    }
+    /* budget (100 - 16) A^2 x 2 s; about 60 A^2 above the continuous flow until 3/4 of it is used */
+    CHECK((folded > 1000U) && (folded < 4000U));
+    CHECK_NEAR(plant.sense.current, 4.0F, 0.05F); /* continuous current for ever */
+    plant.muscle.command.tension = 20.0F; /* and it recovers */
+    run(&plant, 12000U);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_I2T) == 0U);
+    CHECK_NEAR(plant.muscle.i2t, 0.0F, 1e-3F);
+}
+
+TEST(muscle_i2t_without_spread)
+{
+    struct muscle_gains strong = gains;
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    strong.continuous = 50.0F; /* more than I_max: no folding back */
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+    plant.sense.current = 10.0F;
+    (void)muscle_step(&plant.muscle, &limits, &strong, &plant.sense, 1.0F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_I2T) == 0U);
+}
+
+TEST(muscle_service_current)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_CURRENT, .current = 2.0F};
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 2.0F, 1e-6F);
+    plant.muscle.command.current = 9.0F; /* 300 N / 50 N/A = 6 A */
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 6.0F, 1e-4F);
+    plant.sense.tension = 310.0F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.0F, 1e-6F);
+    plant.muscle.command.current = -1.0F; /* paying out is allowed */
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), -1.0F, 1e-6F);
+    plant.sense.tension_valid = false;
+    plant.muscle.command.current = 1.0F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 1.0F, 1e-6F);
+    /* relaxing begins where the tension is, not where the loop last wanted it */
+    plant.sense.tension_valid = true;
+    plant.sense.tension = 80.0F;
+    muscle_set_profile(&plant.muscle, PROFILE_RELAX, 80.0F);
+    CHECK_NEAR(plant.muscle.relax_from, 80.0F, 1e-6F);
+}
+
+TEST(muscle_out_of_use)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 200.0F};
+    run(&plant, 300U);
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_SAFE);
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_SAFE);
+    run(&plant, 200U);
+    CHECK_NEAR(plant.muscle.desired, 105.0F, 2.0F); /* half of the ramp */
+    run(&plant, 300U);
+    CHECK_NEAR(plant.sense.tension, 10.0F, 1.0F);
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_OPEN);
+    plant.sense.tension = 999.0F; /* whatever the load cell says */
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.2F, 1e-3F);
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_OFF);
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.0F, 0.0F);
+    /* an emergency stop does not make a broken muscle pull */
+    muscle_set_profile(&plant.muscle, PROFILE_STOP, 0.0F);
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.0F, 0.0F);
+    /* and a board that relaxes goes on with its ramp */
+    plant = make(PROFILE_ACT, 100.0F);
+    muscle_set_profile(&plant.muscle, PROFILE_RELAX, 100.0F);
+    run(&plant, 100U);
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_SAFE);
+    CHECK_NEAR(plant.muscle.relax_time, 0.1F, 1e-3F);
+}
+
+TEST(muscle_unknown_current)
+{
+    struct plant plant = make(PROFILE_SAFE, 10.0F);
+    float current;
+
+    plant.sense.current = NAN;
+    plant.sense.tension = NAN; /* claimed to be valid, but no number */
+    current = muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+    CHECK(is_finite(current));
+    CHECK_NEAR(current, 0.0F, 0.0F);
+}
+
+TEST(muscle_nan_command)
+{
+    struct plant plant = make(PROFILE_ACT, 10.0F);
+    uint32_t i;
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = NAN};
+    for (i = 0U; i < 100U; i++) {
+        const float current = muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+
+        CHECK(is_finite(current));
+        CHECK(absf(current) <= limits.current_max);
+    }
+}
+
+TEST(numbers)
+{
+    CHECK(is_finite(0.0F) && is_finite(-3.4e38F));
+    CHECK(!is_finite(NAN) && !is_finite(INFINITY) && !is_finite(-INFINITY));
+    CHECK_EQUAL(round_to(2.5F, -10, 10, 99), 3);
+    CHECK_EQUAL(round_to(-2.5F, -10, 10, 99), -3);
+    CHECK_EQUAL(round_to(1e30F, -10, 10, 99), 10);
+    CHECK_EQUAL(round_to(-1e30F, -10, 10, 99), -10);
+    CHECK_EQUAL(round_to(NAN, -10, 10, 99), 99);
+    CHECK_EQUAL(saturate32(INT64_MAX), INT32_MAX);
+    CHECK_EQUAL(saturate32(INT64_MIN), -INT32_MAX);
+    CHECK_EQUAL(saturate32(-5), -5);
+    CHECK_EQUAL(count32(UINT32_MAX), UINT32_MAX);
+    CHECK_EQUAL(count32(1U), 2);
+    CHECK_NEAR(towards(0.0F, 5.0F, 2.0F), 2.0F, 0.0F);
+    CHECK_NEAR(towards(0.0F, -5.0F, 2.0F), -2.0F, 0.0F);
+    CHECK_NEAR(towards(4.5F, 5.0F, 2.0F), 5.0F, 0.0F);
+}

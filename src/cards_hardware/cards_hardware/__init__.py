@@ -1,0 +1,1 @@
+"""Real robots: the protocol of the muscle boards, the link to them, the bridge to ROS topics."""

@@ -1,0 +1,1 @@
+"""Hardware in the loop: emulated boards, and the robot behind them."""

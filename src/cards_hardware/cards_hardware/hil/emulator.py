@@ -1,0 +1,318 @@
+"""A muscle board that runs on this machine: the flashed binary in QEMU, or the host build.
+
+The binary notices that it is emulated and moves the bytes of its serial ports in blocks through
+two file descriptors of QEMU (see ``firmware/boards/stm32f405/streams.c``): 1 is the master side of
+the pseudo-terminal whose other side is the port, 0 the socket of the motor drives. Its parameter
+slots are files. With ``transport="uart"`` the bytes take QEMU's serial ports instead, one by one,
+which is how the chip does it but slow: a tenth of the usual rates is what it can do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from cards_core.errors import UnknownNameError
+from cards_hardware.errors import HardwareError
+from cards_hardware.hil import gdb_stub
+from cards_hardware.hil.firmware_build import TARGETS, FirmwareBuildError, build
+from cards_hardware.hil.processes import spawn, stop
+from cards_hardware.hil.pseudo_port import PseudoPort
+from cards_hardware.hil.qmp import Qmp, QmpError
+
+__all__ = ["Emulator", "EmulatorError", "FirmwareBuildError", "build"]
+
+QEMU = "qemu-system-arm"
+QEMU_PACKAGE = "qemu-system-arm"
+MACHINE = "netduinoplus2"
+"""QEMU's board with an STM32F405."""
+
+SLOT_ADDRESSES = (0x080C0000, 0x080E0000)
+"""Flash sectors 10 and 11."""
+
+SLOT_BYTES = 8192
+"""As much of a slot as the firmware reads, [bytes]."""
+
+START_TIMEOUT = 20.0
+"""Time for a board to come up, [s]."""
+
+RESET_PIN = 2
+"""Cause of a reset by the button, `ResetCause.PIN`."""
+
+Transport = Literal["blocks", "uart"]
+
+
+class EmulatorError(HardwareError):
+    """An emulated board cannot be started, or has ended."""
+
+
+class Emulator:
+    """Context manager of one emulated board.
+
+    Args:
+        target: ``stm32f405`` (QEMU) or ``host`` (the core as a Linux process).
+        drive_socket: Unix socket that the motor drives listen on; None: there are no drives (the
+            host build then simulates simple ones inside).
+        folder: Keeps the parameters and the log; made if it is not there. None: a temporary one.
+        transport: How QEMU moves bytes, see above.
+
+    Attributes:
+        port: Serial port for the host, a symbolic link that stays the same over resets.
+        log: What the emulator prints.
+
+    Raises:
+        UnknownNameError: There is no such target.
+    """
+
+    def __init__(
+        self,
+        target: str = "stm32f405",
+        *,
+        drive_socket: Path | None = None,
+        folder: Path | None = None,
+        transport: Transport = "blocks",
+    ) -> None:
+        if target not in TARGETS:
+            raise UnknownNameError("board of the firmware", target, TARGETS)
+        self.target = target
+        self.transport = transport
+        self._drive_socket = drive_socket
+        # short: paths of sockets must fit in 107 bytes
+        self._private = Path(tempfile.mkdtemp(prefix="cards-board-"))
+        self.folder = folder or self._private / "kept"
+        self.port = self._private / "port"
+        self.log = self.folder / "emulator.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._qmp: Qmp | None = None
+        self._pty: PseudoPort | None = None
+
+    # Life -------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Build the firmware if needed, and switch the board on.
+
+        Raises:
+            FirmwareBuildError: It cannot be built.
+            EmulatorError: The emulator is missing or does not start.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Switch the board off; only the folder given by the caller stays."""
+        self._end(kill=False)
+        if self._pty is not None:
+            self._pty.close()
+            self._pty = None
+        shutil.rmtree(self._private, ignore_errors=True)
+
+    def start(self) -> None:
+        """Switch the board on, again after `kill`; parameters are those of the folder.
+
+        Raises:
+            FirmwareBuildError: It cannot be built.
+            EmulatorError: It is on already, the emulator is missing, or it does not start.
+        """
+        if self.pid is not None:
+            raise EmulatorError(f"the emulated board at {self.port} is on already")
+        self._end(kill=True)
+        if self.target == "host":
+            self._start_host([])
+        else:
+            self._start_qemu()
+
+    @property
+    def pid(self) -> int | None:
+        """The emulator's process, None if it does not run."""
+        if self._process is None or self._process.poll() is not None:
+            return None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Cut the power: nothing is said any more, nothing is stored."""
+        self._end(kill=True)
+
+    def reset(self) -> None:
+        """Press the reset button.
+
+        Raises:
+            EmulatorError: The board is off.
+        """
+        if self.pid is None:
+            raise EmulatorError(f"the emulated board at {self.port} is off{self._words()}")
+        if self.target == "host":
+            self._end(kill=True)
+            self._start_host(["--reset-cause", str(RESET_PIN)])
+            return
+        self._control().run("system_reset")
+
+    def crash(self, address: int) -> None:
+        """Let the program jump to an address where no code is (QEMU only).
+
+        Raises:
+            EmulatorError: The board is off, or has no processor of its own.
+        """
+        if self.pid is None or self.target == "host":
+            raise EmulatorError(f"the emulated board at {self.port} has no processor to crash")
+        server = self._private / "gdb"
+        command = {"command-line": f"gdbserver unix:{server},server=on,wait=off"}
+        self._control().run("human-monitor-command", **command)
+        gdb_stub.jump(server, address)
+
+    def read_memory(self, address: int, size: int) -> bytes:
+        """Return bytes of the board's memory (QEMU only), without stopping it."""
+        file = self._private / "memory"
+        self._control().run("pmemsave", val=address, size=size, filename=str(file))
+        return file.read_bytes()
+
+    def _control(self) -> Qmp:
+        assert self._qmp is not None
+        return self._qmp
+
+    # QEMU -------------------------------------------------------------------------------------
+
+    def _start_qemu(self) -> None:
+        image = build(self.target)
+        qemu = shutil.which(QEMU)
+        if qemu is None:
+            raise EmulatorError(
+                f"{QEMU} is missing (apt install {QEMU_PACKAGE}); the host build runs without it"
+            )
+        # two boards of one robot have to differ
+        identity = hashlib.sha256(str(self.folder.resolve()).encode()).digest()[:8]
+        (self.folder / "uid.bin").write_bytes(identity)
+        control = self._private / "qmp"
+        command = [qemu, "-M", MACHINE, "-display", "none", "-monitor", "none"]
+        command += ["-qmp", f"unix:{control},server=on,wait=off", "-kernel", str(image)]
+        with contextlib.ExitStack() as stack:
+            log = stack.enter_context(self.log.open("wb"))
+            if self.transport == "uart":
+                command += ["-chardev", "pty,id=host", "-serial", "chardev:host"]
+                command += self._flash_images()
+                command += ["-serial", self._drive_chardev()]
+                self._process = spawn(command, self.folder, stdin=None, stdout=log, stderr=log)
+                self._link(self._port_of_log(b"char device redirected to "))
+            else:
+                command += ["-serial", "none", "-semihosting-config", "enable=on,target=native"]
+                drives = stack.enter_context(self._open_drives())
+                if self._pty is None:  # once: as a USB bridge it outlives resets and power cuts
+                    self._pty = PseudoPort(self.port)
+                self._process = spawn(
+                    command, self.folder, stdin=drives, stdout=self._pty.master, stderr=log
+                )
+        self._qmp = self._connect(control)
+
+    @contextlib.contextmanager
+    def _open_drives(self) -> Iterator[int]:
+        """Give a descriptor of the drive bus, or of nothing."""
+        if self._drive_socket is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            try:
+                yield nothing
+            finally:
+                os.close(nothing)
+            return
+        with socket.socket(socket.AF_UNIX) as bus:
+            try:
+                bus.connect(str(self._drive_socket))
+            except OSError as error:
+                raise EmulatorError(
+                    f"no motor drives listen at {self._drive_socket}: {error}"
+                ) from error
+            bus.setblocking(False)
+            yield bus.fileno()
+
+    def _drive_chardev(self) -> str:
+        return "null" if self._drive_socket is None else f"unix:{self._drive_socket}"
+
+    def _flash_images(self) -> list[str]:
+        """Give QEMU's flash the parameters; without a flash controller saving is refused."""
+        options: list[str] = []
+        for number, address in enumerate(SLOT_ADDRESSES):
+            image = self.folder / f"slot{number}.bin"
+            if not image.is_file():
+                image = self._private / f"erased{number}.bin"
+                image.write_bytes(b"\xff" * SLOT_BYTES)
+            options += ["-device", f"loader,file={image},addr={address:#x},force-raw=on"]
+        return options
+
+    def _connect(self, control: Path) -> Qmp:
+        end = time.monotonic() + START_TIMEOUT
+        while True:
+            self._check()
+            try:
+                return Qmp(control)
+            except QmpError as error:
+                if time.monotonic() > end:
+                    raise EmulatorError(f"{error}{self._words()}") from error
+            time.sleep(0.01)
+
+    # Host build -------------------------------------------------------------------------------
+
+    def _start_host(self, arguments: list[str]) -> None:
+        command = [str(build(self.target)), "--flash", str(self.folder / "flash.bin"), *arguments]
+        if self._drive_socket is not None:
+            command += ["--drive", str(self._drive_socket)]
+        with self.log.open("wb") as log:
+            self._process = spawn(command, self.folder, stdin=None, stdout=log, stderr=log)
+        self._link(self._port_of_log(b"port "))
+
+    # Both -------------------------------------------------------------------------------------
+
+    def _port_of_log(self, before: bytes) -> str:
+        """Return the name of the terminal that the program says it made."""
+        end = time.monotonic() + START_TIMEOUT
+        while True:
+            for line in self.log.read_bytes().splitlines(keepends=True):
+                if line.startswith(before) and line.endswith(b"\n"):
+                    return line[len(before) :].split()[0].decode()
+            self._check()
+            if time.monotonic() > end:
+                raise EmulatorError(f"the emulated board does not start{self._words()}")
+            time.sleep(0.01)
+
+    def _link(self, target: str) -> None:
+        fresh = self._private / "port.new"
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(target)
+        fresh.replace(self.port)
+
+    def _check(self) -> None:
+        if self.pid is None:
+            raise EmulatorError(f"the emulated board ended at once{self._words()}")
+
+    def _words(self) -> str:
+        """What the emulator said last, for a message."""
+        try:
+            lines = self.log.read_text(errors="replace").splitlines()[-5:]
+        except OSError:
+            return ""
+        return f"; {self.log}:\n  " + "\n  ".join(lines) if lines else ""
+
+    def _end(self, *, kill: bool) -> None:
+        if self._qmp is not None:
+            self._qmp.close()
+            self._qmp = None
+        if self._process is not None:
+            stop(self._process, kill=kill)
+            self._process = None

@@ -1,0 +1,293 @@
+"""Process: the robot behind emulated muscle boards, ``python -m cards_hardware.hil.plant FILE``.
+
+Every board has a drive bus, a unix socket here. For each DRIVE_COMMAND the plant answers with the
+sensors as they are when it comes, then the world advances: by the ticks that have passed on the
+first board since its last command, so the plant lives in the board's time and a slow machine does
+not change the physics. Only when that board is silent for long does time go on by itself; the
+drivers have then stopped, as real ones would.
+
+Left behind are ``simulator.npz``, the log that every simulator writes, and ``hil.npz`` with one
+row for the same ticks:
+
+============ ============================================================================
+time         as in ``simulator.npz``, [s]
+monotonic    this machine's monotonic clock at the end of the step, [s]
+wall         its wall clock, [s]: the ROS time of hardware
+device       the board's clock, without wraps, [s]
+source       `t_us` of the host's command in force, [us]; 0 for none
+enabled      whether the drivers were enabled
+latency      from the host's stamp of a command to its first arrival at the drives, [s]; NaN
+             for ticks without a new command
+============ ============================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from cards_core.description import load
+from cards_core.errors import CardsError
+from cards_core.kinematics.tree import Tree
+from cards_hardware.hil.board_bus import BoardBus
+from cards_hardware.hil.design import UnitDesign
+from cards_hardware.hil.drive_bus import DriveCommand
+from cards_hardware.hil.histogram import Histogram
+from cards_hardware.hil.plant_settings import PlantSettings
+from cards_hardware.hil.real_time import make_real_time
+from cards_hardware.hil.world import DT, World, channels_of
+from cards_ros.host_log import NAME as HOST_LOG
+from cards_ros.host_log import open_host_log
+from cards_ros.log import RunLog
+
+HIL_LOG = "hil.npz"
+
+STATUS_PERIOD = 0.25
+"""How often the status file is written, [s]."""
+
+MAX_TICKS = 200
+"""Most ticks that one frame makes; a larger jump is a board that started anew."""
+
+_COUNTER = 2**32
+
+
+class Plant:
+    """The world, its buses and its logs.
+
+    Args:
+        settings: See `PlantSettings`.
+
+    Raises:
+        CardsError: The robot or a name is not usable.
+        OSError: A log cannot be written.
+    """
+
+    def __init__(self, settings: PlantSettings) -> None:
+        self._settings = settings
+        robot = load(settings.robot)
+        tree = Tree(robot)
+        self.world = World(
+            robot,
+            seed=settings.seed,
+            design=UnitDesign().scaled(settings.strength),
+            stand_time=settings.stand_time,
+        )
+        self._buses = []
+        for board in settings.boards:
+            wired = channels_of(
+                robot, tree.position_names, board.name, board.muscles, board.joints
+            )
+            self._buses.append(BoardBus(board.socket, self.world, wired.muscles, wired.joints))
+        self._logs: tuple[RunLog, RunLog] | None = None
+        if settings.log_dir:
+            folder = Path(settings.log_dir)
+            host = open_host_log(folder / HOST_LOG, robot, tree, self.world.state_names)
+            columns = ("time", "monotonic", "wall", "device", "source", "enabled", "latency")
+            self._logs = host, RunLog(folder / HIL_LOG, dict.fromkeys(columns))
+        self.latency, self.arrivals, self.device_ticks = Histogram(), Histogram(), Histogram()
+        self.work = Histogram(5, 4000)
+        self.ticks_skipped = 0
+        self.commands = 0
+        self._tick: int | None = None
+        self._alone = 0  # ticks made without the board since its last frame
+        self._device = 0.0
+        self._last_us: int | None = None
+        self._source, self._fresh, self._enabled = 0, float("nan"), False
+        self._heard = self._begin = time.monotonic()
+        self._told = 0.0
+
+    def run(self, stopped: Sequence[bool]) -> None:
+        """Serve the boards until ``stopped`` is not empty."""
+        poll = select.poll()
+        by_number: dict[int, tuple[BoardBus, bool]] = {}
+        for bus in self._buses:
+            by_number[bus.listener.fileno()] = bus, True
+            poll.register(bus.listener, select.POLLIN)
+        while not stopped:
+            for number, _event in poll.poll(20):
+                bus, new = by_number[number]
+                if new:
+                    if bus.peer is not None:
+                        del by_number[bus.peer.fileno()]
+                        poll.unregister(bus.peer)
+                    bus.accept()
+                    assert bus.peer is not None
+                    by_number[bus.peer.fileno()] = bus, False
+                    poll.register(bus.peer, select.POLLIN)
+                    continue
+                commands = bus.read()
+                for left, command in enumerate(commands, 1 - len(commands)):
+                    self._serve(bus, command, answer=left == 0)
+                if bus.peer is None:
+                    del by_number[number]
+                    poll.unregister(number)
+            now = time.monotonic()
+            self._go_on_alone(now)
+            if now - self._told > STATUS_PERIOD:
+                self._told = now
+                self._write_status()
+
+    # Time -------------------------------------------------------------------------------------
+
+    def _serve(self, bus: BoardBus, command: DriveCommand, *, answer: bool) -> None:
+        """Do what a command says; of several that waited only the newest one is answered."""
+        begin = time.monotonic_ns()
+        now_us = begin // 1000
+        world, first = self.world, bus is self._buses[0]
+        due = 0
+        if first:
+            due = self._ticks_of(command.tick)
+            for _ in range(due - 1):
+                # ticks that the board overran: its drives had no reason to stop, the machine had
+                world.drives.hold()
+                self._advance()
+        if answer:
+            bus.answer(command, now_us)
+        if first:
+            self._note(command, now_us)
+        world.command(bus.rows, command.currents, command.enabled, command.source_us)
+        if first:
+            if due:
+                self._advance()
+            self._heard = 1e-9 * begin
+        self.work.add((time.monotonic_ns() - begin) // 1000)
+
+    def _note(self, command: DriveCommand, now_us: int) -> None:
+        if self._last_us is not None:
+            step = (command.device_us - self._last_us) % _COUNTER
+            if step < _COUNTER // 2:
+                self._device += 1e-6 * step
+                self.device_ticks.add(step)
+            self.arrivals.add(max(0, now_us - round(1e6 * self._heard)))
+        else:
+            self._device = 1e-6 * command.device_us
+        self._last_us = command.device_us
+        if command.source_us and command.source_us != self._source:
+            latency = (now_us - command.source_us) % _COUNTER
+            self.latency.add(latency)
+            self._fresh = 1e-6 * latency
+            self.commands += 1
+        self._source, self._enabled = command.source_us, command.enabled
+
+    def _ticks_of(self, tick: int) -> int:
+        """Return how many ticks the world has to make for a frame."""
+        passed = 1 if self._tick is None else (tick - self._tick) % 2**16
+        self._tick = tick
+        if passed > MAX_TICKS + self._alone:
+            passed = 1
+        self.ticks_skipped += max(0, passed - 1)
+        due = max(0, passed - self._alone)
+        self._alone = 0
+        return due
+
+    def _go_on_alone(self, now: float) -> None:
+        if self._tick is None or now - self._heard <= self._settings.patience:
+            return
+        due = int((now - self._heard) / DT)
+        while self._alone < due:
+            self._alone += 1
+            self._enabled = False
+            self._advance()
+
+    def _advance(self) -> None:
+        world, settings = self.world, self._settings
+        world.advance()
+        fresh, self._fresh = self._fresh, float("nan")
+        if self._logs is None or world.ticks % settings.log_every:
+            return
+        begin = 0.0 if settings.log_always else world.commanded
+        if begin is None or (settings.duration and self._logged(begin) > settings.duration):
+            return
+        host, hil = self._logs
+        now = time.monotonic()
+        t = self._logged(begin)
+        host.append(
+            t, world.q, world.qd, world.lengths, world.rates, world.tensions, world.inner_states
+        )
+        hil.append(
+            t, now, time.time(), self._device, float(self._source), float(self._enabled), fresh
+        )
+
+    def _logged(self, begin: float) -> float:
+        # whole ticks: rounding errors of a difference of times would show in the log
+        return (self.world.ticks - round(begin / DT)) * DT
+
+    # What is left behind ----------------------------------------------------------------------
+
+    def status(self) -> dict[str, object]:
+        """Return how far the plant is, and what it has counted."""
+        world = self.world
+        begin = world.commanded
+        return {
+            "robot": world.robot.name,
+            "time_s": world.time,
+            "commanded_s": None if begin is None else self._logged(begin),
+            "held": world.held,
+            "wall_s": time.monotonic() - self._begin,
+            "cpu_s": time.process_time(),
+            "commands": self.commands,
+            "ticks": world.ticks,
+            "ticks_skipped": self.ticks_skipped,
+            "drive_frames": sum(bus.frames.commands for bus in self._buses),
+            "drive_frames_damaged": sum(bus.frames.damaged for bus in self._buses),
+            "connections": sum(bus.connections for bus in self._buses),
+            "command_to_drive_ms": self.latency.summary(),
+            "tick_interval_ms": self.arrivals.summary(),
+            "device_tick_ms": self.device_ticks.summary(),
+            "work_ms": self.work.summary(),
+            "device_tick_us": self.device_ticks.coarse(
+                (0, 800, 900, 960, 1040, 1100, 1200, 1500, 2000, 5000)
+            ),
+        }
+
+    def _write_status(self) -> None:
+        path = Path(self._settings.status)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            temporary.write_text(json.dumps(self.status()), encoding="utf-8")
+            os.replace(temporary, path)
+
+    def close(self) -> None:
+        """Write logs and status, and free the sockets."""
+        for bus in self._buses:
+            bus.close()
+        self._write_status()
+        for log in self._logs or ():
+            log.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the process; the only argument is the settings file."""
+    (path,) = sys.argv[1:] if arguments is None else arguments
+    stopped: list[bool] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: stopped.append(True))
+    make_real_time(os.getpid())
+    try:
+        plant = Plant(PlantSettings.load(Path(path)))
+    except (CardsError, OSError) as error:
+        print(f"plant: {error}", file=sys.stderr)
+        return 2
+    print("ready", flush=True)
+    gc.collect()
+    gc.freeze()
+    try:
+        plant.run(stopped)
+    except CardsError as error:
+        print(f"plant: {error}", file=sys.stderr)
+        return 1
+    finally:
+        plant.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

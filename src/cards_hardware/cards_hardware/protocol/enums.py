@@ -1,0 +1,249 @@
+"""Enumerations of the protocol: what the numbers and bits in its messages mean.
+
+They go into the C header as they stand here. A number that was once released keeps its meaning.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Self
+
+
+class Described(enum.IntEnum):
+    """Number with a sentence about it, `text`."""
+
+    text: str
+
+    def __new__(cls, value: int, text: str = "") -> Self:  # noqa: D102
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.text = text
+        return member
+
+
+class DescribedFlag(enum.IntFlag):
+    """Bit with a sentence about it, `text`."""
+
+    text: str
+
+    def __new__(cls, value: int, text: str = "") -> Self:  # noqa: D102
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.text = text
+        return member
+
+
+class State(Described):
+    """State of a board."""
+
+    BOOT = 0, "self-test after reset"
+    DISARMED = 1, "drives off, current 0"
+    ARMED = 2, "drives on, every muscle at its safe tension"
+    ACTIVE = 3, "commands act"
+    HOLD = 4, "no fresh command: targets frozen, no tension increases"
+    RELAX = 5, "tensions ramp to the safe ones; commands are refused"
+    FAULT = 6, "latched; only a clear request with a token leads on"
+    ESTOP = 7, "latched; safe tensions at once; only a clear request with a token leads on"
+
+
+class Request(Described):
+    """What a STATE_REQUEST asks for."""
+
+    DISARM = 1, "to DISARMED, from every state that is not latched; needs no token"
+    ARM = 2, "from DISARMED or RELAX to ARMED; needs the token of the newest IDENT"
+    RELAX = 3, "from ARMED, ACTIVE or HOLD to RELAX; needs no token"
+    CLEAR = (
+        4,
+        "from FAULT, ESTOP or DISARMED: clears what is latched, DISARMED; needs the token",
+    )
+
+
+class AckCode(Described):
+    """Answer to a frame; every refusal has a counter in STATE_SLOW, in this order from 1 on."""
+
+    OK = 0, "done"
+    VERSION = 1, "major version of the frame is not ours"
+    LENGTH = 2, "payload shorter than the message, or than its counts say"
+    RANGE = 3, "a value is invalid (NaN) or beyond its limits; detail names the muscle"
+    STATE = 4, "not allowed in this state"
+    UNKNOWN = 5, "no such message type, parameter or action"
+    BUSY = 6, "cannot be done now, try again"
+    REPLAYED = 7, "sequence number or time stamp did not advance"
+    STALE = 8, "command older than the board accepts"
+    NODE = 9, "addressed to another node; counted, never answered"
+    TOKEN = 10, "arm token wrong, used or outdated"
+
+
+class Fault(DescribedFlag):
+    """Faults of a board; each one leads to FAULT unless its text says otherwise."""
+
+    SELF_TEST = 1 << 0, "self-test after reset failed"
+    PARAMETERS = 1 << 1, "parameters in flash damaged, defaults in use; warns, refuses to arm"
+    LIMITS = 1 << 2, "limits contradict themselves; refuses to arm"
+    DRIVE_TIMEOUT = 1 << 3, "drives did not answer for too many ticks"
+    DRIVE_FRAME = 1 << 4, "too many damaged frames from the drives"
+    VBUS_LOW = 1 << 5, "supply voltage below its minimum"
+    VBUS_HIGH = 1 << 6, "supply voltage above its maximum"
+    OVERTEMPERATURE = 1 << 7, "a motor's housing is measured hotter than its hard limit"
+    MUSCLE = 1 << 8, "too many muscles relaxed by themselves to hold the robot"
+    SENSOR = 1 << 9, "a length or tension is invalid; refuses to arm, later its muscle relaxes"
+    TICK = 1 << 10, "control ticks came late too often"
+    MEMORY = 1 << 11, "a constant pattern in memory or a stack guard has changed"
+    FLASH = 1 << 12, "flash could not be written or verified; warns"
+    WATCHDOG_RESET = 1 << 13, "the last reset was made by the watchdog; warns, refuses to arm"
+    ESTOP_LINE = 1 << 14, "the emergency line is open; leads to ESTOP"
+    INTERNAL = 1 << 15, "the program found itself in a state that cannot be"
+
+
+class MuscleFlag(DescribedFlag):
+    """State and faults of one muscle; LATCHED ones stay until a clear request."""
+
+    LENGTH_INVALID = 1 << 0, "length sensor gives no valid value"
+    TENSION_INVALID = 1 << 1, "load cell gives no valid value"
+    CURRENT_INVALID = 1 << 2, "drive gives no valid current"
+    TEMPERATURE_INVALID = 1 << 3, "temperature sensor gives no valid value"
+    SLACK = 1 << 4, "winding without tension: wire off its pulley or hook"
+    RUPTURE = 1 << 5, "tension fell while the motor sped up: wire broken"
+    ENCODER_JUMP = 1 << 6, "length changed more in a tick than it can"
+    LOAD_STUCK = 1 << 7, "load cell does not change while the current does"
+    LOAD_SATURATED = 1 << 8, "load cell at the end of its range"
+    RESIDUAL = 1 << 9, "tension does not fit the current"
+    SOFT_TEMPERATURE = 1 << 10, "above the soft temperature, tension limit derated"
+    HARD_TEMPERATURE = 1 << 11, "above the hard temperature"
+    TENSION_LIMITED = 1 << 12, "wanted tension cut to a limit"
+    SLEW_LIMITED = 1 << 13, "wanted tension changes as fast as allowed"
+    RATE_LIMITED = 1 << 14, "muscle moves faster than allowed, tension reduced"
+    LENGTH_LOW = 1 << 15, "length below its window, no more pull"
+    LENGTH_HIGH = 1 << 16, "length above its window, tension held against more"
+    CURRENT_LIMITED = 1 << 17, "current at its maximum"
+    OVERLOAD = 1 << 18, "I2t: current at what the motor stands for long"
+    RELAXED = 1 << 19, "taken to its safe tension by the board itself"
+    LIMITS_MISSING = 1 << 20, "no limits loaded for this muscle"
+    OVERSPEED = 1 << 21, "much faster than allowed"
+    OVER_TENSION = 1 << 22, "much more tension than allowed"
+    LENGTH_WINDOW = 1 << 23, "length outside its window by more than the margin"
+
+
+class FastFlag(DescribedFlag):
+    """Flags of STATE_FAST."""
+
+    HOST_ALIVE = 1 << 0, "heartbeats of the host arrive"
+    COMMAND_FRESH = 1 << 1, "the command in force is younger than the first watchdog time"
+    LIMITS_LOADED = 1 << 2, "limits were loaded since reset"
+    DRIVES_ON = 1 << 3, "drives are enabled"
+    DRIVES_VALID = 1 << 4, "the drives answered in this tick"
+    SERVICE = 1 << 5, "service mode: currents may be commanded"
+    ESTOP_LINE = 1 << 6, "the emergency line is open"
+    MUSCLE_FLAGS = 1 << 7, "a muscle has a flag, see STATE_SLOW"
+    SIMULATED = 1 << 8, "sensors and drives are simulated"
+    FAULT = 1 << 9, "the board has a fault, see STATE_SLOW"
+
+
+class Caps(DescribedFlag):
+    """What a board can do, in IDENT."""
+
+    MSC = 1 << 0, "CMD_MSC: length and stiffness"
+    TENSION = 1 << 1, "CMD_TENSION"
+    CURRENT = 1 << 2, "CMD_CURRENT in service mode"
+    PRESSURE = 1 << 3, "CMD_PRESSURE"
+    LENGTH = 1 << 4, "measures muscle lengths"
+    LOAD = 1 << 5, "measures tensions"
+    TEMPERATURE = 1 << 6, "measures temperatures"
+    JOINTS = 1 << 7, "measures joint angles"
+    FLASH = 1 << 8, "keeps parameters over power cycles"
+    ESTOP_LINE = 1 << 9, "reads the emergency line"
+
+
+class EventCode(Described):
+    """What an EVENT reports; `value` means what the text says."""
+
+    BOOT = 1, "the board started; value: reset cause"
+    STATE = 2, "state changed; value: old << 8 | new"
+    REFUSED = 3, "a frame was refused; value: message type << 8 | AckCode"
+    RANGE = 4, "a command was out of range; value: the value refused, wire units"
+    COMMAND_LATE = 5, "no fresh command, HOLD; value: age [us]"
+    COMMAND_LOST = 6, "no fresh command, RELAX; value: age [us]"
+    COMMAND_GONE = 7, "no fresh command, DISARMED; value: age [us]"
+    HEARTBEAT_LOST = 8, "the host fell silent; value: age [us]"
+    ESTOP = 9, "emergency stop; value: EstopReason"
+    FAULT_SET = 10, "a fault appeared; value: its bit of Fault"
+    FAULT_CLEARED = 11, "faults were cleared; value: bits of Fault before"
+    MUSCLE_FLAG = 12, "a flag of a muscle appeared; value: its bit of MuscleFlag"
+    MUSCLE_RELAXED = 13, "the board relaxed a muscle; value: bits of MuscleFlag"
+    DERATED = 14, "tension limit lowered by temperature; value: limit [0.1 N]"
+    LIMITS_LOADED = 15, "new limits in force; value: CRC as signed number"
+    PARAMETER = 16, "a parameter was changed; value: its id << 8 | index"
+    SAVED = 17, "parameters written to flash; value: bytes"
+    CALIBRATED = 18, "a calibration was made; value: CalibrateAction"
+    DRIVE_LOST = 19, "drives do not answer; value: ticks"
+    TICK_LATE = 20, "a control tick came late; value: its length [us]"
+    SERVICE = 21, "service mode changed; value: 0 or 1"
+    SESSION = 22, "another host said HELLO; value: its nonce as signed number"
+    FLASH = 23, "parameters are defaults; value: 0 flash blank, 1 damaged; 2: older ones"
+    DRIVE_BACK = 24, "drives answer again"
+    CRASH = 25, "the program had crashed; value: address of the instruction, 0 unknown"
+
+
+class Severity(Described):
+    """Severity of an EVENT or a LOG."""
+
+    DEBUG = 0, "for developers"
+    INFO = 1, "worth a line"
+    WARN = 2, "works, but somebody should look"
+    ERROR = 3, "something stopped working"
+    FATAL = 4, "the board stopped working"
+
+
+class ResetCause(Described):
+    """Why a board started."""
+
+    UNKNOWN = 0, "not known"
+    POWER = 1, "power was switched on"
+    PIN = 2, "reset button or programmer"
+    SOFTWARE = 3, "the program asked for it"
+    WATCHDOG = 4, "the program hung or crashed"
+    BROWNOUT = 5, "supply voltage too low for the processor"
+
+
+class EstopReason(Described):
+    """Why an ESTOP was sent."""
+
+    UNKNOWN = 0, "not known"
+    OPERATOR = 1, "somebody pressed a stop button"
+    HOST = 2, "the host's program found a reason"
+    LINE = 3, "the emergency line is open"
+    OTHER_BOARD = 4, "another board stopped"
+
+
+class CalibrateAction(Described):
+    """What a CALIBRATE does."""
+
+    TENSION_ZERO = 1, "the present load is tension 0; value unused"
+    LENGTH = 2, "the present length is value [um]"
+    JOINT_ZERO = 3, "the present angle is value [urad]; mask selects joints"
+
+
+class HeaderFlag(DescribedFlag):
+    """Low four bits of the first byte of a frame."""
+
+    ACK_REQUEST = 1 << 0, "the sender wants an ACK also when all is well"
+    REPLY = 1 << 1, "answer to a frame of the other side"
+    SIMULATED = 1 << 2, "sender is an emulated or host-built board"
+
+
+ENUMS: tuple[type[Described] | type[DescribedFlag], ...] = (
+    State,
+    Request,
+    AckCode,
+    Fault,
+    MuscleFlag,
+    FastFlag,
+    Caps,
+    EventCode,
+    Severity,
+    ResetCause,
+    EstopReason,
+    CalibrateAction,
+    HeaderFlag,
+)
+"""All of them, in the order of the C header."""

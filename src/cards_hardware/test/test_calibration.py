@@ -1,0 +1,251 @@
+"""Calibration against boards whose true zero points are known."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+import yaml
+from bench_board import BenchBoard
+
+from cards_core.description import load
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import CardsError
+from cards_hardware.board_layout import read_layout
+from cards_hardware.calibration import Calibration
+from cards_hardware.calibration_check import check_with_joints
+from cards_hardware.calibration_data import Recorder, Stillness
+from cards_hardware.calibration_motion import check_motion
+from cards_hardware.calibration_report import CalibrationReport
+from cards_hardware.errors import HardwareError
+from cards_hardware.protocol.enums import State
+from cards_hardware.protocol.parameters import ParameterId
+
+
+@pytest.fixture(scope="module")
+def arm():
+    robot = load("roboy_arm")
+    dynamics = make_dynamics(robot)
+    return robot, dynamics, read_layout("roboy_arm", robot, port="/dev/x", dynamics=dynamics)
+
+
+@pytest.fixture
+def bench(arm):
+    robot, dynamics, layout = arm
+    board, recorder = BenchBoard(dynamics, layout.boards[0]), Recorder()
+    board.on_sample = recorder
+    return board, Calibration(robot, layout.boards, [board], [recorder], wait=board.wait)
+
+
+def test_load_cells_are_zeroed_to_a_count(bench):
+    board, calibration = bench
+    results = calibration.zero_tensions(calibration.look())
+    found = np.array([board.memory[ParameterId.LOAD_ZERO, i] for i in range(11)])
+    # the mean of 500 samples of 0.3 N is good to 0.013 N: a quarter of a count
+    assert np.abs(found - board.true_load_zero).max() <= 1
+    assert all(abs(result.after) < 0.08 for result in results)
+    assert all(0.2 < result.noise < 0.4 for result in results)
+    assert not any(result.problem for result in results)
+    assert [result.new for result in results] == found.tolist()
+    assert all(result.old == 0 for result in results)
+
+
+def test_lengths_and_joints_are_those_of_the_pose(bench):
+    board, calibration = bench
+    q = board.dynamics.tree.home + 0.05
+    board.q = q.copy()
+    lengths = calibration.set_lengths(calibration.look(), q)
+    joints = calibration.zero_joints(calibration.look(), q)
+    offsets = np.array([board.memory[ParameterId.LENGTH_OFFSET, i] for i in range(11)])
+    # an encoder count is 0.35 um, an offset 1 um
+    assert np.abs(offsets - board.true_offset).max() <= 1
+    zeros = np.array([board.memory[ParameterId.JOINT_ZERO, i] for i in range(4)])
+    assert np.abs(zeros - board.true_joint_zero).max() <= 1
+    assert not any(result.problem for result in (*lengths, *joints))
+    board.q = q - 0.1
+    _, measured, angles = board.measure()
+    assert np.allclose(angles, q - 0.1, atol=1e-5)
+    assert np.allclose(
+        measured, calibration.lengths_at(q - 0.1)[board.layout.muscle_rows], atol=3e-6
+    )
+
+
+def test_a_pulling_shaking_or_dead_muscle_is_not_taken_for_slack(bench):
+    board, calibration = bench
+    board.tensions[2] = 120.0
+    (problem,) = calibration.tension_problems(calibration.look())
+    assert problem.startswith("motor2: +1")
+    board.tensions[2] = 0.0
+    board.valid[5] = False
+    (problem,) = calibration.tension_problems(calibration.look())
+    assert "motor5: no valid tension" in problem
+    board.valid[5] = True
+    board.load_noise = 5.0
+    look = calibration.look()
+    assert len(calibration.tension_problems(look)) == 11
+    with pytest.raises(HardwareError, match=r"not calibrated: motor0: noise of \d\.\d+ N"):
+        calibration.zero_tensions(look)
+    assert not calibration.changed
+    assert all(board.memory[ParameterId.LOAD_ZERO, i] == 0 for i in range(11))
+
+
+def test_a_moving_robot_is_refused(bench):
+    board, calibration = bench
+    begin = board.time
+
+    def fall(t):
+        board.q = board.dynamics.tree.home + 0.02 * (t - begin)
+
+    board.motion = fall
+    look = calibration.look()
+    problems = calibration.motion_problems(look)
+    assert any("length of motor0 moves by" in problem for problem in problems)
+    assert any("joint elbow moves by" in problem for problem in problems)
+    with pytest.raises(HardwareError, match="let it come to rest"):
+        calibration.set_lengths(look, board.q)
+
+
+def test_only_disarmed_boards_that_send(bench):
+    board, calibration = bench
+    board.state = State.ARMED
+    with pytest.raises(HardwareError, match=r"board 'arm' is ARMED \(expected: DISARMED"):
+        calibration.look()
+    board.state = State.DISARMED
+    board.on_sample = None
+    with pytest.raises(HardwareError, match="board 'arm' sent 0 samples in 1 s"):
+        calibration.look()
+
+
+def test_restore_brings_back_what_was_there_and_save_keeps(bench):
+    board, calibration = bench
+    before = dict(board.memory)
+    calibration.zero_tensions(calibration.look())
+    calibration.set_lengths(calibration.look(), board.q)
+    calibration.zero_joints(calibration.look(), board.q)
+    assert calibration.changed
+    assert board.memory != before
+    calibration.restore()
+    assert board.memory == before
+    assert not calibration.changed
+    assert board.saved is None
+    calibration.zero_tensions(calibration.look())
+    calibration.save()
+    assert board.saved == board.memory
+    calibration.restore()  # has nothing left to bring back
+    assert board.saved == board.memory
+
+
+def moving(board, seconds=4.0):
+    """Let somebody move the arm by hand."""
+    home, begin = board.dynamics.tree.home, board.time
+    size = np.array([0.15, 0.3, 0.3, 0.12])
+
+    def motion(t):
+        phase = 2 * np.pi * (t - begin) * np.array([0.25, 0.4, 0.55, 0.7])
+        board.q = home + size * np.sin(phase)
+
+    board.motion = motion
+    return seconds
+
+
+def test_check_passes_a_good_calibration(bench):
+    board, calibration = bench
+    calibration.set_lengths(calibration.look(), board.q)
+    calibration.zero_joints(calibration.look(), board.q)
+    checks, hints = check_motion(calibration, calibration.look(moving(board)), board.q)
+    assert not any(check.problem for check in checks)
+    assert all(check.residual < 1e-4 for check in checks)
+    assert all(abs(check.slope - 1.0) < 1e-2 for check in checks if np.isfinite(check.slope))
+    assert sum(np.isfinite(check.slope) for check in checks) >= 9
+    assert len(hints) <= 1
+
+
+def test_check_finds_encoders_that_count_the_other_way_and_wrong_scales(bench):
+    board, calibration = bench
+    board.sign[3] = -1.0
+    board.memory[ParameterId.ENCODER_SCALE, 4] = 347 * 2
+    calibration.set_lengths(calibration.look(), board.q)
+    calibration.zero_joints(calibration.look(), board.q)
+    checks, _ = check_motion(calibration, calibration.look(moving(board)), board.q)
+    problems = {check.name: check.problem for check in checks if check.problem}
+    assert set(problems) == {"motor3", "motor4"}
+    assert "runs the other way: turn ENCODER_SIGN" in problems["motor3"]
+    assert "changes 2.00 times as much" in problems["motor4"]
+
+
+def test_check_blames_the_joint_where_all_its_muscles_are_upside_down(bench):
+    board, calibration = bench
+    board.joint_sign[3] = -1.0
+    calibration.set_lengths(calibration.look(), board.q)
+    calibration.zero_joints(calibration.look(), board.q)
+    home, begin = board.q.copy(), board.time
+
+    def motion(t):
+        board.q = home + np.array([0.0, 0.0, 0.0, 0.17 * np.sin(2 * np.pi * (t - begin))])
+
+    board.motion = motion
+    checks, hints = check_motion(calibration, calibration.look(2.0), home)
+    assert any(check.slope < -0.5 for check in checks)
+    assert any(hint.startswith("elbow: all") and "negative JOINT_SCALE" in hint for hint in hints)
+
+
+def test_check_without_joint_sensors_finds_the_muscle_that_disagrees(arm):
+    robot, dynamics, layout = arm
+    nothing = np.zeros(0, dtype=np.intp)
+    blind = replace(layout.boards[0], joints=(), position_rows=nothing, velocity_rows=nothing)
+    board, recorder = BenchBoard(dynamics, blind), Recorder()
+    board.on_sample = recorder
+    board.sign[3] = -1.0
+    calibration = Calibration(robot, [blind], [board], [recorder], wait=board.wait)
+    calibration.set_lengths(calibration.look(), board.q)
+    assert calibration.zero_joints(calibration.look(), board.q) == []
+    home = board.q.copy()
+    checks, hints = check_motion(calibration, calibration.look(moving(board)), home)
+    problems = [check.name for check in checks if check.problem]
+    assert problems == ["motor3"]
+    assert isinstance(hints, list)
+
+
+def test_unmoved_muscles_say_nothing():
+    dynamics = make_dynamics(load("planar_2r"))
+    q = np.tile(dynamics.tree.home, (50, 1))
+    lengths = dynamics.batch(q).muscle_lengths
+    for check in check_with_joints(dynamics, q, lengths):
+        assert not check.problem
+        assert np.isnan(check.slope)
+        assert check.as_dict()["slope"] is None
+
+
+def test_stillness_tells_noise_from_drift():
+    rng = np.random.default_rng(3)
+    t = np.linspace(5.0, 6.0, 501)
+    values = np.column_stack([0.3 * rng.standard_normal(501), 2.0 + 0.01 * t])
+    found = Stillness.of(t, values)
+    assert 0.27 < found.noise[0] < 0.33
+    assert abs(found.drift[1] - 0.01) < 1e-9
+    assert found.noise[1] < 1e-9
+    assert abs(found.mean[1] - 2.055) < 1e-9
+
+
+def test_report_as_yaml_and_json(bench, tmp_path):
+    board, calibration = bench
+    report = CalibrationReport("roboy_arm", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    report.add_board("arm", "/dev/x", board.ident)
+    report.skipped["tension"] = "as asked"
+    report.add_step("tension", calibration.zero_tensions(calibration.look()))
+    report.parameters = calibration.parameters()
+    assert report.ok
+    assert not report.skipped
+    for name in ("a.yaml", "b.json"):
+        report.write(tmp_path / "new" / name)
+    found = yaml.safe_load((tmp_path / "new" / "a.yaml").read_text())
+    assert found == json.loads((tmp_path / "new" / "b.json").read_text())
+    assert found["boards"]["arm"]["uid"] == "0011223344556677"
+    assert found["date"] == "2026-01-02T03:04:05+00:00"
+    assert found["steps"]["tension"][0]["name"] == "motor0"
+    assert len(found["parameters"]["arm"]["LOAD_ZERO"]) == 11
+    with pytest.raises(CardsError, match="a name that ends on"):
+        report.write(tmp_path / "report.txt")

@@ -1,0 +1,570 @@
+"""The real robot's chain on emulated boards: the demo, and what happens when a part of it fails.
+
+Times are judged in the board's own time, read from its frames, so that a busy machine changes
+nothing: between two ticks of the board nothing can happen, however late the second one comes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from cards_core.errors import CardsError
+
+pytest.importorskip("serial", reason="pyserial is not installed")
+
+from cards_bringup.hil.options import choose_firmware
+from cards_core.description import load
+from cards_hardware.board_layout import read_layout
+from cards_hardware.errors import HardwareError
+from cards_hardware.hardware import Hardware
+from cards_hardware.hil.real_time import HOST_PRIORITY, make_real_time
+from cards_hardware.hil.relay import Relay
+from cards_hardware.hil.rig import Rig
+from cards_hardware.protocol import (
+    BROADCAST,
+    EventCode,
+    ParameterId,
+    ResetCause,
+    State,
+    encode,
+    unpack,
+)
+
+try:
+    FIRMWARE = choose_firmware(None, lambda _note: None)
+    MISSING = ""
+except CardsError as error:
+    FIRMWARE, MISSING = "", str(error)
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+needs_ros = pytest.mark.skipif(find_spec("rclpy") is None, reason="rclpy is not installed")
+
+ROBOT = "planar_2r"
+MUSCLES = 4
+TENSION = 60.0
+SAFE = 10.0
+NOISE = 3.0  # [N]: load cell, ten of its standard deviations
+TICK = 1000  # [us]
+PATIENCE = 30.0  # [s] of a busy machine
+COMMANDS = ("CMD_TENSION", "CMD_MSC", "CMD_PRESSURE", "CMD_CURRENT")
+
+
+# What the board said ----------------------------------------------------------------------------
+
+
+@dataclass
+class Sample:
+    """A STATE_FAST; `t` is the board's time, [us], and does not wrap in a test."""
+
+    t: int
+    state: State
+    command: int
+    tension: np.ndarray
+
+
+def wait(condition, what, patience=PATIENCE):
+    end = time.monotonic() + patience
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what} did not come"
+        time.sleep(0.005)
+    return found
+
+
+class Bench:
+    """A rig with a relay in front of its port, and a bridge's side on it."""
+
+    def __init__(self, rig, relay, robot):
+        self.rig, self.relay, self.robot = rig, relay, robot
+        self.hardware = Hardware(robot, read_layout(ROBOT, robot, port=str(relay.link)))
+        self._stop = threading.Event()
+        self._thread = None
+
+    @property
+    def board(self):
+        return self.hardware.boards[0]
+
+    # the controller
+
+    def command(self, tension=TENSION):
+        """Command at 250 Hz until `silence`, as a controller that knows nothing of the rest."""
+        self._stop.clear()
+
+        def work():
+            while not self._stop.wait(0.004):
+                try:
+                    self.hardware.command("force", np.full(MUSCLES, tension))
+                except HardwareError:
+                    continue
+
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def silence(self):
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    # what the board says
+
+    def samples(self):
+        out = []
+        for item in self.relay.heard("STATE_FAST"):
+            values = unpack(item.frame)
+            state = State(values["state"])
+            out.append(Sample(item.frame.t_us, state, values["cmd_t_us"], values["tension"]))
+        return out
+
+    def events(self, code):
+        heard = ((item, unpack(item.frame)) for item in self.relay.heard("EVENT"))
+        return [
+            (item.frame.t_us, values["value"]) for item, values in heard if values["code"] == code
+        ]
+
+    def event(self, code):
+        return wait(lambda: self.events(code), f"event {code.name}")[0]
+
+    def state(self):
+        heard = self.relay.heard("STATE_FAST")
+        return State(unpack(heard[-1].frame)["state"]) if heard else None
+
+    def until(self, state):
+        wait(lambda: self.state() == state, state.name)
+
+    def pulling(self):
+        """Wait until the commanded tension is there."""
+        wait(
+            lambda: (
+                (s := self.samples()[-50:]) and all((x.tension > TENSION - 5).all() for x in s)
+            ),
+            "the commanded tension",
+        )
+
+    def sent(self):
+        """Return the commands that went to the board."""
+        return [
+            item for item in self.relay.heard(direction="to_board") if item.frame.name in COMMANDS
+        ]
+
+    # between tests
+
+    def ready(self):
+        """Bring the board to DISARMED, with the cable in and the bridge's side connected."""
+        self.silence()
+        self.relay.error_rate = 0.0
+        self.relay.plug()
+        if not self.hardware.status().connected:
+            self.hardware.close()
+            self.hardware.open()
+        if self.state() in (State.ESTOP, State.FAULT) or self.hardware.estop_pending:
+            self.hardware.clear()
+        self.hardware.disarm()
+        self.relay.forget()
+        self.until(State.DISARMED)
+        self.relay.forget()
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hil")
+    robot = load(ROBOT)
+    settings = {"stand_time": 1e6, "log_always": True, "log_dir": str(folder)}
+    with (
+        Rig(ROBOT, folder / "boards", firmware=FIRMWARE, **settings) as rig,
+        Relay(rig.ports[0], folder / "port") as relay,
+    ):
+        bench = Bench(rig, relay, robot)
+        bench.hardware.open()
+        bench.board.set_parameter(ParameterId.STATE_RATE, 0, 1000)
+        yield bench
+        bench.silence()
+        bench.hardware.close()
+
+
+@pytest.fixture
+def bench(machine):
+    machine.ready()
+    yield machine
+    machine.silence()
+
+
+def last_tick_before(samples, t):
+    """Return the time of the board's tick before one at `t`, from what it said."""
+    return max((s.t for s in samples if s.t < t), default=t - TICK)
+
+
+def check_stages(bench, *, disarms=True):
+    """The three stages of the command watchdog, each in the first tick in which it is due."""
+    stages = [
+        (EventCode.COMMAND_LATE, 24_000, State.HOLD),
+        (EventCode.COMMAND_LOST, 100_000, State.RELAX),
+    ]
+    if disarms:
+        stages.append((EventCode.COMMAND_GONE, 1_000_000, State.DISARMED))
+    times = {}
+    for code, due, state in stages:
+        t, age = bench.event(code)
+        samples = bench.samples()
+        earlier = age - (t - last_tick_before(samples, t))
+        assert age >= due, f"{state.name} after {age} us"
+        assert earlier <= due + TICK, (
+            f"{state.name} after {age} us, {earlier} us in the tick before"
+        )
+        times[state] = t
+    return times
+
+
+def check_ramp(bench, relaxed):
+    """From RELAX on the tensions sink to the safe one within 0.5 s, and no further."""
+    samples = [s for s in bench.samples() if s.t >= relaxed and s.state == State.RELAX]
+    late = [s.tension for s in samples if s.t - relaxed > 500_000]
+    assert len(late) > 20
+    assert np.mean(late, axis=0) == pytest.approx([SAFE] * MUSCLES, abs=1.0)
+    assert np.max(late) < SAFE + NOISE
+    assert min(s.tension.min() for s in samples) > SAFE - NOISE
+
+
+def check_hold(bench, held, relaxed):
+    before = [s.tension for s in bench.samples() if held - 20_000 <= s.t < held]
+    during = [s.tension for s in bench.samples() if held <= s.t < relaxed]
+    assert before
+    assert during
+    assert np.max(during) <= np.max(before) + NOISE
+
+
+# Failures ---------------------------------------------------------------------------------------
+
+
+def test_a_silent_controller_is_held_relaxed_and_disarmed(bench, record_property):
+    bench.hardware.arm()
+    bench.command()
+    bench.pulling()
+    bench.silence()
+    times = check_stages(bench)
+    check_hold(bench, times[State.HOLD], times[State.RELAX])
+    check_ramp(bench, times[State.RELAX])
+    codes = (EventCode.COMMAND_LATE, EventCode.COMMAND_LOST, EventCode.COMMAND_GONE)
+    record_property("hold_relax_disarm_ms", [bench.event(code)[1] / 1e3 for code in codes])
+    bench.until(State.DISARMED)
+    with pytest.raises(HardwareError):
+        bench.hardware.command("force", np.full(MUSCLES, TENSION))
+
+
+def test_an_unplugged_cable_relaxes_the_robot_and_only_a_hand_arms_it_again(bench):
+    bench.hardware.arm()
+    bench.command()
+    bench.pulling()
+    in_force = bench.samples()[-1].command
+    assert in_force != 0
+    bench.relay.unplug()
+    times = check_stages(bench)
+    check_ramp(bench, times[State.RELAX])
+    bench.relay.forget()
+    bench.relay.plug()
+    # the controller goes on commanding; the link comes back, and nothing passes
+    wait(lambda: bench.hardware.status().connected, "the link")
+    wait(lambda: len(bench.relay.heard("HEARTBEAT", "to_board")) > 10, "the heartbeat")
+    assert bench.sent() == []
+    assert {s.state for s in bench.samples()} == {State.DISARMED}
+    bench.relay.forget()
+    bench.hardware.arm()
+    bench.until(State.ACTIVE)
+    commands = {s.command for s in bench.samples()} - {0}
+    assert commands
+    assert in_force not in commands
+
+
+def test_a_reset_in_motion_leaves_the_drives_off_until_a_hand_arms(bench):
+    bench.hardware.arm()
+    bench.command()
+    bench.pulling()
+    bench.relay.forget()
+    bench.rig.emulators[0].reset()
+    _, cause = bench.event(EventCode.BOOT)
+    assert cause == ResetCause.PIN
+    bench.event(EventCode.LIMITS_LOADED)
+    wait(lambda: bench.hardware.status().connected, "the link")
+    bench.relay.forget()
+    wait(lambda: len(bench.relay.heard("HEARTBEAT", "to_board")) > 10, "the heartbeat")
+    assert bench.sent() == []
+    samples = bench.samples()
+    assert {s.state for s in samples} == {State.DISARMED}
+    assert max(s.tension.max() for s in samples[-20:]) < NOISE
+    bench.relay.forget()
+    bench.hardware.arm()
+    bench.until(State.ACTIVE)
+    bench.silence()
+    bench.board.set_parameter(ParameterId.STATE_RATE, 0, 1000)
+
+
+def reach(bench, state):
+    """Bring the board into a state; returns what undoes the means."""
+    hardware, board = bench.hardware, bench.board
+    if state == State.FAULT:
+        hardware.arm()
+        # the drives do not answer; they switch themselves off
+        plant = bench.rig.process_ids["plant"]
+        os.kill(plant, signal.SIGSTOP)
+        bench.until(State.FAULT)
+        os.kill(plant, signal.SIGCONT)
+        return lambda: None
+    if state == State.DISARMED:
+        return lambda: None
+    if state == State.HOLD:
+        board.set_parameter(ParameterId.WATCHDOG_RELAX, 0, 5000)
+    hardware.arm()
+    if state == State.ARMED:
+        return lambda: None
+    bench.command()
+    bench.pulling()
+    if state == State.ESTOP:
+        hardware.estop()
+    if state == State.RELAX:
+        hardware.relax()
+    if state in (State.HOLD, State.ESTOP):
+        bench.silence()
+    bench.until(state)
+    if state != State.HOLD:
+        return lambda: None
+
+    def undo():
+        bench.ready()
+        board.set_parameter(ParameterId.WATCHDOG_RELAX, 0, ParameterId.WATCHDOG_RELAX.default)
+
+    return undo
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        State.DISARMED,
+        State.ARMED,
+        State.ACTIVE,
+        State.HOLD,
+        State.RELAX,
+        State.FAULT,
+        State.ESTOP,
+    ],
+    ids=lambda state: state.name,
+)
+def test_an_emergency_stop_from_every_state(bench, state):
+    undo = reach(bench, state)
+    on = state != State.DISARMED  # a fault of an armed robot keeps the safe tension
+    try:
+        bench.relay.forget()
+        frame = {"reason": 1}
+        bench.relay.inject(encode("ESTOP", frame, node=BROADCAST, seq=77, t_us=12345))
+        if state == State.ESTOP:
+            bench.until(State.ESTOP)
+            wait(lambda: len(bench.samples()) > 60, "states")
+            stopped = bench.samples()[0].t
+        else:
+            stopped, _ = bench.event(EventCode.ESTOP)
+            wait(lambda: any(s.t > stopped + 60_000 for s in bench.samples()), "states")
+        later = [s for s in bench.samples() if s.t >= stopped + 20_000]
+        assert {s.state for s in later} == {State.ESTOP}
+        safe = SAFE if on else 0.0
+        assert np.max([s.tension for s in later]) < safe + NOISE
+        if on:
+            # an arm must not drop
+            assert np.min([s.tension for s in later]) > SAFE - NOISE
+        with pytest.raises(HardwareError):
+            bench.hardware.arm()
+    finally:
+        undo()
+
+
+def test_an_emergency_stop_while_the_cable_is_out_is_the_first_thing_when_it_is_back(bench):
+    bench.hardware.arm()
+    bench.command()
+    bench.pulling()
+    bench.relay.unplug()
+    wait(lambda: not bench.hardware.status().connected, "the loss of the link")
+    bench.hardware.estop()
+    assert bench.hardware.estop_pending
+    bench.relay.forget()
+    bench.relay.plug()
+    stopped, _ = bench.event(EventCode.ESTOP)
+    wait(lambda: any(s.t > stopped + 60_000 for s in bench.samples()), "states")
+    later = [s for s in bench.samples() if s.t >= stopped + 20_000]
+    assert {s.state for s in later} == {State.ESTOP}
+    assert np.max([s.tension for s in later]) < SAFE + NOISE
+    first = [item.frame.name for item in bench.relay.heard(direction="to_board")][:2]
+    assert "ESTOP" in first
+    assert bench.sent() == []
+
+
+def test_byte_errors_cost_frames_but_no_tension(bench):
+    bench.hardware.arm()
+    bench.command()
+    bench.pulling()
+    bench.relay.error_rate = 1e-4
+    bench.relay.forget()
+    wait(lambda: len(bench.sent()) > 300, "commands")
+    samples = bench.samples()
+    assert {s.state for s in samples} <= {State.ACTIVE, State.HOLD}
+    assert all(np.abs(s.tension - TENSION).max() < 6.0 for s in samples)
+
+
+@needs_ros
+def test_a_killed_bridge_leaves_a_robot_that_relaxes(bench, cards, tmp_path):
+    """The node of ``sim:=false`` itself, with a controller; then it is killed."""
+    bench.hardware.close()
+    nodes = Nodes(cards.environment, tmp_path, str(bench.relay.link))
+    try:
+        bench.relay.forget()
+        wait(lambda: bench.state() == State.ACTIVE, "the first command", 60.0)
+        wait(lambda: len(bench.sent()) > 100, "commands")
+        nodes.bridge.send_signal(signal.SIGKILL)
+        times = check_stages(bench)
+        check_ramp(bench, times[State.RELAX])
+        last = bench.samples()[-1].command
+        # the controller goes on; what comes back is a session, not an armed robot
+        bench.relay.forget()
+        bench.hardware.open()
+        wait(lambda: len(bench.relay.heard("HEARTBEAT", "to_board")) > 10, "the heartbeat")
+        assert bench.sent() == []
+        assert {s.state for s in bench.samples()} == {State.DISARMED}
+        assert {s.command for s in bench.samples()} <= {0, last}
+    finally:
+        nodes.stop()
+
+
+class Nodes:
+    """Bridge and controller of the robot as the launch file starts them."""
+
+    def __init__(self, environment, folder, port):
+        from cards_bringup.domain import RosDomain
+        from cards_bringup.plan import make_plan
+
+        self._domain = RosDomain()
+        given = {"sim": "false", "port": port, "rviz": "false", "headless": "true"}
+        plan = make_plan(given, ROBOT)
+        self._processes = []
+        for spec in sorted(plan.nodes, key=lambda one: one.role == "host"):
+            with (folder / f"{spec.name}.log").open("wb") as log:
+                process = subprocess.Popen(
+                    spec.command(plan.parameter_file, plan.parameters(spec)),
+                    env={**environment, **self._domain.environment},
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            self._processes.append(process)
+            if spec.role == "host":
+                self.bridge = process
+            else:
+                log = folder / f"{spec.name}.log"
+                wait(lambda log=log: "ready" in log.read_text(), spec.name, 60.0)
+            make_real_time(process.pid, HOST_PRIORITY)
+
+    def stop(self):
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._domain.__exit__(None, None, None)
+
+
+# The demo ---------------------------------------------------------------------------------------
+
+
+def demo(cards, out, *arguments):
+    """Run the demo; a machine that stood still for 0.1 s, as a robot may not, tries again."""
+    for attempt in ("first", "second", "third"):
+        folder = out / attempt
+        result = cards(
+            "demo", "roboy_arm", "--hil", "--headless", "--out", str(folder), *arguments
+        )
+        if result.returncode == 0:
+            break
+    assert result.returncode == 0, result.stderr
+    return folder, result, json.loads((folder / "summary.json").read_text())
+
+
+@needs_ros
+def test_flower_through_emulated_boards(cards, tmp_path):
+    folder, result, summary = demo(cards, tmp_path, "--duration", "10")
+    assert summary["op_error_rms_m"] <= 5e-3
+    assert summary["sim_time_s"] == pytest.approx(10.0)
+    hil = summary["hil"]
+    assert hil["firmware"] == FIRMWARE
+    assert hil["state_rate_hz"] >= 250.0
+    assert hil["command_to_tension_ms"]["p99"] > 0.0
+    assert hil["lost_frames"] == 0
+    assert "command to tension, 99 %" in result.stdout
+    assert "state rate" in result.stdout
+    names = {path.name for path in folder.iterdir()}
+    assert {"latency.png", "tracking.png", "tensions.png", "recording.mcap"} <= names
+    from cards_viz.summary import KEYS
+
+    assert [key for key in KEYS if key not in summary] == []
+    truth, told = np.load(folder / "simulator.npz"), np.load(folder / "controller.npz")
+    assert truth["q"].shape[1] == 4
+    # the truth is not what was measured, but close to it
+    assert 0.0 < np.abs(told["error"] - told["measured_error"]).max() < 5e-3
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(tmp_path) not in left.stdout
+    assert "cards_hardware.hil.plant" not in left.stdout or _others(left.stdout, tmp_path)
+
+
+def _others(listing, folder):
+    return str(folder) not in listing
+
+
+@needs_ros
+def test_ctrl_c_keeps_the_run_and_leaves_nothing(cards, tmp_path):
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "cards_bringup", "demo", ROBOT, "--hil", "--headless"]
+    command += ["--firmware", "host", "--duration", "600", "--out", str(out)]
+    run = subprocess.Popen(command, env=cards.environment, stderr=subprocess.PIPE, text=True)
+    settings = wait(
+        lambda: list((out / "boards").glob("board_*")) if out.exists() else [], "boards"
+    )
+    assert settings
+    log = out / "logs" / "hardware.log"
+    wait(lambda: log.exists() and "active: " in log.read_text(), "the bridge", 60.0)
+    time.sleep(2.0)
+    before = _children(run.pid)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 0, errors
+    assert (out / "summary.json").exists()
+    assert [pid for pid in before if os.path.exists(f"/proc/{pid}")] == []
+
+
+def _children(pid):
+    listing = subprocess.run(
+        ["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True
+    ).stdout
+    parents = {int(a): int(b) for a, b in (line.split() for line in listing.splitlines())}
+    found = [pid]
+    for child, parent in sorted(parents.items()):
+        if parent in found:
+            found.append(child)
+    return found[1:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--hil", "--no-ros"), "--no-ros with --hil"),
+        (("--hil", "--mode", "lockstep"), "--mode lockstep with --hil"),
+        (("--hil", "--simulator", "gazebo"), "--simulator gazebo with --hil"),
+        (("--firmware", "host"), "--firmware host without --hil"),
+    ],
+)
+def test_options_that_do_not_go_together(cards, tmp_path, arguments, message):
+    result = cards("demo", ROBOT, "--headless", *arguments, "--out", str(tmp_path / "run"))
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert not (tmp_path / "run").exists()
