@@ -122,7 +122,9 @@ static uint8_t session_checks(struct device *device, const struct mlp_frame *fra
         return (uint8_t)MLP_ACK_REPLAYED;
     }
     device->rx_gap += gap;
-    age = host_clock_age(&device->clock, now, header->t_us);
+    /* not the start of the tick: after a stall in it a frame would seem to come before it was sent,
+     * and all that follow would seem old */
+    age = host_clock_age(&device->clock, board_time_us(), header->t_us);
     if (guard == GUARD_COMMAND) {
         most = (int32_t)device->settings.command_age_us;
     }

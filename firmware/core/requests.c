@@ -26,7 +26,7 @@ static void hello(struct device *device, const struct mlp_frame *frame)
         (void)device_input(device, INPUT_SESSION_CHANGED);
         replay_start(&device->replay, device->started_us, frame->header.t_us);
         host_clock_init(&device->clock, device->settings.age_leak);
-        host_clock_start(&device->clock, device->started_us, frame->header.t_us);
+        host_clock_start(&device->clock, board_time_us(), frame->header.t_us);
         events_add_limited(&device->events, (uint16_t)MLP_EVENT_SESSION,
                            (uint8_t)MLP_SEVERITY_INFO, (uint8_t)MLP_NO_INDEX8,
                            (int32_t)(message.nonce & (uint32_t)INT32_MAX), device->started_us);

@@ -125,7 +125,7 @@ def test_a_wrong_direction_is_not_saved_unless_asked(wizard):
         home, begin = board.dynamics.tree.home, board.time
         # stands still until step 4
         board.motion = lambda t, board=board, home=home, begin=begin: setattr(
-            board, "q", home + (0.0 if t < begin + 4.0 else 0.15 * (t - begin - 4.0))
+            board, "q", home + (0.0 if t < begin + 4.2 else 0.15 * (t - begin - 4.2))
         )
         made.wizard.run(("length", "joints", "check"))
         assert made.report.steps["check"]

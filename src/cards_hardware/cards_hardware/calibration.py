@@ -15,6 +15,7 @@ boards' memory only, and `Calibration.restore` brings back what was there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -55,6 +56,9 @@ JOINT_CHECK = 2e-3
 
 SECONDS = 1.0
 """How long is looked, [s]."""
+
+SETTLING = 0.1
+"""Between a change and looking at what came of it, [s]."""
 
 _OF_ACTION = {
     CalibrateAction.TENSION_ZERO: ParameterId.LOAD_ZERO,
@@ -118,6 +122,11 @@ class Calibration:
             tuple(Stillness.of(r.times, r.positions) for r in found),
         )
 
+    def _look_again(self) -> Look:
+        """Watch after a change; what was measured before it may still be on its way."""
+        (self._wait or time.sleep)(SETTLING)
+        return self.look()
+
     # What speaks against a step ---------------------------------------------------------------
 
     def motion_problems(self, look: Look) -> list[str]:
@@ -167,7 +176,7 @@ class Calibration:
         for board, layout in enumerate(self.layouts):
             channels = range(len(layout.muscles))
             self._calibrate(board, CalibrateAction.TENSION_ZERO, channels, [0] * len(channels))
-        check = self.look()
+        check = self._look_again()
         for board, tensions in enumerate(check.tensions):
             # a board averages little or not at all: half a second of ours is better
             for channel, mean in enumerate(tensions.mean):
@@ -176,7 +185,7 @@ class Calibration:
                 if counts:
                     old = self.boards[board].get_parameter(ParameterId.LOAD_ZERO, channel)
                     self.boards[board].set_parameter(ParameterId.LOAD_ZERO, channel, old + counts)
-        check = self.look()
+        check = self._look_again()
         return [
             result
             for board, layout in enumerate(self.layouts)
@@ -206,7 +215,7 @@ class Calibration:
         for board, layout in enumerate(self.layouts):
             values = [round(float(wanted[row]) * 1e6) for row in layout.muscle_rows]
             self._calibrate(board, CalibrateAction.LENGTH, range(len(values)), values)
-        check = self.look()
+        check = self._look_again()
         return [
             result
             for board, layout in enumerate(self.layouts)
@@ -228,7 +237,7 @@ class Calibration:
             if len(layout.position_rows):
                 values = [round(float(q[row]) * 1e6) for row in layout.position_rows]
                 self._calibrate(board, CalibrateAction.JOINT_ZERO, range(len(values)), values)
-        check = self.look()
+        check = self._look_again()
         return [
             result
             for board, layout in enumerate(self.layouts)

@@ -433,6 +433,34 @@ def test_a_reset_of_the_board_is_noticed_and_its_limits_loaded_again(session):
     board.arm()
 
 
+def test_a_clock_that_jumps_is_followed_and_costs_no_session(session):
+    fake, board = session.fake, session.board
+    eventually(lambda: board.telemetry.clock.exchanges > 20)
+    board.arm()
+    fake.clock_offset += 60_000_000  # [us]
+    eventually(lambda: any("set anew" in event.text for event in session.events))
+    eventually(lambda: board.telemetry.clock.exchanges in range(5, 1000))
+    assert board.connected
+    assert board.armed
+    number = board.sample.number
+    eventually(lambda: board.sample.number > number + 10)
+    assert 0.0 <= time.monotonic() - board.sample.time < 5.0
+
+
+def test_one_exchange_that_does_not_fit_is_dropped(session):
+    fake, board = session.fake, session.board
+    eventually(lambda: board.telemetry.clock.exchanges > 20)
+    fake.clock_offset += 50_000
+    before = fake.names().count("TIME_SYNC")
+    eventually(lambda: fake.names().count("TIME_SYNC") > before)
+    fake.clock_offset -= 50_000
+    before = fake.names().count("TIME_SYNC")
+    eventually(lambda: fake.names().count("TIME_SYNC") > before + 10)
+    assert board.connected
+    assert not any("set anew" in event.text for event in session.events)
+    assert board.telemetry.clock.error < 0.05
+
+
 def test_another_board_at_the_same_port_is_told(session):
     session.fake.uid = bytes(8)
     session.fake.reset()

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(result))
     else:
         _show(result)
-    return 0
+    return 1 if result.get("stopped") else 0
 
 
 def _measure(what: str, robot: str) -> dict[str, Any]:

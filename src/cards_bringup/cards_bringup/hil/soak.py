@@ -20,6 +20,7 @@ import numpy as np
 from cards_bringup.hil.results import extras
 from cards_bringup.hil.run import HilRun
 from cards_bringup.supervisor import Supervisor
+from cards_core.errors import CardsError
 from cards_core.typing import Array
 from cards_hardware.bridge_log import NAME as BRIDGE_LOG
 from cards_hardware.hil.rig import Rig
@@ -96,10 +97,10 @@ def bench_hil(
         say: Told what is done.
 
     Returns:
-        The figures; see the module.
+        The figures; see the module. ``stopped`` says why the run ended too early, if it did.
 
     Raises:
-        CardsError: A part does not start, or ends.
+        CardsError: A part does not start.
     """
     memory = Memory()
     processes: list[Callable[[], dict[str, int]]] = []
@@ -128,13 +129,22 @@ def bench_hil(
         run = HilRun(
             given, robot, robot, overrides, 60.0 * minutes, folder, firmware, log_every=20
         )
-        run.run(on_time, say, ready)
+        stopped = None
+        try:
+            run.run(on_time, say, ready)
+        except CardsError as error:
+            if not run.status.get("commanded_s"):
+                raise
+            stopped = str(error)  # what was measured until then is worth more than nothing
         hil = extras(folder, firmware, run.status, run.said, None)
+        hil["commands"] = run.status.get("commands")  # the plant's log has every 20th tick only
         intervals = _state_intervals(folder)
     boards = hil.pop("boards")
     return {
         "robot": robot,
         "minutes": minutes,
+        "ran_s": run.status.get("commanded_s"),
+        "stopped": stopped,
         "wall_s": round(time.monotonic() - begin, 1),
         **hil,
         "lost_states": hil["lost_frames"],
