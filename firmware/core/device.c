@@ -62,7 +62,13 @@ enum machine_result device_input(struct device *device, enum machine_input input
           ((uint32_t)device->machine.previous << 8) | (uint32_t)state);
     board_motor_power(device->machine.drives_on);
     if ((state != STATE_ACTIVE) && (state != STATE_HOLD)) {
+        uint32_t i;
+
         device->cmd_t_us = 0U; /* no command is in force any more */
+        for (i = 0U; i < MLP_MAX_MUSCLES; i++) {
+            device->channels[i].told = false;
+            device->channels[i].forgotten = false;
+        }
     }
     switch (state) {
     case STATE_RELAX:
@@ -190,8 +196,8 @@ static void account_time(struct device *device, uint32_t now)
     }
 }
 
-/* Takes over changed parameters, once per tick however many came. */
-static void refresh_settings(struct device *device)
+/* Once per tick however many came, and before anything is checked against them. */
+void device_refresh_settings(struct device *device)
 {
     if (device->settings_generation == device->parameters.generation) {
         return;
@@ -295,7 +301,7 @@ void device_tick(struct device *device)
         sensors_update(&device->sensors, &device->drive, &device->settings);
     }
     dispatch_tick(device);
-    refresh_settings(device);
+    device_refresh_settings(device);
     supervise(device);
     control(device);
     telemetry_tick(device);

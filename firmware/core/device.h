@@ -48,6 +48,9 @@ struct channel {
     uint32_t latched; /* MLP_MUSCLE_* faults that stay until cleared */
     uint32_t live;    /* MLP_MUSCLE_* of this tick */
     bool warmed;      /* the housing was measured once */
+    bool told;         /* commanded since the commands began to act */
+    bool forgotten;    /* ... but not for relax_ms, while others were: relaxed by itself */
+    uint32_t told_us;  /* when it was commanded last */
 };
 
 struct device {
@@ -110,6 +113,9 @@ void device_tick(struct device *device);
 
 /* Gives the state machine an input and does what a change of state demands. */
 enum machine_result device_input(struct device *device, enum machine_input input);
+
+/* Takes over changed parameters; does nothing if there are none. */
+void device_refresh_settings(struct device *device);
 
 /* Emergency stop for a reason (MLP_ESTOP_*). */
 void device_estop(struct device *device, uint16_t reason);

@@ -167,6 +167,9 @@ static void take_command(struct device *device, const struct mlp_frame *frame)
     for (i = 0U; i < device->settings.muscles; i++) {
         if (((device->command.mask >> i) & 1U) != 0U) {
             device->channels[i].muscle.command = device->command.muscle[i];
+            device->channels[i].told = true;
+            device->channels[i].forgotten = false;
+            device->channels[i].told_us = device->started_us;
         }
     }
     device->strikes = 0U;

@@ -7,6 +7,7 @@
 
 #define CHUNK 64U
 #define TICKS_PER_SECOND 1000U
+#define MOST_REPEATS 25U /* more than the ticks that are made up for after a late one */
 #define MOST_TICKS 1000U /* the tick numbers wrap after 65 s; nothing older is compared */
 
 void drive_init(struct drive *drive)
@@ -30,13 +31,18 @@ static void take(struct drive *drive, const struct mlp_frame *frame, uint8_t mus
         return;
     }
     drive->answered = true;
-    drive->silent = 0U;
     if (drive->ever) {
         ticks = (uint16_t)(state.tick - drive->state.tick);
-        if (ticks == 0U) {
-            return; /* two commands within a millisecond: nothing new */
+        if (ticks == 0U) { /* two commands within a millisecond: nothing new */
+            drive->repeats = count32(drive->repeats);
+            if (drive->repeats < MOST_REPEATS) {
+                drive->silent = 0U;
+            } /* else they say the same for ever: who repeats himself is as good as silent */
+            return;
         }
     }
+    drive->repeats = 0U;
+    drive->silent = 0U;
     ticks = (ticks > MOST_TICKS) ? 1U : ticks;
     /* of several answers in one tick the sensors see the last one only: rates span them all */
     drive->ticks = drive->fresh ? (drive->ticks + ticks) : ticks;
@@ -85,9 +91,9 @@ void drive_receive(struct drive *drive, uint8_t muscles, uint8_t joints, uint32_
     count_damaged(drive);
     if (!drive->answered) {
         drive->errors = count32(drive->errors);
-        if (drive->silent >= timeout) {
-            drive->ever = false;
-        }
+    }
+    if (!drive->answered && (drive->silent >= timeout)) {
+        drive->ever = false;
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * The answer to the command of tick n is there in tick n + 1. Ticks are numbered by the board's clock
  * in milliseconds, so a tick that came late leaves a gap in the numbers and rates stay right.
- * `silent` counts ticks without a good answer; errors are damaged, short, foreign or missing answers.
+ * `silent` counts ticks without a good answer (one that is repeated for long is none); errors are damaged, short, foreign or missing answers.
  */
 #ifndef CARDS_DRIVE_H
 #define CARDS_DRIVE_H
@@ -23,6 +23,7 @@ struct drive {
     uint32_t silent; /* ticks without an answer, 0: it came in this tick */
     bool ever;       /* there was an answer since the last silence */
     bool answered;   /* any good answer came, be it a repeated one */
+    uint32_t repeats; /* answers in a row with the number of the last one */
     uint8_t seq;
     uint32_t errors;
     uint32_t second; /* ticks of the running second */

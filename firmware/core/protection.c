@@ -240,7 +240,7 @@ uint8_t protection_may_arm(const struct device *device, uint16_t *detail)
         const struct muscle_sense *sense = &device->sensors.muscle[i].sense;
 
         if ((channel->latched != 0U) || !sense->length_valid || !sense->tension_valid ||
-            (sense->tension >= device->settings.arm_tension) ||
+            (absf(sense->tension) >= device->settings.arm_tension) || /* < 0: a false zero */
             (maxf(channel->thermal.core, channel->thermal.housing) >=
              device->limits.muscle[i].soft)) {
             *detail = (uint16_t)i;

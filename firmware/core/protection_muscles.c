@@ -111,6 +111,26 @@ static void derate(struct device *device, uint32_t i)
     }
 }
 
+/* The command watchdog of one muscle. Two senders may command different muscles: when one of them
+ * dies, the other keeps the board's watchdog quiet, and its muscles must not pull on for ever. */
+static void forget(struct device *device, uint32_t i)
+{
+    struct channel *channel = &device->channels[i];
+
+    if (channel->told &&
+        (watchdog_age(&device->watchdog, device->started_us) < device->watchdog.relax_us) &&
+        ((device->started_us - channel->told_us) >= device->watchdog.relax_us)) {
+        channel->told = false; /* the clock may wrap, the command is over */
+        channel->forgotten = true;
+        events_add_limited(&device->events, (uint16_t)MLP_EVENT_MUSCLE_RELAXED,
+                           (uint8_t)MLP_SEVERITY_WARN, (uint8_t)i, (int32_t)MLP_MUSCLE_RELAXED,
+                           device->started_us);
+    }
+    if (channel->forgotten) {
+        channel->live |= MLP_MUSCLE_RELAXED;
+    }
+}
+
 /* Flags that come from what the last control step had to limit, and from sensors. */
 static uint32_t live_flags(const struct device *device, uint32_t i)
 {
@@ -139,6 +159,7 @@ void protection_muscles(struct device *device)
 
     for (i = 0U; i < device->settings.muscles; i++) {
         struct channel *channel = &device->channels[i];
+        enum muscle_use use;
 
         channel->live = live_flags(device, i);
         if (device->drive.fresh) {
@@ -149,7 +170,15 @@ void protection_muscles(struct device *device)
         if (device->limits.loaded) {
             derate(device, i);
         }
-        muscle_set_use(&channel->muscle, protection_use(channel->latched));
+        forget(device, i);
+        use = protection_use(channel->latched);
+        if ((use == MUSCLE_IN_USE) && channel->forgotten) {
+            use = MUSCLE_OUT_SAFE; /* the same ramp; the next command for it ends that */
+        }
+        muscle_set_use(&channel->muscle, use);
+        if (channel->forgotten) {
+            channel->muscle.command = (struct muscle_command){.mode = MUSCLE_SAFE};
+        }
     }
 }
 

@@ -30,6 +30,12 @@ static void hello(struct device *device, const struct mlp_frame *frame)
         events_add_limited(&device->events, (uint16_t)MLP_EVENT_SESSION,
                            (uint8_t)MLP_SEVERITY_INFO, (uint8_t)MLP_NO_INDEX8,
                            (int32_t)(message.nonce & (uint32_t)INT32_MAX), device->started_us);
+    } else if (!device->machine.drives_on) {
+        /* a host that slept comes back with a clock that stood still: while nothing is on, every
+         * fresh token begins the ages anew */
+        host_clock_start(&device->clock, board_time_us(), frame->header.t_us);
+    } else {
+        /* ages go on: commands act */
     }
     telemetry_ident(device);
 }
@@ -244,6 +250,7 @@ static uint8_t load_limits(struct device *device, const struct mlp_limits *messa
     if (device->machine.state != STATE_DISARMED) {
         return (uint8_t)MLP_ACK_STATE;
     }
+    device_refresh_settings(device); /* a parameter of this tick may be what they depend on */
     code = limits_check(message, &device->settings, detail);
     if (code != (uint8_t)MLP_ACK_OK) {
         device->faults_live |= MLP_FAULT_LIMITS;

@@ -486,3 +486,18 @@ TEST(setup_sixteen_muscles)
     CHECK_EQUAL(rig.slow.muscles, MLP_MAX_MUSCLES);
     CHECK_EQUAL(rig.device.link.dropped, 0);
 }
+
+TEST(setup_limits_by_the_parameters_of_this_tick)
+{
+    struct mlp_limits limits;
+
+    rig_ready();
+    limits = rig_default_limits();
+    limits.tension_max[0] = 2990; /* others than those in force */
+    rig_set((uint16_t)MLP_PARAM_LOAD_SCALE, 0U, 10); /* a tenth of the range: 54 N at most */
+    rig_limits(&limits);
+    rig_run(1U);
+    CHECK_EQUAL(rig.ack.type, MLP_TYPE_LIMITS);
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_RANGE);
+    CHECK(!rig.device.limits.loaded);
+}

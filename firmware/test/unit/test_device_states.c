@@ -558,3 +558,111 @@ TEST(device_reset_in_motion)
     CHECK(rig_saw(MLP_EVENT_BOOT));
     CHECK((rig.fast.flags & MLP_FAST_LIMITS_LOADED) == 0U);
 }
+
+static void command_one(uint32_t ticks, int16_t tension)
+{
+    const struct mlp_cmd_tension message = {.mask = 1U, .tension[0] = tension};
+    uint8_t bytes[MLP_MAX_PAYLOAD];
+    size_t size = 0U;
+    uint32_t i;
+
+    CHECK(mlp_pack_cmd_tension(&message, bytes, sizeof bytes, &size));
+    for (i = 0U; i < ticks; i++) {
+        rig_send((uint8_t)MLP_TYPE_CMD_TENSION, bytes, size);
+        rig_run(1U);
+    }
+}
+
+TEST(device_forgotten_muscle_relaxes)
+{
+    rig_go(STATE_ACTIVE);
+    rig_command(200U, 100.0F);
+    rig_forget();
+    command_one(95U, 1000); /* one sender of two goes on */
+    CHECK_NEAR(rig_measured(0U), 100.0F, 3.0F);
+    CHECK_NEAR(rig_measured(1U), 100.0F, 3.0F);
+    CHECK(!rig_saw(MLP_EVENT_MUSCLE_RELAXED));
+    command_one(10U, 1000);
+    CHECK(rig_saw_value(MLP_EVENT_MUSCLE_RELAXED, MLP_MUSCLE_RELAXED));
+    CHECK(rig.device.channels[1].muscle.desired > 90.0F); /* a ramp, no step */
+    command_one(500U, 1000);
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    CHECK_NEAR(rig_measured(0U), 100.0F, 3.0F);
+    CHECK_NEAR(rig_measured(1U), 10.0F, 0.5F);
+    CHECK_NEAR(rig_measured(2U), 10.0F, 0.5F);
+    CHECK_EQUAL(rig.slow.mflags[0] & MLP_MUSCLE_RELAXED, 0);
+    CHECK_EQUAL(rig.slow.mflags[1] & MLP_MUSCLE_RELAXED, MLP_MUSCLE_RELAXED);
+    CHECK_EQUAL(rig.device.channels[1].latched, 0);
+    /* the next command for it acts again; nothing old does in between */
+    rig_command(200U, 50.0F);
+    CHECK_NEAR(rig_measured(1U), 50.0F, 3.0F);
+    CHECK_EQUAL(rig.slow.mflags[1] & MLP_MUSCLE_RELAXED, 0);
+}
+
+TEST(device_forgotten_muscle_stays_so_for_71_minutes)
+{
+    rig_go(STATE_ACTIVE);
+    rig_command(100U, 100.0F);
+    command_one(700U, 1000);
+    CHECK_NEAR(rig_measured(1U), 10.0F, 0.5F);
+    rig.device.channels[1].told_us = rig.device.started_us; /* as after a turn of the clock */
+    command_one(50U, 1000);
+    CHECK_NEAR(rig_measured(1U), 10.0F, 0.5F);
+    CHECK_EQUAL(rig.device.channels[1].muscle.command.mode, MUSCLE_SAFE);
+}
+
+TEST(device_never_told_is_not_forgotten)
+{
+    rig_go(STATE_ARMED);
+    rig_forget();
+    command_one(300U, 1000);
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    CHECK_NEAR(rig_measured(1U), 10.0F, 0.5F);
+    CHECK(!rig_saw(MLP_EVENT_MUSCLE_RELAXED));
+}
+
+TEST(device_arms_with_no_false_zero)
+{
+    rig_ready();
+    fake.muscle[2].hold_load = true;
+    fake.muscle[2].load = -520; /* -52 N: 10 N shown would be 62 N pulled */
+    rig_run(2U);
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, 2);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+}
+
+/* Time in which the host's clock stands still. */
+static void host_sleeps(uint32_t milliseconds)
+{
+    rig.beat = false;
+    rig_run(milliseconds);
+    rig.host_offset -= (uint64_t)milliseconds * 1000U;
+    rig.beat = true;
+}
+
+TEST(device_arms_after_the_host_slept)
+{
+    rig_ready();
+    rig_run(50U);
+    host_sleeps(5000U);
+    rig_run(100U); /* the session is as it was, but all it says seems 5 s old */
+    CHECK_EQUAL(rig.fast.flags & MLP_FAST_HOST_ALIVE, 0);
+    rig_arm(); /* with a fresh token */
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+    rig_run(200U);
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
+    CHECK(rig.fast.flags & MLP_FAST_HOST_ALIVE);
+}
+
+TEST(device_hello_makes_no_command_younger)
+{
+    rig_go(STATE_ACTIVE);
+    rig_command(20U, 20.0F);
+    host_sleeps(40U);
+    rig_hello(rig.ident.nonce); /* while drives are on */
+    rig_run(1U);
+    rig_tension(30.0F);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_STALE);
+}

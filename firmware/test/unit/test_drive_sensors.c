@@ -88,6 +88,28 @@ TEST(drive_silence)
     CHECK_EQUAL(drive.ticks, 1); /* the first again: no rate over the gap */
 }
 
+TEST(drive_says_the_same_for_ever)
+{
+    uint32_t i;
+
+    fake_init();
+    drive_init(&drive);
+    exchange(1U);
+    exchange(2U);
+    for (i = 0U; i < 20U; i++) { /* late ticks are made up for within a millisecond */
+        exchange(2U);
+    }
+    CHECK_EQUAL(drive.silent, 0);
+    CHECK(!drive.fresh);
+    for (i = 0U; i < 20U; i++) {
+        exchange(2U);
+    }
+    CHECK(drive.silent >= 5); /* measurements that stand still are none */
+    exchange(3U);
+    CHECK_EQUAL(drive.silent, 0);
+    CHECK(drive.fresh);
+}
+
 TEST(drive_wrong_answers)
 {
     fake_init();

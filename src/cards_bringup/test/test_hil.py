@@ -66,7 +66,7 @@ def test_missing_packages_are_named(monkeypatch, module):
     )
     args = argparse.Namespace(
         hil=True, firmware=None, simulator="mujoco", mode="realtime", world=None, no_ros=False,
-        controller=None,
+        controller=None, boards=None,
     )  # fmt: skip
     with pytest.raises(CardsError, match=f"--hil needs {'py' * (module == 'serial')}{module}"):
         options.firmware(args, lambda _note: None)
@@ -152,6 +152,8 @@ def test_extras_count_and_measure(tmp_path, plan):
         "tick_late": "4",
         "tick_max_us": "1700.5",
         "state": "ACTIVE",
+        "muscle biceps": "rate limited",
+        "muscle triceps": "slack, relaxed",
     }
     said = {"board arm": Said(0, "ok", values), "loop": Said()}
     status = {"wall_s": 4.0, "cpu_s": 0.6, "ticks": 2000, "ticks_skipped": 1}
@@ -167,6 +169,9 @@ def test_extras_count_and_measure(tmp_path, plan):
     assert found["speed"] == pytest.approx(1 / 1.01, abs=1e-4)
     text = "\n".join(results.lines(found))
     assert "command to tension, 99 %" in text
+    assert found["muscles_out"] == {"triceps": "slack, relaxed"}
+    assert "muscle triceps was taken out by its board: slack, relaxed" in text
+    assert "biceps" not in text
     results.plot(tmp_path)
     assert (tmp_path / "latency.png").stat().st_size > 10_000
 

@@ -1,4 +1,4 @@
-"""The thread that keeps a session alive, and gets a lost one back."""
+"""What keeps a session alive, and gets a lost one back."""
 
 from __future__ import annotations
 
@@ -6,11 +6,61 @@ import threading
 import time
 from collections.abc import Callable
 
+from cards_hardware.board_inbox import Inbox
+from cards_hardware.exchange import Exchange, host_us
+from cards_hardware.protocol.enums import State
+from cards_hardware.serial_link import SerialLink
+
 HEARTBEAT = 0.02
 """Between two heartbeats of ours, [s]."""
 
+SILENT = 15
+"""Heartbeats of ours without a frame from the board, then it counts as gone: 0.3 s. Counted, not
+timed: when this machine stands still for a while, the board's frames are waiting to be read."""
+
 _BACKOFF = (0.1, 2.0)
 """First and longest pause between attempts to get a board back, [s]."""
+
+_SYNC_FAST, _SYNC_SLOW = 0.02, 0.1  # [s] between exchanges of times, at first and then
+_SYNC_FIRST = 16  # exchanges at the fast pace
+
+
+class Heart:
+    """Shows a board that we live, exchanges times with it, and notices when it is silent.
+
+    Args:
+        link: The line.
+        exchange: To the board.
+        inbox: What comes from it.
+
+    Attributes:
+        quiet: Heartbeats of ours since the last frame of the board.
+    """
+
+    def __init__(self, link: SerialLink, exchange: Exchange, inbox: Inbox) -> None:
+        self._link = link
+        self._exchange = exchange
+        self._inbox = inbox
+        self.quiet = 0
+        self._heard = 0.0
+        self._synced = 0.0
+
+    def beat(self, *, armed: bool) -> None:
+        """Send a heartbeat, and every now and then a time."""
+        wanted = State.ACTIVE if armed else State.DISARMED
+        beat = {"state": int(wanted), "fault": 0, "t_peer": self._inbox.peer_t_us}
+        self.quiet = self.quiet + 1 if self._inbox.heard == self._heard else 0
+        self._heard = self._inbox.heard
+        self._exchange.post("HEARTBEAT", beat)
+        now = time.monotonic()
+        first = self._inbox.telemetry.clock.exchanges < _SYNC_FIRST
+        if now - self._synced >= (_SYNC_FAST if first else _SYNC_SLOW) - 1e-3:
+            self._synced = now
+            self._link.send(self._time)
+
+    def _time(self) -> bytes:
+        values = {"t1": host_us() & 0xFFFFFFFF, "t2": 0, "t3": 0}
+        return self._exchange.frame("TIME_SYNC", values)()
 
 
 class Keeper:

@@ -318,7 +318,7 @@ class _Reader:
         def value(found: re.Match[str]) -> str:
             key = found.group(1)
             if key not in self._ports:
-                ports = ", ".join(self._ports.values()) or "none"
+                ports = ", ".join(dict.fromkeys(self._ports.values())) or "none"
                 raise item.error(
                     f"{{{key}}} stands for no port; given: {ports}",
                     "port:=/dev/ttyACM0 for {port}; port:=/dev/ttyACM0,/dev/ttyACM1 for {port_1}, "

@@ -47,7 +47,7 @@ class Settings:
                 self._exchange.port,
                 "PARAM_GET",
                 f"no parameter {parameter!r} with index {index}",
-                int(reply["code"]),
+                code=int(reply["code"]),
             )
         return int(reply["value"])
 

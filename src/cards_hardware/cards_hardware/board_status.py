@@ -1,26 +1,123 @@
-"""Puts together how a board is."""
+"""How a board is: what is known of it, piece by piece and put together."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from cards_hardware.board_data import BoardStatus, flag_words
+from cards_hardware.board_data import BoardSample, BoardStatus, Ident, flag_words
+from cards_hardware.board_inbox import Inbox
+from cards_hardware.board_layout import BoardLayout
+from cards_hardware.exchange import Exchange
 from cards_hardware.protocol.enums import AckCode, Fault, MuscleFlag, State
-
-if TYPE_CHECKING:
-    from cards_hardware.board import Board
+from cards_hardware.serial_link import SerialLink
+from cards_hardware.session import Session
+from cards_hardware.telemetry import Telemetry
 
 _STATES = frozenset(int(item) for item in State)
 _COUNTERS = ("rx_ok", "rx_crc", "rx_gap", "tx_dropped", "drive_errors", "tick_late")
 
 
-def status_of(board: Board) -> BoardStatus:
+class BoardView:
+    """What is known of a board. Base of `Board`, where its attributes are described."""
+
+    layout: BoardLayout
+    link: SerialLink
+    reconnects: int
+    resets: int
+    _session: Session
+    _exchange: Exchange
+    _inbox: Inbox
+    _connected: bool
+    _armed: bool
+    _problem: str
+    _estop: int | None
+
+    @property
+    def ident(self) -> Ident | None:
+        """Who it said it is."""
+        return self._session.ident
+
+    @property
+    def sample(self) -> BoardSample | None:
+        """Newest STATE_FAST of this session."""
+        return self._inbox.telemetry.sample
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """What it sent, counted and timed."""
+        return self._inbox.telemetry
+
+    @property
+    def slow(self) -> Mapping[str, Any]:
+        """Newest STATE_SLOW of this session; empty before the first."""
+        return self.telemetry.slow
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a session."""
+        return self._connected
+
+    @property
+    def armed(self) -> bool:
+        """Whether commands go to the board."""
+        return self._armed
+
+    @property
+    def state(self) -> int | None:
+        """State that the board reported last; None without a session."""
+        return self._inbox.state if self._connected else None
+
+    @property
+    def fault(self) -> int:
+        """Bits of `Fault` that the board reported last."""
+        return self._inbox.fault
+
+    @property
+    def node(self) -> int:
+        """Its address."""
+        return self._exchange.node
+
+    @property
+    def foreign_frames(self) -> int:
+        """Frames of other nodes on the line."""
+        return self._session.foreign
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the board says that it is emulated."""
+        return self._inbox.simulated
+
+    @property
+    def estop_pending(self) -> bool:
+        """Whether an emergency stop waits for the line to come back."""
+        return self._estop is not None and not self.link.is_open
+
+    @property
+    def problem(self) -> str:
+        """Why the board cannot be used now; empty if it can."""
+        if self._problem:
+            return self._problem
+        if self._session.doubled:
+            return self._session.doubled
+        if self._inbox.state == State.ESTOP:
+            return "emergency stop: clear it when the cause is gone"
+        if self._inbox.state == State.FAULT:
+            return f"fault: {'; '.join(flag_words(Fault(self._inbox.fault))) or 'unknown'}"
+        return ""
+
+    def status(self) -> BoardStatus:
+        """Return how it is."""
+        return status_of(self)
+
+
+def status_of(board: BoardView) -> BoardStatus:
     """Return the status of a board."""
     telemetry, link, ident, state = board.telemetry, board.link, board.ident, board.state
     latency = telemetry.command_latency.summary()
     fields: dict[str, Any] = {}
     if slow := telemetry.slow:
-        fields = _slow_fields(board, slow)
+        fields = _slow_fields(board.layout, slow)
     if ident is not None:
         fields["firmware"], fields["uid"] = ident.firmware, ident.uid
         fields["boot_count"] = ident.boot_count
@@ -57,17 +154,19 @@ def status_of(board: Board) -> BoardStatus:
     )
 
 
-def muscle_faults(board: Board) -> dict[str, tuple[str, ...]]:
-    """Return the flags of muscles in words, of those that have any."""
-    if not board.telemetry.slow:
-        return {}
-    faults: dict[str, tuple[str, ...]] = _slow_fields(board, board.telemetry.slow)["muscle_faults"]
-    return faults
+def muscle_faults(layout: BoardLayout, slow: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the flags of muscles in words, of those that have any.
+
+    Args:
+        layout: Of the board.
+        slow: Its newest STATE_SLOW, empty before the first.
+    """
+    return _slow_fields(layout, slow)["muscle_faults"] if slow else {}
 
 
-def _slow_fields(board: Board, slow: Any) -> dict[str, Any]:
+def _slow_fields(layout: BoardLayout, slow: Mapping[str, Any]) -> dict[str, Any]:
     flags = tuple(MuscleFlag(int(item)) for item in slow["mflags"])
-    names = board.layout.muscles or tuple(f"muscle {i}" for i in range(len(flags)))
+    names = layout.muscles or tuple(f"muscle {i}" for i in range(len(flags)))
     refused = {
         AckCode(code).name.lower(): int(count)
         for code, count in enumerate(slow["refused"], start=1)

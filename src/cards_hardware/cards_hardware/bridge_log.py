@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.description.model import Robot
 from cards_core.kinematics.tree import Tree
+from cards_hardware.hardware_states import HardwareState
 from cards_ros.log import RunLog
 from cards_ros.stamps import seconds
-
-if TYPE_CHECKING:
-    from cards_hardware.hardware import HardwareState
 
 NAME = "hardware.npz"
 """File in the folder of a run."""

@@ -11,47 +11,26 @@ Nothing is repeated: when commands stop, the boards' own watchdogs see it.
 from __future__ import annotations
 
 import os
-import queue
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from rclpy.context import Context
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
-from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.lifecycle import TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
-from cards_core.description import load
-from cards_core.description.actuators import CommandKind
 from cards_core.description.model import Robot
-from cards_core.description.urdf import to_urdf
 from cards_core.errors import CardsError
-from cards_core.kinematics.tree import Tree
-from cards_core.muscles.command import CommandRefusedError
-from cards_core.typing import Array
 from cards_hardware.board_data import state_word
-from cards_hardware.board_layout import Layout, read_layout
-from cards_hardware.bridge_health import BridgeHealth
-from cards_hardware.bridge_log import open_log
-from cards_hardware.command_gate import CommandGate
-from cards_hardware.errors import HardwareError
-from cards_hardware.hardware import Hardware, HardwareState
+from cards_hardware.bridge_traffic import WAIT, BridgeTraffic, MakeHardware
+from cards_hardware.hardware import Hardware
+from cards_hardware.hardware_states import HardwareState
 from cards_hardware.hil.real_time import make_real_time
-from cards_hardware.node_parameters import parameters
 from cards_hardware.protocol.enums import State
-from cards_hardware.sample_clock import SampleClock
 from cards_ros import topics
-from cards_ros.host_topics import HostTopics
-from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
-from cards_ros.messages import JointStateSample
-from cards_ros.model_agreement import ACCEPT
-from cards_ros.model_identity import identity_of
-from cards_ros.model_topic import ModelTopic
-from cards_ros.parameters import Parameters
-from cards_ros.stamps import NANOSECONDS
+from cards_ros.loop import HOT_NICE, StopFlag, run
 
 NODE_NAME = "hardware"
 
@@ -61,21 +40,14 @@ COMMANDABLE = (State.ARMED, State.ACTIVE, State.HOLD)
 GRACE = 1.2
 """Time for the boards' watchdogs to come to their end, [s]; what is armed then is disarmed."""
 
-QUANTITIES = ("current", "housing_temperature")
-"""What ``muscle_states`` has of every muscle beside length, rate and tension: [A], [degC]."""
-
 RETRY_PERIOD = 1.0
 """Time between two attempts to deliver an emergency stop while no port is open, [s]."""
 
-_WAIT = 0.02  # [s], longest wait of the loop
 _DONE, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
-MakeHardware = Callable[..., Hardware]
-"""Called with robot, layout, ``on_state`` and ``on_event``; tests have their own."""
 
-
-class BridgeNode(LifecycleNode):
-    """The bridge's shell: topics, services, lifecycle.
+class BridgeNode(BridgeTraffic):
+    """The bridge's shell: services, lifecycle.
 
     Args:
         context: ROS context.
@@ -103,54 +75,15 @@ class BridgeNode(LifecycleNode):
         make: MakeHardware = Hardware,
         **node_options: Any,
     ) -> None:
-        super().__init__(NODE_NAME, context=context, **node_options)
-        self._stop = stop
-        if self.get_parameter("use_sim_time").value:
-            raise CardsError("parameter 'use_sim_time' is True (expected: False, a real robot)")
-        value = self.parameters = Parameters(self)
-        value.declare(parameters())
-        robot = robot or load(value["model"])
-        layout = self._layout = read_layout(
-            value["boards"] or robot.name,
-            robot,
-            port=value["port"],
-            baudrate=value["baudrate"],
-            namespace=value["part"],
-        )
-        self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.gate = CommandGate(layout.limited(robot), value["command_timeout"])
-        self.clock = SampleClock()
-        self.active = False
+        super().__init__(NODE_NAME, context, stop, robot=robot, make=make, **node_options)
         self.reason = ""
-        self.log_failure = ""
-        self._finished = False
-        self._busy = False
-        self._armed = self._disarm_at = self._deliver_at = 0.0
-        self._make_topics(robot, layout)
-        self.hardware = make(robot, layout, on_state=self._loop.wake, on_event=self._events.put)
         self.status = self.hardware.status()
-        self.health = BridgeHealth(self, robot, layout)
-        self._log = open_log(value["log_dir"], robot, self._tree)
-
-    def _make_topics(self, robot: Robot, layout: Layout) -> None:
-        value = self.parameters
-        self._patience = round(value["command_timeout"] * NANOSECONDS)
-        self._tree = Tree(robot)
-        self._present = 0  # stamp of the last state, [ns]
-        names = [muscle.name for muscle in robot.muscles]
-        states = [f"{m}/{quantity}" for m in names for quantity in QUANTITIES]
-        self._actuators = np.full((len(names), 2), np.nan)
-        self.models = ModelTopic(
-            self, "host", identity_of(robot), lambda: value[ACCEPT], ready=False
-        )
-        self._topics = HostTopics(
-            self, robot, self._tree, states, to_urdf(robot), models=self.models
-        )
-        estop = self.create_service(Trigger, topics.ESTOP_SERVICE, self._on_estop)
+        self._stop = stop
+        self._finished = False
+        self._armed = self._disarm_at = self._deliver_at = 0.0
         self.create_service(Trigger, topics.CLEAR_SERVICE, self._on_clear)
         change = self._service_change_state
         change.callback = self._checked(change.callback)
-        self._loop = NodeLoop(self, self._topics.subscriptions, self._stop, urgent=[estop])
 
     # Loop -------------------------------------------------------------------------------------
 
@@ -167,70 +100,16 @@ class BridgeNode(LifecycleNode):
             new = self._publish()
             self._obey()
             if not new:
-                self._loop.wait(_WAIT)
+                self._loop.wait(WAIT)
             if self._loop.serve():
                 self._housekeeping()
         if self.active:
             self.trigger_deactivate()
         return 0
 
-    def _publish(self) -> bool:
-        """Publish the newest state, if there is one; tell whether there was."""
-        state = self.hardware.take()
-        if state is None:
-            return False
-        if self.active and state.time > self._armed and state.state not in COMMANDABLE:
-            self._give_up(self._why(state))
-        stamp = self.clock.stamp(state.time)
-        if not state.complete or stamp is None:
-            self.health.skipped()
-            return True
-        self._present = stamp
-        self._actuators[:, 0] = state.currents
-        muscles = (state.lengths, state.rates, state.tensions)
-        self._topics.publish(stamp, state.q, state.qd, muscles, self._actuators.ravel())
-        age = self.clock.age(state.time)
-        self.health.published(age)
-        self._record(stamp, state, age)
-        return True
-
-    def _record(self, stamp: int, state: HardwareState, age: float) -> None:
-        if self._log is None:
-            return
-        try:
-            self._log.record(stamp, state, age, active=self.active)
-        except OSError as error:
-            self.log_failure = f"log stopped: {error}"
-            self.get_logger().error(self.log_failure)
-            self._log = None
-
-    def _obey(self) -> None:
-        """Take the commands that have come; pass them on if the node is active."""
-        if not self.active or self._busy:
-            for _ in self._topics.commands():
-                self.health.ignored += 1
-            return
-        for kind, sample, values in self._topics.answers(
-            self._present, lockstep=False, patience=self._patience, refused=self.health.refused
-        ):
-            self._pass_on(kind, sample, values)
-
-    def _pass_on(self, kind: CommandKind, sample: JointStateSample, values: Array) -> None:
-        begin = time.perf_counter()
-        try:
-            told = self.gate.submit(sample.names, values, kind, time.monotonic())
-            self.hardware.command(kind, told)
-        except (CommandRefusedError, HardwareError) as error:
-            self.health.refused(str(error))
-        else:
-            self.health.passed_on(time.perf_counter() - begin)
-
     def _housekeeping(self) -> None:
-        self._topics.refresh()
         self.status = self.hardware.status()
-        for layout, board in zip(self._layout.boards, self.status.boards, strict=True):
-            if board.temperatures:
-                self._actuators[layout.muscle_rows, 1] = board.temperatures
+        self._refresh(self.status)
         while not self._events.empty():
             self.health.event(self._events.get())
         if self.active and self.status.problem:
@@ -238,35 +117,13 @@ class BridgeNode(LifecycleNode):
         now = time.monotonic()
         if self._disarm_at and now > self._disarm_at:
             self._disarm_at = 0.0
-            self._try(self.hardware.disarm)
+            if not self.gate.command.stopped:  # a stopped arm is held, not dropped
+                reason = self.reason
+                self._try(self.hardware.disarm)
+                self.reason = reason or self.reason  # why it began, not what came of it
         if self._deliver_at and now > self._deliver_at:
             self._deliver()
         self.health.update()
-
-    def _meanwhile(self, work: Callable[[], object]) -> None:
-        """Do in a thread what waits for boards; states and the emergency stop go on."""
-        error: list[BaseException] = []
-
-        def do() -> None:
-            try:
-                work()
-            except BaseException as reason:
-                error.append(reason)
-            self._loop.wake()
-
-        thread = threading.Thread(target=do, name="boards", daemon=True)
-        busy, self._busy = self._busy, True
-        try:
-            thread.start()
-            while thread.is_alive():
-                if not self._publish():
-                    self._loop.wait(_WAIT)
-                self._obey()
-                self._loop.serve_urgent()
-        finally:
-            self._busy = busy
-        if error:
-            raise error[0]
 
     def _try(self, work: Callable[[], object]) -> bool:
         """Do it, or log why not; tell whether it was done."""
@@ -283,9 +140,10 @@ class BridgeNode(LifecycleNode):
     def on_configure(self, _state: Any) -> TransitionCallbackReturn:
         """Open the ports and identify the boards."""
         self.reason = ""
-        self._deliver_at = 0.0
+        deliver, self._deliver_at = self._deliver_at, 0.0
         if not self._try(self.hardware.open):
             self.hardware.close()
+            self._deliver_at = deliver  # an emergency stop that waits goes on waiting
             return _FAILED
         self.clock.adjust()
         self.status = self.hardware.status()
@@ -363,6 +221,10 @@ class BridgeNode(LifecycleNode):
         self.get_logger().error(f"inactive: {reason}; to arm again: lifecycle transition activate")
         self.trigger_deactivate()
 
+    def _look(self, state: HardwareState) -> None:
+        if self.active and state.time > self._armed and state.state not in COMMANDABLE:
+            self._give_up(self._why(state))
+
     def _why(self, state: HardwareState) -> str:
         """Say why a board takes no commands."""
         if self.gate.command.stopped:
@@ -416,7 +278,6 @@ class BridgeNode(LifecycleNode):
             self.hardware.close()
 
     def _on_clear(self, _request: Any, response: Any) -> Any:
-        self._deliver_at = 0.0
         if self.active:
             response.message = "nothing to clear: active"
             return response
@@ -425,6 +286,7 @@ class BridgeNode(LifecycleNode):
         except CardsError as error:
             response.message = str(error)
             return response
+        self._deliver_at = 0.0
         self.gate.command.reset()
         self.reason = ""
         response.success = True
@@ -438,19 +300,6 @@ class BridgeNode(LifecycleNode):
     def lifecycle_state(self) -> str:
         """Name of the lifecycle state."""
         return str(self._state_machine.current_state[1])
-
-    def close(self) -> None:
-        """Close the ports, write the log and destroy the node."""
-        self.hardware.close()
-        try:
-            if self._log is not None:
-                self._log.close()
-        except OSError as error:
-            self.get_logger().error(f"log not written: {error}")
-        self._loop.close()
-        self.destroy_node()
-        # rclpy leaves it to the garbage collector, and until then its services are still announced
-        self._state_machine.destroy_when_not_in_use()
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -49,6 +49,7 @@ class RequestError(BoardError):
         port: str,
         request: str,
         problem: str,
+        *,
         code: int | None = None,
         detail: int | None = None,
     ) -> None:

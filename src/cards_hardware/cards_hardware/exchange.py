@@ -106,17 +106,17 @@ class Exchange:
         Raises:
             ProtocolError: A value does not fit.
         """
-        return self._frame(name, values, flags, self.node if node is None else node, None)
+        payload = pack(name, values)
+        return self._frame(name, payload, flags, self.node if node is None else node, None)
 
     def _frame(
         self,
         name: str,
-        values: Mapping[str, Any],
+        payload: bytes,
         flags: int,
         node: int,
         pending: _Pending | None,
     ) -> Encoder:
-        payload = pack(name, values)
         number = MESSAGES[name].id
         made = host_us() % WRAP if name.startswith("CMD_") else None
 
@@ -133,9 +133,9 @@ class Exchange:
         """Send a message that nobody answers."""
         self._link.send(self.frame(name, values))
 
-    def command(self, name: str, values: Mapping[str, Any]) -> None:
-        """Send a command; it replaces one that still waits."""
-        self._link.send_command(self.frame(name, values))
+    def command(self, name: str, payload: bytes) -> None:
+        """Send a command that was packed; it replaces one that still waits."""
+        self._link.send_command(self._frame(name, payload, 0, self.node, None))
 
     def urgent(self, name: str, values: Mapping[str, Any], *, times: int, node: int) -> None:
         """Send a message several times, before all others."""
@@ -172,7 +172,8 @@ class Exchange:
                         raise BoardError(self.name, self._link.port, f"{name}: {reason}")
                     pending.done.clear()
                     pending.refusal = None
-                    self._link.send(self._frame(name, values, asks, self.node, pending))
+                    payload = pack(name, values)
+                    self._link.send(self._frame(name, payload, asks, self.node, pending))
                     if not self._wait(pending, timeout):
                         continue
                     refusal = pending.refusal
@@ -205,7 +206,8 @@ class Exchange:
         text = f"{AckCode(code).name.lower()}: {AckCode(code).text}" if known else f"code {code}"
         where = "" if detail == NO_INDEX16 else f" (channel or field {detail})"
         at = None if detail == NO_INDEX16 else detail
-        return RequestError(self.name, port, name, f"refused, {text}{where}", code, at)
+        problem = f"refused, {text}{where}"
+        return RequestError(self.name, port, name, problem, code=code, detail=at)
 
     def answered(self, name: str, values: Mapping[str, Any]) -> bool:
         """Give a message to the request that waits for it; False if none does."""

@@ -1,15 +1,11 @@
 """All boards of a robot as one: states in the robot's order, commands for all of its muscles.
 
-A state is complete when every board has sent a newer sample since the last one. A board that
-falls silent does not stop the others: then states go on without its values, marked incomplete.
 If one board stops obeying, none is commanded any more; an emergency stop of one stops all.
 """
 
 from __future__ import annotations
 
-import math
-import threading
-import time
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,63 +14,16 @@ import numpy as np
 
 from cards_core.description.actuators import CommandKind
 from cards_core.description.model import Robot
-from cards_core.dynamics.interface import Dynamics, make_dynamics
+from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError
-from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 from cards_hardware.board import Board
-from cards_hardware.board_data import BoardEvent, BoardSample, BoardStatus
+from cards_hardware.board_data import BoardEvent, BoardStatus
 from cards_hardware.board_layout import BoardLayout, Layout
 from cards_hardware.errors import HardwareError
-from cards_hardware.joint_estimate import JointEstimates
+from cards_hardware.hardware_states import HardwareState, HardwareStates
 from cards_hardware.protocol.enums import EstopReason, State
-
-STALE = 0.02
-"""Time after which a board without a new sample is left out of the state, [s]."""
-
-# from the state in which most is possible to that in which least is
-_RANK = (
-    State.ACTIVE,
-    State.ARMED,
-    State.HOLD,
-    State.RELAX,
-    State.DISARMED,
-    State.BOOT,
-    State.FAULT,
-    State.ESTOP,
-)
-_PLACE = {int(state): place for place, state in enumerate(_RANK)}
-
-
-@dataclass(slots=True, eq=False)
-class HardwareState:
-    """State of the whole robot; vectors in the robot's order, NaN where nothing is known.
-
-    Attributes:
-        time: When it was measured, host monotonic time [s]; of several boards the newest.
-        board_times: The same of every board.
-        q: Joint coordinates, shape (nq,).
-        qd: Velocities, shape (nv,).
-        lengths, rates, tensions, currents: Of muscles, shape (m,), [m], [m/s], [N], [A]. Passive
-            muscles have lengths and rates from q and qd.
-        complete: Whether every board contributed, and q is known.
-        number: Counts states.
-        state: Of the boards that in which least is possible, `State`.
-        estimated: Whether q was estimated from muscle lengths.
-    """
-
-    time: float
-    board_times: tuple[float, ...]
-    q: Array
-    qd: Array
-    lengths: Array
-    rates: Array
-    tensions: Array
-    currents: Array
-    complete: bool
-    number: int
-    state: State
-    estimated: bool
+from cards_hardware.protocol.errors import ProtocolError
 
 
 @dataclass(frozen=True)
@@ -127,29 +76,20 @@ class Hardware:
     ) -> None:
         self.robot = robot
         self.layout = layout
-        tree = dynamics.tree if dynamics else Tree(robot)
-        self._tree = tree
         self._on_state = on_state
+        self._states = HardwareStates(
+            robot, layout, dynamics=dynamics, estimator=estimator, on_state=on_state
+        )
         self._on_event = on_event
         self.boards = tuple(
             self._board(item, i, reconnect) for i, item in enumerate(layout.boards)
         )
-        driven = np.concatenate([item.muscle_rows for item in layout.boards])
-        self._passive = np.setdiff1d(np.arange(len(robot.muscles)), driven)
-        self._dynamics = dynamics
-        self._estimates: JointEstimates | None = None
-        self._estimator = estimator
-        self._lock = threading.Lock()
-        self._fresh: list[BoardSample | None] = [None] * len(self.boards)
-        self._ready: list[BoardSample | None] = []
-        self._number = 0
-        self._taken: tuple[float, ...] = ()
         self._armed = False
 
     def _board(self, layout: BoardLayout, index: int, reconnect: bool) -> Board:
         return Board(
             layout,
-            on_sample=lambda sample: self._sampled(index, sample),
+            on_sample=lambda sample: self._states.sampled(index, sample),
             on_event=self._on_event,
             on_change=self._changed,
             reconnect=reconnect,
@@ -163,7 +103,7 @@ class Hardware:
         Raises:
             HardwareError: A port or board is not as it must be; all are closed again.
         """
-        self._need_models()
+        self._states.prepare()
         try:
             for board in self.boards:
                 board.open()
@@ -177,16 +117,7 @@ class Hardware:
         self._armed = False
         for board in self.boards:
             board.close()
-        with self._lock:
-            self._fresh = [None] * len(self.boards)
-            self._ready = []
-
-    def _need_models(self) -> None:
-        if self._dynamics is None and (len(self._passive) or not self.layout.has_joints):
-            self._dynamics = make_dynamics(self.robot)
-        if not self.layout.has_joints and self._estimates is None:
-            assert self._dynamics is not None
-            self._estimates = JointEstimates(self._dynamics, self._estimator)
+        self._states.reset()
 
     def _check_unique(self) -> None:
         seen: dict[str, Board] = {}
@@ -200,87 +131,9 @@ class Hardware:
                     f"{uid}: both ports lead to one board?"
                 )
 
-    # States -----------------------------------------------------------------------------------
-
-    def _sampled(self, index: int, sample: BoardSample) -> None:
-        """A board has a new sample (its reader thread)."""
-        with self._lock:
-            self._fresh[index] = sample
-            if None in self._fresh:
-                return
-            self._ready, self._fresh = self._fresh, [None] * len(self._fresh)
-        if self._on_state is not None:
-            self._on_state()
-
     def take(self) -> HardwareState | None:
         """Return the newest state that was not taken yet, or None; never waits."""
-        with self._lock:
-            samples, self._ready = self._ready, []
-        if not samples:
-            samples = self._remaining()
-            if not samples:
-                return None
-        self._taken = tuple(0.0 if s is None else s.arrival for s in samples)
-        return self._combine(samples)
-
-    def _remaining(self) -> list[BoardSample | None]:
-        """Return the newest samples without those of silent boards, if any board is silent."""
-        now = time.monotonic()
-        samples = [board.sample for board in self.boards]
-        live = [s if s is not None and now - s.arrival < STALE else None for s in samples]
-        if None not in live:
-            return []
-        times = [0.0 if s is None else s.arrival for s in live]
-        before = self._taken or (0.0,) * len(times)
-        new = any(t > b for t, b in zip(times, before, strict=True))
-        return live if new else []
-
-    def _combine(self, samples: list[BoardSample | None]) -> HardwareState:
-        tree, count = self._tree, len(self.robot.muscles)
-        q, qd = np.full(tree.nq, np.nan), np.full(tree.nv, np.nan)
-        muscles = np.full((4, count), np.nan)
-        times = []
-        worst = int(State.ACTIVE)
-        for board, sample in zip(self.layout.boards, samples, strict=True):
-            times.append(math.nan if sample is None else sample.time)
-            if sample is None:
-                continue
-            muscles[:, board.muscle_rows] = sample.muscles
-            if len(board.joints):
-                q[board.position_rows] = sample.joints[0]
-                qd[board.velocity_rows] = sample.joints[1]
-            if _PLACE.get(sample.state, len(_RANK)) > _PLACE[worst]:
-                worst = sample.state if sample.state in _PLACE else int(State.BOOT)
-        lengths, rates, tensions, currents = muscles
-        latest = max(t for t in times if not math.isnan(t))
-        complete = None not in samples
-        if self._estimates is not None:
-            q, qd = self._estimates.step(latest, lengths, rates)
-        complete = complete and bool(np.isfinite(q).all())
-        if len(self._passive) and complete:
-            self._add_passive(q, qd, lengths, rates)
-        self._number += 1
-        return HardwareState(
-            time=latest,
-            board_times=tuple(times),
-            q=q,
-            qd=qd,
-            lengths=lengths,
-            rates=rates,
-            tensions=tensions,
-            currents=currents,
-            complete=complete,
-            number=self._number,
-            state=State(worst),
-            estimated=self._estimates is not None,
-        )
-
-    def _add_passive(self, q: Array, qd: Array, lengths: Array, rates: Array) -> None:
-        assert self._dynamics is not None
-        state = self._dynamics.update(q, qd)
-        rows = self._passive
-        lengths[rows] = state.muscle_lengths[rows]
-        rates[rows] = state.muscle_jacobian[rows] @ qd
+        return self._states.take(self.boards)
 
     # Arming and stopping ----------------------------------------------------------------------
 
@@ -294,15 +147,17 @@ class Hardware:
         try:
             for board in self.boards:
                 board.arm()
+            self._armed = True
+            if not all(board.armed for board in self.boards):
+                self._changed()
+                raise HardwareError(f"not armed: {self._problem() or 'stopped meanwhile'}")
         except CardsError:
+            self._armed = False
             for board in self.boards:
                 if board.armed:
-                    board.disarm()
+                    with contextlib.suppress(CardsError):  # the others, whatever this one says
+                        board.disarm()
             raise
-        self._armed = True
-        if not all(board.armed for board in self.boards):
-            self._changed()
-            raise HardwareError(f"not armed: {self._problem() or 'stopped meanwhile'}")
 
     def relax(self) -> None:
         """Lower all tensions to the safe ones; commands pass no more. Raises `HardwareError`."""
@@ -386,19 +241,23 @@ class Hardware:
                 f"command of shape {values.shape}, expected ({count},): one value per muscle of "
                 f"{self.robot.name}"
             )
-        if len(self._passive) and not np.isnan(values[self._passive]).all():
-            names = [self.robot.muscles[i].name for i in self._passive]
+        passive = self._states.passive
+        if len(passive) and not np.isnan(values[passive]).all():
+            names = [self.robot.muscles[i].name for i in passive]
             raise HardwareError(f"passive muscles cannot be commanded: {', '.join(names)}")
         for board in self.boards:
             board.check_kind(kind)
         for board in self.boards:
             part = values[board.layout.muscle_rows]
-            if kind == "force":
-                board.command_tension(part, slew)
-            elif kind == "length":
-                board.command_lengths(part)
-            else:
-                board.command_pressures(part)
+            try:
+                if kind == "force":
+                    board.command_tension(part, slew)
+                elif kind == "length":
+                    board.command_lengths(part)
+                else:
+                    board.command_pressures(part)
+            except ProtocolError as error:
+                raise HardwareError(f"board '{board.layout.name}': {error}") from None
 
     # Rest -------------------------------------------------------------------------------------
 
@@ -416,4 +275,4 @@ class Hardware:
         for board in self.boards:
             if board.problem:
                 return f"board '{board.layout.name}': {board.problem}"
-        return "" if self._estimates is None else self._estimates.problem
+        return self._states.problem

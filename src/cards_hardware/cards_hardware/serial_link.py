@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import termios
 import threading
 import time
 from collections import deque
@@ -108,7 +109,8 @@ class SerialLink:
                 write_timeout=self._write_timeout,
                 exclusive=True,
             )
-        except (OSError, ValueError) as error:  # SerialException is an OSError
+        # SerialException is an OSError; a device that goes while it is set up gives termios.error
+        except (OSError, ValueError, termios.error) as error:
             raise PortError(_explain(self.port, error)) from None
         # USB adapters keep bytes for 16 ms otherwise; not all drivers know the call
         with contextlib.suppress(OSError, ValueError, NotImplementedError, AttributeError):
@@ -140,14 +142,15 @@ class SerialLink:
                 thread.join(2.0)
         if current in self._threads:
             return  # the callback of a thread of ours: whoever closes next finishes it
-        with self._state_lock:
+        # nobody may write to what this number means next; in this order, as who writes and finds
+        # the line gone has the lock of writing and asks for the other one
+        with self._write_lock, self._state_lock:
             port, self._serial = self._serial, None
             if port is None:
                 return
-            with self._write_lock:  # nobody may write to what this number means next
-                self._fd = -1
-                with contextlib.suppress(OSError):
-                    port.close()
+            self._fd = -1
+            with contextlib.suppress(OSError):
+                port.close()
             os.close(self._wake_read)
             os.close(self._wake_write)
         self._threads = []

@@ -121,7 +121,7 @@ class BenchBoard:
 
     def calibrate(self, action, channels, values=None):
         if self.refuse or self.state != State.DISARMED:
-            raise RequestError("arm", "/dev/x", "CALIBRATE", "refused: state", 4)
+            raise RequestError("arm", "/dev/x", "CALIBRATE", "refused: state", code=4)
         load, encoder, joint = self.counts()
         for i, value in zip(channels, values or [0] * len(channels), strict=True):
             if action == CalibrateAction.TENSION_ZERO:

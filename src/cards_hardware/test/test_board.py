@@ -334,6 +334,26 @@ def test_a_refused_arm_says_what_is_in_the_way(session):
     assert not session.board.armed
 
 
+def test_an_arm_request_whose_answer_was_lost_has_worked(session):
+    fake = session.fake
+    fake.silent_types.add("ACK")
+    session.board.arm()
+    assert session.board.armed
+    assert fake.state == State.ARMED
+
+
+def test_a_board_that_could_not_be_armed_is_told_to_disarm(session):
+    fake = session.fake
+    fake.refuse["STATE_REQUEST"] = AckCode.BUSY
+    with pytest.raises(BoardError, match="arm: STATE_REQUEST: refused, busy"):
+        session.board.arm()
+    eventually(lambda: fake.names().count("STATE_REQUEST") == 4)
+    from cards_hardware.protocol.codec import unpack
+
+    asked = [unpack(f)["request"] for name, f in fake.received if name == "STATE_REQUEST"]
+    assert asked == [2, 2, 2, 1]
+
+
 # Stopping and breaking ---------------------------------------------------------------------------
 
 
@@ -341,7 +361,7 @@ def test_estop_is_sent_three_times_to_everybody(session):
     fake, board = session.fake, session.board
     board.arm()
     board.estop()
-    eventually(lambda: fake.names().count("ESTOP") == 3)
+    eventually(lambda: fake.names().count("ESTOP") >= 3)
     assert {frame.node for name, frame in fake.received if name == "ESTOP"} == {127}
     assert not board.command_tension(np.full(3, 20.0))
     eventually(lambda: board.state == State.ESTOP)
@@ -351,6 +371,47 @@ def test_estop_is_sent_three_times_to_everybody(session):
     assert board.state == State.DISARMED
     assert not board.armed
     board.arm()
+
+
+def test_estop_that_the_line_swallows_is_sent_until_the_board_has_stopped(session):
+    fake, board = session.fake, session.board
+    board.arm()
+    swallowed = []
+    fake._on_estop = lambda values, _frame: swallowed.append(values)
+    board.estop()
+    eventually(lambda: len(swallowed) >= 9)
+    assert board.state != State.ESTOP
+    del fake._on_estop
+    eventually(lambda: board.state == State.ESTOP)
+    time.sleep(0.1)
+    count = fake.names().count("ESTOP")
+    time.sleep(0.2)
+    assert fake.names().count("ESTOP") == count
+    board.clear()
+    time.sleep(0.1)
+    assert board.state == State.DISARMED  # and no stop behind the clear
+
+
+def test_a_clear_that_fails_does_not_forget_a_stop_that_waits(tmp_path):
+    fake = FakeBoard(3, 2)
+    port = str(tmp_path / "ttyACM0")
+    fake.plug(port)
+    board = Board(layout_for(fake))
+    board.open()
+    try:
+        fake.unplug()
+        eventually(lambda: not board.connected)
+        board.estop()
+        with pytest.raises(BoardError, match="cannot clear"):
+            board.clear()
+        assert board.estop_pending
+        fake.plug(port)
+        eventually(lambda: board.state == State.ESTOP)
+        board.clear()
+        assert board.state == State.DISARMED
+    finally:
+        board.close()
+        fake.unplug()
 
 
 def test_estop_before_open_and_without_line_is_the_first_frame_when_the_line_comes(tmp_path):

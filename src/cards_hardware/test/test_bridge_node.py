@@ -191,6 +191,7 @@ def test_a_loss_makes_it_inactive_and_only_a_hand_arms_again(domain, probe, monk
         probe.until(lambda: node.active, "activation")
         probe.publish(command([50.0] * 4), topics.FORCE_COMMAND)
         probe.until(lambda: fake.commands, "the command")
+        fake.fail["disarm"] = "refused"  # as in FAULT
         if lost == "line":
             fake.lost = fake.layout.boards[0].name
         else:
@@ -205,6 +206,10 @@ def test_a_loss_makes_it_inactive_and_only_a_hand_arms_again(domain, probe, monk
         assert fake.calls[:2] == ["open", "arm"]
         assert "relax" not in fake.calls
         probe.until(lambda: "disarm" in fake.calls, "the drives off")
+        probe.spin(0.1)
+        assert node.reason != "refused"  # why it began, not what came of that
+        assert node.reason
+        fake.fail.clear()
         count = len(fake.commands)
         fake.lost = ""
         fake.state = State.DISARMED
@@ -302,6 +307,7 @@ def test_controllers_hear_when_the_robot_is_ready(domain, probe):
 @pytest.mark.parametrize("where", ["unconfigured", "inactive", "active", "line lost"])
 def test_estop_works_in_every_state(domain, probe, monkeypatch, where):
     monkeypatch.setattr(bridge_node, "RETRY_PERIOD", 0.1)
+    monkeypatch.setattr(bridge_node, "GRACE", 0.1)
     with bridge(domain) as thread:
         fake = thread.node.hardware
         if where != "unconfigured":
@@ -318,10 +324,17 @@ def test_estop_works_in_every_state(domain, probe, monkeypatch, where):
         assert "estop" in fake.calls
         probe.until_status("hardware: boards", Level.ERROR, "emergency stop")
         probe.until_status("hardware: commands", Level.ERROR, "emergency stop")
+        if where == "active":
+            probe.spin(0.3)
+            assert "disarm" not in fake.calls  # a stopped arm is held, not dropped
         if where in ("unconfigured", "line lost"):
             assert "remembered" in answer.message
             assert fake.pending_stop
         if where == "unconfigured":
+            # neither a clear nor a configuration that fails takes it back
+            fake.fail["clear"] = "not open"
+            assert not service(probe, "clear").success
+            assert not change(probe, "configure")
             # it finds its way as soon as there is one
             fake.fail.clear()
             probe.until(lambda: fake.state == State.ESTOP, "the stop to be delivered")

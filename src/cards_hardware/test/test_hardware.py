@@ -118,6 +118,26 @@ def test_a_silent_board_leaves_states_that_are_incomplete(pair):
     assert np.isnan(state.board_times[1])
 
 
+def test_a_sample_from_before_a_silence_of_all_makes_no_state_complete(pair):
+    hardware = pair.hardware
+    hardware.open()
+    pair.one.mute = True
+    time.sleep(0.05)
+    pair.two.mute = True  # one of its samples waits for the other board now
+    time.sleep(0.1)
+    while hardware.take() is not None:
+        pass
+    pair.one.mute = False
+    states, end = [], time.monotonic() + 0.1
+    while time.monotonic() < end:
+        states.append(hardware.take())
+        time.sleep(0.001)
+    assert any(state is not None for state in states)
+    assert not any(state.complete for state in states if state is not None)
+    pair.two.mute = False
+    eventually(lambda: (state := hardware.take()) is not None and state.complete)
+
+
 def test_no_board_no_state(pair):
     hardware = pair.hardware
     assert hardware.take() is None
@@ -155,6 +175,24 @@ def test_all_boards_are_armed_or_none(pair):
     with pytest.raises(HardwareError, match="not commanded: the robot is not armed"):
         hardware.command("force", np.full(4, 20.0))
     assert not pair.one.commands
+
+
+def test_a_board_that_leaves_while_the_next_is_armed_leaves_none_armed(pair):
+    hardware = pair.hardware
+    hardware.open()
+    arm = pair.two._on_state_request
+
+    def slow(values, frame):
+        pair.one.state = State.RELAX
+        eventually(lambda: not hardware.boards[0].armed)
+        arm(values, frame)
+
+    pair.two._on_state_request = slow
+    with pytest.raises(HardwareError, match="not armed"):
+        hardware.arm()
+    assert not hardware.status().armed
+    assert not hardware.boards[1].armed
+    eventually(lambda: pair.two.state == State.DISARMED)
 
 
 def test_if_one_board_is_lost_none_is_commanded_any_more(pair):
@@ -222,6 +260,7 @@ def test_if_one_board_does_not_open_all_are_closed(pair):
         ("excitation", np.zeros(4), "no excitation commands .*force, length or pressure"),
         ("force", np.zeros(3), r"shape \(3,\), expected \(4,\)"),
         ("pressure", np.zeros(4), "takes no pressures"),
+        ("length", np.full(4, 5000.0), r"board 'one': CMD_MSC\.l_target"),
     ],
 )
 def test_commands_that_cannot_be(pair, kind, values, message):

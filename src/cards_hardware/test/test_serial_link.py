@@ -108,6 +108,16 @@ def test_a_port_that_is_not_there(tmp_path):
     link.close()
 
 
+def test_a_port_that_goes_while_it_is_opened(monkeypatch):
+    def gone(*_args, **_kwargs):
+        raise termios.error(5, "Input/output error")  # which is no OSError
+
+    monkeypatch.setattr("cards_hardware.serial_link.serial.Serial", gone)
+    link = SerialLink("/dev/null", on_frame=None, on_lost=None)
+    with pytest.raises(PortError, match="cannot be opened"):
+        link.open()
+
+
 def test_a_file_is_no_port(tmp_path):
     (tmp_path / "file").write_text("")
     link = SerialLink(str(tmp_path / "file"), on_frame=print, on_lost=print)
@@ -264,3 +274,31 @@ def test_the_terminal_is_raw(line):
     line.link.send(b"\x03\x0d\x0a\x11\x13\x00")
     assert line.read() == b"\x03\x0d\x0a\x11\x13\x00"
     assert fcntl.fcntl(line.link._fd, fcntl.F_GETFL) & os.O_NONBLOCK
+
+
+def test_closing_while_a_write_finds_the_line_gone_does_not_lock_up(line, monkeypatch):
+    link = line.open()
+    writing, go = threading.Event(), threading.Event()
+    write, number = os.write, link._fd
+
+    def fails(fd, data):
+        if fd != number:
+            return write(fd, data)
+        writing.set()
+        go.wait(10.0)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("cards_hardware.serial_link.os.write", fails)
+    sender = threading.Thread(target=link.send, args=(b"x",), daemon=True)
+    sender.start()
+    assert writing.wait(10.0)
+    closer = threading.Thread(target=link.close, daemon=True)
+    closer.start()
+    reader = link._threads[0]
+    reader.join(10.0)
+    time.sleep(0.1)  # it waits for the lock of writing now
+    go.set()
+    sender.join(5.0)
+    closer.join(5.0)
+    assert not sender.is_alive()
+    assert not closer.is_alive()

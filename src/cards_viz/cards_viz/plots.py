@@ -86,6 +86,7 @@ def tracking(
         labels: Names and units of coordinates and errors.
         title: Of the figure.
     """
+    largest = np.abs(error).max(axis=0, initial=0.0, where=np.isfinite(error))
     time, desired, actual, error = thin(time, desired, actual, error)
     rows = max(desired.shape[1], error.shape[1], 1)
     with mpl.rc_context(STYLE):
@@ -99,9 +100,15 @@ def tracking(
         aligned = error.shape[1] == desired.shape[1]
         _level_ranges([axes[i, 0] for i in range(desired.shape[1])], labels.units)
         for i in range(error.shape[1]):
-            factor, unit = _small_unit(error[:, i], labels.error_units[i])
+            factor, unit = _small_unit(largest[[i]], labels.error_units[i])
             name = "error" if aligned else f"error {labels.error_names[i]}"
-            _error_axes(axes[i, 1], time, factor * error[:, i], name, unit)
+            _error_axes(axes[i, 1], time, factor * error[:, i], labelled(name, unit))
+            if np.isfinite(error[:, i]).any():
+                peak = f"max |e| = {factor * largest[i]:.3g} {unit}"
+                axes[i, 1].text(
+                    0.99, 0.97, peak, transform=axes[i, 1].transAxes, ha="right", va="top",
+                    color="#444444", fontsize=8.0,
+                )  # fmt: skip
         for axis in [*axes[desired.shape[1] :, 0], *axes[error.shape[1] :, 1]]:
             axis.set_visible(False)
         for column in (0, 1):
@@ -141,16 +148,11 @@ def labelled(name: str, unit: str) -> str:
     return f"{name} [{unit}]" if unit else name
 
 
-def _error_axes(axis: Axes, time: Array, values: Array, name: str, unit: str) -> None:
+def _error_axes(axis: Axes, time: Array, values: Array, label: str) -> None:
     axis.axhline(0.0, color="#b0b0b0", lw=0.8)
     axis.plot(time, values, color=ERROR)
-    axis.set_ylabel(labelled(name, unit))
+    axis.set_ylabel(label)
     axis.margins(y=0.22)
-    if np.isfinite(values).any():
-        axis.text(
-            0.99, 0.97, f"max |e| = {np.nanmax(np.abs(values)):.3g} {unit}",
-            transform=axis.transAxes, ha="right", va="top", color="#444444", fontsize=8.0,
-        )  # fmt: skip
 
 
 def path(desired: Array, actual: Array, names: Sequence[str], title: str) -> Figure:

@@ -88,6 +88,14 @@ def test_loop_time_marks():
     assert "no durations" in plots.loop_time(np.array([np.nan]), None).axes[0].texts[0].get_text()
 
 
+def test_the_largest_error_is_told_though_its_row_is_not_drawn():
+    time = np.arange(30_001.0)
+    error = np.zeros((30_001, 3))
+    error[7, 0] = 3e-3
+    figure = plots.tracking(time, error, 0.0 * error, error, labels=XYZ, title="t")
+    assert figure.axes[1].texts[0].get_text() == "max |e| = 3 mm"
+
+
 def test_long_series_are_thinned_evenly():
     time = np.arange(30_001.0)
     thin, same = plots.thin(time, time)

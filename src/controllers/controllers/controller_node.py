@@ -43,6 +43,7 @@ from cards_ros.parameters import Parameters
 from cards_ros.stamps import nanoseconds
 from controllers.build import build_session, rate_names
 from controllers.health import Health
+from controllers.missed_states import MissedStates
 from controllers.node_parameters import damping
 
 _WAIT = 0.02  # [s], longest wait of the loop
@@ -61,7 +62,6 @@ class ControllerNode(Node, ABC):
     Attributes:
         session: Controller, reference and log.
         enabled: Whether states are answered.
-        missed: States that came and went without an answer.
         problem: Why states cannot be answered, if so.
         models: What this and other nodes say of their models.
         refusal: Why the models do not allow to command, if so.
@@ -86,7 +86,7 @@ class ControllerNode(Node, ABC):
         robot = self.dynamics.robot
         value = self.parameters
         self.enabled: bool = value["autostart"]
-        self.missed = 0
+        self._missed = MissedStates()
         self.problem = ""
         self.log_failure = ""
         self.refusal = ""
@@ -120,7 +120,6 @@ class ControllerNode(Node, ABC):
         self._stamp = -1  # of the last state, [ns]
         self._candidate = -1  # stamp of the last state if that was from the past, [ns]
         self._answered = -1  # of the last answered state, [ns]
-        self._period = 0  # shortest time between two states so far, [ns]
         self._last_state = b""
         self._last_answer: bytes | JointState | None = None
         self._loop = NodeLoop(self, [self._states], self._stop)
@@ -229,15 +228,20 @@ class ControllerNode(Node, ABC):
         self._candidate = stamp
         return True
 
+    @property
+    def missed(self) -> int:
+        """States that came and went without an answer."""
+        return self._missed.count
+
     def _advance_to(self, stamp: int) -> None:
         """Note the time of a state that is about to be answered for the first time."""
         if stamp <= self._answered:
             # the simulator was reset, or is another one
             self.session.start()
-            self.missed = 0
+            self._missed = MissedStates()
             self._shown = -self._state_period
-        else:
-            self._count_missed(stamp - self._answered)
+        elif self.session.steps:  # time also passes while the controller is disabled
+            self._missed.note(stamp - self._answered)
         self._answered = stamp
 
     def _take_over(self, sample: JointStateSample) -> None:
@@ -252,14 +256,6 @@ class ControllerNode(Node, ABC):
         self._q[:] = sample.position[order]
         velocity = sample.velocity[order]
         self._qd[:] = velocity if self._slots is None else velocity[self._slots]
-
-    def _count_missed(self, gap: int) -> None:
-        """Count the states between two answers; the shortest gap seen is the host's period."""
-        if self.session.steps == 0:
-            return  # time also passes while the controller is disabled
-        if self._period == 0 or gap < self._period:
-            self._period = gap
-        self.missed += round(gap / self._period) - 1
 
     def _refuse(self, problem: str) -> None:
         if problem != self.problem:

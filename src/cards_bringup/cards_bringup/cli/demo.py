@@ -66,13 +66,21 @@ def add_parser(subparsers: Any) -> None:
     add(
         "--hil",
         action="store_true",
-        help="hardware in the loop: sim:=false on the emulated firmware of the muscle boards",
+        help="hardware in the loop: sim:=false on the emulated firmware of the muscle boards; "
+        "what it needs is in docs/hardware.md",
     )
     add(
         "--firmware",
         choices=hil_options.FIRMWARES,
         help="with --hil: the flashed binary in QEMU, or a build for this machine (default: the "
         "former where its tools are installed)",
+    )
+    add(
+        "--boards",
+        type=Path,
+        metavar="FILE",
+        help="with --hil: another ROBOT.boards.yaml than the one in config/, "
+        "e.g. without joint sensors",
     )
     add("--json", action="store_true", help="print summary.json at the end, nothing else")
     parser.set_defaults(run=run)
@@ -134,7 +142,8 @@ def run(args: argparse.Namespace) -> int:
     if firmware:
         from cards_bringup.hil.demo import HilDemo
 
-        hil = HilDemo(given, args.robot, model, overrides, duration, out, firmware)
+        boards = str(args.boards.resolve()) if args.boards else ""
+        hil = HilDemo(given, args.robot, model, overrides, duration, out, firmware, boards=boards)
         wall = _simulate(args, hil.run, overrides, duration, out)
         _say(args, "comparing with the plant's truth ...")
         extra = hil.results()

@@ -64,6 +64,8 @@ def firmware(args: argparse.Namespace, note: Callable[[str], None]) -> str:
     if not args.hil:
         if args.firmware:
             raise CardsError(f"--firmware {args.firmware} without --hil (expected: --hil)")
+        if args.boards:
+            raise CardsError(f"--boards {args.boards} without --hil (expected: --hil)")
         return ""
     for given, wrong in (
         (f"--simulator {args.simulator}", args.simulator != "mujoco"),
@@ -73,7 +75,12 @@ def firmware(args: argparse.Namespace, note: Callable[[str], None]) -> str:
         ("--controller none", args.controller == "none"),
     ):
         if wrong:
-            raise CardsError(f"{given} with --hil (expected: the nodes of the real robot as are)")
+            raise CardsError(
+                f"{given} does not go with --hil, which runs the nodes of the real robot, in real "
+                "time, on a MuJoCo plant (expected: one of both)"
+            )
+    if args.boards and not args.boards.is_file():
+        raise CardsError(f"--boards {args.boards}: no such file (expected: a .boards.yaml)")
     for module, package in (("rclpy", "rclpy"), ("serial", "pyserial")):
         if importlib.util.find_spec(module) is None:
             raise CardsError(f"--hil needs {package}, which is not installed (./cards setup)")

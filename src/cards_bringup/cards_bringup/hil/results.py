@@ -167,7 +167,9 @@ def extras(
         "crc_errors": total("crc_errors"),
         "rx_crc": total("rx_crc"),
         "lost_frames": total("lost_frames"),
+        "tx_dropped": total("tx_dropped"),  # by boards: these have no number that could be missing
         "refused": _refused(boards),
+        "muscles_out": _muscles_out(boards),
         "tick_late": total("tick_late"),
         "tick_max_us": max(numbers("tick_max_us"), default=None),
         "ticks": status.get("ticks"),
@@ -233,6 +235,16 @@ def _refused(boards: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     return out
 
 
+def _muscles_out(boards: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the muscles that their boards took out during the run, and why."""
+    return {
+        key.removeprefix("muscle "): str(value)
+        for board in boards.values()
+        for key, value in board.items()
+        if key.startswith("muscle ") and "relaxed" in str(value).split(", ")
+    }
+
+
 def _number(text: str) -> int | float | str | bool | None:
     for kind in (int, float):
         try:
@@ -263,6 +275,10 @@ def lines(hil: Mapping[str, Any]) -> list[str]:
         row("damaged frames", hil["crc_errors"], ""),
         row("lost states", hil["lost_frames"], ""),
         row("refused frames", sum(hil["refused"].values()), ""),
+        *(
+            f"muscle {name} was taken out by its board: {why}"
+            for name, why in hil["muscles_out"].items()
+        ),
     ]
 
 

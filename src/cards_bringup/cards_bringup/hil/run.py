@@ -6,6 +6,7 @@ of the emulated board.
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -53,6 +54,7 @@ class HilRun:
         folder: Run folder.
         firmware: See `cards_bringup.hil.options.FIRMWARES`.
         log_every: Only every so many ticks of the plant are logged.
+        boards: Layout file (``.boards.yaml``) other than the robot's own.
         plan: What was run.
         status: What the plant said last.
         said: What the bridge said last, by aspect.
@@ -66,6 +68,7 @@ class HilRun:
     folder: Path
     firmware: str
     log_every: int = 1
+    boards: str = ""
     plan: Plan | None = None
     status: dict[str, Any] = field(default_factory=dict)
     said: dict[str, Said] = field(default_factory=dict)
@@ -95,6 +98,7 @@ class HilRun:
             self.model,
             self.folder / "boards",
             firmware=self.firmware,
+            boards=self.boards,
             say=note,
             log_dir=str(self.folder.resolve()),
             duration=self.duration,
@@ -132,6 +136,8 @@ class HilRun:
                 if spec.role == "host":
                     self._await_controllers(plan, nodes, listener)
                 parameters = {**plan.parameters(spec), **self.overrides.get(spec.name, {})}
+                if spec.role == "host" and self.boards:
+                    parameters["boards"] = self.boards
                 command = spec.command(plan.parameter_file, parameters)
                 essential = spec.role in ("host", "controller")
                 nodes.start(spec.name, command, essential=essential)
@@ -141,7 +147,8 @@ class HilRun:
                 self._wait(rig, nodes, listener, on_time, begin)
                 wall = time.monotonic() - begin
             finally:
-                self.said = listener.said
+                # as the run ended: what a board says without its controller is not of the run
+                self.said = copy.deepcopy(listener.said)
             # controllers first, then the bridge, which relaxes and disarms the boards
             nodes.stop(*(s.name for s in plan.nodes if s.role == "controller"))
             listener.wait(0.2)

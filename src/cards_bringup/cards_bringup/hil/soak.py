@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -121,15 +122,15 @@ def bench_hil(
             told = now + 30.0
             say(f"{reached:.0f} of {60.0 * minutes:.0f} s")
 
-    with tempfile.TemporaryDirectory(prefix="cards-soak-") as name:
-        folder = Path(name)
+    folder = Path(tempfile.mkdtemp(prefix="cards-soak-"))
+    stopped = None
+    try:
         # the bridge's log has one row per state; that of the controller would say no more
         overrides = {"hardware": {"log_dir": str(folder), "model": robot}}
         given = {"rviz": "false", "view": "false", "headless": "true"}
         run = HilRun(
             given, robot, robot, overrides, 60.0 * minutes, folder, firmware, log_every=20
         )
-        stopped = None
         try:
             run.run(on_time, say, ready)
         except CardsError as error:
@@ -139,6 +140,9 @@ def bench_hil(
         hil = extras(folder, firmware, run.status, run.said, None)
         hil["commands"] = run.status.get("commands")  # the plant's log has every 20th tick only
         intervals = _state_intervals(folder)
+    finally:
+        if stopped is None:
+            shutil.rmtree(folder, ignore_errors=True)  # else its logs say what happened
     boards = hil.pop("boards")
     return {
         "robot": robot,

@@ -33,6 +33,7 @@ from cards_hardware.hil.emulator import Emulator
 from cards_hardware.hil.plant_settings import BoardWiring, PlantSettings
 from cards_hardware.hil.real_time import make_real_time
 from cards_hardware.hil.world import World
+from cards_hardware.protocol.parameters import ParameterId
 
 START_TIMEOUT = 60.0
 """Time for the plant to come up, [s]: the first time it compiles the robot's muscles."""
@@ -180,7 +181,7 @@ class Rig:
     def _commission(self) -> None:
         """Give every board the parameters of the units behind it, as a calibration would."""
         design, calibration = self.units()
-        for board in self.layout.boards:
+        for board, emulator in zip(self.layout.boards, self.emulators, strict=True):
             part = calibration.of(list(board.muscle_rows), list(board.position_rows))
             wanted = tuple(commissioning.settings(design, part, node=board.node))
             for left in reversed(range(COMMISSIONING_TRIES)):
@@ -191,6 +192,8 @@ class Rig:
                     # a busy machine: the emulated board was asleep for all tries of a request
                     if not left:
                         raise
+            if board.node != ParameterId.NODE.default:
+                emulator.reset()  # only then it answers to its new address
 
     @staticmethod
     def _set(board: BoardLayout, wanted: Sequence[commissioning.Setting]) -> None:
