@@ -34,14 +34,16 @@ static bool encoder_jump(struct plausibility *state, const struct plausibility_s
     return jump;
 }
 
-/* Winding up without tension: the wire is slack, caught or off its pulley. */
+/* Winding up without tension that is wanted: the wire is slack, caught or off its pulley. Where less
+ * than SLACK_TENSION is wanted, a slack wire is no surprise and nothing pulls on it. */
 static bool slack(struct plausibility *state, const struct plausibility_settings *settings,
                   const struct plausibility_input *input)
 {
     const int32_t most = input->taking_up ? settings->slack_takeup : settings->slack_wind;
 
     if (!input->length_valid || !input->tension_valid ||
-        (input->tension >= settings->slack_tension)) {
+        (input->tension >= settings->slack_tension) ||
+        (input->desired < settings->slack_tension)) {
         state->slack = false;
         return false;
     }

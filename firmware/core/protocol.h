@@ -187,7 +187,7 @@ enum mlp_event_code {
     MLP_EVENT_DRIVE_LOST = 19, /* drives do not answer; value: ticks */
     MLP_EVENT_TICK_LATE = 20, /* a control tick came late; value: its length [us] */
     MLP_EVENT_SERVICE = 21, /* service mode changed; value: 0 or 1 */
-    MLP_EVENT_SESSION = 22, /* another host said HELLO; value: its nonce as signed number */
+    MLP_EVENT_SESSION = 22, /* a session began with HELLO; value: its nonce as signed number */
     /* parameters are defaults; value: 0 flash blank, 1 damaged; 2: older ones */
     MLP_EVENT_FLASH = 23,
     MLP_EVENT_DRIVE_BACK = 24, /* drives answer again */

@@ -104,6 +104,20 @@ TEST(plausibility_slack)
     }
     input.length -= 100;
     CHECK((run(1U) & MLP_MUSCLE_SLACK) != 0U);
+    /* no tension wanted: a slack wire is no fault, until one is wanted */
+    healthy();
+    input.tension = 0.5F;
+    input.desired = 1.5F;
+    for (i = 0U; i < 500U; i++) {
+        input.length -= 100;
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+    }
+    input.desired = 10.0F;
+    for (i = 0U; i < 51U; i++) {
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+        input.length -= 100;
+    }
+    CHECK((run(1U) & MLP_MUSCLE_SLACK) != 0U);
     /* no tension signal: nothing can be said */
     healthy();
     input.tension = 0.0F;

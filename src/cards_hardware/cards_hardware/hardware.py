@@ -226,7 +226,7 @@ class Hardware:
 
         Raises:
             HardwareError: The robot is not armed, a board does not take this kind of command, or
-                the values cannot be sent; nothing is sent then.
+                the values cannot be sent: boards before the one at fault have theirs.
         """
         if not self._armed:
             raise HardwareError(f"not commanded: {self._problem() or 'the robot is not armed'}")

@@ -10,6 +10,7 @@ stamps and sequence numbers are those of the line.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import termios
@@ -324,4 +325,6 @@ def _explain(port: str, error: Exception) -> str:
         return f"port {port} is in use by another program: end that first"
     if isinstance(error, PermissionError) or number == 13:
         return f"port {port} may not be opened by this user: join the group 'dialout'"
+    if f"({errno.ENOTTY}, " in text:  # pyserial packs the error into words
+        return f"{port} is not a serial port: name the device of the board, e.g. /dev/ttyACM0"
     return f"port {port} cannot be opened: {text}"

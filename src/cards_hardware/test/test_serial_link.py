@@ -121,7 +121,7 @@ def test_a_port_that_goes_while_it_is_opened(monkeypatch):
 def test_a_file_is_no_port(tmp_path):
     (tmp_path / "file").write_text("")
     link = SerialLink(str(tmp_path / "file"), on_frame=print, on_lost=print)
-    with pytest.raises(PortError, match="cannot be opened"):
+    with pytest.raises(PortError, match="is not a serial port: name the device"):
         link.open()
 
 

@@ -149,9 +149,8 @@ class HilRun:
             finally:
                 # as the run ended: what a board says without its controller is not of the run
                 self.said = copy.deepcopy(listener.said)
-            # controllers first, then the bridge, which relaxes and disarms the boards
-            nodes.stop(*(s.name for s in plan.nodes if s.role == "controller"))
-            listener.wait(0.2)
+            # the bridge first: it relaxes and disarms the boards, which a controller that falls
+            # silent would make the boards do by themselves, with errors in the log
             nodes.stop(*(s.name for s in plan.nodes if s.role == "host"))
             return wall
 

@@ -178,7 +178,7 @@ class EventCode(Described):
     DRIVE_LOST = 19, "drives do not answer; value: ticks"
     TICK_LATE = 20, "a control tick came late; value: its length [us]"
     SERVICE = 21, "service mode changed; value: 0 or 1"
-    SESSION = 22, "another host said HELLO; value: its nonce as signed number"
+    SESSION = 22, "a session began with HELLO; value: its nonce as signed number"
     FLASH = 23, "parameters are defaults; value: 0 flash blank, 1 damaged; 2: older ones"
     DRIVE_BACK = 24, "drives answer again"
     CRASH = 25, "the program had crashed; value: address of the instruction, 0 unknown"
