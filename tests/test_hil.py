@@ -527,8 +527,8 @@ def test_ctrl_c_keeps_the_run_and_leaves_nothing(cards, tmp_path):
     )
     assert settings
     log = out / "logs" / "hardware.log"
-    wait(lambda: log.exists() and "active: " in log.read_text(), "the bridge", 60.0)
-    time.sleep(2.0)
+    wait(lambda: log.exists() and "]: active: " in log.read_text(), "the bridge", 60.0)
+    time.sleep(3.0)
     before = _children(run.pid)
     run.send_signal(signal.SIGINT)
     _, errors = run.communicate(timeout=60)
@@ -552,9 +552,9 @@ def _children(pid):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--hil", "--no-ros"), "--no-ros with --hil"),
-        (("--hil", "--mode", "lockstep"), "--mode lockstep with --hil"),
-        (("--hil", "--simulator", "gazebo"), "--simulator gazebo with --hil"),
+        (("--hil", "--no-ros"), "--no-ros does not go with --hil"),
+        (("--hil", "--mode", "lockstep"), "--mode lockstep does not go with --hil"),
+        (("--hil", "--simulator", "gazebo"), "--simulator gazebo does not go with --hil"),
         (("--firmware", "host"), "--firmware host without --hil"),
     ],
 )

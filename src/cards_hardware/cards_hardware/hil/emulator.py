@@ -43,6 +43,9 @@ SLOT_ADDRESSES = (0x080C0000, 0x080E0000)
 SLOT_BYTES = 8192
 """As much of a slot as the firmware reads, [bytes]."""
 
+LONGEST_PLACE = 64
+"""Folders of temporary files with longer names are not used: paths of sockets would not fit."""
+
 START_TIMEOUT = 20.0
 """Time for a board to come up, [s]."""
 
@@ -88,7 +91,8 @@ class Emulator:
         self.transport = transport
         self._drive_socket = drive_socket
         # short: paths of sockets must fit in 107 bytes
-        self._private = Path(tempfile.mkdtemp(prefix="cards-board-"))
+        place = "/tmp" if len(tempfile.gettempdir()) > LONGEST_PLACE else None
+        self._private = Path(tempfile.mkdtemp(prefix="cards-board-", dir=place))
         self.folder = folder or self._private / "kept"
         self.port = self._private / "port"
         self.log = self.folder / "emulator.log"
