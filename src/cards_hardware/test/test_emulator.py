@@ -13,6 +13,7 @@ from board_talk import PATIENCE, Drives, Talk
 
 from cards_core.codegen.toolchain import find_compiler
 from cards_core.errors import UnknownNameError
+from cards_hardware.board import Board
 from cards_hardware.hil import emulator, firmware_build
 from cards_hardware.hil.emulator import Emulator, EmulatorError
 from cards_hardware.hil.firmware_build import CROSS_COMPILER, FirmwareBuildError, build
@@ -393,3 +394,14 @@ def test_no_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("CARDS_FIRMWARE", str(tmp_path))
     with pytest.raises(FirmwareBuildError, match="there is no Makefile"):
         firmware_build.firmware_folder()
+
+
+def test_two_boards_of_this_machine_have_two_serial_numbers(tmp_path):
+    seen = []
+    for name in ("one", "two", "one"):
+        with Emulator("host", folder=tmp_path / name) as board:
+            link = Board.direct(str(board.port))
+            link.open()
+            seen.append(link.ident.uid)
+            link.close()
+    assert seen[0] == seen[2] != seen[1]

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -274,7 +275,10 @@ class Emulator:
     # Host build -------------------------------------------------------------------------------
 
     def _start_host(self, arguments: list[str]) -> None:
+        # a board keeps its serial number for life, and that is in its folder
+        number = zlib.crc32(str(self.folder.resolve()).encode())
         command = [str(build(self.target)), "--flash", str(self.folder / "flash.bin"), *arguments]
+        command += ["--uid", f"484F5354{number:08X}"]
         if self._drive_socket is not None:
             command += ["--drive", str(self._drive_socket)]
         with self.log.open("wb") as log:
