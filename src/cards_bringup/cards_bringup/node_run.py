@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from cards_bringup.domain import RosDomain
 from cards_bringup.plan import Plan
+from cards_bringup.ros_guest import RosGuest
 from cards_bringup.supervisor import Supervisor
 from cards_core.errors import CardsError
 
@@ -104,40 +104,15 @@ class NodeRun:
                 )
 
 
-class Clock:
+class Clock(RosGuest):
     """Listens to ``/clock``. Context manager."""
 
-    def __enter__(self) -> Self:
-        """Join the ROS network."""
-        import rclpy
-        from rclpy.context import Context
-        from rclpy.executors import SingleThreadedExecutor
-        from rclpy.signals import SignalHandlerOptions
-
+    def _subscribe(self) -> None:
         from cards_ros import topics
 
-        self._context = Context()
-        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
-        self._node = rclpy.create_node(
-            "cards_run", context=self._context, start_parameter_services=False
-        )
         message = importlib.import_module("rosgraph_msgs.msg").Clock
         self._time = 0.0
         self._node.create_subscription(message, topics.CLOCK, self._on_clock, topics.CLOCK_QOS)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave the network."""
-        self._executor.shutdown()
-        self._node.destroy_node()
-        self._context.try_shutdown()
 
     def _on_clock(self, message: Any) -> None:
         self._time = message.clock.sec + 1e-9 * message.clock.nanosec

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import time
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from cards_bringup.ros_guest import RosGuest
 
 WORRY = 2
 """Level of an error, see `cards_ros.diagnostics.Level`; `bytes` in the message."""
@@ -29,7 +30,7 @@ class Said:
     since: float = 0.0
 
 
-class Listener:
+class Listener(RosGuest):
     """Keeps the newest status of every aspect of the bridge. Context manager.
 
     Args:
@@ -43,38 +44,13 @@ class Listener:
         self._name = node
         self.said: dict[str, Said] = {}
 
-    def __enter__(self) -> Self:
-        """Join the ROS network."""
-        import rclpy
-        from rclpy.context import Context
-        from rclpy.executors import SingleThreadedExecutor
-        from rclpy.signals import SignalHandlerOptions
-
+    def _subscribe(self) -> None:
         from cards_ros import topics
 
-        self._context = Context()
-        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
-        self._node = rclpy.create_node(
-            "cards_run", context=self._context, start_parameter_services=False
-        )
         message = importlib.import_module("diagnostic_msgs.msg").DiagnosticArray
         self._node.create_subscription(
             message, topics.DIAGNOSTICS, self._hear, topics.DIAGNOSTICS_QOS
         )
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave the network."""
-        self._executor.shutdown()
-        self._node.destroy_node()
-        self._context.try_shutdown()
 
     def wait(self, seconds: float) -> None:
         """Listen for a while."""

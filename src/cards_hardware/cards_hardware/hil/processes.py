@@ -19,9 +19,15 @@ Stream = int | IO[bytes] | None
 
 
 def spawn(
-    command: Sequence[str], folder: Path, *, stdin: Stream, stdout: Stream, stderr: Stream
+    command: Sequence[str],
+    folder: Path,
+    *,
+    stdin: Stream,
+    stdout: Stream,
+    stderr: Stream,
+    at_our_end: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own that is killed when this thread's process ends.
+    """Start a process in a session of its own that ends when this thread's process ends.
 
     Args:
         command: Program and arguments.
@@ -29,7 +35,12 @@ def spawn(
         stdin: File or descriptor; None: nothing to read.
         stdout: Likewise; None: thrown away.
         stderr: Likewise.
+        at_our_end: Signal that it gets then.
     """
+
+    def die_with_parent() -> None:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, at_our_end)
+
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -37,7 +48,7 @@ def spawn(
         stdout=subprocess.DEVNULL if stdout is None else stdout,
         stderr=subprocess.DEVNULL if stderr is None else stderr,
         start_new_session=True,
-        preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+        preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
     )
 
 
@@ -55,7 +66,3 @@ def stop(process: subprocess.Popen[bytes], *, kill: bool = False) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

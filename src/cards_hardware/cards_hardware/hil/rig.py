@@ -7,7 +7,6 @@ test and by the tests of faults.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import shutil
@@ -31,6 +30,7 @@ from cards_hardware.hil import commissioning
 from cards_hardware.hil.design import USUAL_TENSION, Calibration, UnitDesign
 from cards_hardware.hil.emulator import Emulator
 from cards_hardware.hil.plant_settings import BoardWiring, PlantSettings
+from cards_hardware.hil.processes import spawn
 from cards_hardware.hil.real_time import make_real_time
 from cards_hardware.hil.world import World
 from cards_hardware.protocol.parameters import ParameterId
@@ -152,13 +152,13 @@ class Rig:
         file = self._sockets / "settings.json"
         self.settings.save(file)
         with self._log.open("wb") as out:
-            self._plant = subprocess.Popen(
+            self._plant = spawn(
                 [sys.executable, "-P", "-m", "cards_hardware.hil.plant", str(file)],
-                stdin=subprocess.DEVNULL,
+                Path.cwd(),  # the robot may be a relative path
+                stdin=None,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+                at_our_end=signal.SIGTERM,  # it writes its logs
             )
         end = time.monotonic() + START_TIMEOUT
         while not all(Path(board.socket).exists() for board in self._wiring):
@@ -270,8 +270,3 @@ class Rig:
         finally:
             self.stop_plant()
             shutil.rmtree(self._sockets, ignore_errors=True)
-
-
-def _die_with_parent() -> None:
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
