@@ -10,7 +10,14 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
     ],
-    package_data={PACKAGE: ["py.typed", "muscles/wrapping/native/*.c", "analysis/native/*.c"]},
+    package_data={
+        PACKAGE: [
+            "py.typed",
+            "muscles/wrapping/native/*.c",
+            "analysis/native/*.c",
+            "rods/native/*.c",
+        ]
+    },
     install_requires=["setuptools"],
     extras_require={"test": ["pytest"]},
     zip_safe=False,

@@ -15,7 +15,7 @@ setup(
     extras_require={"test": ["pytest"]},
     zip_safe=False,
     description=(
-        "Seeing muscle-driven robots: browser view, RViz markers, run plots and recordings."
+        "Seeing robots of muscles and of rods: browser views, RViz markers, run plots, recordings."
     ),
     license="Apache-2.0",
     entry_points={
@@ -23,6 +23,7 @@ setup(
             "browser_view = cards_viz.browser_view:main",
             "gazebo_markers = cards_viz.gazebo_markers:main",
             "muscle_markers = cards_viz.muscle_markers:main",
+            "rod_view = cards_viz.rod_view:main",
         ],
     },
 )

@@ -33,8 +33,9 @@ ARGUMENTS = (
     LaunchArgument(
         "simulator",
         "auto",
-        "Which simulator if sim is true; auto: gazebo if it can be used, else mujoco.",
-        ("auto", "mujoco", "gazebo"),
+        "Which simulator if sim is true; auto: gazebo if it can be used, else mujoco, or rods for "
+        "robots of rods.",
+        ("auto", "mujoco", "gazebo", "rods"),
     ),
     LaunchArgument(
         "mode",

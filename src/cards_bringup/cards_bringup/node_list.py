@@ -135,6 +135,11 @@ class NodeList:
         names = (node.name for node in self.nodes if node.role == "controller")
         return tuple(dict.fromkeys(names))
 
+    @property
+    def rods(self) -> bool:
+        """Whether this is a robot of rods, without muscles and controllers."""
+        return any(node.package == "cards_rods" for node in self.nodes)
+
 
 def load(robot: str) -> list[NodeSpec]:
     """Return all nodes of a robot; see `read` for the rest of the file."""

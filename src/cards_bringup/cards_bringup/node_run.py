@@ -6,7 +6,7 @@ import importlib
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class NodeRun:
         duration: Simulated time, [s]; 0: until Ctrl-C.
         folder: Where the nodes write their logs.
         may_pause: Whether simulated time may stand still for long.
+        clock: Makes the `Clock` of the run.
     """
 
     plan: Plan
@@ -40,6 +41,7 @@ class NodeRun:
     duration: float
     folder: Path
     may_pause: bool = False
+    clock: Callable[[], Clock] = field(default_factory=lambda: Clock)
 
     def run(self, on_time: Callable[[float], None], on_ready: Callable[[str], None]) -> float:
         """Start the nodes, wait for the end of the run, stop the nodes.
@@ -64,7 +66,7 @@ class NodeRun:
             os.environ.update(domain.environment)
             environment = {**domain.environment, **self.plan.environment()}
             nodes = Supervisor(self.folder / "logs", environment)
-            with Clock() as clock, nodes:
+            with self.clock() as clock, nodes:
                 begin = time.monotonic()
                 for spec in self.plan.nodes:
                     if spec.role == "tool":

@@ -21,6 +21,7 @@ from cards_core.errors import CardsError, UnknownNameError
 HOST_PACKAGES = {
     "mujoco": "cards_sim",
     "gazebo": "cards_muscle_plugin",
+    "rods": "cards_rods",
     "hardware": "cards_hardware",
 }
 """Which package brings which host."""
@@ -183,24 +184,31 @@ class _Simulators:
                 raise CardsError(f"simulator:={wanted} {reason}")
             return wanted
         reasons = {}
-        for name in ("gazebo", "mujoco"):
+        # without the one that is for the other kind of robots
+        embedded = "rods" if self._hosts("rods") else "mujoco"
+        for name in ("gazebo", embedded):
             reasons[name] = self._missing(name)
             if not reasons[name]:
-                why = f": gazebo {reasons['gazebo']}" if name == "mujoco" else ""
+                why = f": gazebo {reasons['gazebo']}" if name == embedded else ""
                 notes.append(f"simulator:={name}{why}")
                 return name
         raise CardsError(
             f"no simulator for {self.robots.robot} can be used: gazebo {reasons['gazebo']}; "
-            f"mujoco {reasons['mujoco']}"
+            f"{embedded} {reasons[embedded]}"
         )
+
+    def _hosts(self, name: str) -> list[NodeSpec]:
+        """Return the hosts that the robot has for a simulator."""
+        trial = {**self.values, "simulator": name}
+        return [node for node in self.robots.nodes if node.role == "host" and node.runs(trial)]
 
     def _missing(self, name: str) -> str:
         """Return what is missing for a simulator, empty if nothing is."""
-        trial = {**self.values, "simulator": name}
-        hosts = [node for node in self.robots.nodes if node.role == "host" and node.runs(trial)]
-        if not hosts:
+        if not self._hosts(name):
             return f"is not in {self.robots.source.name}"
         package = HOST_PACKAGES[name]
+        if name == "gazebo" and self.robots.rods:
+            package = "cards_rod_plugin"
         if not self.installed(package):
             return f"needs package {package}, which is not installed"
         problem = self.gazebo() if name == "gazebo" else ""

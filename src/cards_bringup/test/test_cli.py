@@ -1,6 +1,7 @@
 """The command line: dispatch, errors, exit codes, and the small commands."""
 
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -147,13 +148,36 @@ def test_models_lists_what_the_models_say(capsys):
     assert models["planar_2r"]["muscles"] == len(models["planar_2r"]["muscle_names"])
     assert len(models["roboy_arm"]["joint_names"]) == 4
     assert Path(models["roboy_arm"]["source"]).is_file()
+    rods = models["stewart_6pfs"]
+    assert (rods["kind"], rods["rods"], rods["muscles"]) == ("rods", 6, 0)
+    assert rods["degrees_of_freedom"] == len(rods["joint_names"]) == 6
+    assert set(rods["limbs"].values()) == {"prismatic, spherical"}
+    assert models["planar_2r"]["rods"] == 0
 
 
 def test_models_as_a_table(capsys):
     assert cli.main(["models"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:4] == ["robot", "links", "DoF", "muscles"]
+    assert lines[0].split()[:5] == ["robot", "links", "DoF", "muscles", "rods"]
     assert any(line.startswith("planar_2r ") for line in lines)
+    assert any(line.startswith("stewart_gough ") for line in lines)
+
+
+def test_a_command_for_muscles_says_so_to_a_robot_of_rods(capsys):
+    assert cli.main(["eval", "stewart_gough"]) == 2
+    assert "is a robot of rods" in capsys.readouterr().err
+
+
+def test_doubts_about_a_robot_of_rods_are_shown(tmp_path, monkeypatch, capsys):
+    from cards_core.description import find_model
+
+    folder = find_model("stewart_gough").parent
+    shutil.copytree(folder, tmp_path / "odd")
+    text = (folder / "rods.yaml").read_text()
+    (tmp_path / "odd" / "rods.yaml").write_text(text.replace("200.0e+9", "200e9"))
+    monkeypatch.setenv("CARDS_MODEL_PATH", str(tmp_path))
+    assert cli.main(["models"]) == 0
+    assert "odd: note: " in capsys.readouterr().out
 
 
 def test_broken_model_does_not_hide_the_others(tmp_path, monkeypatch, capsys):

@@ -16,10 +16,12 @@ from cards_core.kinematics.tree import Tree
 pytestmark = pytest.mark.ros
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-ROBOTS = sorted(
+ALL = sorted(
     file.name.removesuffix(node_list.SUFFIX)
     for file in (share_folder() / "config").glob(f"*{node_list.SUFFIX}")
 )
+ROBOTS = [name for name in ALL if not node_list.read(name).rods]
+RODS = [name for name in ALL if node_list.read(name).rods]
 
 
 def declared(spec, parameters):
@@ -53,7 +55,7 @@ def declared(spec, parameters):
     return None
 
 
-@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize("robot", ALL)
 def test_every_section_belongs_to_a_node(robot):
     read = node_list.read(robot)
     sections = set(yaml.safe_load(read.parameter_file.read_text())) - {"/**"}
@@ -79,7 +81,25 @@ def test_every_parameter_is_declared_and_accepted(robot):
     assert checked >= 3
 
 
-@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize("robot", RODS)
+def test_every_parameter_of_a_robot_of_rods_is_declared_and_accepted(robot):
+    from cards_core.description.locate import known_models
+
+    assert robot in known_models(rods=True)
+    read = node_list.read(robot)
+    assert {node.name for node in read.nodes} >= {"rod_solver", "rod_view"}
+    for name, module in (
+        ("rod_solver", "cards_rods.node_parameters"),
+        ("rod_view", "cards_viz.rod_view"),
+    ):
+        known = {spec.name: spec for spec in importlib.import_module(module).parameters()}
+        values = load_parameters(read.parameter_file, name)
+        assert values["model"] == robot
+        for parameter, value in values.items():
+            known[parameter].check(value)
+
+
+@pytest.mark.parametrize("robot", ALL)
 def test_files_that_nodes_are_told_to_read_exist(robot):
     files = [
         argument

@@ -16,13 +16,16 @@ pytest.importorskip(
 )
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-from cards_bringup.domain import RosDomain  # noqa: E402 (after the skips)
+from cards_bringup import node_list  # noqa: E402 (after the skips)
+from cards_bringup.domain import RosDomain  # noqa: E402
 from cards_bringup.launch_arguments import ARGUMENTS  # noqa: E402
 from cards_bringup.plan import gazebo_problem, is_installed  # noqa: E402
 from cards_bringup.resources import share_folder  # noqa: E402
 
 FILES = sorted((share_folder() / "launch").glob("*.launch.py"))
-ONE_ROBOT = [file for file in FILES if file.name != "two_arms.launch.py"]
+RODS = [file for file in FILES if node_list.read(file.name.removesuffix(".launch.py")).rods]
+MUSCLES = [file for file in FILES if file not in RODS]
+ONE_ROBOT = [file for file in MUSCLES if file.name != "two_arms.launch.py"]
 ROBOTS = {"roboy_arm": 4, "planar_2r": 2}
 
 needs_workspace = pytest.mark.skipif(
@@ -94,6 +97,14 @@ def test_nodes_of_a_headless_launch(file):
     assert executables[1].startswith("ctc_")
 
 
+@pytest.mark.parametrize("file", RODS, ids=robot_of)
+def test_nodes_of_a_robot_of_rods(file):
+    nodes, _ = include(file, headless="true")
+    assert [node.node_executable for node in nodes] == ["rod_solver"]
+    nodes, _ = include(file, rviz="false", view="true")
+    assert [node.node_executable for node in nodes] == ["rod_solver", "rod_view"]
+
+
 def test_view_and_no_controller():
     file = share_folder() / "launch" / "roboy_arm.launch.py"
     arguments = {"rviz": "false", "view": "true", "controller": "none"}
@@ -126,7 +137,7 @@ def test_hardware_without_its_package_says_so():
 
 
 @pytest.mark.skipif(not is_installed("cards_hardware"), reason="cards_hardware is not installed")
-@pytest.mark.parametrize("file", FILES, ids=robot_of)
+@pytest.mark.parametrize("file", MUSCLES, ids=robot_of)
 def test_nodes_of_the_real_robot(file):
     nodes, _ = include(file, sim="false", headless="true", rviz="false")
     executables = [node.node_executable for node in nodes]
@@ -265,6 +276,33 @@ def test_robot_moves_and_stops_on_ctrl_c(robot, simulator, tmp_path, listener):
     assert (tmp_path / "simulator.npz").is_file()
     assert (tmp_path / "controller.npz").is_file()
     assert gazebo_processes() <= before
+
+
+@needs_workspace
+def test_robot_of_rods_goes_where_it_is_told_and_stops_on_ctrl_c(tmp_path, listener):
+    from geometry_msgs.msg import PoseStamped
+
+    states = listener.states("joint_states")
+    poses = []
+    listener.node.create_subscription(PoseStamped, "rod_solver/pose", poses.append, 1)
+    target = listener.node.create_publisher(PoseStamped, "rod_solver/igm", 1)
+    with Launch(
+        tmp_path, "cards_bringup", "stewart_gough.launch.py", "headless:=true",
+        f"log_dir:={tmp_path}",
+    ) as launch:  # fmt: skip
+        listener.wait(lambda: states and poses and target.get_subscription_count(), 60, launch)
+        assert len(states[-1].name) == 6
+        message = PoseStamped()
+        message.header.frame_id = "world"
+        message.pose = poses[-1].pose
+        message.pose.position.x += 0.01
+        target.publish(message)
+        wanted = message.pose.position.x
+        listener.wait(lambda: abs(poses[-1].pose.position.x - wanted) < 1e-6, 60, launch)
+        assert launch.interrupt() == 0, launch.text
+    assert "Traceback" not in launch.text
+    assert "process has died" not in launch.text
+    assert (tmp_path / "rod_solver.npz").is_file()
 
 
 @needs_workspace

@@ -22,6 +22,8 @@ EXPECTED = {
     "cards_muscle_plugin",
     "cards_model_compiler",
     "cards_hardware",
+    "cards_rods",
+    "cards_rod_plugin",
     "controllers",
     "cards_viz",
     "cards_bringup",
@@ -30,8 +32,9 @@ EXECUTABLES = {
     "cards_sim": {"simulator"},
     "cards_model_compiler": {"compile", "live_analysis", "model_compiler"},
     "cards_hardware": {"bridge"},
+    "cards_rods": {"rod_solver"},
     "controllers": {"ctc_joint", "ctc_operational"},
-    "cards_viz": {"browser_view", "gazebo_markers", "muscle_markers"},
+    "cards_viz": {"browser_view", "gazebo_markers", "muscle_markers", "rod_view"},
     "cards_bringup": {"gazebo_simulator"},
 }
 ROS_PACKAGES = {

@@ -10,10 +10,12 @@ from cards_bringup.plan import is_installed, make_plan
 from cards_bringup.resources import share_folder
 from cards_core.errors import CardsError, UnknownNameError
 
-ROBOTS = sorted(
+ALL = sorted(
     file.name.removesuffix(node_list.SUFFIX)
     for file in (share_folder() / "config").glob(f"*{node_list.SUFFIX}")
 )
+ROBOTS = [name for name in ALL if not node_list.read(name).rods]
+RODS = [name for name in ALL if node_list.read(name).rods]
 OURS = ("cards_sim", "controllers", "cards_viz")
 GAZEBO = (*OURS, "cards_bringup", "cards_muscle_plugin")
 
@@ -127,6 +129,28 @@ def test_every_robot_can_be_real(robot):
     hosts = [node for node in made.nodes if node.role == "host"]
     assert {node.module for node in hosts} == {"cards_hardware.bridge_node"}
     assert len(hosts) == (2 if robot == "two_arms" else 1)
+
+
+@pytest.mark.parametrize("robot", RODS)
+def test_a_robot_of_rods_has_a_host_of_its_own_and_no_simulated_time(robot):
+    made = plan(robot, view="true", installed=(*OURS, "cards_rods"))
+    assert names(made)[:2] == ["rod_solver", "rod_view"]
+    assert made.values["use_sim_time"] == "false"
+    assert made.values["simulator"] == "rods"
+    assert not any("simulator" in note for note in made.notes)
+    with pytest.raises(CardsError, match=r"lists no host for sim:=false|simulator"):
+        plan(robot, sim="false", installed=(*OURS, "cards_rods"))
+    with pytest.raises(CardsError, match="simulator:=mujoco is not in"):
+        plan(robot, simulator="mujoco", installed=(*OURS, "cards_rods"))
+    with pytest.raises(CardsError, match="needs package cards_rods, which is not installed"):
+        plan(robot)
+
+
+def test_rods_are_what_auto_takes_where_nothing_else_is():
+    made = plan("stewart_gough", simulator="auto", installed=(*OURS, "cards_rods"))
+    assert made.values["simulator"] == "rods"
+    with pytest.raises(CardsError, match="simulator:=rods is not in"):
+        plan("roboy_arm", simulator="rods", installed=(*OURS, "cards_rods"))
 
 
 def test_two_real_arms_have_a_bridge_each():

@@ -72,5 +72,9 @@ class ShapeError(CardsError):
     """An array argument of the wrong shape, or with values that are not finite."""
 
 
+class RodError(CardsError):
+    """A rod, section, material or load that cannot exist; the message names the quantity."""
+
+
 class CompilationError(CardsError):
     """The C compiler refused generated code, or the compiled model could not be loaded."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cards_core.description import load
+from cards_core.description.locate import known_models
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_hardware.board_layout import SUFFIX, find_layout, layout_folders, read_layout
@@ -13,7 +14,10 @@ from cards_hardware.limits import MuscleLimits, length_windows
 from cards_hardware.session import limits_message
 
 FOLDER = layout_folders()[0]
-ROBOTS = sorted(file.name.removesuffix(".nodes.yaml") for file in FOLDER.glob("*.nodes.yaml"))
+ROBOTS = sorted(
+    {file.name.removesuffix(".nodes.yaml") for file in FOLDER.glob("*.nodes.yaml")}
+    - set(known_models(rods=True))
+)
 
 
 def model_of(robot):

@@ -18,8 +18,10 @@ class FaultNode(Node):
         context: ROS context of its own.
         namespace: Of the node.
         robot: Name of the robot.
-        error: Why there are no muscles.
+        error: Why it cannot be hosted.
         world: Control of time.
+        name: Of the node.
+        missing: What the robot has to do without.
 
     Attributes:
         gone: Never so: it holds nothing of the model.
@@ -28,12 +30,20 @@ class FaultNode(Node):
     gone = False
 
     def __init__(
-        self, context: Context, namespace: str, robot: str, error: Exception, world: WorldPort
+        self,
+        context: Context,
+        namespace: str,
+        robot: str,
+        error: Exception,
+        world: WorldPort,
+        *,
+        name: str = NODE_NAME,
+        missing: str = "muscles",
     ) -> None:
-        super().__init__(NODE_NAME, context=context, namespace=namespace)
+        super().__init__(name, context=context, namespace=namespace)
         self._world = world
         self._told = False
-        self.get_logger().error(f"{robot} has no muscles: {error}")
+        self.get_logger().error(f"{robot} has no {missing}: {error}")
         self._diagnostics = Diagnostics(self, robot, ("world",))
         self._diagnostics["world"].report(Level.ERROR, str(error))
 

@@ -98,8 +98,8 @@ class GazeboModel:
         self.ecm = ecm
         self._model = gz.sim.Model(entity)
         if not self._model.valid(ecm):
-            raise CardsError("the muscle plugin is not in a <model> (expected: <plugin> in one)")
-        world = gz.sim.World(gz.sim.world_entity(ecm))
+            raise CardsError("the plugin is not in a <model> (expected: <plugin> in one)")
+        self._world = world = gz.sim.World(gz.sim.world_entity(ecm))
         self.world_name: str = world.name(ecm)
         self.path = next(_paths(gz, ecm, entity, world.models(ecm), ()), (self._model.name(ecm),))
         source = self._model.source_file_path(ecm)
@@ -114,6 +114,11 @@ class GazeboModel:
     def exists(self) -> bool:
         """See `ModelPort`."""
         return bool(self._model.valid(self.ecm))
+
+    def gravity(self) -> Sequence[float] | None:
+        """Return the gravity of the world in its axes, [m/s^2]; None if it is not known."""
+        found = self._world.gravity(self.ecm)
+        return None if found is None else (found.x(), found.y(), found.z())
 
     def link_names(self) -> list[str]:
         """See `ModelPort`."""
@@ -230,6 +235,16 @@ class GazeboLink:
             return False
         twist[:] = (v.x(), v.y(), v.z(), w.x(), w.y(), w.z())
         return True
+
+    def move(self, twist: Sequence[float]) -> None:
+        """Give a link that nothing holds a velocity for the next step.
+
+        Args:
+            twist: Of its origin, and angular, in the link's own axes, (6,), [m/s, rad/s].
+        """
+        vx, vy, vz, wx, wy, wz = twist
+        self._link.set_linear_velocity(self._model.ecm, self._vector(vx, vy, vz))
+        self._link.set_angular_velocity(self._model.ecm, self._vector(wx, wy, wz))
 
     def add_wrench(self, wrench: Sequence[float]) -> None:
         """See `LinkPort`."""

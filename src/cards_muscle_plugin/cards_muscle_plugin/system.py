@@ -21,25 +21,28 @@ from cards_muscle_plugin.gazebo import GazeboModel, GazeboWorld, bindings, step_
 if TYPE_CHECKING:
     from rclpy.context import Context
 
-    from cards_muscle_plugin.fault_node import FaultNode
-    from cards_muscle_plugin.node import SimulatorNode
-
 ROS_ARGUMENTS = "CARDS_GAZEBO_ROS_ARGS"
 """Environment variable with the ROS arguments of the nodes, quoted as in a shell, e.g.
 ``--ros-args --params-file robot.yaml -p mode:=lockstep``."""
 
 
 class MusclePlugin:
-    """Muscles of one model."""
+    """Muscles of one model.
+
+    Plugins of other robots change what is made (`_read`, `_make_node`, `_make_fault`) and share
+    the rest.
+    """
+
+    NAME = "cards_muscle_plugin"
 
     def __init__(self) -> None:
         self._context: Context | None = None
-        self._node: SimulatorNode | FaultNode | None = None
+        self._node: Any = None
         self._model: GazeboModel | None = None
         self._orphan: GazeboWorld | None = None  # a world to pause, where there is no node
 
     def configure(self, entity: int, sdf: Any, ecm: Any, _event_manager: Any) -> None:
-        """Read the muscles and make the node."""
+        """Read the robot and make the node."""
         try:
             self._open(entity, sdf.to_string(""), ecm)
         except Exception as error:
@@ -47,7 +50,7 @@ class MusclePlugin:
             self._close()
 
     def pre_update(self, info: Any, ecm: Any) -> None:
-        """Apply the muscles; called before each step and while paused."""
+        """Act on the world; called before each step and while paused."""
         if (world := self._orphan) is not None:
             self._orphan = None
             world.pause(True)
@@ -103,9 +106,7 @@ class MusclePlugin:
         from cards_muscle_plugin import load_rclpy  # noqa: F401, I001, before all that use rclpy
         from rclpy.context import Context
 
-        from cards_muscle_plugin.fault_node import FaultNode
-        from cards_muscle_plugin.hosted_robot import host_robot, namespace_of
-        from cards_muscle_plugin.node import SimulatorNode
+        from cards_muscle_plugin.hosted_robot import namespace_of
         from cards_ros.loop import HOT_NICE, set_nice
 
         def context() -> Context:
@@ -118,21 +119,41 @@ class MusclePlugin:
         path = self._model.path
         namespace = namespace_of(path, ())
         try:
-            hosted = host_robot(self._model, block)
+            hosted = self._read(self._model, block)
             namespace = hosted.namespace
-            self._node = SimulatorNode(self._context, hosted, self._model, world)
+            self._node = self._make_node(self._context, hosted, self._model, world)
         except Exception as error:
             if not isinstance(error, CardsError | OSError):
                 traceback.print_exc()
             # a node that could not be finished goes with its context
             self._context.try_shutdown()
             self._context = context()
-            self._node = FaultNode(self._context, namespace, path[-1], error, world)
+            self._node = self._make_fault(self._context, namespace, path[-1], error, world)
         self._orphan = None
         set_nice(HOT_NICE)  # of this thread, the one that simulates
         # what start-up made needs no further look: shorter collections in the loop
         gc.collect()
         gc.freeze()
+
+    def _read(self, model: Any, block: str) -> Any:
+        """Return the robot, with its ``namespace``; raises CardsError."""
+        from cards_muscle_plugin.hosted_robot import host_robot
+
+        return host_robot(model, block)
+
+    def _make_node(self, context: Context, hosted: Any, model: Any, world: Any) -> Any:
+        """Return the robot's node."""
+        from cards_muscle_plugin.node import SimulatorNode
+
+        return SimulatorNode(context, hosted, model, world)
+
+    def _make_fault(
+        self, context: Context, namespace: str, robot: str, error: Exception, world: Any
+    ) -> Any:
+        """Return what stands in where there is no robot."""
+        from cards_muscle_plugin.fault_node import FaultNode
+
+        return FaultNode(context, namespace, robot, error, world)
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, CardsError):
@@ -155,10 +176,9 @@ class MusclePlugin:
         except Exception as error:
             self._complain(error)
 
-    @staticmethod
-    def _complain(error: Exception) -> None:
+    def _complain(self, error: Exception) -> None:
         """Say it where there is no node to say it."""
-        print(f"cards_muscle_plugin: {error}", file=sys.stderr)
+        print(f"{self.NAME}: {error}", file=sys.stderr)
         traceback.print_exception(error)
 
 

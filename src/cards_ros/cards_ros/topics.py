@@ -50,6 +50,29 @@ METRICS = "~/metrics"
 INTERACTION = "~/interaction"
 ESTIMATE = "~/joint_states"
 
+ROD_SOLVER = "rod_solver"
+"""Node of a robot of rods; what follows are its topics and services."""
+
+ROD_JOINT_COMMAND = "~/dgm"
+ROD_POSE_COMMAND = "~/igm"
+ROD_WRENCH = "~/wrench"
+ROD_POSE = "~/pose"
+ROD_PLATE_WRENCH = "~/plate_wrench"
+ROD_STATE = "~/state"
+ROD_STATUS = "~/status"
+ROD_SHAPES = "~/shapes"
+ROD_MARKERS = "~/rods"
+ROD_STATES = "~/states"
+SAVE_STATE = "~/save_state"
+LOAD_STATE = "~/load_state"
+DELETE_STATE = "~/delete_state"
+HOME_SERVICE = "~/home"
+STOP_SERVICE = "~/stop"
+SOLVE_SERVICE = "~/solve"
+ACCEPT_SERVICE = "~/accept_branch"
+RESTORE_SERVICE = "~/restore"
+PLAY_SERVICE = "~/play"
+
 
 def _profile(depth: int, *, reliable: bool = True, latched: bool = False) -> QoSProfile:
     return QoSProfile(

@@ -20,7 +20,8 @@ def test_all_topics_and_services_are_in_the_documentation():
     assert len(names) > 10
     for name in names:
         options = [
-            name.replace("~/", f"{node}/") for node in ("<controller>", "<node>", "hardware")
+            name.replace("~/", f"{node}/")
+            for node in ("<controller>", "<node>", "hardware", topics.ROD_SOLVER)
         ]
         assert any(f"`{option}`" in text for option in [name, *options]), name
 

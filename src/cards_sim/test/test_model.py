@@ -83,7 +83,7 @@ def test_all_coordinates_of_a_free_joint_belong_to_it():
     assert {joint_of_velocity(model, i) for i in range(6)} == {("base", "box")}
 
 
-@pytest.mark.parametrize("name", known_models())
+@pytest.mark.parametrize("name", known_models(rods=False))
 def test_shipped_models_start_at_home_and_run(name):
     robot = load(name)
     sim = Simulator(robot, muscle_backend="numeric")

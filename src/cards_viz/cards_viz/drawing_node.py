@@ -24,23 +24,20 @@ MODEL = Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or 
 _PATIENCE = 0.02  # [s], longest wait for other topics: bounds how late a signal is noticed
 
 
-class DrawingNode(Node, ABC):
-    """A node that looks at a robot's topics ``rate`` times a second.
+class PacedNode(Node, ABC):
+    """A node that looks at topics ``rate`` times a second and serves the others in between.
 
-    Subclasses state their parameters, among them ``model`` and ``rate``, and write `tick`.
+    Subclasses state their parameters, among them ``rate``, and write `tick`.
 
     Args:
         name: Node name.
         parameters: To declare.
         context: ROS context.
         stop: Ends `run`.
-        robot: Replaces the parameter ``model``, for tests.
         **node_options: Passed to `rclpy.node.Node`.
 
     Attributes:
-        robot: What is drawn.
         values: The parameters.
-        watcher: What is known of the robot.
     """
 
     def __init__(
@@ -49,15 +46,12 @@ class DrawingNode(Node, ABC):
         parameters: Sequence[Parameter],
         context: Context,
         stop: StopFlag,
-        robot: Robot | None,
         **node_options: Any,
     ) -> None:
         super().__init__(name, context=context, **node_options)
         self._stop = stop
         self.values = Parameters(self)
         self.values.declare(parameters)
-        self.robot = robot or load(self.values["model"])
-        self.watcher = RobotWatcher(self, self.robot, Tree(self.robot))
         self._period = 1.0 / self.values["rate"]
         self._executor = SingleThreadedExecutor(context=context)
         self._executor.add_node(self)
@@ -82,3 +76,30 @@ class DrawingNode(Node, ABC):
         """Destroy the node."""
         self._executor.shutdown()
         self.destroy_node()
+
+
+class DrawingNode(PacedNode):
+    """A `PacedNode` that draws a robot with muscles; it has the parameter ``model`` too.
+
+    Args:
+        name, parameters, context, stop: As of `PacedNode`.
+        robot: Replaces the parameter ``model``, for tests.
+        **node_options: Passed to `rclpy.node.Node`.
+
+    Attributes:
+        robot: What is drawn.
+        watcher: What is known of the robot.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Sequence[Parameter],
+        context: Context,
+        stop: StopFlag,
+        robot: Robot | None,
+        **node_options: Any,
+    ) -> None:
+        super().__init__(name, parameters, context, stop, **node_options)
+        self.robot = robot or load(self.values["model"])
+        self.watcher = RobotWatcher(self, self.robot, Tree(self.robot))

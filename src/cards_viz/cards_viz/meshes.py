@@ -36,13 +36,14 @@ class MeshWarning(UserWarning):
 
 
 def triangles(
-    geometry: Geometry | WrapGeometry, source: str | None = None
+    geometry: Geometry | WrapGeometry, source: str | None = None, *, coarse: bool = False
 ) -> tuple[Array, Faces] | None:
     """Return the surface of a shape in its own frame.
 
     Args:
         geometry: The shape; of finite size.
         source: File of the description; mesh paths are relative to its folder.
+        coarse: Take fewer triangles for cylinders and spheres: for what is drawn small.
 
     Returns:
         Vertices, shape (V, 3), [m], and triangles, shape (F, 3); None, with a `MeshWarning`, for
@@ -56,9 +57,10 @@ def triangles(
         case Box():
             mesh = create.box(geometry.size)
         case Sphere():
-            mesh = create.icosphere(subdivisions=3, radius=geometry.radius)
+            mesh = create.icosphere(subdivisions=2 if coarse else 3, radius=geometry.radius)
         case Cylinder():
-            mesh = create.cylinder(geometry.radius, geometry.length, sections=40)
+            sections = 16 if coarse else 40
+            mesh = create.cylinder(geometry.radius, geometry.length, sections=sections)
         case Capsule():
             mesh = create.capsule(geometry.length, geometry.radius, count=[32, 24])
         case Ellipsoid():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from cards_core.typing import Array, Vector3
 
@@ -51,21 +52,24 @@ class Snapshot:
     message: str = ""
 
 
-class SnapshotBox:
+ShownT = TypeVar("ShownT")
+
+
+class SnapshotBox(Generic[ShownT]):
     """Latest-value hand-over between threads: `put` never waits for a reader that draws."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._value: Snapshot | None = None
+        self._value: ShownT | None = None
         self._count = 0
 
-    def put(self, snapshot: Snapshot) -> None:
+    def put(self, snapshot: ShownT) -> None:
         """Replace the snapshot (a reference is stored, nothing copied)."""
         with self._lock:
             self._value = snapshot
             self._count += 1
 
-    def get(self) -> tuple[int, Snapshot | None]:
+    def get(self) -> tuple[int, ShownT | None]:
         """Return how many snapshots there have been, and the last one."""
         with self._lock:
             return self._count, self._value

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError
-from cards_viz.browser import BrowserView, PortError, free_port
+from cards_viz.browser import BrowserView
 from cards_viz.browser_scene import with_length
 from cards_viz.client_pace import ClientPace
 from cards_viz.colormap import TensionScale
 from cards_viz.live_plots import History
+from cards_viz.page import PortError, free_port
 from cards_viz.panels import bars_html, guarded, status_html
 from cards_viz.snapshot import Snapshot, SnapshotBox
 from cards_viz.trail import MAX_PATH_SEGMENTS, Trail
@@ -47,7 +48,7 @@ def test_ports_and_hosts_that_cannot_be(monkeypatch):
         free_port("203.0.113.1", 8080)
     with pytest.raises(PortError, match=r"cannot listen on host 'no\.such\.host\.invalid'"):
         free_port("no.such.host.invalid", 8080)
-    monkeypatch.setattr("cards_viz.browser.PORTS_TRIED", 1)
+    monkeypatch.setattr("cards_viz.page.PORTS_TRIED", 1)
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
         busy.listen()

@@ -16,6 +16,7 @@ EXAMPLES = """examples:
   ./cards bench loop                           simulator + controller in one process
   ./cards bench muscles                        12 muscles with 6 wraps, beside MuJoCo's tendons
   ./cards bench paper --json                   the tables of the model-compilation paper
+  ./cards bench rods --json                    continuum robots beside the published 4.5 kHz
   ./cards bench compiler                       ways to native code, side by side
   ./cards bench hil --minutes 10 --json        bridge and emulated boards at full rate: a soak
 """
@@ -23,7 +24,7 @@ EXAMPLES = """examples:
 OF_A_ROBOT = "dynamics", "qp", "loop", "hil"
 """Benchmarks that take any robot."""
 
-CHOICES = (*OF_A_ROBOT, "muscles", "paper", "compiler")
+CHOICES = (*OF_A_ROBOT, "muscles", "paper", "compiler", "rods")
 
 DEFAULT_ROBOT = "roboy_arm"
 
@@ -86,6 +87,10 @@ def _measure(what: str, robot: str) -> dict[str, Any]:
             from cards_bringup.paper_benchmark import bench_paper
 
             return bench_paper(_say)
+        case "rods":
+            from cards_core.rods.benchmark import bench_rods
+
+            return bench_rods(_say)
         case "compiler":
             from cards_bringup.compiler_benchmark import bench_compiler
 

@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
   ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
+  ./cards demo stewart_gough                      a plate on six elastic rods, moved by sliders
 
 The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs."""
 
@@ -88,10 +89,13 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_bringup import node_list
+    from cards_bringup import node_list, rod_demo
     from cards_bringup.plan import make_plan
     from cards_core.description import load
 
+    if rod_demo.is_rod_robot(args.robot):
+        name = Path(args.robot).stem if args.robot.endswith(".sdf") else Path(args.robot).name
+        return rod_demo.run(args, _prepare, _run_folder(name, "demo"))
     if any(node.namespace for node in node_list.load(args.robot)):
         raise CardsError(
             f"{args.robot} has several robots, a run folder is of one "
@@ -290,7 +294,14 @@ def _run_folder(robot: str, controller: str) -> Path:
     return folder / name
 
 
-RESULTS = ("summary.json", "simulator.npz", "controller.npz", "hardware.npz", "hil.npz")
+RESULTS = (
+    "summary.json",
+    "simulator.npz",
+    "controller.npz",
+    "hardware.npz",
+    "hil.npz",
+    "rod_solver.npz",
+)
 
 
 def _prepare(out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 EXAMPLES = """examples:
@@ -17,6 +18,7 @@ COLUMNS = (
     ("links", "links"),
     ("degrees_of_freedom", "DoF"),
     ("muscles", "muscles"),
+    ("rods", "rods"),
     ("operational_frame", "moves"),
     ("source", "file"),
 )
@@ -38,24 +40,52 @@ def add_parser(subparsers: Any) -> None:
 def describe(name: str) -> dict[str, Any]:
     """Return the size of a robot, or the reason why it cannot be read under ``error``."""
     from cards_core.description import load
-    from cards_core.description.locate import find_model
+    from cards_core.description.locate import find_model, has_rods
     from cards_core.errors import CardsError
     from cards_core.kinematics.tree import Tree
 
     try:
         file = find_model(name)
+        if has_rods(file):
+            return _describe_rods(name, file)
         robot = load(file)
         tree = Tree(robot)
     except CardsError as error:
         return {"name": name, "error": str(error)}
     return {
         "name": name,
+        "kind": "muscles",
         "links": len(robot.links),
         "degrees_of_freedom": tree.nv,
         "muscles": len(robot.muscles),
+        "rods": 0,
         "operational_frame": robot.operational_frame,
         "joint_names": list(tree.position_names),
         "muscle_names": [muscle.name for muscle in robot.muscles],
+        "source": str(file),
+    }
+
+
+def _describe_rods(name: str, file: Path) -> dict[str, Any]:
+    """Return the size of a robot of rods; its degrees of freedom are those of its actuators."""
+    from cards_core.rods.reader import read_rod_robot
+
+    robot = read_rod_robot(file)
+    joints = zip(robot.joint_names, robot.actuated, strict=True)
+    return {
+        "name": name,
+        "kind": "rods",
+        "links": len(robot.description.links) if robot.description else 0,
+        "degrees_of_freedom": int(robot.actuated.sum()),
+        "muscles": 0,
+        "rods": robot.n_limbs,
+        "operational_frame": robot.plate.link,
+        "joint_names": [joint for joint, moves in joints if moves],
+        "muscle_names": [],
+        "limbs": {limb.name: f"{limb.base.kind}, {limb.tip.kind}" for limb in robot.limbs},
+        "planar": robot.planar,
+        "controlled": list(robot.controlled),
+        "notes": list(robot.notes),
         "source": str(file),
     }
 
@@ -89,3 +119,5 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if "error" in row:
             print(f"{row['name']}: error: {row['error']}")
+        for note in row.get("notes", ()):
+            print(f"{row['name']}: note: {note}")

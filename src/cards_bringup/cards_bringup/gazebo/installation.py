@@ -36,6 +36,9 @@ BINDINGS = "gz.sim, gz.math, gz.transport"
 PACKAGES = ("cards_core", "cards_ros", "cards_muscle_plugin")
 """Our packages that run inside Gazebo."""
 
+ROD_PACKAGES = ("cards_viz", "cards_rods", "cards_rod_plugin")
+"""Those that robots of rods need beyond them."""
+
 PLUGIN = "cards_muscle_plugin.system"
 
 GET = (
@@ -219,7 +222,7 @@ def _import(python: EmbeddedPython, modules: str, folders: list[str]) -> Answer:
 def _package_folders() -> list[str]:
     """Return where our packages are: ``src`` folders, or one folder of installed ones."""
     out: dict[str, None] = {}
-    for name in PACKAGES:
+    for name in (*PACKAGES, *ROD_PACKAGES):
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin:
             out[str(Path(spec.origin).parents[1])] = None

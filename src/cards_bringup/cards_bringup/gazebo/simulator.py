@@ -1,8 +1,8 @@
-"""Executable ``gazebo_simulator``: the host ``simulator`` in Gazebo.
+"""Executable ``gazebo_simulator``: the host ``simulator`` in Gazebo, or ``rod_solver`` of rods.
 
 For those who start nodes it is a node like the embedded simulator: same name, same parameters,
-same topics, ends with the run. The node itself lives in the muscle plugin inside ``gz sim``. This
-process makes the world, sees to it that the muscles are compiled (Gazebo's Python has no CasADi),
+same topics, ends with the run. The node itself lives in the plugin inside ``gz sim``. This process
+makes the world, sees to it that muscles are compiled (Gazebo's Python has no CasADi), and rods, and
 starts ``gz sim`` with the environment that the plugin needs, and cleans up.
 """
 
@@ -81,7 +81,7 @@ def run(args: Sequence[str]) -> int:
             f"namespace {arguments.namespace} for a world with {len(world.robots)} robots "
             "(expected: none; each robot's namespace is its name in the world)"
         )
-    _prepare_muscles(world, parameters["dt"])
+    _compile(world, parameters["dt"])
     with tempfile.TemporaryDirectory(prefix="cards-world-") as folder:
         world_file = Path(folder, "world.sdf")
         world_file.write_text(world.text)
@@ -142,13 +142,18 @@ def _parameter_text(arguments: RosArguments) -> str:
     return yaml.safe_dump({"/**": {"ros__parameters": values}})
 
 
-def _prepare_muscles(world: World, dt: float) -> None:
+def _compile(world: World, dt: float) -> None:
     """Compile what Gazebo's Python can only load."""
     from cards_core.description import load
     from cards_core.muscles.system import MuscleSystem
+    from cards_core.rods.reader import read_rod_robot
+    from cards_core.rods.solver import RodRobotSolver
 
     for robot in world.robots:
-        MuscleSystem(load(robot.file, model=robot.model), dt)
+        if robot.rods:
+            RodRobotSolver(read_rod_robot(robot.file, model=robot.model))
+        else:
+            MuscleSystem(load(robot.file, model=robot.model), dt)
 
 
 def _has_display() -> bool:

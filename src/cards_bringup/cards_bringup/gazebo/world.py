@@ -9,24 +9,30 @@ from xml.dom import expatbuilder
 from xml.dom.minidom import Document, Element, Node
 from xml.parsers import expat
 
-from cards_core.description.locate import find_model
+from cards_core.description.locate import ROD_MODULE, find_model
 from cards_core.description.muscle_block import MODULE
 from cards_core.errors import CardsError, DescriptionError
 
 
+MODULES = (MODULE, ROD_MODULE)
+"""Plugins that make a model a robot of ours."""
+
+
 @dataclass(frozen=True)
 class RobotInWorld:
-    """A model with muscles.
+    """A model with muscles or rods.
 
     Attributes:
         name: Of the model in the world.
         file: Where it is described: its own file, or the world's.
         model: Which model of that file; None for the only one.
+        rods: It has rods, not muscles.
     """
 
     name: str
     file: Path
     model: str | None = None
+    rods: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class World:
 
     Attributes:
         text: SDF.
-        robots: The models with muscles in it.
+        robots: The models with muscles or rods in it.
     """
 
     text: str
@@ -51,7 +57,7 @@ def make_world(
 ) -> World:
     """Put a robot into a world, and the time step into its physics.
 
-    A world that has robots with muscles already stays as it is: they have names and places there.
+    A world that has such robots already stays as it is: they have names and places there.
 
     Args:
         file: World file.
@@ -73,14 +79,14 @@ def make_world(
         model_file = find_model(robot).resolve()
         if (found := _model_in(model_file)) is None:
             raise DescriptionError(
-                "has no muscles, so there is nothing to simulate in Gazebo",
+                "has no muscles and no rods, so there is nothing to simulate in Gazebo",
                 source=str(model_file),
-                expected=f"a <plugin> with <module_name>{MODULE}</module_name>",
+                expected=f"a <plugin> with <module_name>{MODULE}</module_name> or {ROD_MODULE}",
             )
         include = world.appendChild(document.createElement("include"))
         # a folder whose model.config names this file, or the file itself: sdformat takes both
         _set_text(document, include, "uri", str(model_file))
-        robots = [RobotInWorld(found, model_file)]
+        robots = [RobotInWorld(found, model_file, rods=_has_rods(model_file))]
     return World(document.toxml(), tuple(robots))
 
 
@@ -133,9 +139,10 @@ def _make_absolute(document: Document, world: Element, folder: Path) -> None:
 
 
 def _robot(model: Element, file: Path) -> RobotInWorld | None:
-    """Return what a child of the world is, if it is a robot with muscles."""
-    if model.tagName == "model" and MODULE in model.toxml():
-        return RobotInWorld(model.getAttribute("name"), file, model.getAttribute("name"))
+    """Return what a child of the world is, if it is a robot with muscles or rods."""
+    if model.tagName == "model" and (module := _module_in(model.toxml())) is not None:
+        name = model.getAttribute("name")
+        return RobotInWorld(name, file, name, module == ROD_MODULE)
     if model.tagName != "include":
         return None
     uri = next(iter(_children(model, "uri")), None)
@@ -149,15 +156,24 @@ def _robot(model: Element, file: Path) -> RobotInWorld | None:
     if own is None:
         return None
     name = next(iter(_children(model, "name")), None)
-    return RobotInWorld(own if name is None else _text(name), source)
+    return RobotInWorld(own if name is None else _text(name), source, rods=_has_rods(source))
 
 
 def _model_in(file: Path) -> str | None:
-    """Return the name of the model with muscles in a file; None if there is none."""
-    if MODULE not in file.read_text(errors="replace"):
+    """Return the name of the model with muscles or rods in a file; None if there is none."""
+    if _module_in(file.read_text(errors="replace")) is None:
         return None
     models = [model for sdf in _children(_parse(file), "sdf") for model in _children(sdf, "model")]
-    return next((m.getAttribute("name") for m in models if MODULE in m.toxml()), None)
+    return next((m.getAttribute("name") for m in models if _module_in(m.toxml())), None)
+
+
+def _module_in(text: str) -> str | None:
+    """Return which of our plugins a text names."""
+    return next((module for module in MODULES if module in text), None)
+
+
+def _has_rods(file: Path) -> bool:
+    return _module_in(file.read_text(errors="replace")) == ROD_MODULE
 
 
 def _children(element: Element | Document, *tags: str) -> list[Element]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 
 if TYPE_CHECKING:
     from cards_core.description.model import Robot
+    from cards_core.description.xml_lines import XmlElement
 
 MODEL_PATH = "CARDS_MODEL_PATH"
 """Environment variable: folders with models, separated like PATH."""
@@ -43,15 +44,28 @@ def resource_folders() -> list[Path]:
     return list(dict.fromkeys([*model_folders(), *extra]))
 
 
-def known_models() -> list[str]:
-    """Return the names of all models in `model_folders`, sorted."""
+def known_models(*, rods: bool | None = None) -> list[str]:
+    """Return the names of all models in `model_folders`, sorted.
+
+    Args:
+        rods: True for robots of rods alone, False for all others alone.
+    """
     names: set[str] = set()
     for folder in model_folders():
         try:
             names |= {item.name for item in folder.iterdir() if _has_model(item)}
         except OSError:
             continue
+    if rods is not None:
+        names = {name for name in names if _is_rod_model(name) is rods}
     return sorted(names)
+
+
+def _is_rod_model(name: str) -> bool:
+    try:
+        return has_rods(find_model(name))
+    except CardsError:
+        return False
 
 
 def find_model(name_or_path: str | os.PathLike[str]) -> Path:
@@ -118,6 +132,55 @@ def _configured(folder: Path, config: Path) -> Path:
     return best[1]
 
 
+ROD_MODULE = "cards_rod_plugin.system"
+"""``<module_name>`` of the ``<plugin>`` that names the file with the rods of a model."""
+
+RODS_FILE = "rods.yaml"
+"""File with the rods, where the SDF has no such plugin."""
+
+
+def has_rods(file: Path) -> bool:
+    """Return True if an SDF file is that of a robot of rods, without reading all of it."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return f"<module_name>{ROD_MODULE}</module_name>" in text or _is_file(file.parent / RODS_FILE)
+
+
+def rods_file(file: Path, plugins: Iterable[XmlElement]) -> Path:
+    """Return the YAML file with the rods of a model.
+
+    Args:
+        file: SDF file.
+        plugins: ``<plugin>`` elements of the model.
+
+    Raises:
+        DescriptionError: There is none, or it does not exist.
+    """
+    from cards_core.description.sdf_values import required, text_of
+
+    for plugin in plugins:
+        module = plugin.child("module_name")
+        if module is not None and text_of(module) == ROD_MODULE:
+            element = required(plugin, "rods")
+            # an included model stands in a file of its own
+            found = Path(plugin.source).parent / text_of(element)
+            if not text_of(element) or "\0" in text_of(element) or not _is_file(found):
+                raise element.error(
+                    f"the file '{text_of(element)}' does not exist", "a file beside the SDF"
+                )
+            return found
+    if _is_file(file.parent / RODS_FILE):
+        return file.parent / RODS_FILE
+    raise DescriptionError(
+        "is no robot of rods",
+        source=str(file),
+        expected=f"a <plugin> with <module_name>{ROD_MODULE}</module_name> and "
+        f"<rods>{RODS_FILE}</rods>, or {RODS_FILE} beside the SDF",
+    )
+
+
 def load(name_or_path: str | os.PathLike[str], *, model: str | None = None) -> Robot:
     """Read a robot.
 
@@ -127,11 +190,20 @@ def load(name_or_path: str | os.PathLike[str], *, model: str | None = None) -> R
 
     Raises:
         UnknownNameError: No such model; the message lists those there are.
-        DescriptionError: The description is wrong; the message names file, line and element.
+        DescriptionError: The description is wrong; the message names file, line and element. Or
+            it is that of a robot of rods, which `cards_core.rods.read_rod_robot` reads.
     """
     from cards_core.description.sdf_reader import read_sdf
 
-    return read_sdf(find_model(name_or_path), model=model)
+    file = find_model(name_or_path)
+    if has_rods(file):
+        raise DescriptionError(
+            "is a robot of rods; it has no muscles, and its joints are no tree",
+            source=str(file),
+            expected="a robot with muscles here; robots of rods: './cards demo', "
+            "'./cards bench rods', cards_core.rods.read_rod_robot (docs/rod_robots.md)",
+        )
+    return read_sdf(file, model=model)
 
 
 def is_folder(path: Path) -> bool:

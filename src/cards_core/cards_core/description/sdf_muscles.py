@@ -58,7 +58,7 @@ def read_blocks(
         DescriptionError: A block is wrong, or names something that its model does not have.
     """
     out = Blocks()
-    for scope in _scopes(model):
+    for scope in model_scopes(model):
         plugins = [plugin for plugin in scope.plugins if is_muscle_plugin(plugin)]
         if len(plugins) > 1:
             raise plugins[1].error(
@@ -158,7 +158,7 @@ def _check_home(joint: Joint, values: tuple[float, ...], element: XmlElement) ->
             )
 
 
-def _scopes(model: FrameNode) -> Iterator[Scope]:
+def model_scopes(model: FrameNode) -> Iterator[Scope]:
     """Yield the scope of a model and of its nested models, outer ones first."""
     level = [model]
     while level:

@@ -32,7 +32,7 @@ from cards_core.description.sdf_frames import (
 )
 from cards_core.description.sdf_joints import joint_ends, read_joint
 from cards_core.description.sdf_links import read_link
-from cards_core.description.sdf_muscles import read_blocks
+from cards_core.description.sdf_muscles import model_scopes, read_blocks
 from cards_core.description.sdf_scopes import ScopeBuilder, check_root
 from cards_core.description.sdf_values import known_names, numbers, unknown_name
 from cards_core.description.xml_lines import XmlElement, XmlSource, parse_xml
@@ -66,6 +66,32 @@ def read_sdf(
         DescriptionError: The description is wrong or not supported; the message names file, line
             and element and says what would be accepted.
     """
+    return read_sdf_document(source, model=model, base=base, name=name).robot
+
+
+@dataclass(frozen=True, eq=False)
+class SdfDocument:
+    """A robot with the document it was read from.
+
+    Attributes:
+        robot: The robot.
+        root: The ``<sdf>`` element.
+        plugins: ``<plugin>`` elements of the model and its nested models, outer ones first.
+    """
+
+    robot: Robot
+    root: XmlElement
+    plugins: tuple[XmlElement, ...]
+
+
+def read_sdf_document(
+    source: XmlSource,
+    *,
+    model: str | None = None,
+    base: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> SdfDocument:
+    """Like `read_sdf`; returns the XML and the plugins too, for readers of other blocks."""
     root = parse_xml(source, name=name)
     folder = Path(base) if base is not None else None
     if folder is None and isinstance(source, os.PathLike):
@@ -74,7 +100,10 @@ def read_sdf(
     builder = ScopeBuilder(folder)
     builder.bases[root.source] = folder
     world, gravity = _load_world(root, builder)
-    return _RobotReader(builder, root.source, world, _pick(root, world, model)).read(gravity)
+    node = _pick(root, world, model)
+    robot = _RobotReader(builder, root.source, world, node).read(gravity)
+    plugins = tuple(plugin for scope in model_scopes(node) for plugin in scope.plugins)
+    return SdfDocument(robot, root, plugins)
 
 
 def _load_world(root: XmlElement, builder: ScopeBuilder) -> tuple[Scope, Vector3]:

@@ -34,11 +34,14 @@ class Document:
         data: Nested dicts, lists and scalars.
         source: File name, for messages.
         lines: 1-based line of every place, as far as known.
+        texts_elsewhere: Places of numbers such as ``200e9`` that YAML 1.1, and so PyYAML, reads
+            as texts; here they are numbers.
     """
 
     data: Any
     source: str
     lines: dict[Place, int] = field(default_factory=dict)
+    texts_elsewhere: list[Place] = field(default_factory=list)
 
     def line(self, place: Place) -> int | None:
         """Return the line of a place, or of the nearest place around it."""
@@ -110,7 +113,10 @@ class _Plain:
         if isinstance(node, yaml.SequenceNode):
             children = enumerate(node.value)
             return [self.convert(child, (*place, i), depth + 1) for i, child in children]
-        return _scalar(node)
+        value = _scalar(node)
+        if isinstance(value, float) and node.tag == "tag:yaml.org,2002:str":
+            self._document.texts_elsewhere.append(place)
+        return value
 
     def _mapping(self, node: Any, place: Place, depth: int) -> dict[str, Any]:
         out: dict[str, Any] = {}

@@ -1,0 +1,10 @@
+"""Launch the planar robot RFR-FR on rods: solver, views. Arguments: --show-args."""
+
+from launch import LaunchDescription
+
+from cards_bringup.launch_common import describe
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return what ``ros2 launch`` starts."""
+    return describe("planar_rfr_fr")

@@ -1,0 +1,10 @@
+"""Launch the robot 6PFS: rods on sliders, ball joints: solver, views. Arguments: --show-args."""
+
+from launch import LaunchDescription
+
+from cards_bringup.launch_common import describe
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return what ``ros2 launch`` starts."""
+    return describe("stewart_6pfs")

@@ -1,0 +1,10 @@
+"""Launch the Stewart-Gough platform on rods: solver, views. Arguments: --show-args."""
+
+from launch import LaunchDescription
+
+from cards_bringup.launch_common import describe
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return what ``ros2 launch`` starts."""
+    return describe("stewart_gough")

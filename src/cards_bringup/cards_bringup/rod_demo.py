@@ -1,0 +1,240 @@
+"""``./cards demo`` of a robot of rods: solver, browser view, run folder.
+
+With a view the robot waits for sliders; headless it goes through the demo motion once. There is
+no simulated time: a step is a step of equilibria, and its time is real time, but without ROS,
+where the motion is gone through as fast as it can be solved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cards_bringup import node_list
+from cards_bringup.node_run import Clock, NodeRun
+from cards_bringup.parameters import load_parameters
+from cards_bringup.plan import make_plan
+from cards_bringup.progress import RunProgress
+from cards_bringup.resources import share_folder
+from cards_core.errors import CardsError
+
+SOLVER = "rod_solver"
+VIEW = "rod_view"
+
+PATTERN = "stewart_gough"
+"""Robot whose node list serves all robots of rods that have none of their own."""
+
+_LOG = "rod_solver.npz"
+
+# option of ./cards demo: its value where it was not given
+_FOR_MUSCLES = {
+    "world": None,
+    "controller": None,
+    "reference": None,
+    "controller_model": None,
+    "hil": False,
+    "firmware": None,
+    "boards": None,
+}
+
+
+def is_rod_robot(robot: str) -> bool:
+    """Tell whether a robot is one of rods; False for names that do not exist."""
+    from cards_core.description.locate import find_model, has_rods
+
+    try:
+        return has_rods(find_model(robot))
+    except CardsError:
+        return False
+
+
+def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path) -> int:
+    """Run the demo.
+
+    Args:
+        args: Of ``./cards demo``.
+        prepare: Makes a run folder, and refuses one that holds a run.
+        folder: Run folder, where none was asked for.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        CardsError: An option does not go with a robot of rods, or a node failed.
+    """
+    _check(args)
+    from cards_core.rods.reader import read_rod_robot
+
+    robot = read_rod_robot(args.robot)
+    use_ros = not args.no_ros
+    if use_ros and importlib.util.find_spec("rclpy") is None:
+        _say(args, "rclpy is not installed: running in one process, as with --no-ros")
+        use_ros = False
+    view = use_ros and not args.headless
+    given = {
+        "simulator": "rods",
+        "use_sim_time": "false",
+        "rviz": "false",
+        "view": "true" if view else "false",
+        "headless": "true" if args.headless else "false",
+    }
+    if args.params_file:
+        given["params_file"] = args.params_file
+    plan = make_plan(given, _listed(args.robot))
+    for note in (*plan.notes, *robot.notes):
+        _say(args, note)
+    settings = load_parameters(plan.parameter_file, SOLVER)
+    duration = _duration(args, settings, view)
+    out = args.out or folder
+    prepare(out)
+    model = robot.source or args.robot
+    overrides: dict[str, dict[str, Any]] = {
+        SOLVER: {
+            "model": model,
+            "log_dir": str(out.resolve()),
+            "duration": duration,
+            "play": not view,
+        }
+    }
+    if not view and args.duration:
+        overrides[SOLVER]["motion_duration"] = max(duration, 1.0)  # one round, whatever the time
+    if view:
+        from cards_viz.browser import free_port
+
+        port = free_port("127.0.0.1", args.port)
+        overrides[VIEW] = {"model": model, "port": port}
+        _say(args, f"watch at http://127.0.0.1:{port}")
+    how = f"{duration:g} s" if duration else "until Ctrl-C"
+    _say(args, f"{robot.name}, {robot.n_limbs} limbs, {how} -> {out}")
+    begin = time.monotonic()
+    with RunProgress(args.robot, duration, quiet=args.json) as progress:
+        try:
+            if use_ros:
+                nodes = NodeRun(plan, overrides, duration, out, may_pause=view, clock=StepClock)
+                nodes.run(progress.update, lambda note: _say(args, note))
+            else:
+                _run_here({**settings, **overrides[SOLVER]}, progress.update)
+        except KeyboardInterrupt:
+            if not (out / _LOG).exists():
+                raise
+            _say(args, "stopped")
+    wall = time.monotonic() - begin
+    from cards_rods.results import write_results
+
+    _say(args, "plots ...")
+    transport = "ROS topics" if use_ros else "in process"
+    summary = write_results(out, robot, {"transport": transport, "wall_time_s": round(wall, 3)})
+    if args.json:
+        print(json.dumps(summary))
+    else:
+        _print_summary(summary, out)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    wrong = [name for name, value in _FOR_MUSCLES.items() if getattr(args, name) != value]
+    if wrong:
+        raise CardsError(
+            f"--{wrong[0].replace('_', '-')} is for robots with muscles; {args.robot} has rods "
+            "(expected: --headless, --duration, --no-ros, --out, --port, --params-file, --json)"
+        )
+    if args.simulator == "gazebo":
+        raise CardsError(
+            f"--simulator gazebo: {args.robot} has rods (expected: without this option; "
+            "docs/gazebo.md says how rods live in Gazebo)"
+        )
+    if args.mode != "realtime":
+        raise CardsError(
+            f"--mode {args.mode}: rods are quasi-static, there is no simulated time "
+            "(expected: realtime; --no-ros is as fast as possible)"
+        )
+    if args.duration is not None and not 0 <= args.duration < float("inf"):
+        raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
+
+
+def _listed(robot: str) -> str:
+    """Return the robot whose node list is to be used."""
+    file = share_folder() / "config" / f"{robot}{node_list.SUFFIX}"
+    return robot if file.is_file() else PATTERN
+
+
+def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) -> float:
+    """Return how long the run takes, [s]: as asked, else one round of the motion; 0: endless."""
+    if args.duration is not None:
+        return float(args.duration)
+    return 0.0 if view else float(settings.get("motion_duration", 20.0))
+
+
+def _run_here(given: dict[str, Any], on_time: Callable[[float], None]) -> None:
+    """Go through the motion in this process, as fast as it can be solved."""
+    from cards_rods.build import build_session
+    from cards_rods.node_parameters import parameters
+    from cards_ros.parameter_spec import ParameterSet
+
+    values = ParameterSet(given)
+    values.declare(parameters())
+    session = build_session(values)
+    period, duration = 1.0 / values["rate"], values["duration"]
+    try:
+        if values["play"]:
+            session.play(True)
+        while not duration or session.steps * period <= duration:
+            session.step(session.steps * period)
+            if session.steps % 50 == 0:
+                on_time(session.steps * period)
+    finally:
+        session.close()
+
+
+class StepClock(Clock):
+    """Time since the first ``joint_states``. Context manager."""
+
+    def _subscribe(self) -> None:
+        from cards_ros import topics
+
+        message = importlib.import_module("sensor_msgs.msg").JointState
+        self._first: float | None = None
+        self._time = 0.0
+        self._node.create_subscription(
+            message, topics.JOINT_STATES, self._on_state, topics.DRAWING_QOS
+        )
+
+    def _on_state(self, message: Any) -> None:
+        now = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+        if self._first is None:
+            self._first = now
+        self._time = now - self._first
+
+
+def _print_summary(summary: dict[str, Any], out: Path) -> None:
+    def show(label: str, key: str, unit: str, scale: float = 1.0) -> None:
+        if (value := summary.get(key)) is not None:
+            print(f"  {label:<30} {scale * value:10.4g} {unit}")
+
+    print(f"{summary['robot']}, {summary['transport']}")
+    show("time", "time_s", "s")
+    show("steps", "steps", "")
+    show("rate", "rate_hz", "Hz")
+    show("plate to its pose, max", "position_error_max_m", "mm", 1e3)
+    show("turn to its pose, max", "rotation_error_max_rad", "mrad", 1e3)
+    show("greatest residual, scaled", "residual_max", "")
+    show("smallest eigenvalue, least", "min_eigenvalue", "N/m, Nm")
+    show("of that at the start", "margin_min", "%", 100.0)
+    show("greatest force on a base", "base_force_max_N", "N")
+    show("steps held", "held_steps", "")
+    show("step, median", "step_p50_us", "us")
+    show("step, 99 %", "step_p99_us", "us")
+    show("solves per step", "solves_per_step", "")
+    print(f"  {out}")
+
+
+def _say(args: argparse.Namespace, text: str) -> None:
+    if not args.json:
+        print(text, file=sys.stderr)

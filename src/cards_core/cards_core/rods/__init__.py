@@ -1,0 +1,1 @@
+"""Cosserat rods: single rods, and parallel robots made of them."""

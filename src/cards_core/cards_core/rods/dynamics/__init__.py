@@ -1,0 +1,1 @@
+"""Rods and rod robots in motion: plates on rods without mass, and rods with mass."""

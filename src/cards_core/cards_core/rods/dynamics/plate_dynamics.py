@@ -1,0 +1,314 @@
+"""A dynamic plate on rods without inertia, stepped at the rate of a rigid body simulator.
+
+The rods follow the plate at once (quasi-static), which is right for slow motions and for plates
+that are much heavier than the rods. What they do to the plate is stiff: 400 Hz and more, too fast
+for explicit steps of 1 ms. Each step is therefore implicit in the linearised rods::
+
+    (M + (theta dt)^2 K + theta dt D) dv = dt (f + theta C dq - (theta dt K + D) v)
+    x <- x + dt (v + theta dv)    v <- v + dv
+
+with the wrench f of rods, weight, gyroscopic terms and external load at the present pose, the
+rods' stiffness K (its positive part) and joint columns C, which the solver has from its
+elimination: one solve per step. theta = 1/2 is the midpoint rule (second order; keeps the energy
+of linear vibrations), 1 the implicit Euler rule; vibrations of frequency w lose per radian about
+``(theta - 1/2) w dt`` of their amplitude. Rods with mass: `RobotDynamics`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cards_core.errors import RodError, ShapeError
+from cards_core.rods.robot import RodRobot
+from cards_core.rods.solution import Solution
+from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.status import RodStatus
+from cards_core.spatial import hat, quaternion_matrix, rotation_exp
+from cards_core.typing import Array, Matrix3
+
+HALVINGS = 6
+"""How often a step may be halved where the rods do not follow."""
+
+LONGEST_MOVE, LARGEST_TURN = 0.02, 0.1
+"""Motion of the plate in one solve, [m] and [rad]; faster plates are sub-stepped."""
+
+
+class PlateStep(NamedTuple):
+    """What a step ends with; all of it belongs to the end of the step.
+
+    Attributes:
+        pose: Of the plate, shape (4, 4).
+        twist: Velocity of the plate's origin and angular velocity, world axes, shape (6,).
+        solution: The rods at this pose, with their wrenches; the last good one if held.
+        status: OK, UNSTABLE (the plate is falling off: K is not positive), HELD or YIELD.
+        message: What is the matter, in words; empty if nothing.
+        substeps: Solves that the step took.
+    """
+
+    pose: Array
+    twist: Array
+    solution: Solution
+    status: RodStatus
+    message: str
+    substeps: int
+
+
+class PlateDynamics:
+    """Rigid plate with inertia on quasi-static rods.
+
+    Args:
+        robot: Its plate must have mass and inertia.
+        solver: Of the same robot.
+        theta: From 1/2 to 1, see the module.
+        damping: Kelvin-Voigt time tau of the rods, ``D = tau K``, [s]; default: the mean of the
+            rods' own.
+        drag: Viscous drag on the plate, ``-drag v`` and on its rotation, (2,), [N s/m], [N m s].
+        rod_inertia: Inertia of the rods as the plate feels it, in plate axes about its origin,
+            shape (6, 6): ``reduced_inertia`` of `cards_core.rods.dynamics.modes` less the plate's
+            own. Without gyroscopic terms. Default: none, rods have no mass then.
+        accuracy: Error of the plate's speed, [m/s], by which a step is halved: rods that come
+            taut are stiffer at its end than their linearisation at its start says.
+
+    Raises:
+        RodError: A plate without mass or inertia, or a parameter out of its range.
+    """
+
+    def __init__(
+        self,
+        robot: RodRobot,
+        solver: RodRobotSolver,
+        *,
+        theta: float = 0.55,
+        damping: float | None = None,
+        drag: tuple[float, float] = (0.0, 0.0),
+        rod_inertia: Array | None = None,
+        accuracy: float = 5e-3,
+    ) -> None:
+        if not 0.5 <= theta <= 1.0:
+            raise RodError(f"theta is {theta!r}; expected 0.5 (midpoint) to 1 (implicit Euler)")
+        if damping is None:
+            damping = float(np.mean([limb.rod.damping for limb in robot.limbs] or [0.0]))
+        if not accuracy > 0.0:
+            raise RodError(f"accuracy is {accuracy!r} m/s; expected a number > 0")
+        if not all(math.isfinite(x) and x >= 0.0 for x in (damping, *drag)):
+            raise RodError(f"damping {damping!r} s, drag {drag!r}; expected finite numbers >= 0")
+        _check_inertia(robot)
+        self.robot = robot
+        self.solver = solver
+        self.theta = theta
+        self.damping = damping
+        self.accuracy = accuracy
+        self.drag = np.repeat(np.asarray(drag, dtype=float), 3)
+        self.rod_inertia = (
+            None if rod_inertia is None else _finite(rod_inertia, (6, 6), "rod_inertia")
+        )
+        self.time = 0.0
+        self._free = np.asarray(solver.slots)
+        self._block = np.ix_(self._free, self._free)
+        self.pose = robot.home_pose
+        self.twist = np.zeros(6)
+        self.q = robot.home_q
+        self._solution: Solution | None = None
+        self._load = np.zeros(6), "world"
+
+    def start(self, solution: Solution, twist: Array | None = None) -> None:
+        """Begin at a solution of the solver (a cold start, or wherever the robot is).
+
+        Args:
+            solution: Converged state of this robot; an equilibrium stays where it is.
+            twist: Of the plate, shape (6,); default 0.
+
+        Raises:
+            RodError: The solution has not converged.
+        """
+        if not solution.converged:
+            raise RodError(f"start of the plate: {solution!r}; expected a converged solution")
+        self.time = 0.0
+        self.pose = solution.pose.copy()
+        self.q = np.array(solution.q)
+        self.twist = np.zeros(6) if twist is None else np.array(twist, dtype=float)
+        self._solution = solution
+        self._load = np.array(solution.external_wrench), solution.external_frame
+
+    def step(
+        self,
+        dt: float,
+        q: Array | None = None,
+        wrench: Array | None = None,
+        *,
+        frame: str = "world",
+    ) -> PlateStep:
+        """Advance by dt.
+
+        Args:
+            dt: [s].
+            q: Joint coordinates at the end of the step, shape (n,); default: unchanged.
+            wrench: External wrench on the plate during the step, about its origin, shape (6,);
+                default: as it was, at first that of the solution it was started with.
+            frame: ``world`` or ``plate``.
+
+        Raises:
+            RodError: `start` was not called, or dt is not positive.
+            ShapeError: q or wrench of the wrong shape or not finite.
+        """
+        if self._solution is None:
+            raise RodError("PlateDynamics.step before start; expected start(solution) first")
+        if not (math.isfinite(dt) and dt > 0.0):
+            raise RodError(f"time step is {dt!r} s; expected a finite number > 0")
+        target = self.q if q is None else _finite(q, self.q.shape, "q")
+        if wrench is not None:
+            if frame not in ("world", "plate"):
+                raise RodError(f"wrench in frame {frame!r}; expected 'world' or 'plate'")
+            self._load = _finite(wrench, (6,), "wrench"), frame
+        done, part, solves = 0.0, 1.0, 0
+        first = self.q
+        while done < 1.0 - 1e-12:
+            part = min(part, 1.0 - done, self._share(dt))
+            goal = first + (done + part) * (target - first)
+            solves += 1
+            last = part < 2.0 * 0.5**HALVINGS
+            if self._advance(part * dt, goal, last):
+                done += part
+            elif last:
+                return self._hold(dt, solves)
+            else:
+                part *= 0.5
+        self.time += dt
+        return self._answer(solves)
+
+    def kinetic_energy(self) -> float:
+        """Return the kinetic energy of the plate, [J]."""
+        mass, _ = self._inertia(self.pose[:3, :3], self.twist)
+        return 0.5 * float(self.twist @ mass @ self.twist)
+
+    def frequencies(self) -> Array:
+        """Return the natural frequencies of the plate here, [Hz], ascending, (6,) or (3,).
+
+        Of ``K v = (2 pi f)^2 M v``; negative where K is: ``-sqrt(-eigenvalue)``.
+        """
+        if self._solution is None:
+            raise RodError("PlateDynamics.frequencies before start; expected start(solution)")
+        free = self._block
+        mass, _ = self._inertia(self.pose[:3, :3], self.twist)
+        stiffness = self._solution.stiffness[free]
+        inverse = np.linalg.inv(np.linalg.cholesky(mass[free]))
+        values = np.linalg.eigvalsh(inverse @ (0.5 * (stiffness + stiffness.T)) @ inverse.T)
+        return np.asarray(np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * np.pi))
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _share(self, dt: float) -> float:
+        """Return the part of a step in which the plate moves little enough for one solve."""
+        move = dt * float(np.linalg.norm(self.twist[:3])) / LONGEST_MOVE
+        turn = dt * float(np.linalg.norm(self.twist[3:])) / LARGEST_TURN
+        return 1.0 / max(1.0, math.ceil(max(move, turn)))
+
+    def _advance(self, dt: float, q: Array, last: bool) -> bool:
+        """Make one step, inaccurate only if it is the last try; failure changes nothing."""
+        solution = self._solution
+        assert solution is not None
+        load, frame = self._load
+        rotation, v, theta = self.pose[:3, :3], self.twist, self.theta
+        linear = solution.linear
+        stiffness = linear.stiffness
+        if linear.eigenvalues[0] < 0.0:
+            vectors, values = linear.eigenvectors, np.maximum(linear.eigenvalues, 0.0)
+            stiffness = (vectors.T * values) @ vectors
+        mass, bias = self._inertia(rotation, v)
+        force = solution.plate_wrench + self._weight(rotation) - bias
+        force = force + (load if frame == "world" else _turned(rotation, load))
+        force = force + theta * (linear.joints @ (q - self.q))
+        damping = self.damping * stiffness + np.diag(self.drag)
+        left = mass + (theta * dt) ** 2 * stiffness + theta * dt * damping
+        right = dt * (force - theta * dt * (stiffness @ v) - damping @ v)
+        change = np.zeros(6)
+        free = self._free
+        change[free] = np.linalg.solve(left[self._block], right[free])
+        move = dt * (v + theta * change)
+        pose = self.pose.copy()
+        pose[:3, 3] += move[:3]
+        pose[:3, :3] = quaternion_matrix(rotation_exp(move[3:])) @ rotation
+        if not np.all(np.isfinite(pose)):
+            return False
+        if float(np.linalg.norm(move[:3])) > 2.0 * LONGEST_MOVE:
+            return False
+        found = self.solver.limbs(q, pose, start=solution, wrench=load, frame=frame)
+        if not found.converged:
+            return False
+        if not last:
+            expected = (
+                solution.plate_wrench - linear.stiffness @ move + linear.joints @ (q - self.q)
+            )
+            missed = 0.5 * dt * (found.plate_wrench - expected)[free]
+            square = missed @ np.linalg.solve(mass[self._block], missed)
+            if square > self.robot.plate.mass * self.accuracy**2:
+                return False
+        self._solution, self.q, self.pose, self.twist = found, q, pose, v + change
+        return True
+
+    def _inertia(self, rotation: Matrix3, twist: Array) -> tuple[Array, Array]:
+        """Return mass matrix and gyroscopic wrench about the plate's origin, world axes."""
+        plate = self.robot.plate
+        arm, spin = rotation @ plate.com, twist[3:]
+        inertia = rotation @ plate.inertia @ rotation.T
+        cross = hat(arm)
+        mass = np.zeros((6, 6))
+        mass[:3, :3] = plate.mass * np.eye(3)
+        mass[:3, 3:] = -plate.mass * cross
+        mass[3:, :3] = plate.mass * cross
+        mass[3:, 3:] = inertia - plate.mass * cross @ cross
+        if self.rod_inertia is not None:
+            turned = np.kron(np.eye(2), rotation)
+            mass += turned @ self.rod_inertia @ turned.T
+        turning = hat(spin)  # faster than np.cross
+        pull = plate.mass * (turning @ (turning @ arm))
+        return mass, np.concatenate([pull, turning @ (inertia @ spin) + cross @ pull])
+
+    def _weight(self, rotation: Matrix3) -> Array:
+        force = self.robot.plate.mass * np.asarray(self.solver.gravity)
+        return np.concatenate([force, hat(rotation @ self.robot.plate.com) @ force])
+
+    def _hold(self, dt: float, solves: int) -> PlateStep:
+        self.twist = np.zeros(6)
+        self.time += dt
+        message = (
+            "the rods do not follow the plate's motion in any smaller step: it is held where it "
+            "was, with its velocity set to 0"
+        )
+        return self._answer(solves)._replace(status=RodStatus.HELD, message=message)
+
+    def _answer(self, solves: int) -> PlateStep:
+        assert self._solution is not None
+        status, message = RodStatus.OK, ""
+        if self._solution.linear.eigenvalues[0] <= 0.0:
+            status = RodStatus.UNSTABLE
+            message = "the rods do not hold the plate here: its stiffness has a value below 0"
+        return PlateStep(
+            self.pose.copy(), self.twist.copy(), self._solution, status, message, solves
+        )
+
+
+def _check_inertia(robot: RodRobot) -> None:
+    plate = robot.plate
+    lowest = float(np.linalg.eigvalsh(plate.inertia)[0])
+    if robot.planar:
+        lowest = float(plate.inertia[2, 2])
+    if plate.mass <= 0.0 or lowest <= 0.0:
+        raise RodError(
+            f"plate '{plate.link}' of robot '{robot.name}': mass {plate.mass:g} kg, smallest "
+            f"moment of inertia {lowest:g} kg m2; expected both > 0 to move it dynamically"
+        )
+
+
+def _turned(rotation: Matrix3, wrench: Array) -> Array:
+    return np.concatenate([rotation @ wrench[:3], rotation @ wrench[3:]])
+
+
+def _finite(values: Array, shape: tuple[int, ...], name: str) -> Array:
+    out = np.array(values, dtype=float)
+    if out.shape != shape or not np.all(np.isfinite(out)):
+        raise ShapeError(f"{name} is {values!r}; expected finite numbers of shape {shape}")
+    return out

@@ -1,0 +1,185 @@
+"""End conditions of one rod: which directions are held, which are free and loaded.
+
+An end has a joint frame with orientation R_J and position p_J. With the section at ``p, R`` and
+the load ``f, mu`` that acts on the end from outside::
+
+    e_p = R_J'(p - p_J)    e_R = log(R_J'R)    f_J = R_J'f    mu_J = R_J'mu
+
+a held direction asks for ``e = 0``, a free one for a given load. The logarithm makes e_R the true
+rotation error, so that held directions stay held whatever the free ones do. Where one rotation is
+held and two are free the free ones ask for ``J_l(e_R)' mu_J``, the work of the moment on the moves
+that the joint allows; with any other number free that is the same as mu_J.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.errors import RodError
+from cards_core.rods.shape import state_of
+from cards_core.spatial import hat, rotation_log
+from cards_core.typing import Array, Matrix3
+
+Mask = npt.NDArray[np.bool_]
+"""Shape (6,): tx, ty, tz, rx, ry, rz in the joint frame, True where free."""
+
+
+DELTA = 1e-4
+"""Step of the difference quotient of the left Jacobian, [rad]."""
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """One end of a rod; `clamped`, `free` and `jointed` make the common ones.
+
+    Args:
+        pose: Joint frame in the world, shape (4, 4).
+        mask: Free directions in the joint frame, shape (6,).
+        wrench: Force and moment that act on the end from outside, shape (6,), [N, N m], in axes
+            of the joint frame; entries of held directions do not count.
+        follower: The wrench turns with the section: it is in section axes. Needs all directions
+            free.
+
+    Raises:
+        RodError: Wrong shapes, values that are not finite, or a follower load on a held end.
+    """
+
+    pose: Array
+    mask: Mask
+    wrench: Array
+    follower: bool = False
+
+    def __post_init__(self) -> None:
+        state_of(self.pose, self.wrench)
+        mask = np.asarray(self.mask, dtype=bool)
+        if mask.shape != (6,):
+            raise RodError(f"mask of shape {mask.shape}; expected 6 entries, True where free")
+        if self.follower and not mask.all():
+            raise RodError("a follower load needs an end that is free in all directions")
+        object.__setattr__(self, "pose", np.array(self.pose, dtype=float))
+        object.__setattr__(self, "mask", mask)
+        object.__setattr__(self, "wrench", np.array(self.wrench, dtype=float))
+
+    @property
+    def holds_position(self) -> bool:
+        """Is the position given?"""
+        return not bool(self.mask[:3].any())
+
+    @property
+    def conservative(self) -> bool:
+        """Has the load a potential? A moment has none if it is fixed in space and free to turn.
+
+        Its work depends on the order of rotations about different axes; about one axis it has.
+        """
+        turns = self.mask[3:]
+        return not self.follower and (turns.sum() < 2 or not self.wrench[3:][turns].any())
+
+    def rows(self, state: Array, sign: float) -> tuple[Array, Array]:
+        """Return residual and Jacobian of the six conditions.
+
+        Args:
+            state: (p, R by rows, n, m) of the section, shape (18,).
+            sign: 1 at the tip, where the load from outside is (n, m); -1 at the start, where it
+                is -(n, m).
+
+        Returns:
+            Residual, shape (6,), [m, rad, N, N m], and its derivative by (dp, dphi, dn, dm),
+            shape (6, 12), with ``R <- exp(dphi) R``.
+        """
+        p, R = state[:3], state[3:12].reshape(3, 3)
+        to_joint = self.pose[:3, :3].T
+        error = rotation_log(to_joint @ R)
+        residual = np.concatenate([to_joint @ (p - self.pose[:3, 3]), error])
+        jacobian = np.zeros((6, 12))
+        jacobian[:3, :3] = to_joint
+        jacobian[3:, 3:6] = left_jacobian_inverse(error) @ to_joint
+        free = self.mask
+        axes = R.T if self.follower else to_joint
+        loads = np.concatenate([axes @ state[12:15], axes @ state[15:18]])
+        residual[free] = (sign * loads - self.wrench)[free]
+        derivative = np.zeros((6, 12))
+        derivative[:3, 6:9] = derivative[3:, 9:12] = sign * axes
+        if self.follower:
+            derivative[:3, 3:6] = sign * axes @ hat(state[12:15])
+            derivative[3:, 3:6] = sign * axes @ hat(state[15:18])
+        if free[3:].sum() == 2:
+            # the moment by the joint's own coordinates, whose axes are not those of R_J
+            moment = to_joint @ state[15:18]
+            turned = left_jacobian(error)
+            slope = np.column_stack(
+                [
+                    (left_jacobian(error + h).T - left_jacobian(error - h).T)
+                    @ moment
+                    / (2 * DELTA)
+                    for h in DELTA * np.eye(3)
+                ]
+            )
+            residual[3:][free[3:]] = (sign * turned.T @ moment - self.wrench[3:])[free[3:]]
+            derivative[3:, 9:12] = sign * turned.T @ to_joint
+            derivative[3:, 3:6] = sign * slope @ left_jacobian_inverse(error) @ to_joint
+        jacobian[free] = derivative[free]
+        return residual, jacobian
+
+
+def clamped(pose: Array) -> End:
+    """Return an end whose pose, shape (4, 4), is given."""
+    return End(pose, np.zeros(6, dtype=bool), np.zeros(6))
+
+
+def free(wrench: Sequence[float] | Array = (0.0,) * 6, *, follower: bool = False) -> End:
+    """Return an end under a given load, shape (6,), [N, N m].
+
+    Args:
+        wrench: Load in world axes, about the end.
+        follower: It is in axes of the end section instead and turns with it.
+    """
+    return End(np.eye(4), np.ones(6, dtype=bool), np.asarray(wrench, dtype=float), follower)
+
+
+def jointed(
+    pose: Array,
+    mask: Sequence[bool] | Mask | str,
+    wrench: Sequence[float] | Array = (0.0,) * 6,
+) -> End:
+    """Return an end held by a joint.
+
+    Args:
+        pose: Joint frame in the world, shape (4, 4).
+        mask: Free directions (tx, ty, tz, rx, ry, rz) in the joint frame, or a string of six 0
+            and 1: ``000111`` is a ball joint, ``000001`` a hinge about z, ``001000`` a slider.
+        wrench: Load along the free directions, in joint axes, shape (6,), [N, N m].
+    """
+    if isinstance(mask, str):
+        if len(mask) != 6 or set(mask) - {"0", "1"}:
+            raise RodError(f"mask '{mask}'; expected six characters 0 (held) or 1 (free)")
+        mask = [mark == "1" for mark in mask]
+    return End(pose, np.asarray(mask, dtype=bool), np.asarray(wrench, dtype=float))
+
+
+def left_jacobian(v: Array) -> Matrix3:
+    """Return J with ``exp(v + d) = exp(J d) exp(v)`` for small d (Solà 2018, equation 145)."""
+    angle = float(np.linalg.norm(v))
+    k = hat(v)
+    if angle < 1e-3:
+        first, second = 0.5 - angle**2 / 24.0, 1.0 / 6.0 - angle**2 / 120.0
+    else:
+        first = (1.0 - math.cos(angle)) / angle**2
+        second = (angle - math.sin(angle)) / angle**3
+    return np.asarray(np.eye(3) + first * k + second * k @ k)
+
+
+def left_jacobian_inverse(v: Array) -> Matrix3:
+    """Return J with ``log(exp(d) exp(v)) = v + J d`` for small d (Solà 2018, equation 146)."""
+    angle = float(np.linalg.norm(v))
+    if angle < 1e-4:
+        factor = 1.0 / 12.0 + angle * angle / 720.0
+    else:
+        half = 0.5 * angle
+        factor = (1.0 - half / math.tan(half)) / (angle * angle)
+    k = hat(v)
+    return np.asarray(np.eye(3) - 0.5 * k + factor * (k @ k))

@@ -1,0 +1,172 @@
+/* Rows of the equations of the moving robot: joints between rods and plate, balance of the plate.
+   The unknowns are those of dynamics_robot.c; frames and joint directions as in robot.py. */
+
+/* Six rows of the joint: residual r, and if wanted P (6 x 12, of the scaled tip) and D (6 x 6). */
+static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_limb *limb,
+                       const double *Rx, double *r, double *P, double *D) {
+  const double *tip = limb->state + 13*robot->segments, *n = tip + 7, *m = tip + 10;
+  const double L = limb->scale_length, F = limb->scale_force;
+  double R[9], R_bar[9], J[9], E[9], b[3], j[3], gap[3], from[3], e[6], f[6], mu[3], x[3], y[3];
+  quaternion_to_matrix(tip + 3, R);
+  multiply(R, limb->back_R, R_bar);
+  multiply(Rx, limb->joint_R, J);
+  rotate(R, limb->back_p, b);
+  rotate(Rx, limb->joint_p, j);
+  for (int c = 0; c < 3; ++c) {
+    gap[c] = tip[c] + b[c] - robot->p[c] - j[c];
+    from[c] = tip[c] + b[c] - robot->p[c];
+  }
+  rotate_back(J, gap, e);
+  multiply_transposed(J, R_bar, E);
+  rotation_vector(E, e + 3);
+  cross(b, n, x);
+  for (int c = 0; c < 3; ++c) mu[c] = m[c] - x[c];
+  rotate_back(J, n, f);
+  rotate_back(J, mu, y);
+  /* with one or with all rotations free J(e) changes nothing */
+  const int universal = limb->free[3] + limb->free[4] + limb->free[5] == 2;
+  if (universal)
+    log_dual(e + 3, y, f + 3);
+  else
+    memcpy(f + 3, y, sizeof y);
+  for (int c = 0; c < 3; ++c) {
+    r[c] = limb->free[c] ? f[c]/F : e[c]/L;
+    r[3 + c] = limb->free[3 + c] ? f[3 + c]/(F*L) : e[3 + c];
+  }
+  if (!P) return;
+  double Jt[9], S[9], X[9], Y[9], B[9], rows_B[9], rows_P[12*12], rows_D[12*6];
+  for (int i = 0; i < 3; ++i)
+    for (int c = 0; c < 3; ++c) Jt[3*i + c] = J[3*c + i];
+  memset(rows_P, 0, sizeof rows_P);
+  memset(rows_D, 0, sizeof rows_D);
+  /* e_p */
+  add_block(rows_P, 12, 1.0, Jt);
+  add_block(rows_D, 6, -1.0/L, Jt);
+  skew(b, S);
+  multiply(Jt, S, X);
+  add_block(rows_P + 3, 12, -1.0/L, X);
+  skew(from, S);
+  multiply(Jt, S, X);
+  add_block(rows_D + 3, 6, 1.0/L, X);
+  /* e_R */
+  log_variation(e + 3, B);
+  multiply(B, Jt, rows_B);
+  add_block(rows_P + 36 + 3, 12, 1.0, rows_B);
+  add_block(rows_D + 18 + 3, 6, -1.0, rows_B);
+  /* force in the joint */
+  add_block(rows_P + 72 + 6, 12, 1.0, Jt);
+  skew(n, S);
+  multiply(Jt, S, X);
+  add_block(rows_D + 36 + 3, 6, 1.0/F, X);
+  /* moment in the joint */
+  add_block(rows_P + 108 + 9, 12, 1.0, Jt);
+  skew(b, Y);
+  multiply(X, Y, B);
+  add_block(rows_P + 108 + 3, 12, -1.0/(F*L), B);
+  multiply(Jt, Y, X);
+  add_block(rows_P + 108 + 6, 12, -1.0/L, X);
+  skew(mu, S);
+  multiply(Jt, S, X);
+  add_block(rows_D + 54 + 3, 6, 1.0/(F*L), X);
+  if (universal) {
+    /* J(e)' times the rows above, and its own change: [mu]x de/2 to first order in e */
+    double rows[3], turned[3], *moment_P = rows_P + 108, *moment_D = rows_D + 54;
+    for (int k = 0; k < 18; ++k) {
+      double *first = k < 12 ? moment_P + k : moment_D + k - 12;
+      const int step = k < 12 ? 12 : 6;
+      for (int c = 0; c < 3; ++c) rows[c] = first[step*c];
+      log_dual(e + 3, rows, turned);
+      for (int c = 0; c < 3; ++c) first[step*c] = turned[c];
+    }
+    skew(y, S);
+    multiply(S, rows_B, X);
+    add_block(moment_P + 3, 12, 0.5/(F*L), X);
+    add_block(moment_D + 3, 6, -0.5/(F*L), X);
+  }
+  for (int c = 0; c < 6; ++c) {
+    const int row = limb->free[c] ? 6 + c : c;
+    memcpy(P + 12*c, rows_P + 12*row, 12*sizeof(double));
+    memcpy(D + 6*c, rows_D + 6*row, 6*sizeof(double));
+  }
+}
+
+/* Balance of the plate: rows r (6), and E = d r/d(dx, theta) without the rods' changes; every
+   limb's G (6 x 12, scaled tip) into its slot. */
+static void plate_rows(struct dynamic_robot *robot, const double *Rx, double *r, double *E) {
+  const double c0 = robot->rule.c0, lambda = robot->rule.lambda, mass = robot->mass;
+  struct point *point = &robot->plate;
+  double c[3], turned[3], rate[3], w[3], I[9], X[9], A[3], x[3];
+  const double *J = robot->inertia;
+  const double body[9] = {J[0], J[1], J[2], J[1], J[3], J[4], J[2], J[4], J[5]};
+  rotate(Rx, robot->com, c);
+  multiply(Rx, body, X);
+  for (int i = 0; i < 3; ++i)
+    for (int k = 0; k < 3; ++k)
+      I[3*i + k] = X[3*i]*Rx[3*k] + X[3*i + 1]*Rx[3*k + 1] + X[3*i + 2]*Rx[3*k + 2];
+  cayley(robot->q, point->q, turned);
+  for (int i = 0; i < 3; ++i) rate[i] = c0*turned[i] + point->h_turn[i];
+  spin_of(turned, rate, w);
+  memcpy(point->q_now, robot->q, 4*sizeof(double));
+  double force[6], *H = point->now + AT_H;
+  memcpy(force, robot->wrench, sizeof force);
+  if (robot->follower) {
+    rotate(Rx, robot->wrench, force);
+    rotate(Rx, robot->wrench + 3, force + 3);
+  }
+  rotate(I, w, H);
+  for (int i = 0; i < 3; ++i) {
+    point->now[AT_P + i] = robot->p[i] + c[i];
+    point->now[AT_V + i] = c0*point->now[AT_P + i] + point->h[AT_P + i];
+    A[i] = mass*(c0*point->now[AT_V + i] + point->h[AT_V + i] - robot->gravity[i]);
+    r[i] = A[i] - force[i];
+  }
+  cross(c, A, x);
+  for (int i = 0; i < 3; ++i) r[3 + i] = c0*H[i] + point->h[AT_H + i] + x[i] - force[3 + i];
+  if (E) {
+    double S[9], T[9], W[9], G[9];
+    const double upper[6] = {I[0], I[1], I[2], I[4], I[5], I[8]};
+    memset(E, 0, 36*sizeof(double));
+    for (int i = 0; i < 3; ++i) E[7*i] = mass*lambda;
+    skew(c, S);
+    add_block(E + 3, 6, -mass*lambda, S);
+    add_block(E + 18, 6, mass*lambda, S);
+    multiply(S, S, T);
+    add_block(E + 21, 6, -mass*lambda, T);
+    skew(A, X);
+    multiply(X, S, T);
+    add_block(E + 21, 6, 1.0, T);
+    spin_variation(turned, rate, w, c0, W);
+    spin_inertia(&robot->rule, upper, H, w, W, G);
+    add_block(E + 21, 6, 1.0, G);
+    if (robot->follower) {
+      skew(force, X);
+      add_block(E + 3, 6, 1.0, X);
+      skew(force + 3, X);
+      add_block(E + 21, 6, 1.0, X);
+    }
+  }
+  for (int l = 0; l < robot->limbs; ++l) {
+    const struct dynamic_limb *limb = robot->limb + l;
+    const double *tip = limb->state + 13*robot->segments, *n = tip + 7;
+    const double L = limb->scale_length, F = limb->scale_force;
+    double arm[3];
+    for (int i = 0; i < 3; ++i) arm[i] = tip[i] - robot->p[i];
+    cross(arm, n, x);
+    for (int i = 0; i < 3; ++i) {
+      r[i] += n[i];
+      r[3 + i] += tip[10 + i] + x[i];
+    }
+    if (!E) continue;
+    double *G = tip_of(robot, l) + TIP_G, S[9];
+    memset(G, 0, 72*sizeof(double));
+    for (int i = 0; i < 3; ++i) {
+      G[12*i + 6 + i] = F;
+      G[12*(3 + i) + 9 + i] = F*L;
+    }
+    skew(n, S);
+    add_block(E + 18, 6, 1.0, S);
+    add_block(G + 36, 12, -L, S);
+    skew(arm, S);
+    add_block(G + 36 + 6, 12, F, S);
+  }
+}

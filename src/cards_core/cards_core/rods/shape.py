@@ -1,0 +1,238 @@
+"""The shape of a rod, and what follows from it: strains, stresses, strain energy."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from cards_core.errors import RodError
+from cards_core.rods.loads import Loading, Piece, pieces
+from cards_core.rods.native_library import rod_library
+from cards_core.rods.rod import Rod
+from cards_core.typing import Array
+
+STEP = 0.2
+"""Largest step, as the angle h max(|m|/EI, sqrt(|n|/EI), |u0|) [rad]; the error of order 8 is
+then below 1e-11 of the length."""
+
+
+@dataclass(frozen=True)
+class RodShape:
+    """A rod as sections along its length.
+
+    Attributes:
+        rod: The rod.
+        s: Arc lengths of the unstrained rod, shape (k,), [m].
+        p: Positions in the world, shape (k, 3), [m].
+        R: Orientations, section to world, shape (k, 3, 3).
+        n: Forces that the part beyond s exerts on the part before it, world, shape (k, 3), [N].
+            At a point load: the value beyond it.
+        m: The same for moments, shape (k, 3), [N m].
+        energy: Strain energy of the whole rod, [J].
+        centroid: Mean position over the unstrained length, shape (3,), [m]: a dead load f per
+            length has the potential ``-f L centroid``.
+    """
+
+    rod: Rod
+    s: Array
+    p: Array
+    R: Array
+    n: Array
+    m: Array
+    energy: float
+    centroid: Array
+
+    @cached_property
+    def v(self) -> Array:
+        """Derivatives of the position in section axes, shape (k, 3)."""
+        local = np.einsum("kji,kj->ki", self.R, self.n)
+        return np.asarray(self.rod.strain + local / self.rod.stiffness_se)
+
+    @cached_property
+    def u(self) -> Array:
+        """Curvatures about d1 and d2 and twist about d3, shape (k, 3), [1/m]."""
+        local = np.einsum("kji,kj->ki", self.R, self.m)
+        return np.asarray(self.rod.curvature + local / self.rod.stiffness_bt)
+
+    @cached_property
+    def curvature(self) -> Array:
+        """Size of the bending, sqrt(u1^2 + u2^2), shape (k,), [1/m]."""
+        return np.hypot(self.u[:, 0], self.u[:, 1])
+
+    @cached_property
+    def bending_stress(self) -> Array:
+        """Largest bending stress of each section, shape (k,), [Pa].
+
+        ``E r |u - u0|`` for round sections, ``E (|y|max |u1| + |x|max |u2|)`` for others, which
+        a rectangle has in a corner.
+        """
+        return self.rod.material.young * self._bending_strain
+
+    @cached_property
+    def stress(self) -> Array:
+        """Equivalent stress after von Mises, shape (k,), [Pa].
+
+        ``sqrt((sigma_axial + sigma_bending)^2 + 3 tau^2)`` of the largest values, exact for
+        round sections under bending, tension and torsion, an upper bound for others. The shear
+        stress of transverse forces is neglected: it is smaller by the slenderness.
+        """
+        shear = self.rod.material.shear_modulus * self.rod.section.torsion_radius
+        twist = shear * np.abs(self.u[:, 2] - self.rod.curvature[2])
+        axial = self.rod.material.young * np.abs(self.v[:, 2] - self.rod.strain[2])
+        return np.sqrt((axial + self.bending_stress) ** 2 + 3.0 * twist**2)
+
+    @cached_property
+    def strain(self) -> Array:
+        """Equivalent strain ``stress / E``, shape (k,)."""
+        return self.stress / self.rod.material.young
+
+    @property
+    def max_strain(self) -> float:
+        """Largest equivalent strain."""
+        return float(self.strain.max())
+
+    @property
+    def yields(self) -> bool | None:
+        """Is the rod strained beyond its material's yield strain? None: that is not known."""
+        limit = self.rod.yield_strain
+        return None if limit is None else self.max_strain > limit
+
+    @property
+    def tip(self) -> Array:
+        """Pose of the last section, shape (4, 4)."""
+        return pose_matrix(self.p[-1], self.R[-1])
+
+    @property
+    def _bending_strain(self) -> Array:
+        change = np.abs(self.u[:, :2] - self.rod.curvature[:2])
+        x, y = self.rod.section.half_width
+        if self.rod.section.round:
+            return x * np.hypot(change[:, 0], change[:, 1])
+        return y * change[:, 0] + x * change[:, 1]
+
+
+def shape(
+    rod: Rod,
+    length: float,
+    pose: Array,
+    wrench: Sequence[float] | Array,
+    loading: Loading | None = None,
+    *,
+    points: int = 101,
+) -> RodShape:
+    """Integrate a rod whose state at the start is known.
+
+    Args:
+        rod: The rod.
+        length: Unstrained length, [m].
+        pose: Pose of the start in the world, shape (4, 4).
+        wrench: Force n and moment m at the start, world axes, shape (6,), [N, N m].
+        loading: Loads between the ends.
+        points: Sections, equally spaced from start to tip.
+
+    Raises:
+        RodError: A bad length or load, values that are not finite, or a shape that is not.
+    """
+    state = state_of(pose, wrench)
+    return shape_of_pieces(rod, ((state, pieces(rod, length, loading or Loading())),), points)
+
+
+def shape_of_pieces(
+    rod: Rod, chains: Sequence[tuple[Array, Sequence[Piece]]], points: int
+) -> RodShape:
+    """Integrate pieces of a rod, each chain of them from a known state.
+
+    Args:
+        rod: The rod.
+        chains: States, shape (18,) each, and the pieces that follow them. The state of a chain is
+            the one before the point load at its start.
+        points: Sections, equally spaced over all pieces.
+
+    Raises:
+        RodError: The shape is not finite.
+    """
+    last = chains[-1][1][-1]
+    length = last.start + last.length
+    wanted = np.linspace(0.0, length, max(int(points), 2))
+    sections = np.empty((len(wanted), 18))
+    sums = np.zeros(4)
+    done = 0
+    for start, parts in chains:
+        state = start.copy()
+        for part in parts:
+            state[12:] -= part.jump
+            # values at a cut belong to the piece that begins there
+            side: Literal["left", "right"] = "right" if part is last else "left"
+            end = part.start + part.length
+            until = int(np.searchsorted(wanted, end * (1.0 + 1e-15), side=side))
+            here = np.minimum(wanted[done:until], end)
+            states = advance(part, np.append(here, end), state, sums)
+            sections[done:until] = states[:-1]
+            done = until
+    if not (np.isfinite(sections).all() and np.isfinite(sums).all()):
+        raise RodError("the shape of the rod is not finite: loads far beyond what it can carry")
+    return RodShape(
+        rod=rod,
+        s=wanted,
+        p=sections[:, :3],
+        R=sections[:, 3:12].reshape(-1, 3, 3),
+        n=sections[:, 12:15],
+        m=sections[:, 15:],
+        energy=float(sums[0]),
+        centroid=sums[1:] / length,
+    )
+
+
+def advance(part: Piece, until: Array, state: Array, sums: Array) -> Array:
+    """Move a state along a piece and return it at the arc lengths `until`.
+
+    Args:
+        part: The piece.
+        until: Rising arc lengths of the rod, shape (k,), [m].
+        state: State at the start of the piece, shape (18,); at the last section afterwards.
+        sums: Strain energy and integral of p, shape (4,); those of the piece are added.
+
+    Returns:
+        States, shape (k, 18).
+    """
+    states = np.empty((len(until), 18))
+    lengths = np.diff(until, prepend=part.start)
+    rod_library().rod_sections(
+        ctypes.byref(part.native),
+        len(until),
+        ctypes.c_void_p(lengths.ctypes.data),
+        ctypes.c_double(STEP),
+        ctypes.c_void_p(state.ctypes.data),
+        ctypes.c_void_p(states.ctypes.data),
+        ctypes.c_void_p(sums.ctypes.data),
+    )
+    return states
+
+
+def state_of(pose: Array, wrench: Sequence[float] | Array) -> Array:
+    """Return the state (p, R by rows, n, m), shape (18,), of a section.
+
+    Raises:
+        RodError: Not a 4x4 pose and 6 numbers, or not finite.
+    """
+    matrix, loads = np.asarray(pose, dtype=float), np.asarray(wrench, dtype=float)
+    if matrix.shape != (4, 4) or not np.isfinite(matrix).all():
+        raise RodError(f"pose of shape {matrix.shape}; expected finite homogeneous 4x4 matrix")
+    if loads.shape != (6,) or not np.isfinite(loads).all():
+        raise RodError(f"wrench of shape {loads.shape}; expected 6 finite numbers (n, m)")
+    if np.abs(matrix[:3, :3] @ matrix[:3, :3].T - np.eye(3)).max() > 1e-6:
+        raise RodError("the 3x3 part of a pose is no rotation: its rows are not orthonormal")
+    return np.concatenate([matrix[:3, 3], matrix[:3, :3].ravel(), loads])
+
+
+def pose_matrix(p: Array, R: Array) -> Array:
+    """Return the homogeneous matrix, shape (4, 4), of a position and an orientation."""
+    out = np.eye(4)
+    out[:3, :3] = R
+    out[:3, 3] = p
+    return out

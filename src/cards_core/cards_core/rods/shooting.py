@@ -1,0 +1,187 @@
+"""Multiple shooting: the equations of one rod that is cut into segments, and their derivatives.
+
+Unknown are the states (p, R, n, m) at the cuts. Six rows of end conditions, twelve per segment
+(the segment that starts at one state ends at the next), six rows of end conditions: as many as
+unknowns, and the Jacobian is a band. One segment is plain shooting, whose Jacobian grows as
+``cosh(sqrt(|n|/EI) L)``; cutting divides the exponent by the number of segments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_banded
+
+from cards_core.rods.ends import End, left_jacobian_inverse
+from cards_core.rods.loads import Piece
+from cards_core.rods.native_library import rod_library
+from cards_core.rods.rod import Rod
+from cards_core.spatial import quaternion_matrix, rotation_exp, rotation_log
+from cards_core.typing import Array
+
+BAND = 17
+"""Diagonals of the Jacobian below and above the main one."""
+
+
+def transfer(part: Piece, state: Array, steps: int) -> tuple[Array, Array]:
+    """Integrate a piece with its variation.
+
+    Args:
+        part: The piece; its jump is taken first.
+        state: State at its start, before the jump, shape (18,).
+        steps: Number of steps of order 8.
+
+    Returns:
+        State at its end, shape (18,); derivative of (p, phi, n, m) there by the same at the
+        start, shape (12, 12).
+    """
+    end, matrix = state.copy(), np.empty((12, 12))
+    end[12:] -= part.jump
+    rod_library().rod_transfer(
+        ctypes.byref(part.native),
+        ctypes.c_double(part.length),
+        steps,
+        ctypes.c_void_p(end.ctypes.data),
+        ctypes.c_void_p(matrix.ctypes.data),
+    )
+    return end, matrix
+
+
+def shoot(part: Piece, state: Array, steps: int) -> Array:
+    """Integrate a piece; as `transfer`, without the derivative."""
+    end = state.copy()
+    end[12:] -= part.jump
+    rod_library().rod_shoot(
+        ctypes.byref(part.native),
+        ctypes.c_double(part.length),
+        steps,
+        ctypes.c_void_p(end.ctypes.data),
+    )
+    return end
+
+
+def steps_of(part: Piece, state: Array, angle: float) -> int:
+    """Return how many steps a piece needs if one turns by `angle` [rad] at most."""
+    contiguous = np.ascontiguousarray(state)
+    return int(
+        rod_library().rod_steps(
+            ctypes.byref(part.native),
+            ctypes.c_double(part.length),
+            ctypes.c_double(angle),
+            ctypes.c_void_p(contiguous.ctypes.data),
+        )
+    )
+
+
+def scales(rod: Rod, length: float) -> Array:
+    """Return the units of (p, phi, n, m), shape (12,): L, 1, EI/L^2, EI/L."""
+    force = rod.bending_stiffness / length**2
+    return np.repeat([length, 1.0, force, force * length], 3)
+
+
+@dataclass(frozen=True)
+class ShootingProblem:
+    """A rod cut into segments.
+
+    Attributes:
+        parts: The segments.
+        steps: Steps of order 8 per segment.
+        ends: End conditions.
+        scale: Units of (p, phi, n, m), shape (12,).
+    """
+
+    parts: Sequence[Piece]
+    steps: Sequence[int]
+    ends: tuple[End, End]
+    scale: Array
+
+    def residual(self, nodes: Array) -> Array:
+        """Return the scaled residual, shape (12 k,), of the states, shape (k, 18)."""
+        rows = [self._end(0, nodes[0])[0]]
+        for part, steps, here, there in zip(
+            self.parts, self.steps, nodes, nodes[1:], strict=False
+        ):
+            rows.append(_gap(shoot(part, here, steps), there) / self.scale)
+        rows.append(self._end(1, nodes[-1])[0])
+        return np.concatenate(rows)
+
+    def linearised(self, nodes: Array, drag: float = 0.0) -> tuple[Array, Array]:
+        """Return scaled residual and Jacobian.
+
+        Args:
+            nodes: States, shape (k, 18).
+            drag: Resistance of the cuts against their move, in EI/L: added to what the wrenches
+                at a cut lack for balance. The step then follows the way the rod would take if it
+                were let go in honey.
+
+        Returns:
+            Residual, shape (12 k,), and Jacobian as a band, shape (2 BAND + 1, 12 k).
+        """
+        size = 12 * len(nodes)
+        band, residual = np.zeros((2 * BAND + 1, size)), np.empty(size)
+        residual[:6], block = self._end(0, nodes[0])
+        _put(band, 0, 0, block)
+        for i, (part, steps) in enumerate(zip(self.parts, self.steps, strict=True)):
+            end, matrix = transfer(part, nodes[i], steps)
+            gap = _gap(end, nodes[i + 1])
+            if not np.isfinite(gap).all():
+                return np.full(size, np.inf), band
+            matrix[3:6] = left_jacobian_inverse(gap[3:6]) @ matrix[3:6]
+            back = -np.eye(12)
+            back[3:6, 3:6] = -left_jacobian_inverse(-gap[3:6])
+            back = self._scaled(back)
+            back[6:, :6] = drag / len(self.parts) * np.eye(6)
+            row = 6 + 12 * i
+            residual[row : row + 12] = gap / self.scale
+            _put(band, row, 12 * i, self._scaled(matrix))
+            _put(band, row, 12 * i + 12, back)
+        residual[-6:], block = self._end(1, nodes[-1])
+        _put(band, size - 6, size - 12, block)
+        return residual, band
+
+    def moved(self, nodes: Array, step: Array) -> Array:
+        """Return the states after a scaled step, shape (12 k,); orientations turn by exp."""
+        out = nodes.copy()
+        for row, change in zip(out, step.reshape(-1, 12) * self.scale, strict=True):
+            row[:3] += change[:3]
+            turn = quaternion_matrix(rotation_exp(change[3:6]))
+            row[3:12] = (turn @ row[3:12].reshape(3, 3)).ravel()
+            row[12:] += change[6:]
+        return out
+
+    def _end(self, which: int, state: Array) -> tuple[Array, Array]:
+        end = self.ends[which]
+        residual, jacobian = end.rows(state, 1.0 if which else -1.0)
+        rows = np.where(end.mask, self.scale[6:], self.scale[:6])
+        return residual / rows, jacobian * self.scale / rows[:, None]
+
+    def _scaled(self, matrix: Array) -> Array:
+        return matrix * self.scale / self.scale[:, None]
+
+
+def solve_band(band: Array, residual: Array) -> Array:
+    """Return the Newton step of `ShootingProblem.linearised`, shape (12 k,).
+
+    Raises:
+        numpy.linalg.LinAlgError: The Jacobian is singular.
+    """
+    return np.asarray(-solve_banded((BAND, BAND), band, residual, check_finite=False))
+
+
+def _gap(end: Array, there: Array) -> Array:
+    """Difference of two states as (p, phi, n, m), shape (12,)."""
+    turn = end[3:12].reshape(3, 3) @ there[3:12].reshape(3, 3).T
+    if not np.isfinite(turn).all():
+        return np.full(12, np.inf)
+    return np.concatenate([end[:3] - there[:3], rotation_log(turn), end[12:] - there[12:]])
+
+
+def _put(band: Array, row: int, column: int, block: Array) -> None:
+    """Write a block into a matrix stored as `solve_banded` has it: band[B + i - j, j]."""
+    rows, columns = block.shape
+    i = np.arange(row, row + rows)[:, None]
+    j = np.arange(column, column + columns)[None, :]
+    band[BAND + i - j, np.broadcast_to(j, block.shape)] = block

@@ -1,0 +1,363 @@
+"""Equilibrium of a single rod under any end conditions and loads.
+
+start, tip = clamped(pose), free([0, 0, -1, 0, 0, 0])
+solution = solve_rod(rod, 0.5, start, tip, loading=Loading(gravity=(0, 0, -9.81)))
+solution.shape().p, solution.start_wrench, solution.status
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from cards_core.errors import RodError
+from cards_core.rods.ends import End
+from cards_core.rods.loads import Loading, Piece, pieces
+from cards_core.rods.newton import NewtonResult, homotopy, newton, relax
+from cards_core.rods.rod import Rod
+from cards_core.rods.rod_guess import Guess, guesses_of
+from cards_core.rods.rod_solution import RodSolution
+from cards_core.rods.shooting import ShootingProblem, scales, shoot, steps_of
+from cards_core.rods.stability import Stability, stability
+from cards_core.rods.status import RodStatus
+from cards_core.spatial import quaternion_matrix, rotation_exp
+from cards_core.typing import Array
+
+TOLERANCE = 1e-10
+"""Largest residual: lengths over L, angles, forces times L^2/EI, moments times L/EI."""
+
+CREPT = 1e-7
+"""Largest residual of a relaxation, before Newton's method takes over."""
+
+ACCURACY = 1e-10
+"""Largest change of a segment's end, scaled in the same way, when its steps are doubled."""
+
+SLENDER = 10.0
+"""``sqrt(|n|/EI)`` times the length of a segment beyond which it is cut further."""
+
+SEGMENT = 3.0
+"""The same product to which segments are cut."""
+
+FEWEST = 8
+"""Segments to begin with: relaxation and Newton's method then converge from far away."""
+
+STRETCH = 0.01
+"""Strain beyond which two held ends are out of reach, if the rod has no yield strain."""
+
+
+def solve_rod(
+    rod: Rod,
+    length: float,
+    start: End,
+    tip: End,
+    *,
+    loading: Loading | None = None,
+    guess: RodSolution | Sequence[float] | Array | None = None,
+    bulge: Sequence[float] | Array | None = None,
+    segments: int | None = None,
+    tolerance: float = TOLERANCE,
+    check_stability: bool = True,
+) -> RodSolution:
+    """Find an equilibrium of a rod.
+
+    Newton's method on the multiple-shooting equations, then a homotopy from the guess. A rod has
+    many equilibria. Without a guess the search begins at a cubic curve between the held ends, or
+    at the rod at rest, and where that leads to an unstable one, at rods bent further.
+
+    Args:
+        rod: The rod.
+        length: Unstrained length, [m].
+        start: End condition at s = 0.
+        tip: End condition at s = length.
+        loading: Loads between the ends.
+        guess: A solution nearby, or (n, m) at the start, shape (6,), if the start is clamped.
+        bulge: Direction in the world in which a compressed rod gives way, shape (3,).
+        segments: Number of segments; None: chosen by the force, at least `FEWEST`.
+        tolerance: Largest scaled residual.
+        check_stability: Tell whether the equilibrium is stable, and look for a stable one if
+            there was no guess; not for follower loads.
+
+    Returns:
+        The equilibrium, or the best that was found with a status that says so.
+
+    Raises:
+        RodError: Arguments that mean nothing.
+    """
+    task = _Task(
+        rod, length, (start, tip), loading or Loading(), segments=segments, tolerance=tolerance
+    )
+    side = _direction(bulge)
+    missing = _missing(rod, length, start, tip)
+    if guess is not None:
+        solution = task.solve(_given(guess, task, length))
+        guesses: Iterator[Guess] = iter(())
+    else:
+        guesses = guesses_of(rod, length, (start, tip), task.cuts, side)
+        solution = task.solve(next(guesses))
+    if missing > 0.0:
+        message = f"the ends are {1e3 * missing:.3g} mm farther apart than the rod can be long"
+        return replace(solution, status=RodStatus.UNREACHABLE, message=message)
+    if check_stability and solution.conservative:
+        solution, mode = _checked(solution)
+        others = guesses if guess is not None or mode is None else chain(mode, guesses)
+        for other in others:
+            if solution.status not in (RodStatus.UNSTABLE, RodStatus.NOT_CONVERGED):
+                break
+            found, _ = _checked(task.solve(other))
+            if found.converged and not found.min_eigenvalue < solution.min_eigenvalue:
+                solution = found
+    return _yield_checked(solution)
+
+
+class _Task:
+    """One rod with its ends and loads: solves from a guess."""
+
+    def __init__(
+        self,
+        rod: Rod,
+        length: float,
+        ends: tuple[End, End],
+        loading: Loading,
+        *,
+        segments: int | None,
+        tolerance: float,
+    ) -> None:
+        self.rod, self.length, self.ends, self.loading = rod, length, ends, loading
+        self.segments, self.tolerance = segments, tolerance
+        self.whole = pieces(rod, length, loading)
+        force = sum(float(np.linalg.norm(p.force)) * p.length for p in self.whole)
+        force += sum(float(np.linalg.norm(p.jump[:3])) for p in self.whole)
+        force += sum(float(np.linalg.norm((end.wrench * end.mask)[:3])) for end in ends)
+        slender = math.sqrt(force / rod.bending_stiffness) * length
+        self.parts = _cut(self.whole, length, slender, segments)
+
+    @property
+    def cuts(self) -> Array:
+        """Arc lengths of the ends of the segments, shape (k,), [m]."""
+        return _cuts(self.parts)
+
+    def solve(self, guess: Guess) -> RodSolution:
+        run = _Run(self.rod, self.length, self.ends, self.tolerance)
+        parts = self.parts
+        result = run.solve(parts, guess.states, relaxed=guess.relax)
+        for _ in range(4):
+            if not result.converged or self.segments is not None:
+                break
+            slender = _slenderness(self.rod, self.length, result.nodes)
+            if slender <= SLENDER * len(parts):
+                break
+            finer = _cut(self.whole, self.length, slender, None)
+            nodes = _interpolated(parts, result.nodes, finer)
+            parts = finer
+            result = run.solve(parts, nodes)
+        status, message = RodStatus.OK, ""
+        if not result.converged:
+            status = RodStatus.NOT_CONVERGED
+            message = (
+                f"no equilibrium found: residual {result.error:.2g} after {run.iterations} "
+                "iterations"
+            )
+        elif guess.arbitrary:
+            status = RodStatus.AMBIGUOUS
+            message = "the rod gives way to an arbitrary side; `bulge` would declare it"
+        return RodSolution(
+            status=status,
+            message=message,
+            rod=self.rod,
+            length=self.length,
+            ends=self.ends,
+            loading=self.loading,
+            parts=parts,
+            nodes=result.nodes,
+            residual=result.error,
+            discretisation=run.discretisation,
+            iterations=run.iterations,
+            steps=run.steps,
+        )
+
+
+class _Run:
+    """Newton, homotopy where it fails, and steps doubled until the discretisation is fine."""
+
+    def __init__(self, rod: Rod, length: float, ends: tuple[End, End], tolerance: float) -> None:
+        self.rod, self.ends, self.tolerance = rod, ends, tolerance
+        self.scale = scales(rod, length)
+        self.iterations, self.steps, self.discretisation = 0, 0, math.inf
+
+    def solve(
+        self, parts: Sequence[Piece], nodes: Array, *, relaxed: bool = False
+    ) -> NewtonResult:
+        angle = 0.3
+        if relaxed:
+            counts = [max(4, steps_of(p, x, angle)) for p, x in zip(parts, nodes, strict=False)]
+            problem = ShootingProblem(parts, counts, self.ends, self.scale)
+            result = relax(problem, nodes, tolerance=CREPT)
+            self.iterations += result.iterations
+            if result.converged:
+                nodes = result.nodes
+        result = self._attempt(parts, nodes, angle)
+        for _ in range(6):
+            if not result.converged:
+                break
+            steps = [steps_of(p, x, angle) for p, x in zip(parts, result.nodes, strict=False)]
+            self.steps = sum(steps)
+            self.discretisation = self._doubled(parts, result.nodes, steps)
+            if self.discretisation <= ACCURACY:
+                break
+            angle *= 0.5
+            result = self._attempt(parts, result.nodes, angle)
+        return result
+
+    def _attempt(self, parts: Sequence[Piece], nodes: Array, angle: float) -> NewtonResult:
+        # the guess may carry little load yet; the second round has the steps of the solution
+        result = NewtonResult(nodes, math.inf, 0, converged=False)
+        counts: list[int] = []
+        for _ in range(3):
+            before = counts
+            counts = [
+                max(steps_of(p, x, angle), old)
+                for p, x, old in zip(parts, nodes, before or [1] * len(parts), strict=False)
+            ]
+            if counts == before:
+                break
+            problem = ShootingProblem(parts, counts, self.ends, self.scale)
+            result = newton(problem, nodes, tolerance=self.tolerance)
+            self.iterations += result.iterations
+            if not result.converged:
+                result = homotopy(problem, nodes, tolerance=self.tolerance)
+                self.iterations += result.iterations
+            if not result.converged:
+                break
+            nodes = result.nodes
+        return result
+
+    def _doubled(self, parts: Sequence[Piece], nodes: Array, steps: Sequence[int]) -> float:
+        worst = 0.0
+        for part, node, count in zip(parts, nodes, steps, strict=False):
+            change = shoot(part, node, 2 * count) - shoot(part, node, count)
+            lengths = np.abs(change[:3]) / self.scale[:3]
+            loads = np.abs(change[12:]) / self.scale[6:]
+            worst = max(worst, *lengths, *np.abs(change[3:12]), *loads)
+        return worst
+
+
+def _cut(
+    whole: Sequence[Piece], length: float, slender: float, segments: int | None
+) -> tuple[Piece, ...]:
+    """Cut pieces into segments of about equal length."""
+    total = max(FEWEST, math.ceil(slender / SEGMENT)) if segments is None else int(segments)
+    if total < 1:
+        raise RodError(f"{total} segments; expected at least 1")
+    out: list[Piece] = []
+    for piece in whole:
+        count = max(1, math.ceil(total * piece.length / length - 1e-9))
+        for i in range(count):
+            first = piece.start + piece.length * i / count
+            out.append(piece.part(first if i else piece.start, piece.length / count))
+    return tuple(out)
+
+
+def _cuts(parts: Sequence[Piece]) -> Array:
+    last = parts[-1]
+    return np.array([part.start for part in parts] + [last.start + last.length])
+
+
+def _shot(parts: Sequence[Piece], start: End, wrench: Array) -> Array:
+    """States of the rod that leaves a start with this (n, m)."""
+    if wrench.shape != (6,) or not np.isfinite(wrench).all():
+        raise RodError(f"guess of shape {wrench.shape}; expected (n, m) at the start, 6 numbers")
+    nodes = [np.concatenate([start.pose[:3, 3], start.pose[:3, :3].ravel(), wrench])]
+    for part in parts:
+        nodes.append(shoot(part, nodes[-1], steps_of(part, nodes[-1], 0.4)))
+    return np.array(nodes)
+
+
+def _interpolated(
+    parts: Sequence[Piece], nodes: Array, finer: Sequence[Piece], stretch: float = 1.0
+) -> Array:
+    starts = np.array([part.start for part in parts])
+    out = []
+    for s in _cuts(finer)[:-1] * stretch:
+        i = max(int(np.searchsorted(starts, s * (1.0 + 1e-12), side="right")) - 1, 0)
+        state, ahead = nodes[i], s - parts[i].start
+        if ahead > 1e-12 * s:
+            part = parts[i].part(parts[i].start, ahead)
+            state = shoot(part, state, steps_of(part, state, 0.4))
+        out.append(state)
+    return np.array([*out, nodes[-1]])
+
+
+def _slenderness(rod: Rod, length: float, nodes: Array) -> float:
+    force = float(np.linalg.norm(nodes[:, 12:15], axis=1).max())
+    return math.sqrt(force / rod.bending_stiffness) * length
+
+
+def _missing(rod: Rod, length: float, start: End, tip: End) -> float:
+    """How much farther apart two held ends are than the rod can be long, [m]; <= 0: nothing."""
+    if not (start.holds_position and tip.holds_position):
+        return 0.0
+    distance = float(np.linalg.norm(tip.pose[:3, 3] - start.pose[:3, 3]))
+    stretch = 0.0 if rod.inextensible else rod.yield_strain or STRETCH
+    return distance - length * (1.0 + stretch) * float(np.linalg.norm(rod.strain))
+
+
+def _direction(bulge: Sequence[float] | Array | None) -> Array | None:
+    if bulge is None:
+        return None
+    out = np.asarray(bulge, dtype=float)
+    size = float(np.linalg.norm(out))
+    if out.shape != (3,) or not np.isfinite(size) or size == 0.0:
+        raise RodError(f"bulge is {bulge!r}; expected a direction in the world, three numbers")
+    return out / size
+
+
+def _given(guess: RodSolution | Sequence[float] | Array, task: _Task, length: float) -> Guess:
+    if isinstance(guess, RodSolution):
+        stretch = guess.length / length
+        nodes = _interpolated(guess.parts, guess.nodes, task.parts, stretch)
+        return Guess(nodes, relax=False)
+    return Guess(_shot(task.parts, task.ends[0], np.asarray(guess, dtype=float)), relax=False)
+
+
+def _checked(solution: RodSolution) -> tuple[RodSolution, Iterator[Guess] | None]:
+    """The solution with its smallest eigenvalue, UNSTABLE if negative, and then ways out of it."""
+    if not solution.converged:
+        return solution, None
+    found = stability(solution)
+    solution = replace(solution, min_eigenvalue=found.min_eigenvalue)
+    if found.stable:
+        return solution, None
+    ways = f"in {found.index} directions" if found.index > 1 else "in one direction"
+    message = f"an equilibrium, but it does not hold: the rod collapses {ways}"
+    return replace(solution, status=RodStatus.UNSTABLE, message=message), _downhill(
+        solution, found
+    )
+
+
+def _downhill(solution: RodSolution, found: Stability) -> Iterator[Guess]:
+    """Yield the rod displaced along its softest mode, to both sides, a little and far."""
+    cuts = _cuts(solution.parts)
+    mode = np.column_stack([np.interp(cuts, found.s, column) for column in found.modes.T])
+    mode /= max(float(np.abs(mode[:, 3:]).max()), float(np.abs(mode[:, :3]).max()) / cuts[-1])
+    for size in (0.5, -0.5, 1.2, -1.2):
+        states = solution.nodes.copy()
+        for state, move in zip(states, size * mode, strict=True):
+            turn = quaternion_matrix(rotation_exp(move[3:]))
+            state[:3] += move[:3]
+            state[3:12] = (turn @ state[3:12].reshape(3, 3)).ravel()
+        yield Guess(states, arbitrary=True)
+
+
+def _yield_checked(solution: RodSolution) -> RodSolution:
+    limit = solution.rod.yield_strain
+    if limit is None or solution.status not in (RodStatus.OK, RodStatus.AMBIGUOUS):
+        return solution
+    strain = solution.shape().max_strain
+    if strain <= limit:
+        return solution
+    message = f"strain {strain:.3g} is beyond the yield strain {limit:.3g}"
+    return replace(solution, status=RodStatus.YIELD, message=message)

@@ -1,0 +1,1 @@
+"""Robots of elastic rods inside Gazebo."""

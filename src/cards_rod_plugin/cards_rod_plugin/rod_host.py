@@ -1,0 +1,231 @@
+"""A robot of rods in a simulator: the plate and the base joints of the world, and what rods do.
+
+No ROS and no Gazebo here: `node` puts topics around `RodHost`, the ports are the simulator's.
+
+=========== ====================================================================================
+kinematic   the plate is put, by its velocity, where the session has its equilibrium: as slow as
+            the commands, blind to what it meets on the way
+dynamic     the plate is a body of the simulator, with its mass, contacts and loads; the rods pull
+            it with the wrench of `PulledPlate`; commands move the base joints
+=========== ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cards_core.errors import CardsError, UnknownNameError
+from cards_core.rods.robot import BaseKind
+from cards_core.rods.solver import RodRobotSolver
+from cards_core.spatial import rotation_log
+from cards_core.typing import Array
+from cards_muscle_plugin.ports import JointPort
+from cards_rod_plugin.hosted_rods import HostedRods
+from cards_rod_plugin.ports import PlatePort, RodModelPort
+from cards_rod_plugin.pulled_plate import PulledPlate
+from cards_rod_plugin.tip_joints import TipJoints
+from cards_rod_plugin.world_session import WorldSession
+
+Coupling = Literal["kinematic", "dynamic"]
+BaseJoints = Literal["commands", "world"]
+
+HUGE = 1e6
+"""Positions and velocities beyond this mean that the physics diverged, [m, m/s, rad/s]."""
+
+
+@dataclass(frozen=True)
+class HostOptions:
+    """How rods and world act on each other.
+
+    Attributes:
+        coupling: See the module.
+        base_joints: Who moves the base joints that the world has: ``commands`` of the session, or
+            the ``world``, from which they are then read. Lengths of rods are always commanded.
+        joint_speed: Fastest motion of a commanded joint with dynamic coupling, [m/s] or [rad/s].
+        theta: Of `PulledPlate`.
+    """
+
+    coupling: Coupling = "kinematic"
+    base_joints: BaseJoints = "commands"
+    joint_speed: float = 0.5
+    theta: float = 0.55
+
+
+class RodHost:
+    """Moves or pulls the plate of one robot in the simulator.
+
+    Args:
+        hosted: The robot.
+        session: Its commands.
+        model: Its model in the simulator.
+        options: How.
+
+    Attributes:
+        lag: Distance of the plate from where it was put, [m]; kinematic. Contacts make it grow.
+        q: Joint coordinates that act on the rods, shape (n,).
+
+    Raises:
+        CardsError: The coupling does not suit the robot.
+    """
+
+    def __init__(
+        self,
+        hosted: HostedRods,
+        session: WorldSession,
+        model: RodModelPort,
+        options: HostOptions | None = None,
+    ) -> None:
+        self.hosted, self.session = hosted, session
+        self.options = options or HostOptions()
+        robot = hosted.robot
+        self._model = model
+        self._base = hosted.base
+        self._turn = hosted.base[:3, :3]
+        self._plate: PlatePort | None = None
+        self._joints: list[tuple[int, JointPort]] = []
+        self._tips = TipJoints(robot)
+        self._pose, self._twist = np.eye(4), np.zeros(6)
+        self._goal: Array | None = None
+        self.lag = 0.0
+        self.q = np.array(session.reference.q)
+        self._rods: PulledPlate | None = None
+        if self.options.coupling == "dynamic":
+            solver = RodRobotSolver(robot)
+            self._rods = PulledPlate(robot, solver, theta=self.options.theta)
+        if self.options.base_joints == "world" and not self._world_joints():
+            raise CardsError(
+                f"base_joints is 'world', but {robot.name} has no base joint in the world: its "
+                "rods change their lengths (expected: commands)"
+            )
+
+    def _world_joints(self) -> list[tuple[int, str]]:
+        """Return index and name of the base joints that the world has."""
+        movable = (BaseKind.PRISMATIC, BaseKind.REVOLUTE)
+        limbs = enumerate(self.hosted.robot.limbs)
+        return [(i, limb.base.joint) for i, limb in limbs if limb.base.kind in movable]
+
+    # Start ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Look up plate and joints; before the first step and after every reset.
+
+        Raises:
+            UnknownNameError: The simulator does not have one of them.
+        """
+        robot = self.hosted.robot
+        self._plate = self._model.link(robot.plate.link, moving=True)
+        if self._plate is None:
+            raise UnknownNameError(
+                "link in the simulator", robot.plate.link, self._model.link_names()
+            )
+        self._joints = []
+        for i, name in self._world_joints():
+            joint = self._model.joint(name)
+            if joint is None:
+                raise UnknownNameError("joint in the simulator", name, ())
+            self._joints.append((i, joint))
+        self._tips.start(self._model)
+        self._goal, self.lag = None, 0.0
+        self.q = np.array(self.session.reference.q)
+        if self._rods is not None:
+            self._rods.start(self.session.reference)
+        self.session.show(None)
+
+    # Steps ------------------------------------------------------------------------------------
+
+    def step(self, now: float, dt: float, patience: float = math.inf) -> None:
+        """Act on the step that begins.
+
+        Args:
+            now: Time, [s].
+            dt: Length of the step, [s].
+            patience: As of `RodSession.step`, [s].
+
+        Raises:
+            CardsError: The state of the world makes no sense, or the rods cannot follow it.
+        """
+        plate = self._plate
+        if plate is None or not plate.read_pose(self._pose):
+            return  # a simulator may need a step before it knows
+        if self._rods is None:
+            self.session.step(now, patience)
+            self._put(plate, dt)
+        elif plate.read_twist(self._twist):
+            self._pull(plate, self._rods, now, dt, patience)
+
+    def _put(self, plate: PlatePort, dt: float) -> None:
+        """Give the plate the velocity that brings it to the equilibrium in one step."""
+        solution = self.session.reference
+        now, wanted = self._pose, self._base @ solution.pose
+        if self._goal is not None:
+            self.lag = float(np.linalg.norm(self._goal[:3, 3] - now[:3, 3]))
+        self._goal = wanted
+        if not math.isfinite(now.sum()):
+            raise CardsError(self._nowhere())
+        turn = now[:3, :3]
+        # the physics adds gravity to the velocity before it moves the plate
+        speed = (wanted[:3, 3] - now[:3, 3]) / dt - dt * self.hosted.gravity
+        spin = rotation_log(turn.T @ wanted[:3, :3]) / dt
+        plate.move([*(turn.T @ speed).tolist(), *spin.tolist()])
+        self._put_joints(solution.q)
+
+    def _pull(
+        self, plate: PlatePort, rods: PulledPlate, now: float, dt: float, patience: float
+    ) -> None:
+        """Apply the rods' wrench, and the load, to the plate."""
+        twist = self._twist
+        if not self._pose[:3, 3] @ self._pose[:3, 3] + twist @ twist < HUGE * HUGE:
+            raise CardsError(self._nowhere())
+        turn = self._turn
+        pose = np.eye(4)
+        pose[:3, :3] = turn.T @ self._pose[:3, :3]
+        pose[:3, 3] = turn.T @ (self._pose[:3, 3] - self._base[:3, 3])
+        inner = np.concatenate([turn.T @ twist[:3], turn.T @ twist[3:]])
+        session = self.session
+        self._read_joints()
+        session.step(now, patience)
+        rods.follow(pose, inner)
+        self.q = self._next_q(dt)
+        wrench, step = rods.wrench(dt, self.q, session.world_wrench)
+        if not math.isfinite(wrench.sum()):
+            raise CardsError(f"no finite wrench of the rods at t = {now:g} s")
+        session.show(step)
+        plate.add_wrench([*(turn @ wrench[:3]).tolist(), *(turn @ wrench[3:]).tolist()])
+        self._put_joints(self.q)
+
+    def _next_q(self, dt: float) -> Array:
+        reach = self.options.joint_speed * dt
+        wanted = self.q + np.clip(self.session.reference.q - self.q, -reach, reach)
+        if self.options.base_joints == "world":
+            places = [i for i, _ in self._joints]
+            wanted[places] = self.q[places]
+        return wanted
+
+    def _put_joints(self, q: Array) -> None:
+        if self.options.base_joints == "commands":
+            for i, joint in self._joints:
+                joint.put([float(q[i])])
+
+    def _read_joints(self) -> None:
+        if self.options.base_joints == "world":
+            for i, joint in self._joints:
+                if (found := joint.read()) is not None:
+                    self.q[i] = found[0][0]
+
+    def draw(self, lines: Array) -> None:
+        """Turn the bodies between rods and plate as the rods' ends stand.
+
+        Args:
+            lines: Centre lines in the model's axes, shape (n, points, 3), [m].
+        """
+        self._tips.put(self.session.answer.solution.pose, lines)
+
+    def _nowhere(self) -> str:
+        return (
+            f"no sensible state of plate '{self.hosted.robot.plate.link}': the physics diverged; "
+            "reset the world, and use a smaller time step or less load"
+        )

@@ -1,0 +1,62 @@
+"""The session of a robot whose plate another one moves: commands here, the state from there."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from cards_core.rods.answer import Answer, Finding
+from cards_core.rods.dynamics.plate_dynamics import PlateStep
+from cards_core.rods.solution import Solution
+from cards_core.rods.status import RodStatus
+from cards_rods.session import RodSession
+
+
+class WorldSession(RodSession):
+    """As `RodSession`; `show` replaces the state that is told, not the one that is commanded.
+
+    Attributes:
+        reference: The equilibrium that the commands have led to so far.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._shown: Answer | None = None
+        self._step: PlateStep | None = None
+        super().__init__(*args, **kwargs)
+
+    @property
+    def answer(self) -> Answer:  # type: ignore[override]
+        """What the tracker said, with the state of the world in place of its own."""
+        return self._reference if self._shown is None else self._shown
+
+    @answer.setter
+    def answer(self, answer: Answer) -> None:
+        self._reference = answer
+        if self._step is not None:
+            self.show(self._step)
+
+    @property
+    def reference(self) -> Solution:
+        """The equilibrium that the commands have led to."""
+        solution = self._reference.solution
+        assert solution is not None
+        return solution
+
+    def show(self, step: PlateStep | None) -> None:
+        """Tell this state from now on; None: the reference again."""
+        self._step = step
+        if step is None:
+            self._shown = None
+            return
+        told: dict[str, Any] = {}
+        if step.status is not RodStatus.OK:
+            finding = Finding(step.status, step.message)
+            findings = (finding, *self._reference.findings)
+            told = {"status": step.status, "message": step.message, "findings": findings}
+        self._shown = dataclasses.replace(
+            self._reference,
+            solution=step.solution,
+            min_eigenvalue=step.solution.min_eigenvalue,
+            eigenvector=step.solution.eigenvector,
+            **told,
+        )

@@ -1,0 +1,102 @@
+"""The numbers of a run of a robot of rods: `summarise` makes the content of ``summary.json``.
+
+===================== ========================================================================
+time_s                from the first to the last step
+position_error_*_m    distance of the plate from the pose that was told, in steps that follow one,
+                      in the coordinates that the robot controls
+rotation_error_*_rad  angle likewise
+joint_error_max       greatest |target - q| in steps that follow joints, [m] or [rad]
+min_eigenvalue        smallest eigenvalue of the plate's stiffness, least value of the run
+margin_min            the same over its value at the start; the robot collapses at 0
+status                how many steps had which status
+held_steps            steps in which the robot did not follow its command any more
+base_force_max_N      greatest force of a rod on its base
+residual_max          greatest scaled residual of an accepted equilibrium
+step_p50_us, _p99_us  duration of steps that solved something
+solves_per_step       mean number of solves in these steps
+trajectory_sha256     SHA-256 of q and pose of all steps, little-endian float64, C order
+===================== ========================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cards_core.errors import CardsError
+from cards_core.rods.status import RodStatus
+from cards_core.typing import Array
+
+Log = Mapping[str, Array]
+"""Columns of ``rod_solver.npz``, see `cards_rods.rod_log.columns`."""
+
+
+def summarise(robot: str, log: Log, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of ``summary.json``.
+
+    Args:
+        robot: Its name.
+        log: Of the run.
+        metadata: What the log does not know; goes to the summary as it is.
+
+    Raises:
+        CardsError: The log has no rows.
+    """
+    steps = len(log["time"])
+    if not steps:
+        raise CardsError("the log of the run has no rows (expected: one per step)")
+    inverse = log["inverse"] > 0.5
+    direct = ~inverse
+    solved = log["substeps"] > 0.0
+    bases = np.reshape(log["base_wrenches"], (steps, -1, 6))
+    joints = np.abs(log["target_q"] - log["q"])
+    p50, p99 = np.percentile(log["step_us"][solved], [50.0, 99.0]) if solved.any() else (0.0, 0.0)
+    span = float(log["time"][-1] - log["time"][0])
+    numbers = {
+        "time_s": span,
+        "rate_hz": (steps - 1) / span if span > 0.0 else math.nan,
+        **_errors("position_error", "m", log["position_error"][inverse]),
+        **_errors("rotation_error", "rad", log["rotation_error"][inverse]),
+        "joint_error_max": joints[direct].max() if direct.any() else math.nan,
+        "min_eigenvalue": log["min_eigenvalue"].min(),
+        "margin_min": (log["min_eigenvalue"] / log["start_eigenvalue"]).min(),
+        "condition_max": log["condition"].max(),
+        "base_force_max_N": np.linalg.norm(bases[..., :3], axis=-1).max(),
+        "residual_max": log["residual"].max(),
+        "step_p50_us": p50,
+        "step_p99_us": p99,
+        "solves_per_step": log["substeps"][solved].mean() if solved.any() else math.nan,
+        "iterations_mean": log["iterations"][solved].mean() if solved.any() else math.nan,
+    }
+    names, counts = np.unique(log["status"].astype(int), return_counts=True)
+    return {
+        "robot": robot,
+        "steps": steps,
+        **{name: _number(value) for name, value in numbers.items()},
+        "held_steps": int(np.sum(log["held"] > 0.5)),
+        "status": {
+            RodStatus(name).name: int(count) for name, count in zip(names, counts, strict=True)
+        },
+        "trajectory_sha256": hashlib.sha256(
+            np.ascontiguousarray(np.hstack([log["q"], log["pose"]]), dtype="<f8").tobytes()
+        ).hexdigest(),
+        **metadata,
+    }
+
+
+def _errors(name: str, unit: str, values: Array) -> dict[str, float]:
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return {f"{name}_max_{unit}": math.nan, f"{name}_rms_{unit}": math.nan}
+    return {
+        f"{name}_max_{unit}": float(values.max()),
+        f"{name}_rms_{unit}": float(np.sqrt(np.mean(values**2))),
+    }
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,24 @@
+from setuptools import find_packages, setup
+
+PACKAGE = "cards_rods"
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+    ],
+    package_data={PACKAGE: ["py.typed"]},
+    install_requires=["setuptools"],
+    extras_require={"test": ["pytest"]},
+    zip_safe=False,
+    description="Robots of elastic rods behind ROS topics: commands in, equilibria out.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "rod_solver = cards_rods.rod_solver:main",
+        ],
+    },
+)
