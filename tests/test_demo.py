@@ -170,13 +170,11 @@ def test_ctrl_c_keeps_what_was_simulated_and_leaves_no_process(cards, tmp_path):
     command = [sys.executable, "-m", "cards_bringup", "demo", "planar_2r", "--headless"]
     command += ["--mode", "lockstep", "--duration", "3600", "--out", str(tmp_path / "run")]
     run = subprocess.Popen(command, env=cards.environment, stderr=subprocess.PIPE, text=True)
-    logs = tmp_path / "run" / "logs"
+    started = {"simulator": "lockstep", "ctc_joint": "ready"}
+    logs = {tmp_path / "run" / "logs" / f"{name}.log": word for name, word in started.items()}
     end = time.monotonic() + 60
-    while (
-        not (logs / "simulator.log").exists()
-        or "lockstep" not in (logs / "simulator.log").read_text()
-    ):
-        assert time.monotonic() < end, "the simulator did not start"
+    while not all(path.exists() and word in path.read_text() for path, word in logs.items()):
+        assert time.monotonic() < end, "the nodes did not start"
         time.sleep(0.1)
     time.sleep(2.0)
     run.send_signal(signal.SIGINT)

@@ -70,9 +70,11 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         CardsError: An option does not go with a robot of rods, or a node failed.
     """
     _check(args)
+    from cards_core.rods.native_library import rod_library
     from cards_core.rods.reader import read_rod_robot
 
     robot = read_rod_robot(args.robot)
+    rod_library()  # compiles it where the cache has not got it, before anybody waits for the node
     use_ros = not args.no_ros
     if use_ros and importlib.util.find_spec("rclpy") is None:
         _say(args, "rclpy is not installed: running in one process, as with --no-ros")

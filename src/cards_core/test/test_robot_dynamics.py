@@ -15,7 +15,7 @@ from cards_core.rods.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, Ti
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
 from cards_core.rods.solver import RodRobotSolver
-from cards_core.spatial import hat
+from cards_core.spatial import hat, rpy_matrix
 
 
 def resting(name, dt, **options):
@@ -116,6 +116,29 @@ def test_stiffness_is_symmetric_with_every_joint():
         dynamics.rest(solution.q, pose=solution.pose, base_wrenches=solution.base_wrenches)
         stiffness = dynamics.dynamic_stiffness(0.0)
         np.testing.assert_allclose(stiffness, stiffness.T, atol=1e-6 * np.abs(stiffness).max())
+
+
+def test_universal_joints_rest_where_the_static_solver_says():
+    """Both have a cross between rod and plate, far from its straight position too."""
+    robot = read_rod_robot("stewart_6efr")
+    limbs = tuple(
+        replace(limb, tip=replace(limb.tip, kind=TipKind.UNIVERSAL)) for limb in robot.limbs
+    )
+    robot = replace(robot, limbs=limbs)
+    pose = robot.home_pose
+    pose[:3, :3] = rpy_matrix(0.15, -0.1, 0.2)
+    pose[:3, 3] += [0.04, 0.03, 0.01]
+    solver = RodRobotSolver(robot, replace(robot.settings, steps=8, tolerance=1e-9))
+    solution = solver.igm(pose)
+    assert solution.converged
+    dynamics = RobotDynamics(robot, 2e-3, steps=24)
+    instant = dynamics.rest(solution.q, pose=solution.pose, base_wrenches=solution.base_wrenches)
+    np.testing.assert_allclose(instant.pose, solution.pose, atol=1e-7)
+    np.testing.assert_allclose(instant.base_wrenches, solution.base_wrenches, atol=1e-5)
+    stiffness = dynamics.dynamic_stiffness(0.0)
+    np.testing.assert_allclose(stiffness, solution.stiffness, atol=1e-5 * np.abs(stiffness).max())
+    moved = dynamics.step()
+    np.testing.assert_allclose(moved.pose, instant.pose, atol=1e-9)
 
 
 def test_it_swings_at_its_natural_frequency():

@@ -158,7 +158,7 @@ def test_small_deflections_under_distributed_and_point_loads() -> None:
 
     def part(e: float) -> float:
         """Tip deflection of a load q on (0, e)."""
-        return q * e**4 / (8 * EI) + q * e**3 / (6 * EI) * (LENGTH - e)
+        return float(q * e**4 / (8 * EI) + q * e**3 / (6 * EI) * (LENGTH - e))
 
     bend = 3e-6 * c / EI * (LENGTH - c / 2)
     expected = part(b) - part(a) + bend, P * c**3 / (3 * EI) + P * c**2 / (2 * EI) * (LENGTH - c)

@@ -158,7 +158,7 @@ def column(mass, bulge=None):
     )
 
 
-# [Timoshenko] elastica: load over Euler's, height and sideways way over the length
+# elastica: load over Euler's, height and sideways way over the length
 @pytest.mark.parametrize(
     ("ratio", "height", "aside"),
     [(1.1517, 0.7410, 0.5932), (1.5184, 0.3490, 0.7915), (2.5423, -0.1069, 0.7504)],

@@ -78,6 +78,12 @@ def test_stiffness_is_symmetric(case):
     assert abs(vectors[:, 0] @ state.eigenvector[slots]) == pytest.approx(1.0, abs=1e-9)
 
 
+def test_signs_of_the_limbs_are_those_of_their_determinants(case):
+    robot, solver, state = case
+    A = solver.linearise(state, wrench=load(robot)).A
+    np.testing.assert_array_equal(state.linear.limb_signs, np.sign(np.linalg.det(A)))
+
+
 def test_direct_inverts_inverse(case):
     robot, solver, state = case
     start = solver.igm(away(robot, 0.9), wrench=load(robot), start=state)
@@ -336,6 +342,7 @@ def test_rods_cut_into_pieces_are_the_same_rods(case):
     )
     size = np.abs(state.stiffness).max()
     np.testing.assert_allclose(found.stiffness / size, state.stiffness / size, rtol=0, atol=1e-8)
+    np.testing.assert_array_equal(found.linear.limb_signs, state.linear.limb_signs)
     if len(robot.controlled) == len(robot.coordinates):
         near = cut.igm(away(robot, 0.9), wrench=load(robot), start=found)
         equal_q(cut.igm(state.pose, wrench=load(robot), start=near), state.q)

@@ -38,7 +38,7 @@ class ToySolver:
 
     def __init__(self, robot, beyond=None):
         self.robot, self.beyond, self.asked = robot, beyond, []
-        self.base, self.gravity = np.eye(4), np.zeros(3)
+        self.base, self.gravity, self.slots = np.eye(4), np.zeros(3), np.arange(6)
 
     def solution(self, z, eigenvalue, q, **more):
         pose = np.eye(4)
@@ -50,6 +50,8 @@ class ToySolver:
             "q": np.array([q]),
             "pose": pose,
             "base_wrenches": np.zeros((1, 6)),
+            "tip_wrenches": np.zeros((1, 6)),
+            "linear": SimpleNamespace(limb_signs=np.ones(1)),
             "stiffness": np.diag([9.0, 9.0, eigenvalue, 9.0, 9.0, 9.0]),
             "min_eigenvalue": eigenvalue,
             "eigenvalues": np.sort([9.0, 9.0, eigenvalue, 9.0, 9.0, 9.0]),

@@ -162,8 +162,7 @@ class RodGazeboNode(RodSolverNode):
             return
         self._drawn_at = now
         self._outputs.draw(stamp, now, self.parameters["color_by"])
-        solution = self.session.answer.solution
-        lines = self.session.tracker.solver.shapes(solution, self._points).positions
+        lines = self.session.tracker.solver.shapes(self.session.state, self._points).positions
         self.host.draw(lines)
         self._lines.look(now)
         base = self._hosted.base

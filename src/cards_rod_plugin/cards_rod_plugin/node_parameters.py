@@ -7,7 +7,7 @@ import dataclasses
 from cards_rods.node_parameters import parameters as node_parameters
 from cards_ros.parameter_spec import Parameter
 
-WORLDS = ("model", "duration", "rate", "substeps")
+WORLDS = ("model", "duration", "rate", "substeps", "solve_timeout")
 """Parameters of the node that mean something else here, or nothing."""
 
 
@@ -62,6 +62,14 @@ def parameters() -> list[Parameter]:
         ),
         Parameter(
             "duration", 0.0, "Simulated time after which Gazebo ends; 0: endless.", "s", lower=0.0
+        ),
+        Parameter(
+            "solve_timeout",
+            0.1,
+            "Longest time that ~/solve takes; Gazebo waits for it.",
+            "s",
+            1e-3,
+            60.0,
         ),
         *kept,
     ]

@@ -222,7 +222,7 @@ class RodHost:
         Args:
             lines: Centre lines in the model's axes, shape (n, points, 3), [m].
         """
-        self._tips.put(self.session.answer.solution.pose, lines)
+        self._tips.put(self.session.state.pose, lines)
 
     def _nowhere(self) -> str:
         return (

@@ -25,7 +25,7 @@ class WorldSession(RodSession):
         super().__init__(*args, **kwargs)
 
     @property
-    def answer(self) -> Answer:  # type: ignore[override]
+    def answer(self) -> Answer:
         """What the tracker said, with the state of the world in place of its own."""
         return self._reference if self._shown is None else self._shown
 
@@ -41,6 +41,11 @@ class WorldSession(RodSession):
         solution = self._reference.solution
         assert solution is not None
         return solution
+
+    @property
+    def state(self) -> Solution:
+        """The state that is told."""
+        return self.reference if self._step is None else self._step.solution
 
     def show(self, step: PlateStep | None) -> None:
         """Tell this state from now on; None: the reference again."""

@@ -25,10 +25,19 @@ _TIMEOUT = 10.0  # [s]
 
 
 class ClientPace:
-    """Measures the answer times of all pages of a server."""
+    """Measures the answer times of all pages of a server.
 
-    def __init__(self, server: viser.ViserServer) -> None:
+    A page that needs the time T for an update and has k of them waiting answers after k T. With
+    an interval of ``answer / ahead`` it therefore always has ``ahead`` updates to work on.
+
+    Args:
+        server: The server.
+        ahead: Updates that may wait in a page that does not keep up.
+    """
+
+    def __init__(self, server: viser.ViserServer, ahead: int = 1) -> None:
         self._server = server
+        self._ahead = ahead
         self._lock = threading.Lock()
         self._asked: dict[int, float] = {}
         self._answers: dict[int, float] = {}
@@ -43,7 +52,7 @@ class ClientPace:
             # who has not answered for longer than last time is at least as slow as that
             answers += [now - asked for asked in self._asked.values()]
         slowest = max(answers, default=0.0)
-        return 0.0 if slowest <= PROMPT else min(slowest, SLOWEST)
+        return 0.0 if slowest <= PROMPT else min(slowest / self._ahead, SLOWEST)
 
     def stop(self) -> None:
         """Ask no more."""

@@ -57,9 +57,9 @@ def triangles(
         case Box():
             mesh = create.box(geometry.size)
         case Sphere():
-            mesh = create.icosphere(subdivisions=2 if coarse else 3, radius=geometry.radius)
+            mesh = create.icosphere(subdivisions=1 if coarse else 3, radius=geometry.radius)
         case Cylinder():
-            sections = 16 if coarse else 40
+            sections = 12 if coarse else 40
             mesh = create.cylinder(geometry.radius, geometry.length, sections=sections)
         case Capsule():
             mesh = create.capsule(geometry.length, geometry.radius, count=[32, 24])

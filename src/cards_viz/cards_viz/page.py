@@ -99,6 +99,7 @@ class Page(ABC, Generic[ShownT]):
         server: The viser server, to add things of one's own.
         updates: Number of updates sent so far.
         pace: How fast the open pages can take updates; the page slows down to it.
+        updates_ahead: Updates that may wait in a page that does not keep up.
         text_period: Least time between two updates of what is costly for the browser, [s].
 
     Raises:
@@ -106,6 +107,7 @@ class Page(ABC, Generic[ShownT]):
     """
 
     text_period = TEXT_PERIOD
+    updates_ahead = 1
 
     def __init__(self, label: str, *, host: str, port: int, rate: float) -> None:
         self.updates = 0
@@ -159,7 +161,7 @@ class Page(ABC, Generic[ShownT]):
         start.position, start.look_at, start.fov = camera.position, camera.look_at, camera.fov
         start.near = 0.01 * self.size
         self.server.on_client_connect(self._place_client_camera)
-        self.pace = ClientPace(self.server)
+        self.pace = ClientPace(self.server, self.updates_ahead)
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
         self._thread.start()
 

@@ -26,10 +26,10 @@ from cards_viz.rod_snapshot import RodSnapshot
 from cards_viz.rod_status import legend_html, status_html
 from cards_viz.scene import Camera
 
-TEXT_PERIOD = 0.15
+TEXT_PERIOD = 0.2
 """Least time between two updates of texts and sliders, [s]."""
 
-PLOT_PERIOD = 0.3
+PLOT_PERIOD = 0.5
 """Least time between two updates of the plots, the costliest part for a browser, [s]."""
 
 
@@ -50,6 +50,7 @@ class RodPage(Page[RodSnapshot]):
     """
 
     text_period = TEXT_PERIOD
+    updates_ahead = 3  # a hand on a slider sees each of them
 
     def __init__(
         self,
@@ -211,6 +212,7 @@ class RodPage(Page[RodSnapshot]):
         if snapshot is not None:
             self._nodes.draw(snapshot)
             if not self._dragged.is_set():
+                self._pose.follow(snapshot)
                 groups = (self._joints.group, self._pose.group, self._wrench.group)
                 self._nodes.use_gizmo(not (snapshot.playing or any(g.busy for g in groups)))
                 self._nodes.place_gizmo(self._pose.target)
@@ -223,7 +225,7 @@ class RodPage(Page[RodSnapshot]):
         if snapshot.finite:
             self._legend.content = legend_html(self.colors, snapshot)
             self._joints.draw(snapshot)
-            self._pose.draw(snapshot, self._dragged.is_set())
+            self._pose.draw()
         self._wrench.draw(snapshot)
         self._run_panel.draw(snapshot)
         self._states.draw(snapshot)

@@ -162,11 +162,13 @@ class PosePanel:
         self.group.follow(self._coordinates(pose))
         self._run(lambda: self._commands.pose(pose))
 
-    def draw(self, snapshot: RodSnapshot, dragged: bool) -> None:
-        """Show the target while the plate is commanded, else where it is."""
-        if dragged or self.group.busy:
-            return
-        self.target = target_pose(snapshot)
+    def follow(self, snapshot: RodSnapshot) -> None:
+        """Take the target while the plate is commanded, else where it is, unless it is moved."""
+        if not self.group.busy:
+            self.target = target_pose(snapshot)
+
+    def draw(self) -> None:
+        """Show `target` on the sliders."""
         self.group.follow(self._coordinates(self.target))
 
 

@@ -45,7 +45,7 @@ class RodRosCommands:
         self._notify = notify
         self._names = list(robot.joint_names)
         self._lock = threading.Lock()
-        self._newest: dict[str, tuple[Any, Any]] = {}  # one message for each topic of motion
+        self._newest: dict[str, tuple[Any, Any, float]] = {}  # by topic: publisher, message, until
         self._waiting: list[tuple[float, str, Callable[[], bool]]] = []
         self._publishers = {
             topic: node.create_publisher(kind, topic.replace("~", solver), topics.COMMAND_QOS)
@@ -130,7 +130,9 @@ class RodRosCommands:
     def _leave(self, topic: str, message: Any, instead_of: str = "") -> None:
         with self._lock:
             self._newest.pop(instead_of, None)
-            self._newest[topic] = (self._publishers[topic], message)
+            # how long it may wait for a reader counts from the first message that waits
+            end = self._newest[topic][2] if topic in self._newest else time.monotonic() + PATIENCE
+            self._newest[topic] = (self._publishers[topic], message, end)
 
     def _say(self, topic: str, text: str) -> None:
         publisher = self._publishers[topic]
@@ -175,10 +177,19 @@ class RodRosCommands:
         """Send what is left to do."""
         now = time.monotonic()
         with self._lock:
-            newest, self._newest = self._newest, {}
+            found = {
+                topic: publisher.get_subscription_count() > 0
+                for topic, (publisher, _, _) in self._newest.items()
+            }
+            newest = [self._newest.pop(topic) for topic in found if found[topic]]
+            late = [topic for topic, (_, _, end) in self._newest.items() if now >= end]
+            for topic in late:
+                del self._newest[topic]
             waiting, self._waiting = self._waiting, []
-        for publisher, message in newest.values():
+        for publisher, message, _ in newest:
             publisher.publish(message)
+        for topic in late:
+            self._complain(topic)
         for deadline, name, attempt in waiting:
             if attempt():
                 continue
@@ -186,6 +197,7 @@ class RodRosCommands:
                 with self._lock:
                     self._waiting.append((deadline, name, attempt))
             else:
-                self._notify(
-                    f"{name.replace('~', self._solver)} is not there: does {self._solver} run?"
-                )
+                self._complain(name)
+
+    def _complain(self, name: str) -> None:
+        self._notify(f"{name.replace('~', self._solver)} is not there: does {self._solver} run?")

@@ -84,6 +84,7 @@ class RodScene:
                 opacity=None if opacity >= 1.0 else opacity,
                 cast_shadow=opacity >= 1.0,
             )
+        self._poses = np.tile(np.eye(4), (len(self._frames), 1, 1))
         self._tubes = self._add_tubes(lines)
         self._ends = self._add_ends(lines)
         self._add_gizmo()
@@ -193,7 +194,7 @@ class RodScene:
         )
 
     def _add_ends(self, lines: Array) -> viser.BatchedMeshHandle:
-        ball = trimesh.creation.icosphere(subdivisions=1, radius=1.0)
+        ball = trimesh.creation.icosphere(subdivisions=0, radius=1.0)
         ends = lines[:, (0, -1)].reshape(-1, 3)
         return self._api.add_batched_meshes_simple(
             "/rods/ends",
@@ -226,9 +227,11 @@ class RodScene:
         """Move everything but the gizmo."""
         points = snapshot.lines[:, :, :3]
         poses = self.bodies.poses(snapshot.q, snapshot.pose, points)
-        for handle, pose in zip(self._frames[1:], poses[1:], strict=True):
-            handle.wxyz = matrix_quaternion(pose[:3, :3])
-            handle.position = pose[:3, 3]
+        for handle, pose, before in zip(self._frames, poses, self._poses, strict=True):
+            if not np.array_equal(pose, before):  # most bases stay where they are
+                handle.wxyz = matrix_quaternion(pose[:3, :3])
+                handle.position = pose[:3, 3]
+        self._poses = poses
         lines = thinned(snapshot.lines)
         made = tubes(lines[:, :, :3], self.radii)
         colors = self._colors.colors(snapshot, lines)

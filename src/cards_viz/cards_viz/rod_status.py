@@ -26,6 +26,7 @@ WORDS: dict[RodStatus, tuple[str, str]] = {
     RodStatus.SINGULAR: ("Something can move freely", RED_TEXT),
     RodStatus.NOT_FINITE: ("The command was not a number", AMBER),
     RodStatus.YIELD: ("A rod is bent beyond its yield strain", AMBER),
+    RodStatus.INVALID: ("The command makes no sense", AMBER),
     RodStatus.AMBIGUOUS: ("Which way a rod buckles is arbitrary", AMBER),
 }
 """Plain words and colour of each status."""
@@ -62,7 +63,7 @@ def _sentences(snapshot: RodSnapshot, color: str, turning: frozenset[str]) -> st
     if snapshot.limb is not None and snapshot.missing and snapshot.limb not in turning:
         found.append(
             f'<div style="color:{color};font-size:14px;font-weight:600">'
-            f"{escape(snapshot.limb)}: {1e3 * abs(snapshot.missing):.1f} mm missing</div>"
+            f"{escape(snapshot.limb)}: {1e3 * abs(snapshot.missing):.3g} mm missing</div>"
         )
     texts = [snapshot.message, *snapshot.warnings, snapshot.refused]
     for text in dict.fromkeys(text for text in texts if text):

@@ -45,7 +45,7 @@ def test_rods_end_at_the_bodies_that_hold_them(solved):
 
 
 def test_every_visual_is_drawn_with_what_moves_it(solved):
-    robot, bodies, _, lines = solved
+    robot, bodies = solved[:2]
     names = [name for shape in bodies.shapes for name in shape.names]
     visuals = {
         f"{link.name}/{visual.name or number}"

@@ -69,11 +69,11 @@ def test_a_sharp_bend_keeps_its_points():
         return np.degrees(np.arccos(np.sum(along[1:] * along[:-1], axis=1)).max())
 
     evenly = line[np.linspace(0, 200, PIECES + 1).round().astype(int)]
-    assert sharpest(found[0, :, :3]) < 20.0 < 60.0 < sharpest(evenly)
+    assert sharpest(found[0, :, :3]) < 20.0
+    assert sharpest(evenly) > 60.0
     # values go with their points
     assert (np.diff(found[0, :, 3]) > 0.0).all()
     # few points stay as they are
-    assert thinned(lines[:, :5]) is not None
     assert thinned(lines[:, :5]) == pytest.approx(lines[:, :5])
 
 
@@ -96,7 +96,7 @@ def test_colours_follow_the_quantity_and_the_scale_grows(robot):
     rgb = colors.colors(shown, shown.lines).reshape(robot.n_limbs, 10, 3)
     assert colors.scale.high == 4.0
     expected = linear_light(colors.scale.colors(np.linspace(0.2, 3.8, 10)))
-    assert (rgb == expected).all()
+    assert np.abs(rgb.astype(int) - expected).max() <= 1  # rounding
     colors.chosen = "stress"
     assert (colors.colors(shown, shown.lines) == linear_light(colors.scale.colors(0.0))).all()
     assert colors.quantity.unit == "MPa"

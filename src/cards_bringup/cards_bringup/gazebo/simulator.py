@@ -2,7 +2,7 @@
 
 For those who start nodes it is a node like the embedded simulator: same name, same parameters,
 same topics, ends with the run. The node itself lives in the plugin inside ``gz sim``. This process
-makes the world, sees to it that muscles are compiled (Gazebo's Python has no CasADi), and rods, and
+makes the world, sees to it that muscles and rods are compiled (Gazebo's Python has no CasADi),
 starts ``gz sim`` with the environment that the plugin needs, and cleans up.
 """
 

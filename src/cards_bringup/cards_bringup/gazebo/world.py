@@ -13,7 +13,6 @@ from cards_core.description.locate import ROD_MODULE, find_model
 from cards_core.description.muscle_block import MODULE
 from cards_core.errors import CardsError, DescriptionError
 
-
 MODULES = (MODULE, ROD_MODULE)
 """Plugins that make a model a robot of ours."""
 
@@ -141,8 +140,8 @@ def _make_absolute(document: Document, world: Element, folder: Path) -> None:
 def _robot(model: Element, file: Path) -> RobotInWorld | None:
     """Return what a child of the world is, if it is a robot with muscles or rods."""
     if model.tagName == "model" and (module := _module_in(model.toxml())) is not None:
-        name = model.getAttribute("name")
-        return RobotInWorld(name, file, name, module == ROD_MODULE)
+        title = model.getAttribute("name")
+        return RobotInWorld(title, file, title, module == ROD_MODULE)
     if model.tagName != "include":
         return None
     uri = next(iter(_children(model, "uri")), None)

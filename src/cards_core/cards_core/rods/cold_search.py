@@ -8,22 +8,27 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.rods.answer import Finding
+from cards_core.rods.cold_guesses import (
+    bulge_variants,
+    slack_variants,
+    straight_guess,
+    target_guess,
+)
 from cards_core.rods.cold_result import Budget, ColdStart, same
 from cards_core.rods.collapse import describe_direction, plate_lever
-from cards_core.rods.guess import Guess, hermite_guess
+from cards_core.rods.guess import Guess
 from cards_core.rods.homotopy import follow, solve_target
 from cards_core.rods.judge import Bounds, Judge
 from cards_core.rods.levenberg import Equations, levenberg_marquardt
 from cards_core.rods.path import Target
 from cards_core.rods.reach import limit_reach_finding
 from cards_core.rods.roadmap import Roadmap
-from cards_core.rods.robot import rod_lengths, rod_starts
 from cards_core.rods.servo import Arrival, Servo
 from cards_core.rods.singular import SINGULAR, weakest_mode
 from cards_core.rods.status import RodStatus
-from cards_core.typing import Array
 
 if TYPE_CHECKING:
     from cards_core.rods.solution import Solution
@@ -73,6 +78,7 @@ class ColdSearch:
         self.unstable: Solution | None = None
         self.outside: Solution | None = None
         self.free: Solution | None = None
+        self.collapsed: tuple[Solution, int] | None = None
         self.last: Solution | Guess | None = None
         self.buckled: tuple[int, ...] = ()
         self.start_value = float("nan")
@@ -109,47 +115,17 @@ class ColdSearch:
                 yield "servo" if ways == 1 else "roadmap", self._servo(self.anchor, ways)
         if self.anchor is None or self.target.by_joints:
             yield "load", self._loads()
-        for variant in (*self._slack(), *self._bulges()):
+        for variant in (*slack_variants(), *bulge_variants(self.robot)):
             yield "variants", self._newton(variant)
             yield "variants", self._descend(variant)
 
-    # -- guesses
-
     def _guess(self, variant: dict[str, Any]) -> Guess:
         """Return the Hermite guess of the target, or one of its variants."""
-        pose = self.target.pose
-        if pose is None:
-            pose = self.solver.base @ self.robot.home_pose
-        chosen: dict[str, Any] = {"q": self.target.q} | variant
-        guess = hermite_guess(
-            self.robot,
-            pose,
-            wrench=self.target.wrench,
-            base=self.solver.base,
-            gravity=self.solver.gravity,
-            **chosen,
-        )
+        guess = target_guess(self.solver, self.target, variant)
         if not variant:
             self.buckled = guess.buckled
         self.last = guess
         return guess
-
-    def _slack(self) -> Iterator[dict[str, Any]]:
-        """Return guesses with extensible rods longer than they need be."""
-        for slack in (0.02, 0.06):
-            yield {"slack": slack}
-
-    def _bulges(self) -> Iterator[dict[str, Any]]:
-        """Return guesses with the rods bulging to other sides, all alike."""
-        starts = rod_starts(self.robot, self.robot.home_q)
-        axes = (0, 1) if not self.robot.planar else (None,)
-        for axis in axes:
-            for sign in (1.0, -1.0):
-                if axis is None:
-                    sides = [np.cross([0.0, 0.0, sign], start[:3, 2]) for start in starts]
-                else:
-                    sides = [sign * start[:3, axis] for start in starts]
-                yield {"bulge": sides, "slack": 0.02}
 
     # -- attempts
 
@@ -209,7 +185,7 @@ class ColdSearch:
             return
         q = self.robot.home_q if target.q is None else target.q
         known = target.by_joints or not self.robot.actuated.any()
-        guess = self._straight(q) if known else self._guess({})
+        guess = straight_guess(self.solver, q) if known else self._guess({})
         lever = guess.pose[:3, :3] @ self.robot.plate.com
         load = np.concatenate([weight, np.cross(lever, weight)])
         light = replace(target, wrench=target.wrench - load)
@@ -235,24 +211,6 @@ class ColdSearch:
                     break
             else:
                 yield state
-
-    def _straight(self, q: Array) -> Guess:
-        """Return a guess with rods as they are at rest and the plate where most of them end."""
-        robot = self.robot
-        places, turns = [], np.zeros((3, 3))
-        for limb, start, length in zip(
-            robot.limbs, rod_starts(robot, q), rod_lengths(robot, q), strict=True
-        ):
-            tip = self.solver.base @ start
-            tip[:3, 3] += length * tip[:3, 2]
-            plate = tip @ np.linalg.inv(limb.tip.joint_pose @ limb.tip.attach)
-            places.append(plate[:3, 3])
-            turns += plate[:3, :3]
-        pose = np.eye(4)
-        u, _, vt = np.linalg.svd(turns)
-        pose[:3, :3] = u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
-        pose[:3, 3] = np.mean(places, axis=0)
-        return Guess(q.copy(), pose, np.zeros((robot.n_limbs, 6)))
 
     def _servo(self, anchor: Anchor, ways: int) -> Iterator[Solution]:
         """Move the joints until the plate is at the pose, from the nearest of known states.
@@ -312,7 +270,18 @@ class ColdSearch:
             if self.unstable is None or values[0] > self.unstable.min_eigenvalue:
                 self.unstable = solution
             return False
+        index = self._held_index(solution)
+        if index.any():
+            if self.collapsed is None:
+                self.collapsed = solution, int(np.argmax(index))
+            return False
         return True
+
+    def _held_index(self, solution: Solution) -> npt.NDArray[np.int_]:
+        """Return the number of ways in which each rod collapses by itself, shape (n,)."""
+        from cards_core.rods.analysis.held_index import held_index
+
+        return held_index(self.solver, solution)
 
     def _excess(self, solution: Solution) -> float:
         """Largest distance of a joint from its limits; 0 or less inside."""
@@ -354,7 +323,9 @@ class ColdSearch:
 
     def _alternatives(self, solution: Solution, how: str) -> tuple[Solution, ...]:
         """Look for other stable equilibria, buckled to other sides."""
-        attempts = [self._loads()] if how == "load" else map(self._newton, self._bulges())
+        attempts = (
+            [self._loads()] if how == "load" else map(self._newton, bulge_variants(self.robot))
+        )
         others: list[Solution] = []
         for attempt in attempts:
             for other in attempt:
@@ -382,6 +353,15 @@ class ColdSearch:
                 f" plate goes: {way}",
             )
             return self._result(self.unstable, finding.status, "", [finding])
+        if self.collapsed is not None:
+            solution, limb = self.collapsed
+            finding = Finding(
+                RodStatus.UNSTABLE,
+                "the only equilibrium found is unstable: limb"
+                f" '{self.robot.limbs[limb].name}' collapses between its base and the plate",
+                limb,
+            )
+            return self._result(solution, finding.status, "", [finding])
         if self.outside is not None:
             found = limit_reach_finding(self.robot, self.outside.q, "this pose")
             assert found is not None

@@ -69,14 +69,14 @@ def cold_start(
     begin = perf_counter()
     robot = solver.robot
     load = checked_wrench(robot.wrench if wrench is None else wrench, frame)
-    command = checked_pose(robot, pose) if q is None else checked_joints(robot, q)
+    command = checked_pose(robot, pose, solver.base) if q is None else checked_joints(robot, q)
     for value in (command, load):
         if isinstance(value, Finding):
             return ColdStart(None, value.status, value.message, findings=(value,))
     assert not isinstance(command, Finding)
     assert not isinstance(load, Finding)
     whole = len(robot.controlled) == len(robot.coordinates)
-    if q is None and whole and (findings := reach_findings(robot, command)):
+    if q is None and whole and (findings := reach_findings(robot, command, solver.base)):
         return ColdStart(None, findings[0].status, findings[0].message, findings=findings)
     target = Target(
         command if q is not None else None, command if q is None else None, load, frame

@@ -18,7 +18,7 @@ import numpy as np
 from cards_core.rods.robot import RodRobot
 from cards_core.typing import Array
 
-WARN_FRACTION = 0.1
+WARN_FRACTION = 0.05
 """Smallest eigenvalue relative to the start below which NEAR_LIMIT is reported."""
 
 STOP_FRACTION = 0.01

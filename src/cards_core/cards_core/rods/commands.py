@@ -82,8 +82,13 @@ def quantity(kind: BaseKind, value: float) -> str:
     return f"{1e3 * value:.2f} mm"
 
 
-def checked_pose(robot: RodRobot, pose: object) -> Array | Finding:
-    """Check a plate pose, shape (4, 4).
+def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Array | Finding:
+    """Check a plate pose.
+
+    Args:
+        robot: The robot.
+        pose: In the world, shape (4, 4).
+        base: Pose of the robot in the world, shape (4, 4); default the identity.
 
     Returns:
         A copy whose rotation is exactly orthogonal, or NOT_FINITE, INVALID. For a planar robot, a
@@ -109,8 +114,11 @@ def checked_pose(robot: RodRobot, pose: object) -> Array | Finding:
     result[:3, :3], result[:3, 3] = u @ vt, matrix[:3, 3]
     if robot.planar:
         home = robot.home_pose
-        lift = abs(float(result[2, 3] - home[2, 3]))
-        tilt = float(np.linalg.norm(result[:3, 2] - home[:3, 2]))
+        local: Array = result
+        if base is not None:
+            local = np.asarray(np.linalg.inv(base) @ result)
+        lift = abs(float(local[2, 3] - home[2, 3]))
+        tilt = float(np.linalg.norm(local[:3, 2] - home[:3, 2]))
         if max(lift, tilt) > ROTATION_TOLERANCE:
             return Finding(
                 RodStatus.INVALID,

@@ -6,9 +6,10 @@ the load ``f, mu`` that acts on the end from outside::
     e_p = R_J'(p - p_J)    e_R = log(R_J'R)    f_J = R_J'f    mu_J = R_J'mu
 
 a held direction asks for ``e = 0``, a free one for a given load. The logarithm makes e_R the true
-rotation error, so that held directions stay held whatever the free ones do. Where one rotation is
-held and two are free the free ones ask for ``J_l(e_R)' mu_J``, the work of the moment on the moves
-that the joint allows; with any other number free that is the same as mu_J.
+rotation error, so that held directions stay held whatever the free ones do. One held and two free
+rotations are a universal joint: a cross with one arm along x of the joint frame and the other
+along y of the section (z held; the other two cases by cyclic change), with ``x_J . y = 0`` in
+place of e_R and the moments about these two arms free.
 """
 
 from __future__ import annotations
@@ -27,10 +28,6 @@ from cards_core.typing import Array, Matrix3
 
 Mask = npt.NDArray[np.bool_]
 """Shape (6,): tx, ty, tz, rx, ry, rz in the joint frame, True where free."""
-
-
-DELTA = 1e-4
-"""Step of the difference quotient of the left Jacobian, [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,22 +105,25 @@ class End:
             derivative[:3, 3:6] = sign * axes @ hat(state[12:15])
             derivative[3:, 3:6] = sign * axes @ hat(state[15:18])
         if free[3:].sum() == 2:
-            # the moment by the joint's own coordinates, whose axes are not those of R_J
-            moment = to_joint @ state[15:18]
-            turned = left_jacobian(error)
-            slope = np.column_stack(
-                [
-                    (left_jacobian(error + h).T - left_jacobian(error - h).T)
-                    @ moment
-                    / (2 * DELTA)
-                    for h in DELTA * np.eye(3)
-                ]
-            )
-            residual[3:][free[3:]] = (sign * turned.T @ moment - self.wrench[3:])[free[3:]]
-            derivative[3:, 9:12] = sign * turned.T @ to_joint
-            derivative[3:, 3:6] = sign * slope @ left_jacobian_inverse(error) @ to_joint
+            self._cross(state, sign, residual, jacobian, derivative)
         jacobian[free] = derivative[free]
         return residual, jacobian
+
+    def _cross(
+        self, state: Array, sign: float, residual: Array, jacobian: Array, derivative: Array
+    ) -> None:
+        """Write the rotation rows of a universal joint: its cross in place of the axes."""
+        held = int(np.argmin(self.mask[3:]))
+        first, second = (held + 1) % 3, (held + 2) % 3
+        moment = state[15:18]
+        one = self.pose[:3, first]
+        two = state[3:12].reshape(3, 3)[:, second]
+        residual[3 + held] = -one @ two
+        jacobian[3 + held, 3:6] = np.cross(one, two)
+        residual[3 + first] = sign * one @ moment - self.wrench[3 + first]
+        residual[3 + second] = sign * two @ moment - self.wrench[3 + second]
+        derivative[3 + second, 9:12] = sign * two
+        derivative[3 + second, 3:6] = sign * np.cross(two, moment)
 
 
 def clamped(pose: Array) -> End:
@@ -161,20 +161,8 @@ def jointed(
     return End(pose, np.asarray(mask, dtype=bool), np.asarray(wrench, dtype=float))
 
 
-def left_jacobian(v: Array) -> Matrix3:
-    """Return J with ``exp(v + d) = exp(J d) exp(v)`` for small d (Solà 2018, equation 145)."""
-    angle = float(np.linalg.norm(v))
-    k = hat(v)
-    if angle < 1e-3:
-        first, second = 0.5 - angle**2 / 24.0, 1.0 / 6.0 - angle**2 / 120.0
-    else:
-        first = (1.0 - math.cos(angle)) / angle**2
-        second = (angle - math.sin(angle)) / angle**3
-    return np.asarray(np.eye(3) + first * k + second * k @ k)
-
-
 def left_jacobian_inverse(v: Array) -> Matrix3:
-    """Return J with ``log(exp(d) exp(v)) = v + J d`` for small d (Solà 2018, equation 146)."""
+    """Return J with ``log(exp(d) exp(v)) = v + J d`` for small d ([Sola2018], equation 146)."""
     angle = float(np.linalg.norm(v))
     if angle < 1e-4:
         factor = 1.0 / 12.0 + angle * angle / 720.0

@@ -110,7 +110,28 @@ class Judge:
         if not eigenvalue > floor and not eigenvalue > last.min_eigenvalue:
             status = RodStatus.NEAR_LIMIT if eigenvalue > 0.0 else RodStatus.UNSTABLE
             return Finding(status, self.describe(trial))
-        return self._jump(last, trial, load)
+        return self._collapsed(last, trial) or self._jump(last, trial, load)
+
+    def _collapsed(self, last: Solution, trial: Solution) -> Finding | None:
+        """Return UNSTABLE if a rod has become unstable by itself, with the plate held.
+
+        K has a pole there, which a step can jump over; the determinant of the limb's own
+        equations changes its sign.
+        """
+        now = getattr(trial.linear, "limb_signs", None)
+        before = getattr(last.linear, "limb_signs", None)
+        if now is None or before is None:
+            return None
+        changed = np.flatnonzero(now != before)
+        if not changed.size:
+            return None
+        limb = int(changed[0])
+        return Finding(
+            RodStatus.UNSTABLE,
+            f"unstable: limb '{self.robot.limbs[limb].name}' collapses between its base and the"
+            " plate, even if that is held",
+            limb,
+        )
 
     def warn(self, solution: Solution) -> Finding | None:
         """Return NEAR_LIMIT or UNSTABLE for an accepted state, or None."""

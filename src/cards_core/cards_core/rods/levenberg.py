@@ -6,8 +6,8 @@ step x), every unknown divided by its natural size,
     [A_i  b_i  D_i] [dw_i dq_i dx]' = -r_i          sum(G_i dw_i + c_i dq_i) + E dx = -r_plate
     (J' J + mu I) dz = -J' r
 
-the damping mu follows Nielsen's rule: it falls where the linear model predicts well and doubles
-its growth at each refusal. A cold start solves this a few dozen times, so the equations are solved
+the damping mu falls where the linear model predicts well, and grows ever faster where it does not
+[More1978]_. A cold start solves this a few dozen times, so the equations are solved
 dense; the blocks come from the compiled code.
 """
 

@@ -122,7 +122,7 @@ class NativeRobot:
         self.library.robot_set_plate(self.handle, _at(plate))
         self.wrench = np.zeros(6)
         self._wrench = _at(self.wrench)
-        self.linear_out = np.zeros(36 + 6 * n + 42)
+        self.linear_out = np.zeros(36 + 6 * n + 42 + n)
         self._linear = _at(self.linear_out)
 
     def set_options(

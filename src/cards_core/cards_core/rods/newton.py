@@ -106,7 +106,7 @@ def newton(
 
 
 def homotopy(
-    problem: ShootingProblem, nodes: Array, *, tolerance: float, budget: int = 600
+    problem: ShootingProblem, nodes: Array, *, tolerance: float, budget: int = 150
 ) -> NewtonResult:
     """Lead the residual of a guess to zero: ``residual(nodes) = (1 - t) residual(guess)``.
 
@@ -143,7 +143,7 @@ def homotopy(
 
 
 def relax(
-    problem: ShootingProblem, nodes: Array, *, tolerance: float, limit: int = 200
+    problem: ShootingProblem, nodes: Array, *, tolerance: float, limit: int = 150
 ) -> NewtonResult:
     """Let the rod creep downhill in energy until it rests (pseudo-transient continuation).
 

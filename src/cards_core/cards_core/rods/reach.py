@@ -23,13 +23,16 @@ STRETCH = 1e-3
 """Relative stretch that a rod is granted."""
 
 
-def reach_findings(robot: RodRobot, pose: Array) -> tuple[Finding, ...]:
+def reach_findings(robot: RodRobot, pose: Array, base: Array | None = None) -> tuple[Finding, ...]:
     """Return UNREACHABLE for each limb that cannot span its way, the worst first.
 
     Args:
         robot: The robot.
-        pose: Plate pose, shape (4, 4), all of it commanded.
+        pose: Plate pose in the world, shape (4, 4), all of it commanded.
+        base: Pose of the robot in the world, shape (4, 4); default the identity.
     """
+    if base is not None:
+        pose = np.asarray(np.linalg.solve(base, pose))
     findings = []
     for index, limb in enumerate(robot.limbs):
         way, length = shortest_way(limb, pose)

@@ -57,7 +57,7 @@ def restored(
             f"saved state of '{state.get('robot')}' has the joints {names};"
             f" '{robot.name}' has {', '.join(robot.joint_names)}",
         )
-    pose = checked_pose(robot, state.get("pose"))
+    pose = checked_pose(robot, state.get("pose"), solver.base)
     wrench = checked_wrench(state.get("wrench"), str(state.get("frame")))
     for value in (pose, wrench):
         if isinstance(value, Finding):

@@ -104,7 +104,7 @@ class Section:
     def rectangle(cls, width: float, height: float, *, shear_factor: float = 1.0) -> Section:
         """Return a rectangle, `width` along d1 and `height` along d2 [m].
 
-        Torsion by Saint-Venant's series (Timoshenko, Goodier, Theory of Elasticity, section 109).
+        Torsion by Saint-Venant's series (section 109 of [Timoshenko1970]).
         """
         x, y = positive(width, "width", "m"), positive(height, "height", "m")
         long, short = max(x, y), min(x, y)

@@ -209,12 +209,16 @@ class Linear:
         joints: C, shape (6, n): wrench on the plate per joint coordinate at fixed plate.
         eigenvalues: Of the symmetric part of K, ascending, (6,) or (3,).
         eigenvectors: One per row, (6, 6) or (3, 6).
+        limb_signs: Sign of the determinant of each limb's own equations, plate held, (n,). While
+            it stays what it is, the rod gains or loses no unstable shape of its own; K alone does
+            not tell, it has a pole there. 0 if not known.
     """
 
     stiffness: Array
     joints: Array
     eigenvalues: Array
     eigenvectors: Array
+    limb_signs: Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,10 +32,10 @@ from cards_core.typing import Array
 FRAMES = ("world", "plate")
 """Frames of an external wrench: dead in world axes, or following the plate."""
 
-LONGEST_SEGMENT = 6.0
+LONGEST_SEGMENT = 4.0
 """Slenderness ``L sqrt(|n| / EI)`` that a segment may have: errors grow by its exponential."""
 
-MANY_SEGMENTS = 10.0
+MANY_SEGMENTS = 6.0
 """Slenderness from which on rods are cut into segments where the settings leave it open."""
 
 
@@ -187,12 +187,12 @@ class RodRobotSolver:
             self._owner = solution if solution.converged else None
             if native.linearise(known):
                 bad = np.full((6, 6), np.nan)
-                return Linear(bad, np.full((6, n), np.nan), bad[0], bad)
+                return Linear(bad, np.full((6, n), np.nan), bad[0], bad, np.zeros(n))
             out = native.linear_out.copy()
         joints, values = out[36 : 36 + 6 * n].reshape(6, n), out[36 + 6 * n : 42 + 6 * n]
         count = len(self.slots)
-        vectors = out[42 + 6 * n :].reshape(6, 6)
-        return Linear(out[:36].reshape(6, 6), joints, values[:count], vectors[:count])
+        vectors, signs = out[42 + 6 * n : 78 + 6 * n].reshape(6, 6), out[78 + 6 * n :]
+        return Linear(out[:36].reshape(6, 6), joints, values[:count], vectors[:count], signs)
 
     def linearise(
         self, state: State, *, wrench: Array | None = None, frame: str = "world"

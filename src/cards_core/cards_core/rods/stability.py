@@ -4,8 +4,8 @@ A segment from a to b that is held at both ends by wrenches resists small moves 
 stiffness that follows from the derivative of its end by its start (equation: `held_stiffness`).
 Put together like a truss these stiffnesses are, exactly, the second derivative of the potential
 energy with everything between the cuts in equilibrium, as long as no segment can buckle between
-its own held ends; segments are cut until they are far too short for that (Wittrick, Williams
-1971). So:
+its own held ends; segments are cut until they are far too short for that ([Wittrick1971]).
+So:
 
 * the rod is stable if the assembled matrix, without the held directions of the ends, is positive
   definite; the number of its negative eigenvalues is the number of independent ways to collapse;
@@ -273,8 +273,7 @@ def _scaled(matrix: Array, unit: Array, rod: Rod, length: float) -> Array:
 
 def _moves(end: End, state: Array, unit: Array) -> Array:
     """Basis, shape (6, f), of the moves in scaled units that the end leaves free."""
-    held = End(end.pose, np.zeros(6, dtype=bool), np.zeros(6))
-    rows = held.rows(state, 1.0)[1][~end.mask, :6] * unit
+    rows = end.rows(state, 1.0)[1][~end.mask, :6] * unit
     if not len(rows):
         return np.eye(6)
     _, _, vectors = np.linalg.svd(rows)

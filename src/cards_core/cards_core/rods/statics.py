@@ -21,6 +21,7 @@ from cards_core.rods.newton import NewtonResult, homotopy, newton, relax
 from cards_core.rods.rod import Rod
 from cards_core.rods.rod_guess import Guess, guesses_of
 from cards_core.rods.rod_solution import RodSolution
+from cards_core.rods.segments import cut, cuts_of, interpolated, shot, slenderness
 from cards_core.rods.shooting import ShootingProblem, scales, shoot, steps_of
 from cards_core.rods.stability import Stability, stability
 from cards_core.rods.status import RodStatus
@@ -38,12 +39,6 @@ ACCURACY = 1e-10
 
 SLENDER = 10.0
 """``sqrt(|n|/EI)`` times the length of a segment beyond which it is cut further."""
-
-SEGMENT = 3.0
-"""The same product to which segments are cut."""
-
-FEWEST = 8
-"""Segments to begin with: relaxation and Newton's method then converge from far away."""
 
 STRETCH = 0.01
 """Strain beyond which two held ends are out of reach, if the rod has no yield strain."""
@@ -64,9 +59,10 @@ def solve_rod(
 ) -> RodSolution:
     """Find an equilibrium of a rod.
 
-    Newton's method on the multiple-shooting equations, then a homotopy from the guess. A rod has
-    many equilibria. Without a guess the search begins at a cubic curve between the held ends, or
-    at the rod at rest, and where that leads to an unstable one, at rods bent further.
+    Newton's method on the multiple-shooting equations, and a homotopy from the guess if it fails.
+    A rod has many equilibria. Without a guess the search begins at a cubic curve between the held
+    ends, or at the rod at rest, and relaxes; where that leads to an unstable one, it goes on
+    along its softest mode, and from rods bent further.
 
     Args:
         rod: The rod.
@@ -133,12 +129,12 @@ class _Task:
         force += sum(float(np.linalg.norm(p.jump[:3])) for p in self.whole)
         force += sum(float(np.linalg.norm((end.wrench * end.mask)[:3])) for end in ends)
         slender = math.sqrt(force / rod.bending_stiffness) * length
-        self.parts = _cut(self.whole, length, slender, segments)
+        self.parts = cut(self.whole, length, slender, segments)
 
     @property
     def cuts(self) -> Array:
         """Arc lengths of the ends of the segments, shape (k,), [m]."""
-        return _cuts(self.parts)
+        return cuts_of(self.parts)
 
     def solve(self, guess: Guess) -> RodSolution:
         run = _Run(self.rod, self.length, self.ends, self.tolerance)
@@ -147,11 +143,11 @@ class _Task:
         for _ in range(4):
             if not result.converged or self.segments is not None:
                 break
-            slender = _slenderness(self.rod, self.length, result.nodes)
+            slender = slenderness(self.rod, self.length, result.nodes)
             if slender <= SLENDER * len(parts):
                 break
-            finer = _cut(self.whole, self.length, slender, None)
-            nodes = _interpolated(parts, result.nodes, finer)
+            finer = cut(self.whole, self.length, slender, None)
+            nodes = interpolated(parts, result.nodes, finer)
             parts = finer
             result = run.solve(parts, nodes)
         status, message = RodStatus.OK, ""
@@ -181,7 +177,7 @@ class _Task:
 
 
 class _Run:
-    """Newton, homotopy where it fails, and steps doubled until the discretisation is fine."""
+    """Relaxation or homotopy, Newton, and steps doubled until the discretisation is fine."""
 
     def __init__(self, rod: Rod, length: float, ends: tuple[End, End], tolerance: float) -> None:
         self.rod, self.ends, self.tolerance = rod, ends, tolerance
@@ -199,7 +195,7 @@ class _Run:
             self.iterations += result.iterations
             if result.converged:
                 nodes = result.nodes
-        result = self._attempt(parts, nodes, angle)
+        result = self._attempt(parts, nodes, angle, lead=not relaxed)
         for _ in range(6):
             if not result.converged:
                 break
@@ -209,10 +205,12 @@ class _Run:
             if self.discretisation <= ACCURACY:
                 break
             angle *= 0.5
-            result = self._attempt(parts, result.nodes, angle)
+            result = self._attempt(parts, result.nodes, angle, lead=True)
         return result
 
-    def _attempt(self, parts: Sequence[Piece], nodes: Array, angle: float) -> NewtonResult:
+    def _attempt(
+        self, parts: Sequence[Piece], nodes: Array, angle: float, *, lead: bool
+    ) -> NewtonResult:
         # the guess may carry little load yet; the second round has the steps of the solution
         result = NewtonResult(nodes, math.inf, 0, converged=False)
         counts: list[int] = []
@@ -227,7 +225,7 @@ class _Run:
             problem = ShootingProblem(parts, counts, self.ends, self.scale)
             result = newton(problem, nodes, tolerance=self.tolerance)
             self.iterations += result.iterations
-            if not result.converged:
+            if lead and not result.converged:
                 result = homotopy(problem, nodes, tolerance=self.tolerance)
                 self.iterations += result.iterations
             if not result.converged:
@@ -243,57 +241,6 @@ class _Run:
             loads = np.abs(change[12:]) / self.scale[6:]
             worst = max(worst, *lengths, *np.abs(change[3:12]), *loads)
         return worst
-
-
-def _cut(
-    whole: Sequence[Piece], length: float, slender: float, segments: int | None
-) -> tuple[Piece, ...]:
-    """Cut pieces into segments of about equal length."""
-    total = max(FEWEST, math.ceil(slender / SEGMENT)) if segments is None else int(segments)
-    if total < 1:
-        raise RodError(f"{total} segments; expected at least 1")
-    out: list[Piece] = []
-    for piece in whole:
-        count = max(1, math.ceil(total * piece.length / length - 1e-9))
-        for i in range(count):
-            first = piece.start + piece.length * i / count
-            out.append(piece.part(first if i else piece.start, piece.length / count))
-    return tuple(out)
-
-
-def _cuts(parts: Sequence[Piece]) -> Array:
-    last = parts[-1]
-    return np.array([part.start for part in parts] + [last.start + last.length])
-
-
-def _shot(parts: Sequence[Piece], start: End, wrench: Array) -> Array:
-    """States of the rod that leaves a start with this (n, m)."""
-    if wrench.shape != (6,) or not np.isfinite(wrench).all():
-        raise RodError(f"guess of shape {wrench.shape}; expected (n, m) at the start, 6 numbers")
-    nodes = [np.concatenate([start.pose[:3, 3], start.pose[:3, :3].ravel(), wrench])]
-    for part in parts:
-        nodes.append(shoot(part, nodes[-1], steps_of(part, nodes[-1], 0.4)))
-    return np.array(nodes)
-
-
-def _interpolated(
-    parts: Sequence[Piece], nodes: Array, finer: Sequence[Piece], stretch: float = 1.0
-) -> Array:
-    starts = np.array([part.start for part in parts])
-    out = []
-    for s in _cuts(finer)[:-1] * stretch:
-        i = max(int(np.searchsorted(starts, s * (1.0 + 1e-12), side="right")) - 1, 0)
-        state, ahead = nodes[i], s - parts[i].start
-        if ahead > 1e-12 * s:
-            part = parts[i].part(parts[i].start, ahead)
-            state = shoot(part, state, steps_of(part, state, 0.4))
-        out.append(state)
-    return np.array([*out, nodes[-1]])
-
-
-def _slenderness(rod: Rod, length: float, nodes: Array) -> float:
-    force = float(np.linalg.norm(nodes[:, 12:15], axis=1).max())
-    return math.sqrt(force / rod.bending_stiffness) * length
 
 
 def _missing(rod: Rod, length: float, start: End, tip: End) -> float:
@@ -318,9 +265,9 @@ def _direction(bulge: Sequence[float] | Array | None) -> Array | None:
 def _given(guess: RodSolution | Sequence[float] | Array, task: _Task, length: float) -> Guess:
     if isinstance(guess, RodSolution):
         stretch = guess.length / length
-        nodes = _interpolated(guess.parts, guess.nodes, task.parts, stretch)
+        nodes = interpolated(guess.parts, guess.nodes, task.parts, stretch)
         return Guess(nodes, relax=False)
-    return Guess(_shot(task.parts, task.ends[0], np.asarray(guess, dtype=float)), relax=False)
+    return Guess(shot(task.parts, task.ends[0], np.asarray(guess, dtype=float)), relax=False)
 
 
 def _checked(solution: RodSolution) -> tuple[RodSolution, Iterator[Guess] | None]:
@@ -340,7 +287,7 @@ def _checked(solution: RodSolution) -> tuple[RodSolution, Iterator[Guess] | None
 
 def _downhill(solution: RodSolution, found: Stability) -> Iterator[Guess]:
     """Yield the rod displaced along its softest mode, to both sides, a little and far."""
-    cuts = _cuts(solution.parts)
+    cuts = cuts_of(solution.parts)
     mode = np.column_stack([np.interp(cuts, found.s, column) for column in found.modes.T])
     mode /= max(float(np.abs(mode[:, 3:]).max()), float(np.abs(mode[:, :3]).max()) / cuts[-1])
     for size in (0.5, -0.5, 1.2, -1.2):

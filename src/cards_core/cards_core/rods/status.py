@@ -53,6 +53,24 @@ WITH_SOLUTION = (
 REJECTED = (RodStatus.LIMIT, RodStatus.NOT_FINITE, RodStatus.INVALID)
 """The command was not accepted; the target is what it was before."""
 
+SEVERITY = (
+    RodStatus.NOT_CONVERGED,
+    RodStatus.SINGULAR,
+    RodStatus.UNSTABLE,
+    RodStatus.BRANCH_CHANGED,
+    RodStatus.NOT_FINITE,
+    RodStatus.INVALID,
+    RodStatus.LIMIT,
+    RodStatus.UNREACHABLE,
+    RodStatus.NEAR_LIMIT,
+    RodStatus.HELD,
+    RodStatus.YIELD,
+    RodStatus.AMBIGUOUS,
+    RodStatus.MOVING,
+    RodStatus.OK,
+)
+"""Statuses, most serious first: an answer has the first of its findings."""
+
 
 def is_good(status: RodStatus) -> bool:
     """Tell whether a status comes with a stable equilibrium that may be acted upon."""

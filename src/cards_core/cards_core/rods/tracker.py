@@ -23,6 +23,7 @@ from cards_core.rods.answer import Answer, Finding, Remaining
 from cards_core.rods.cold_start import Budget, cold_start, home
 from cards_core.rods.collapse import FoldPrediction
 from cards_core.rods.commands import checked_joints, checked_pose, checked_wrench
+from cards_core.rods.diagnosis import Standstill, held_reason
 from cards_core.rods.homotopy import solve_target
 from cards_core.rods.judge import Bounds, Judge
 from cards_core.rods.path import (
@@ -34,9 +35,9 @@ from cards_core.rods.path import (
     pose_difference,
     steps_between,
 )
-from cards_core.rods.reach import limit_reach_finding, reach_findings
+from cards_core.rods.reach import reach_findings
 from cards_core.rods.saved import restored, saved
-from cards_core.rods.status import RodStatus
+from cards_core.rods.status import SEVERITY, RodStatus
 from cards_core.rods.strain import yield_findings
 from cards_core.typing import Array
 
@@ -44,25 +45,6 @@ if TYPE_CHECKING:
     from cards_core.rods.robot import RodRobot
     from cards_core.rods.solution import Solution
     from cards_core.rods.solver import RodRobotSolver
-
-SEVERITY = (
-    RodStatus.NOT_CONVERGED,
-    RodStatus.SINGULAR,
-    RodStatus.UNSTABLE,
-    RodStatus.BRANCH_CHANGED,
-    RodStatus.NOT_FINITE,
-    RodStatus.INVALID,
-    RodStatus.LIMIT,
-    RodStatus.UNREACHABLE,
-    RodStatus.NEAR_LIMIT,
-    RodStatus.HELD,
-    RodStatus.YIELD,
-    RodStatus.AMBIGUOUS,
-    RodStatus.MOVING,
-    RodStatus.OK,
-)
-"""Statuses, most serious first: an answer has the first of its findings."""
-
 
 STRAIN_CHANGE = 0.01
 """Change of a base moment, in units of EI/L, after which strains are looked at again."""
@@ -75,13 +57,13 @@ class TrackerOptions:
     Attributes:
         bounds: What it tolerates on the way.
         halvings: How often a refused step is halved before the robot is held.
-        probe_steps: Solves spent on finding out by how much a pose is out of reach.
+        probe_solves: Solves spent on finding out by how much a pose is out of reach.
         budget: For the cold start.
     """
 
     bounds: Bounds = field(default_factory=Bounds)
     halvings: int = 8
-    probe_steps: int = 40
+    probe_solves: int = 20
     budget: Budget = field(default_factory=Budget)
 
 
@@ -190,7 +172,7 @@ class Tracker:
         A pose that no rod can span is accepted: the plate goes as far as it can, and the answer
         says UNREACHABLE at once.
         """
-        value = checked_pose(self.robot, pose)
+        value = checked_pose(self.robot, pose, self.solver.base)
         if isinstance(value, Finding):
             return self._rejected(value)
         return self._command(Target(None, value, self._target.wrench, self._target.frame))
@@ -327,7 +309,7 @@ class Tracker:
         self._stride = self._least if held else self._full
         self._fold = FoldPrediction(0.0, float(self.solution.min_eigenvalue))
         if target.pose is not None and len(self.robot.controlled) == len(self.robot.coordinates):
-            self._notes = reach_findings(self.robot, target.pose)
+            self._notes = reach_findings(self.robot, target.pose, self.solver.base)
 
     def _rejected(self, finding: Finding) -> Answer:
         """Answer a command that is not accepted: nothing changes but this answer."""
@@ -358,53 +340,16 @@ class Tracker:
             return
         if refusal.status is RodStatus.BRANCH_CHANGED:
             self._rival = trial
-        self._reason = self._explain(refusal)
-
-    def _explain(self, refusal: Finding) -> Finding:
-        """Say why the robot is held."""
-        if refusal.status in (RodStatus.NEAR_LIMIT, RodStatus.UNSTABLE):
-            return replace(
-                refusal,
-                status=RodStatus.NEAR_LIMIT,
-                message=f"stopped before collapse; the next step would be {refusal.message}",
-            )
-        if refusal.status is RodStatus.UNREACHABLE:
-            return self._missing() or refusal
-        warning = self._judge.warn(self.solution)
-        ahead = self._fold.way_left < 4.0 * self._full
-        if warning is not None or ahead:
-            text = self._judge.describe(self.solution)
-            return Finding(RodStatus.NEAR_LIMIT, f"stopped before collapse; {text}")
-        if refusal.status is RodStatus.BRANCH_CHANGED:
-            return replace(
-                refusal,
-                message=f"{refusal.message}; held at the last state of the old branch"
-                " (accept_branch takes the new one, restore returns)",
-            )
-        if self._notes:
-            return self._notes[0]
-        share = 100.0 * (1.0 - self._fraction)
-        return Finding(
-            RodStatus.HELD,
-            f"{refusal.message}: held, {share:.0f} % of the command is left. Nothing proves that"
-            " the target is out of reach; another way to it may work",
+        still = Standstill(
+            self.solution,
+            self._here(self._target.by_joints),
+            self._target,
+            1.0 - self._fraction,
+            self._fold.way_left < 4.0 * self._full,
+            self._notes,
         )
-
-    def _missing(self) -> Finding | None:
-        """Follow the command without limits, to tell what the target itself would need."""
-        free = Judge(
-            self.robot, replace(self.options.bounds, enforce_limits=False), self._judge.reference
-        )
-        solution, fraction, last = self.solution, self._fraction, self._applied
-        stride = max(self._full, (1.0 - fraction) / self.options.probe_steps)
-        while fraction < 1.0:
-            fraction = min(1.0, fraction + stride)
-            target = between(self._origin, self._target, fraction)
-            trial = solve_target(self.solver, target, solution)
-            if free.refuse(solution, trial, target, target.wrench - last.wrench) is not None:
-                return None
-            solution, last = trial, target
-        return limit_reach_finding(self.robot, solution.q, "the commanded pose")
+        probes = self.options.probe_solves
+        self._reason = held_reason(self.solver, self._judge, refusal, still, probes)
 
     # -- answers
 

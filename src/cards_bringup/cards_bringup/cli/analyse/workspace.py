@@ -1,4 +1,7 @@
-"""``./cards analyse workspace``: where a condition holds, on grids, samples, rays, files."""
+"""``./cards analyse workspace``: where a condition holds, on grids, samples, rays, files.
+
+Robots of rods: where the plate can be, on a grid of its poses.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,13 @@ EXAMPLES = """examples:
   ./cards analyse workspace planar_xy --condition wrench_closure --points poses.csv
   ./cards analyse workspace --resume runs/FOLDER       go on after Ctrl-C, kill -9, power failure
   ./cards analyse workspace ... --scheduler tcp://10.0.0.5:8786        on the workers of a cluster
+  ./cards analyse workspace stewart_gough --grid x=-0.2:0.2:41,y=-0.2:0.2:41 --plot    of rods
 
 coordinates: by name or by the end of it (x finds platform_x). What is not given is at home. Ball
 joints: JOINT.rx, .ry, .rz, the rotation vector [rad] from home. Running the same command again
 goes on where it was left, or shows the result.
+Robots of rods have no --condition: their points are plate poses x, y, z [m] in the world and rx,
+ry, rz [rad] from home; all are followed from home, see docs/rod_analysis.md.
 Python: cards_core.analysis.workspace. More: docs/workspace.md
 """
 
@@ -59,6 +65,11 @@ def add_parser(subparsers: Any) -> None:
     points("--scan", type=int, default=64, help="steps of a ray's scan (default 64)")
     points("--tolerance", type=float, default=1e-6, help="of a ray's intervals (default 1e-6)")
     points("--within-limits", action="store_true", help="do not ask outside the joint limits")
+    rods = parser.add_argument_group("robots of rods").add_argument
+    rods("--wrench", metavar="FX,..,MZ", help="on the plate about its origin [N, N m]")
+    rods("--frame", choices=("world", "plate"), help="of --wrench (default: world)")
+    text = "smallest stiffness, of that at home, that counts as near a limit (default 0.05)"
+    rods("--near", type=float, metavar="SHARE", help=text)
     work = parser.add_argument_group("work").add_argument
     work("--out", type=Path, metavar="DIR", help="folder (default: runs/workspace_ROBOT_..)")
     work("--workers", type=int, metavar="N", help="threads (default: one per core)")
@@ -82,9 +93,15 @@ def run(args: argparse.Namespace) -> int:
     if args.list_conditions:
         _list_conditions(as_json=args.json)
         return 0
+    from cards_bringup.cli.analyse.rods import is_rod_robot, refuse_options
+
+    if args.robot and is_rod_robot(args.robot):
+        from cards_bringup.cli.analyse import rod_workspace
+
+        return rod_workspace.run(args)
+    refuse_options(args, ("wrench", "frame", "near"), "robots of rods alone")
     from cards_bringup.progress import CountProgress
     from cards_core.analysis import workspace
-    from cards_core.errors import CardsError
 
     if args.metric and not (args.plot or args.show):
         raise CardsError("--metric is a column of the pictures (expected: with --plot or --show)")

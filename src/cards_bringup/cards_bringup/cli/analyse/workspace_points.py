@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cards_core.analysis.workspace import Axis, Grid, PointSet, PointSetError, Rays, Samples
@@ -23,7 +23,7 @@ def point_set(args: argparse.Namespace, tree: Tree) -> PointSet:
     """
     coordinates = Coordinates(tree)
     fixed = {
-        coordinates.find(name).name: _number(text, f"--fix {name}")
+        coordinates.find(name).name: number_of(text, f"--fix {name}")
         for name, text in assignments(args.fix, "--fix", "x=0.5")
     }
     lines = _lines(args, coordinates)
@@ -65,13 +65,35 @@ def _points(
         }
         home = tuple(name for name in (args.at_home or "").split(",") if name)
         return Samples(args.samples, args.seed, ranges, fixed, home)
+    grid = grid_of(args.grid, lambda name: coordinates.find(name).name, fixed)
+    if not grid.axes and not args.grid and not (args.rays or args.fan):
+        raise PointSetError(
+            "no points (expected: --grid, --samples, --points, --rays or --fan; coordinates: "
+            f"{', '.join(c.name for c in coordinates.all)})"
+        )
+    return grid
+
+
+def grid_of(
+    texts: list[str] | None, find: Callable[[str], str], fixed: Mapping[str, float]
+) -> Grid:
+    """Read ``--grid`` texts; a name with one value instead of a range is held there.
+
+    Args:
+        texts: As given, e.g. ``["x=-2:2:41,z=0.5"]``.
+        find: Returns the full name of a coordinate.
+        fixed: Values of other coordinates.
+
+    Raises:
+        PointSetError: A text cannot be understood.
+    """
     axes: list[Axis] = []
     values = dict(fixed)
-    for name, text in assignments(args.grid, "--grid", "x=-2:2:41"):
-        full = coordinates.find(name).name
+    for name, text in assignments(texts, "--grid", "x=-2:2:41"):
+        full = find(name)
         words = text.split(":")
         if len(words) == 1:
-            values[full] = _number(text, f"--grid {name}")
+            values[full] = number_of(text, f"--grid {name}")
         elif len(words) == 3 and words[2].strip().isdecimal() and int(words[2]):
             begin, end = _range(":".join(words[:2]), f"--grid {name}", ordered=False)
             axes.append(Axis(full, begin, end, int(words[2])))
@@ -79,11 +101,6 @@ def _points(
             raise PointSetError(
                 f"--grid {name}={text} (expected: first:last:number, e.g. {name}=-2:2:41)"
             )
-    if not axes and not args.grid and not (args.rays or args.fan):
-        raise PointSetError(
-            "no points (expected: --grid, --samples, --points, --rays or --fan; coordinates: "
-            f"{', '.join(c.name for c in coordinates.all)})"
-        )
     return Grid(tuple(axes), values)
 
 
@@ -125,7 +142,8 @@ def assignments(texts: list[str] | None, option: str, example: str) -> list[tupl
     return out
 
 
-def _number(text: str, place: str) -> float:
+def number_of(text: str, place: str) -> float:
+    """Read a number. Raises `PointSetError` that names the place."""
     try:
         return float(text)
     except ValueError:
@@ -136,7 +154,7 @@ def _range(text: str, place: str, *, ordered: bool = True) -> tuple[float, float
     begin, sign, end = text.partition(":")
     if not sign or ":" in end:
         raise PointSetError(f"{place}={text} (expected: two numbers, e.g. -1:1)")
-    low, high = _number(begin, place), _number(end, place)
+    low, high = number_of(begin, place), number_of(end, place)
     if ordered and low > high:
         raise PointSetError(f"{place}={text} (expected: the lower number first)")
     return low, high

@@ -27,6 +27,7 @@ METRICS = {
     "curvature": ("1/m", "greatest curvature of a rod"),
     "stress": ("Pa", "greatest stress of a rod (von Mises)"),
     "strain": ("", "the same divided by Young's modulus"),
+    "rod_index": ("", "number of ways in which rods collapse while the plate is held"),
 }
 """Numbers of a point: name to unit and meaning."""
 
@@ -42,7 +43,7 @@ class SliceResult:
         options: Wrench and bounds.
         reference: Smallest eigenvalue of K at home.
         status: `SliceStatus` in the shape of the grid.
-        numbers: min_eigenvalue, curvature, stress, strain, shape (.., 4); NaN without equilibrium.
+        numbers: min_eigenvalue, curvature, stress, strain, rod_index, shape (.., 5); NaN without equilibrium.
         q: Joint coordinates, shape (.., n), [m] or [rad].
         missing: By how much the worst rod is too short for certain, [m]; NaN where that is not so.
         notes: What a person should know, in plain words.

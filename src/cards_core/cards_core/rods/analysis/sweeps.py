@@ -33,7 +33,7 @@ class Sweeps:
 
     Attributes:
         status: Shape (count,), `SliceStatus` or UNKNOWN.
-        numbers: Shape (count, 4), see `Point`; NaN where nothing was found.
+        numbers: Shape (count, 5), see `Point`; NaN where nothing was found.
         q: Shape (count, n).
         poses: Shape (count, 4, 4).
         wrenches: Shape (count, n, 6).
@@ -43,7 +43,7 @@ class Sweeps:
         count, n = grid.count, robot.n_limbs
         self.grid = grid
         self.status: npt.NDArray[np.uint8] = np.full(count, UNKNOWN, np.uint8)
-        self.numbers = np.full((count, 4), np.nan)
+        self.numbers = np.full((count, 5), np.nan)
         self.q = np.full((count, n), np.nan)
         self.poses = np.full((count, 4, 4), np.nan)
         self.wrenches = np.full((count, n, 6), np.nan)

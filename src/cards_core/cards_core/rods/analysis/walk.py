@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cards_core.rods.analysis.held_index import held_index
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.status import GOOD, SliceStatus
 from cards_core.rods.collapse import STOP_FRACTION, WARN_FRACTION
@@ -22,6 +23,7 @@ from cards_core.rods.judge import Bounds, Judge
 from cards_core.rods.path import Target, between, steps_between
 from cards_core.rods.solution import Solution
 from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.status import RodStatus
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ LARGEST_STEP = 2.0
 
 SMALLEST_SHARE = 1.0 / 16.0
 """Smallest step, as a share of the first."""
+
+LOOSE = 10.0
+"""How much farther than a tracker's step one may jump where the robot does not hold anyway: the
+prediction that jumps are compared with means little near the poles of the stiffness."""
 
 SECTIONS = 25
 """Sections of each rod at which curvature and stress are looked at."""
@@ -62,7 +68,8 @@ class Point:
         index: Of the point.
         status: OK, NEAR_LIMIT, YIELD, JOINT_LIMIT or UNSTABLE.
         passable: Whether a robot may go on from here.
-        numbers: min_eigenvalue, curvature, stress, strain: shape (4,).
+        numbers: min_eigenvalue, curvature, stress, strain, rod_index: shape (5,); the last is the
+            number of ways in which rods collapse while the plate is held.
         q: Joint coordinates, shape (n,).
         pose: Plate pose, shape (4, 4).
         base_wrenches: Shape (n, 6).
@@ -120,7 +127,11 @@ class Walker:
         self.reference = reference
         self.robot: RodRobot = solver.robot
         bounds = Bounds(stop_fraction=-math.inf, enforce_limits=False)
-        self._judge = Judge(self.robot, bounds, max(reference, 1e-300))
+        loose = replace(bounds, jump_factor=LOOSE * bounds.jump_factor)
+        self._judges = {
+            strict: Judge(self.robot, kind, max(reference, 1e-300))
+            for strict, kind in ((True, bounds), (False, loose))
+        }
         self._lower, self._upper = self.robot.q_lower - 1e-9, self.robot.q_upper + 1e-9
         yields = [limb.rod.yield_strain for limb in self.robot.limbs]
         self._yields = np.array([math.inf if limit is None else limit for limit in yields])
@@ -156,8 +167,9 @@ class Walker:
         table = self.solver.shapes(solution, SECTIONS).table[:, :, 3:]
         worst = table.max(axis=1)
         eigenvalue = solution.min_eigenvalue
-        status = self._status(solution, worst[:, 2])
-        numbers = np.array([eigenvalue, *worst.max(axis=0)])
+        collapses = int(held_index(self.solver, solution).sum())
+        status = self._status(solution, worst[:, 2], collapses)
+        numbers = np.array([eigenvalue, *worst.max(axis=0), collapses])
         return Point(
             index,
             status,
@@ -168,9 +180,9 @@ class Walker:
             solution.base_wrenches.copy(),
         )
 
-    def _status(self, solution: Solution, strains: Array) -> SliceStatus:
+    def _status(self, solution: Solution, strains: Array, collapses: int) -> SliceStatus:
         eigenvalue = solution.min_eigenvalue
-        if not eigenvalue > 0.0:
+        if collapses or not eigenvalue > 0.0:
             return SliceStatus.UNSTABLE
         if self._outside(solution):
             return SliceStatus.JOINT_LIMIT
@@ -192,7 +204,7 @@ class Walker:
             goal = done + stride
             goal = 1.0 if goal > 1.0 - 1e-9 else goal
             trial = self._solve(between(here, there, goal), last)
-            if not trial.converged or self._judge.refuse(last, trial, there) is not None:
+            if not trial.converged or self._refused(last, trial, there, strict):
                 stride *= 0.5
                 if stride < least:
                     return None
@@ -202,9 +214,16 @@ class Walker:
             last, done = trial, goal
         return last
 
+    def _refused(self, last: Solution, trial: Solution, there: Target, strict: bool) -> bool:
+        """Tell whether a trial is no neighbour; one that only collapsed is, and is noted so."""
+        finding = self._judges[strict].refuse(last, trial, there)
+        return finding is not None and finding.status is not RodStatus.UNSTABLE
+
     def _passable(self, solution: Solution) -> bool:
         floor = self.options.stop * self.reference
-        return solution.min_eigenvalue > floor and not self._outside(solution)
+        if not solution.min_eigenvalue > floor or self._outside(solution):
+            return False
+        return not held_index(self.solver, solution).any()
 
     def _target(self, index: int) -> Target:
         options = self.options

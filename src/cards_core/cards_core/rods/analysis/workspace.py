@@ -24,6 +24,7 @@ import numpy as np
 
 from cards_core.analysis.workspace import Grid
 from cards_core.errors import CardsError
+from cards_core.rods.analysis.held_index import held_index
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.slice_result import SliceResult
 from cards_core.rods.analysis.status import UNKNOWN, SliceStatus
@@ -102,7 +103,7 @@ def solve_slice(
         options=options,
         reference=reference,
         status=sweeps.status.reshape(points.shape),
-        numbers=sweeps.numbers.reshape(*points.shape, 4),
+        numbers=sweeps.numbers.reshape(*points.shape, 5),
         q=sweeps.q.reshape(*points.shape, robot.n_limbs),
         missing=missing.reshape(points.shape),
         notes=(*robot.notes, *note),
@@ -118,7 +119,11 @@ def _home(solver: RodRobotSolver, options: SliceOptions) -> Solution:
         found = cold_start(
             solver, pose=found.solution.pose, wrench=options.wrench, frame=options.frame
         )
-    if found.solution is None or not found.solution.min_eigenvalue > 0.0:
+    if (
+        found.solution is None
+        or not found.solution.min_eigenvalue > 0.0
+        or held_index(solver, found.solution).any()
+    ):
         raise SliceError(
             f"{robot.name}: no stable equilibrium at home under this wrench: "
             f"{found.message or found.status.name} (expected: a home, `initial:` in its rods.yaml, "

@@ -26,17 +26,24 @@ def natural_frequencies(
 
     Args:
         dynamics: After ``rest``; its history is not touched.
-        guesses: Frequencies to start from, [Hz]; default: those of the plate with the rods'
-            mass reduced to it (Guyan), six of them. One frequency is returned for each, the
-            nearest that the iteration finds.
+        guesses: Frequencies to start from, [Hz]; one is returned for each, the nearest that the
+            iteration finds. Default: the plate with the rods' mass reduced to it (Guyan); each
+            of its six modes is followed to one frequency, and they are returned in order.
+            Rods have more of their own.
         tolerance: Relative change of a squared frequency at which the iteration ends.
 
     Raises:
         RodError: An iteration did not settle; take guesses nearer to the frequency.
     """
     if guesses is None:
-        guesses = _frequency(_eigenvalues(dynamics, 0.0))
-    return np.array([_refine(dynamics, float(guess), tolerance) for guess in guesses])
+        squares, vectors = _pencil(dynamics, 0.0)
+        found = [
+            _refine(dynamics, square, vector, tolerance)
+            for square, vector in zip(squares, vectors, strict=True)
+        ]
+        return np.sort(_frequency(np.array(found)))
+    squares = (2.0 * np.pi * np.asarray(guesses, dtype=float)) ** 2
+    return _frequency(np.array([_refine(dynamics, s, None, tolerance) for s in squares]))
 
 
 def reduced_inertia(dynamics: RobotDynamics) -> Array:
@@ -47,25 +54,33 @@ def reduced_inertia(dynamics: RobotDynamics) -> Array:
     return -_slope(dynamics, 0.0)[1]
 
 
-def _refine(dynamics: RobotDynamics, guess: float, tolerance: float) -> float:
-    square = (2.0 * np.pi * guess) ** 2
+def _refine(
+    dynamics: RobotDynamics, square: float, vector: Array | None, tolerance: float
+) -> float:
+    """Return the squared angular frequency of the mode like `vector`, or next to `square`."""
+    guess = square
     for _ in range(ITERATIONS):
-        values = _eigenvalues(dynamics, square)
-        step = float(values[np.argmin(np.abs(values))])
-        square += step
-        if abs(step) <= tolerance * max(abs(square), 1e-6):
-            return float(_frequency(np.array([square]))[0])
+        steps, vectors = _pencil(dynamics, square)
+        likeness = -np.abs(steps) if vector is None else np.abs(vectors @ vector)
+        best = int(np.argmax(likeness))
+        vector = vectors[best]
+        square += float(steps[best])
+        if abs(steps[best]) <= tolerance * max(abs(square), 1e-6):
+            return square
     raise RodError(
-        f"natural frequency near {guess:g} Hz: no end after {ITERATIONS} iterations; expected a "
-        "guess nearer to it"
+        f"natural frequency near {_frequency(np.array([guess]))[0]:g} Hz: no end after "
+        f"{ITERATIONS} iterations; expected a guess nearer to it"
     )
 
 
-def _eigenvalues(dynamics: RobotDynamics, square: float) -> Array:
-    """Return t of ``(S + t S') v = 0`` at w^2 = `square`, ascending."""
+def _pencil(dynamics: RobotDynamics, square: float) -> tuple[Array, Array]:
+    """Return t ascending and unit v (rows, scaled by the inertia) of ``(S + t S') v = 0``."""
     stiffness, slope = _slope(dynamics, square)
-    values = np.linalg.eigvals(np.linalg.solve(-slope, stiffness))
-    return np.sort(values.real[np.abs(values.imag) < 1e-6 * np.abs(values) + 1e-30])
+    # -S' is an inertia: positive definite
+    root = np.linalg.cholesky(-0.5 * (slope + slope.T))
+    inverse = np.linalg.inv(root)
+    values, vectors = np.linalg.eigh(inverse @ (0.5 * (stiffness + stiffness.T)) @ inverse.T)
+    return values, vectors.T
 
 
 def _slope(dynamics: RobotDynamics, square: float) -> tuple[Array, Array]:

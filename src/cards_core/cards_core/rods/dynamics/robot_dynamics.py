@@ -65,7 +65,7 @@ class RobotDynamics:
         dt: Step, [s].
         alpha: Of `bdf_alpha`.
         steps: Steps of order 8 along each rod; None: as the time step needs.
-        segments: Of multiple shooting, a divisor of `steps` is made of it; None: as needed.
+        segments: Of multiple shooting, which share the steps; None: as needed.
         held: The plate's pose is given at every step instead of following from its inertia.
         tolerance: Greatest scaled row.
 

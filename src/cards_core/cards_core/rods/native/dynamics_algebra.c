@@ -89,17 +89,6 @@ static void log_variation(const double *e, double *B) {
   B[7] -= 0.5*e[0];
 }
 
-/* The transposed inverse of B above: mu -> J'mu, J = 1 + a [e]x + b [e]x^2. */
-static void log_dual(const double *e, const double *mu, double *out) {
-  const double square = e[0]*e[0] + e[1]*e[1] + e[2]*e[2], angle = sqrt(square);
-  const double a = angle < 1e-2 ? 0.5 - square/24.0 : (1.0 - cos(angle))/square;
-  const double b = angle < 1e-2 ? 1.0/6.0 - square/120.0 : (angle - sin(angle))/(square*angle);
-  const double along = e[0]*mu[0] + e[1]*mu[1] + e[2]*mu[2];
-  double x[3];
-  cross(e, mu, x);
-  for (int c = 0; c < 3; ++c) out[c] = mu[c] - a*x[c] + b*(along*e[c] - square*mu[c]);
-}
-
 INLINE void skew(const double *a, double *S) {
   S[0] = S[4] = S[8] = 0.0;
   S[1] = -a[2];

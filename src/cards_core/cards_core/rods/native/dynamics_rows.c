@@ -23,12 +23,14 @@ static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_l
   for (int c = 0; c < 3; ++c) mu[c] = m[c] - x[c];
   rotate_back(J, n, f);
   rotate_back(J, mu, y);
-  /* with one or with all rotations free J(e) changes nothing */
+  memcpy(f + 3, y, sizeof y);
+  /* a cross: one arm along x of the plate's joint frame, the other along y of the rod's */
   const int universal = limb->free[3] + limb->free[4] + limb->free[5] == 2;
-  if (universal)
-    log_dual(e + 3, y, f + 3);
-  else
-    memcpy(f + 3, y, sizeof y);
+  const double arm[3] = {E[1], E[4], E[7]};
+  if (universal) {
+    e[5] = -arm[0];
+    f[4] = arm[0]*y[0] + arm[1]*y[1] + arm[2]*y[2];
+  }
   for (int c = 0; c < 3; ++c) {
     r[c] = limb->free[c] ? f[c]/F : e[c]/L;
     r[3 + c] = limb->free[3 + c] ? f[3 + c]/(F*L) : e[3 + c];
@@ -49,7 +51,13 @@ static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_l
   multiply(Jt, S, X);
   add_block(rows_D + 3, 6, 1.0/L, X);
   /* e_R */
-  log_variation(e + 3, B);
+  if (universal) {
+    memset(B, 0, sizeof B);
+    B[7] = -arm[2];
+    B[8] = arm[1];
+  } else {
+    log_variation(e + 3, B);
+  }
   multiply(B, Jt, rows_B);
   add_block(rows_P + 36 + 3, 12, 1.0, rows_B);
   add_block(rows_D + 18 + 3, 6, -1.0, rows_B);
@@ -69,19 +77,17 @@ static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_l
   multiply(Jt, S, X);
   add_block(rows_D + 54 + 3, 6, 1.0/(F*L), X);
   if (universal) {
-    /* J(e)' times the rows above, and its own change: [mu]x de/2 to first order in e */
-    double rows[3], turned[3], *moment_P = rows_P + 108, *moment_D = rows_D + 54;
-    for (int k = 0; k < 18; ++k) {
-      double *first = k < 12 ? moment_P + k : moment_D + k - 12;
-      const int step = k < 12 ? 12 : 6;
-      for (int c = 0; c < 3; ++c) rows[c] = first[step*c];
-      log_dual(e + 3, rows, turned);
-      for (int c = 0; c < 3; ++c) first[step*c] = turned[c];
+    /* the moment about the rod's arm, which turns with the rod */
+    double *P4 = rows_P + 120, *D4 = rows_D + 60, turn[3];
+    for (int k = 0; k < 12; ++k)
+      P4[k] = arm[0]*P4[k - 12] + arm[1]*P4[k] + arm[2]*P4[k + 12];
+    for (int k = 0; k < 6; ++k) D4[k] = arm[0]*D4[k - 6] + arm[1]*D4[k] + arm[2]*D4[k + 6];
+    cross(arm, y, turn);
+    rotate(J, turn, x);
+    for (int c = 0; c < 3; ++c) {
+      P4[3 + c] += x[c]/(F*L);
+      D4[3 + c] -= x[c]/(F*L);
     }
-    skew(y, S);
-    multiply(S, rows_B, X);
-    add_block(moment_P + 3, 12, 0.5/(F*L), X);
-    add_block(moment_D + 3, 6, -0.5/(F*L), X);
   }
   for (int c = 0; c < 6; ++c) {
     const int row = limb->free[c] ? 6 + c : c;

@@ -20,6 +20,8 @@ struct limb_work {
   double *G, c[6];  /* 6 x size */
   double *residual; /* size */
   int *pivot;
+  int sign; /* of det A with the inner nodes eliminated: held by the plate, a rod is at its own
+               limit of stability where it changes */
 };
 
 struct robot {

@@ -178,62 +178,9 @@ void robot_add_step(struct robot *robot, const double *step, double factor) {
   robot->factors = 0;
 }
 
-/* Eigenvalues, ascending, and vectors (rows of V) of a symmetric n x n matrix, n <= 6; by
-   Jacobi's rotations. */
-static void symmetric_eigen(int n, double *A, double *values, double *V) {
-  for (int i = 0; i < n*n; ++i) V[i] = i%(n + 1) == 0;
-  for (int sweep = 0; sweep < 30; ++sweep) {
-    double off = 0.0, all = 0.0;
-    for (int i = 0; i < n; ++i)
-      for (int j = 0; j < n; ++j) {
-        all += A[i*n + j]*A[i*n + j];
-        if (i != j) off += A[i*n + j]*A[i*n + j];
-      }
-    if (!(off > 1e-32*all)) break;
-    for (int p = 0; p < n; ++p)
-      for (int q = p + 1; q < n; ++q) {
-        const double a = A[p*n + q];
-        if (a == 0.0) continue;
-        const double theta = 0.5*(A[q*n + q] - A[p*n + p])/a;
-        const double t = (theta < 0.0 ? -1.0 : 1.0)/(fabs(theta) + sqrt(theta*theta + 1.0));
-        const double c = 1.0/sqrt(t*t + 1.0), s = t*c;
-        for (int k = 0; k < n; ++k) {
-          const double x = A[k*n + p], y = A[k*n + q];
-          A[k*n + p] = c*x - s*y;
-          A[k*n + q] = s*x + c*y;
-        }
-        for (int k = 0; k < n; ++k) {
-          const double x = A[p*n + k], y = A[q*n + k];
-          A[p*n + k] = c*x - s*y;
-          A[q*n + k] = s*x + c*y;
-        }
-        for (int k = 0; k < n; ++k) {
-          const double x = V[p*n + k], y = V[q*n + k];
-          V[p*n + k] = c*x - s*y;
-          V[q*n + k] = s*x + c*y;
-        }
-      }
-  }
-  for (int i = 0; i < n; ++i) values[i] = A[i*n + i];
-  for (int i = 0; i < n; ++i) {
-    int least = i;
-    for (int j = i + 1; j < n; ++j)
-      if (values[j] < values[least]) least = j;
-    if (least == i) continue;
-    double t = values[i];
-    values[i] = values[least];
-    values[least] = t;
-    for (int k = 0; k < n; ++k) {
-      t = V[i*n + k];
-      V[i*n + k] = V[least*n + k];
-      V[least*n + k] = t;
-    }
-  }
-}
-
 /* At the state in the record: K (36), C (6 x limbs), eigenvalues of the symmetric part of K (6)
-   and vectors (6 x 6 by rows), zeros and NaN outside the plane of a planar robot. `known`: the
-   record is what the last solve left there. */
+   and vectors (6 x 6 by rows), zeros and NaN outside the plane of a planar robot, signs of the
+   limbs' determinants (limbs). `known`: the record is what the last solve left there. */
 int robot_linearise(struct robot *robot, int known, double *out) {
   const int n = robot->limbs;
   double *K = out, *C = out + 36, *values = C + 6*n, *vectors = values + 6;
@@ -252,6 +199,7 @@ int robot_linearise(struct robot *robot, int known, double *out) {
     if (robot->slot[c] >= 0) at[count++] = c;
   double A[36], V[36], e[6];
   memset(out, 0, (size_t)(36 + 6*n + 42)*sizeof(double));
+  for (int i = 0; i < n; ++i) vectors[36 + i] = robot->work[i].sign;
   for (int i = 0; i < count; ++i)
     for (int j = 0; j < count; ++j) {
       K[6*at[i] + at[j]] = -robot->S[6*at[i] + at[j]];

@@ -1,5 +1,5 @@
-/* Rotations and 3-vectors for whole robots: matrices row-major, rotation vectors in the frame in
-   which they are applied from the left, R <- exp([phi]x) R. */
+/* Small algebra for whole robots: rotations and 3-vectors, alone and in lanes; eigenvalues.
+   Matrices row-major; rotations are changed from the left, R <- exp([phi]x) R. */
 
 #include <math.h>
 #include <string.h>
@@ -107,25 +107,63 @@ static void rotation_log_rate(const double v[3], double J[9]) {
 
 /* The same with lanes: variations in several directions at once. */
 
-static inline void lanes_cross(const double a[3], const lanes b[3], lanes c[3]) {
-  const lanes x = a[1]*b[2] - a[2]*b[1], y = a[2]*b[0] - a[0]*b[2], z = a[0]*b[1] - a[1]*b[0];
-  c[0] = x;
-  c[1] = y;
-  c[2] = z;
-}
-
-static inline void lanes_rotate(const double R[9], const lanes v[3], lanes out[3]) {
-  const lanes x = R[0]*v[0] + R[1]*v[1] + R[2]*v[2], y = R[3]*v[0] + R[4]*v[1] + R[5]*v[2],
-              z = R[6]*v[0] + R[7]*v[1] + R[8]*v[2];
-  out[0] = x;
-  out[1] = y;
-  out[2] = z;
-}
-
 static inline void lanes_rotate_back(const double R[9], const lanes v[3], lanes out[3]) {
   const lanes x = R[0]*v[0] + R[3]*v[1] + R[6]*v[2], y = R[1]*v[0] + R[4]*v[1] + R[7]*v[2],
               z = R[2]*v[0] + R[5]*v[1] + R[8]*v[2];
   out[0] = x;
   out[1] = y;
   out[2] = z;
+}
+
+/* Eigenvalues, ascending, and vectors (rows of V) of a symmetric n x n matrix, n <= 6; by
+   Jacobi's rotations. */
+static void symmetric_eigen(int n, double *A, double *values, double *V) {
+  for (int i = 0; i < n*n; ++i) V[i] = i%(n + 1) == 0;
+  for (int sweep = 0; sweep < 30; ++sweep) {
+    double off = 0.0, all = 0.0;
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j) {
+        all += A[i*n + j]*A[i*n + j];
+        if (i != j) off += A[i*n + j]*A[i*n + j];
+      }
+    if (!(off > 1e-32*all)) break;
+    for (int p = 0; p < n; ++p)
+      for (int q = p + 1; q < n; ++q) {
+        const double a = A[p*n + q];
+        if (a == 0.0) continue;
+        const double theta = 0.5*(A[q*n + q] - A[p*n + p])/a;
+        const double t = (theta < 0.0 ? -1.0 : 1.0)/(fabs(theta) + sqrt(theta*theta + 1.0));
+        const double c = 1.0/sqrt(t*t + 1.0), s = t*c;
+        for (int k = 0; k < n; ++k) {
+          const double x = A[k*n + p], y = A[k*n + q];
+          A[k*n + p] = c*x - s*y;
+          A[k*n + q] = s*x + c*y;
+        }
+        for (int k = 0; k < n; ++k) {
+          const double x = A[p*n + k], y = A[q*n + k];
+          A[p*n + k] = c*x - s*y;
+          A[q*n + k] = s*x + c*y;
+        }
+        for (int k = 0; k < n; ++k) {
+          const double x = V[p*n + k], y = V[q*n + k];
+          V[p*n + k] = c*x - s*y;
+          V[q*n + k] = s*x + c*y;
+        }
+      }
+  }
+  for (int i = 0; i < n; ++i) values[i] = A[i*n + i];
+  for (int i = 0; i < n; ++i) {
+    int least = i;
+    for (int j = i + 1; j < n; ++j)
+      if (values[j] < values[least]) least = j;
+    if (least == i) continue;
+    double t = values[i];
+    values[i] = values[least];
+    values[least] = t;
+    for (int k = 0; k < n; ++k) {
+      t = V[i*n + k];
+      V[i*n + k] = V[least*n + k];
+      V[least*n + k] = t;
+    }
+  }
 }

@@ -62,12 +62,24 @@ static void robot_evaluate(struct robot *robot, double *record, int vary) {
   if (vary) plate_variation(robot, &x, weight, external, rods, robot->S);
 }
 
+/* The sign of det A of one segment: that of A, whose inner nodes each bring a block with minus
+   the scales (and a rotation's positive determinant) on its diagonal. */
+static int condensed_sign(const struct robot *robot, const struct limb_work *work) {
+  int sign = (robot->segments - 1)*robot->node_unknowns%2 ? -1 : 1;
+  for (int k = 0; k < robot->size; ++k) {
+    if (work->pivot[k] != k) sign = -sign;
+    if (work->A[k*robot->size + k] < 0.0) sign = -sign;
+  }
+  return sign;
+}
+
 /* Eliminate the limbs; 0 if one of them is singular. */
 static int robot_factor(struct robot *robot) {
   const int size = robot->size;
   for (int i = robot->first; i < robot->last; ++i) {
     struct limb_work *work = robot->work + i;
     if (!lu_factor(size, work->A, work->pivot)) return 0;
+    work->sign = condensed_sign(robot, work);
     lu_solve_lanes(size, work->A, work->pivot, work->Y);
     for (int r = 0; r < 6; ++r) {
       lanes sum = {0.0};

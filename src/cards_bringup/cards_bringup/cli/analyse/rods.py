@@ -1,0 +1,57 @@
+"""What the analyses of rod robots share: which robots these are, and what their options mean."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cards_bringup.cli.eval import numbers
+from cards_core.description.locate import find_model, has_rods
+from cards_core.errors import CardsError
+from cards_core.typing import Array
+
+if TYPE_CHECKING:
+    from cards_core.rods.robot import RodRobot
+
+def is_rod_robot(name: str) -> bool:
+    """Return whether a name or path is that of a robot of rods.
+
+    Raises:
+        UnknownNameError: There is no such robot.
+    """
+    return has_rods(find_model(name))
+
+
+def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -> None:
+    """Refuse options that mean nothing for this robot.
+
+    Raises:
+        CardsError: One of them was given.
+    """
+    for name in names:
+        if not any(getattr(args, name, None) is value for value in (None, False)):
+            option = "--" + name.replace("_", "-")
+            raise CardsError(f"{option} is for {whose}, not for '{args.robot}' (expected: no such)")
+
+
+def wrench_of(args: argparse.Namespace, robot: RodRobot) -> tuple[Array, str]:
+    """Return the wrench on the plate, (6,), and its frame: as given, or the robot's own.
+
+    Raises:
+        CardsError: Not six numbers, or a frame without a wrench.
+    """
+    values = numbers(args.wrench, "wrench")
+    frame = getattr(args, "frame", None)
+    if values is None:
+        if frame is not None:
+            raise CardsError("--frame without --wrench (expected: both, or neither)")
+        return np.array(robot.wrench, dtype=float), robot.wrench_frame
+    if values.shape != (6,):
+        raise CardsError(
+            f"--wrench has {values.size} numbers (expected: 6, force [N] and moment [N m] about "
+            "the plate's origin, e.g. 0,0,-1,0,0,0)"
+        )
+    return values, frame or "world"

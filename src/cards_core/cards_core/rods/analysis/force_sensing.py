@@ -1,0 +1,208 @@
+"""Which wrench acts on the plate? Estimated from what the rods show.
+
+Flexible robots are force sensors. With w_i the wrench at the base of rod i, the tip wrench
+(n_L, m_L) follows by integration, and the plate is in balance::
+
+    F = sum n_L - m g        M = sum [m_L + (p_L - x) x n_L] - (R c) x m g
+
+Three ways to the w_i, from the least assumptions to the best numbers:
+
+* `from_bases`: they are measured, by a force sensor under each base;
+* `from_limbs`: points on each rod are measured, and w_i is fitted to them, rod by rod. What the
+  plate's joint does not transmit is known to be zero and counts as measured;
+* `from_robot`: the only unknown is the wrench on the plate: joints and wrench decide the shape of
+  the whole robot (the direct model), which is fitted to all points, measured base wrenches, or
+  both, at once.
+
+All give a covariance, from the noise that the measurements declare, by linear propagation with
+exact derivatives, and chi^2 of the residuals: whether model and noise explain what was measured.
+Joint coordinates are taken as exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2 as chi_squared
+from scipy.stats import norm
+
+from cards_core.rods.analysis.limb_curve import Limbs
+from cards_core.rods.analysis.limb_fit import fit_limb
+from cards_core.rods.analysis.measurements import (
+    BaseMeasurement,
+    MeasurementError,
+    ShapeMeasurement,
+    check_bases,
+    check_shapes,
+)
+from cards_core.rods.analysis.plate_balance import plate_balance
+from cards_core.rods.analysis.robot_fit import fit_robot
+from cards_core.rods.cold_start import cold_start
+from cards_core.rods.guess import hermite_guess
+from cards_core.rods.solver import RodRobotSolver
+from cards_core.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class WrenchEstimate:
+    """An estimated wrench on the plate.
+
+    Attributes:
+        wrench: Force and moment about the plate's origin, world axes, shape (6,), [N], [N m].
+        covariance: Of it, shape (6, 6).
+        pose: Plate pose that belongs to it, shape (4, 4).
+        base_wrenches: n, m at the rods' starts, shape (n, 6).
+        chi2: Sum of squared residuals over their standard deviations.
+        dof: Number of residuals minus number of unknowns; chi2 should be near it.
+        observable: Number of directions of the wrench that the measurements determine.
+    """
+
+    wrench: Array
+    covariance: Array
+    pose: Array
+    base_wrenches: Array
+    chi2: float
+    dof: int
+    observable: int
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviation of each component, shape (6,), [N], [N m]."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def interval(self, confidence: float = 0.95) -> Array:
+        """Return half the width of each component's confidence interval, shape (6,)."""
+        return np.asarray(self.sigma * norm.ppf(0.5 + 0.5 * confidence))
+
+    @property
+    def p_value(self) -> float:
+        """Probability of a chi2 at least as large if model and noise are right; 1 without dof."""
+        return float(chi_squared.sf(self.chi2, self.dof)) if self.dof > 0 else 1.0
+
+    def error2(self, wrench: Array) -> float:
+        """Return ``e' C^-1 e`` of a wrench that is known: chi^2 distributed, `observable` dof."""
+        e = np.asarray(wrench) - self.wrench
+        scale = np.where(self.sigma > 0.0, self.sigma, 1.0)
+        values, vectors = np.linalg.eigh(self.covariance / np.outer(scale, scale))
+        kept = values > 1e-12 * max(float(values.max()), 1e-300)
+        along = vectors.T[kept] @ (e / scale)
+        return float(np.sum(along**2 / values[kept]))
+
+
+def from_bases(
+    solver: RodRobotSolver, q: Array, bases: BaseMeasurement, *, pose: Array | None = None
+) -> WrenchEstimate:
+    """Estimate from measured base wrenches, by balance alone.
+
+    Args:
+        solver: Of the robot.
+        q: Joint coordinates, shape (n,), [m] or [rad].
+        bases: The measurement.
+        pose: Plate pose, shape (4, 4), if it is known exactly; else it follows from the tips.
+
+    Raises:
+        MeasurementError: Measurements that cannot be used.
+    """
+    covariances = check_bases(solver.robot, bases)
+    return _balanced(solver, Limbs(solver, q), bases.wrenches, covariances, pose, 0.0, 0)
+
+
+def from_limbs(
+    solver: RodRobotSolver,
+    q: Array,
+    shapes: tuple[ShapeMeasurement, ...],
+    *,
+    pose: Array | None = None,
+) -> WrenchEstimate:
+    """Estimate from the shapes of all rods, each fitted alone.
+
+    Args:
+        solver: Of the robot.
+        q: Joint coordinates, shape (n,), [m] or [rad].
+        shapes: One measurement per limb.
+        pose: Plate pose, shape (4, 4), if it is known exactly; else it follows from the tips.
+
+    Raises:
+        MeasurementError: A limb without enough points, or points that no shape of it meets.
+    """
+    robot, limbs = solver.robot, Limbs(solver, q)
+    check_shapes(robot, shapes, limbs.lengths)
+    by_limb = {shape.limb: shape for shape in shapes}
+    missing = [limb.name for i, limb in enumerate(robot.limbs) if i not in by_limb]
+    if missing or len(by_limb) != len(shapes):
+        raise MeasurementError(
+            f"no points of {', '.join(missing) or 'different limbs'} (expected: one measurement "
+            "of every limb; the method 'robot' works with some of them)"
+        )
+    found = cold_start(solver, q=q).solution
+    start = found or hermite_guess(robot, robot.home_pose, q)
+    fits = [
+        fit_limb(solver, limbs, by_limb[i], start.base_wrenches[i], pose)
+        for i in range(robot.n_limbs)
+    ]
+    return _balanced(
+        solver,
+        limbs,
+        np.array([fit.wrench for fit in fits]),
+        np.array([fit.covariance for fit in fits]),
+        pose,
+        sum(fit.chi2 for fit in fits),
+        sum(fit.dof for fit in fits),
+    )
+
+
+def from_robot(
+    solver: RodRobotSolver,
+    q: Array,
+    shapes: tuple[ShapeMeasurement, ...] = (),
+    bases: BaseMeasurement | None = None,
+    *,
+    guess: Array | None = None,
+) -> WrenchEstimate:
+    """Estimate from whatever was measured, with the model of the whole robot.
+
+    Args:
+        solver: Of the robot.
+        q: Joint coordinates, shape (n,), [m] or [rad].
+        shapes: Points on any of the rods.
+        bases: Base wrenches, if measured.
+        guess: Wrench to start from, shape (6,); default: none at all.
+
+    Raises:
+        MeasurementError: Too little was measured, or no equilibrium meets it.
+    """
+    limbs = Limbs(solver, q)
+    check_shapes(solver.robot, shapes, limbs.lengths)
+    covariances = None if bases is None else check_bases(solver.robot, bases)
+    wrenches = None if bases is None else bases.wrenches
+    fit = fit_robot(solver, limbs, q, shapes, wrenches, covariances, guess)
+    return WrenchEstimate(
+        fit.wrench,
+        fit.covariance,
+        fit.solution.pose.copy(),
+        fit.solution.base_wrenches.copy(),
+        fit.chi2,
+        fit.dof,
+        fit.observable,
+    )
+
+
+def _balanced(
+    solver: RodRobotSolver,
+    limbs: Limbs,
+    wrenches: Array,
+    covariances: Array,
+    pose: Array | None,
+    chi2: float,
+    dof: int,
+) -> WrenchEstimate:
+    """Return the wrench that balances the plate, with its covariance."""
+    balance = plate_balance(solver, limbs, wrenches, pose)
+    covariance = np.einsum(
+        "aib,ibc,dic->ad", balance.by_wrench, covariances, balance.by_wrench, optimize=True
+    )
+    return WrenchEstimate(
+        balance.wrench, covariance, balance.pose, np.asarray(wrenches), chi2, dof,
+        len(solver.slots),
+    )  # fmt: skip

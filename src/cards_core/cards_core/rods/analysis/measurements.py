@@ -1,0 +1,114 @@
+"""What is measured of a rod robot to find out which wrench acts on its plate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cards_core.errors import CardsError
+from cards_core.rods.robot import RodRobot
+from cards_core.typing import Array
+
+
+class MeasurementError(CardsError):
+    """Measurements that cannot be used: the message says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeMeasurement:
+    """Points on the centre line of one rod.
+
+    Attributes:
+        limb: Index of the limb.
+        points: Shape (k, 3), in the world, [m].
+        s: Arc lengths of the points from the rod's start, shape (k,), [m]; None if it is not
+            known where on the rod a point lies (a camera without markers).
+        sigma: Standard deviation of each coordinate, [m].
+    """
+
+    limb: int
+    points: Array
+    sigma: float
+    s: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BaseMeasurement:
+    """Wrenches at the starts of all rods, as a force sensor under each base measures them.
+
+    Attributes:
+        wrenches: n, m that the rod exerts on its base, about the rod's start, world axes, shape
+            (n, 6), [N], [N m].
+        covariance: Of one of them, shape (6, 6), or of each, shape (n, 6, 6).
+    """
+
+    wrenches: Array
+    covariance: Array
+
+    @staticmethod
+    def of(wrenches: Array, sigma_force: float, sigma_moment: float) -> BaseMeasurement:
+        """Return wrenches with independent noise of every component, [N] and [N m]."""
+        return BaseMeasurement(
+            np.asarray(wrenches, dtype=float),
+            np.diag(np.repeat([sigma_force**2, sigma_moment**2], 3)),
+        )
+
+
+def check_shapes(robot: RodRobot, shapes: tuple[ShapeMeasurement, ...], lengths: Array) -> None:
+    """Refuse measurements that mean nothing.
+
+    Args:
+        robot: The robot.
+        shapes: The measurements.
+        lengths: Of the rods, shape (n,), [m].
+
+    Raises:
+        MeasurementError: Of which limb, what is wrong, and what would be right.
+    """
+    for shape in shapes:
+        if not 0 <= shape.limb < robot.n_limbs:
+            raise MeasurementError(f"limb {shape.limb} (expected: 0..{robot.n_limbs - 1})")
+        name, points = robot.limbs[shape.limb].name, np.asarray(shape.points)
+        if points.ndim != 2 or points.shape[1:] != (3,) or not np.isfinite(points).all():
+            raise MeasurementError(
+                f"limb '{name}': points of shape {points.shape} (expected: finite numbers (k, 3))"
+            )
+        if not shape.sigma > 0.0:
+            raise MeasurementError(
+                f"limb '{name}': noise of {shape.sigma} m (expected: a standard deviation > 0)"
+            )
+        if shape.s is None:
+            continue
+        length = float(lengths[shape.limb])
+        s = np.asarray(shape.s)
+        if s.shape != (len(points),) or not np.isfinite(s).all():
+            raise MeasurementError(
+                f"limb '{name}': {s.size} arc lengths for {len(points)} points (expected: one each)"
+            )
+        if s.size and (s.min() < -1e-9 or s.max() > length + 1e-9):
+            raise MeasurementError(
+                f"limb '{name}': arc lengths {s.min():.4g} .. {s.max():.4g} m (expected: within "
+                f"the rod, 0 .. {length:.4g} m)"
+            )
+
+
+def check_bases(robot: RodRobot, bases: BaseMeasurement) -> Array:
+    """Return the covariances of the wrenches, shape (n, 6, 6).
+
+    Raises:
+        MeasurementError: Wrong shapes, numbers that are not finite, or no covariance.
+    """
+    n = robot.n_limbs
+    if np.shape(bases.wrenches) != (n, 6) or not np.isfinite(bases.wrenches).all():
+        raise MeasurementError(
+            f"base wrenches of shape {np.shape(bases.wrenches)} (expected: finite numbers ({n}, 6))"
+        )
+    covariance = np.asarray(bases.covariance, dtype=float)
+    if covariance.shape not in ((6, 6), (n, 6, 6)) or not np.isfinite(covariance).all():
+        raise MeasurementError(
+            f"covariance of shape {covariance.shape} (expected: (6, 6) or ({n}, 6, 6))"
+        )
+    if np.linalg.eigvalsh(covariance).min() <= 0.0:
+        raise MeasurementError("a covariance that is not positive definite (expected: noise > 0)")
+    return np.broadcast_to(covariance, (n, 6, 6))

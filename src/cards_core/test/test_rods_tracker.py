@@ -1,0 +1,206 @@
+"""The tracker on shipped robots: the reference's path into instability, limits, loads, fuzz."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cards_core.rods.analysis.held_index import held_index
+from cards_core.rods.path import moved, pose_difference
+from cards_core.rods.reader import read_rod_robot
+from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.status import REJECTED, RodStatus, is_good
+from cards_core.rods.tracker import Tracker
+
+
+def started(name):
+    tracker = Tracker(read_rod_robot(name))
+    assert tracker.start().status is RodStatus.OK
+    return tracker
+
+
+def test_the_path_into_instability_stops_before_collapse():
+    """Section 5.5: q_k(t) = q0 + 0.03 (sin(t + k) - sin k); the direct model dies at index 508."""
+    tracker = started("stewart_6efr")
+    start, k = tracker.answer, np.arange(6)
+    assert start.min_eigenvalue == pytest.approx(61.97, abs=0.1)
+    values, statuses, held = [], [], []
+    for i in range(0, 601):
+        t = 2.0 * np.pi * i / 1999
+        tracker.command_joints(start.solution.q + 0.03 * (np.sin(t + k) - np.sin(k)))
+        answer = tracker.run()
+        assert np.isfinite(answer.solution.pose).all()
+        assert answer.min_eigenvalue > 0.0
+        values.append(answer.min_eigenvalue)
+        statuses.append(answer.status)
+        held.append(answer.held)
+    assert values[400] == pytest.approx(24.6, abs=0.5)
+    first = statuses.index(RodStatus.NEAR_LIMIT)
+    assert set(statuses[:first]) == {RodStatus.OK}
+    assert 400 < first < 508
+    assert set(statuses[first:]) == {RodStatus.NEAR_LIMIT}
+    assert held.index(True) < 508
+    assert all(held[508:])
+    stopped = tracker.answer
+    assert "collapse" in stopped.message
+    assert np.linalg.norm(stopped.eigenvector) == pytest.approx(1.0)
+    stiffness = stopped.solution.stiffness
+    residual = 0.5 * (stiffness + stiffness.T) @ stopped.eigenvector
+    assert residual == pytest.approx(stopped.min_eigenvalue * stopped.eigenvector, abs=1e-9)
+    tracker.command_joints(start.solution.q)  # and it comes back
+    assert tracker.run().status is RodStatus.OK
+    assert np.abs(pose_difference(tracker.solution.pose, start.solution.pose)).max() < 1e-6
+
+
+def test_a_rod_that_collapses_by_itself_is_not_stepped_over():
+    """K dips below zero for half a millimetre only, then two rods are unstable in themselves."""
+    tracker = started("stewart_gough")
+    pose = tracker.solution.pose.copy()
+    pose[0, 3] += 0.13
+    tracker.command_pose(pose)
+    answer = tracker.run()
+    assert answer.held
+    assert answer.status is RodStatus.NEAR_LIMIT
+    assert 0.106 < answer.solution.pose[0, 3] < 0.1076
+    assert not held_index(tracker.solver, answer.solution).any()
+
+
+@pytest.mark.parametrize(("value", "words"), [(0.0, "length 0"), (-0.1, "length -0.1"),
+                                              (0.15, "below"), (0.81, "above")])  # fmt: skip
+def test_lengths_outside_are_refused_with_limb_and_limit(value, words):
+    tracker = started("stewart_gough")
+    before = tracker.solution
+    q = before.q.copy()
+    q[3] = value
+    answer = tracker.command_joints(q)
+    assert answer.status is RodStatus.LIMIT
+    assert "limb_4" in answer.message
+    assert words in answer.message
+    assert "200" in answer.message or "800" in answer.message or "0.2 to 0.8" in answer.message
+    assert tracker.step().solution is before
+
+
+def test_a_pose_too_far_is_approached_and_reported():
+    tracker = started("stewart_gough")
+    pose = tracker.solution.pose.copy()
+    pose[:3, 3] = (0.0, 0.0, 1.0)
+    answer = tracker.command_pose(pose)
+    assert answer.status is RodStatus.UNREACHABLE  # geometry says so at once
+    answer = tracker.run()
+    assert answer.held
+    assert answer.status is RodStatus.UNREACHABLE
+    assert answer.solution.q.max() == pytest.approx(0.8, abs=1e-3)  # as far as it goes
+    assert answer.solution.q.max() <= 0.8 + 1e-9
+    assert answer.remaining.translation == pytest.approx(1.0 - answer.solution.pose[2, 3])
+
+
+def test_a_pose_beyond_a_joint_limit_says_what_is_missing():
+    tracker = started("stewart_6pfs")
+    pose = tracker.solution.pose.copy()
+    pose[:3, 3] += (0.02, 0.03, 0.5)
+    tracker.command_pose(pose)
+    answer = tracker.run()
+    assert answer.status is RodStatus.UNREACHABLE
+    assert answer.held
+    finding = next(f for f in answer.findings if f.status is RodStatus.UNREACHABLE)
+    robot = tracker.robot
+    free = replace(
+        robot,
+        limbs=tuple(replace(li, base=replace(li.base, upper=5.0)) for li in robot.limbs),
+    )
+    other = Tracker(free)
+    other.start()
+    other.command_pose(pose)
+    needed = other.run().solution.q
+    assert finding.limb == int(np.argmax(needed))
+    assert finding.missing == pytest.approx(needed.max() - 0.4, abs=1e-6)
+    assert answer.solution.q.max() == pytest.approx(0.4, abs=1e-4)
+
+
+def test_a_follower_load_turns_with_the_plate():
+    tracker = started("stewart_gough")
+    tracker.command_pose(moved(tracker.solution.pose, np.array([0.01, 0, 0.01, 0.05, 0.1, 0.05])))
+    assert tracker.run().status is RodStatus.OK
+    wrench = np.array([0.3, -0.2, 0.1, 0.01, 0.02, -0.01])
+    tracker.set_wrench(wrench, "plate")
+    follower = tracker.run().solution.q
+    turn = tracker.solution.pose[:3, :3]
+    world = np.concatenate([turn @ wrench[:3], turn @ wrench[3:]])
+    answer = tracker.set_wrench(world, "world")
+    assert tracker.run().arrived
+    assert tracker.wrench_frame == "world"
+    assert tracker.solution.q == pytest.approx(follower, abs=1e-6)
+    assert answer.substeps == 0
+
+
+def test_overstrained_rods_are_named():
+    robot = read_rod_robot("stewart_gough")
+    limbs = []
+    for limb in robot.limbs:
+        material = replace(limb.rod.material, yield_strain=0.0025)  # a soft metal
+        limbs.append(replace(limb, rod=replace(limb.rod, material=material)))
+    tracker = Tracker(replace(robot, limbs=tuple(limbs)))
+    assert tracker.start().status is RodStatus.OK
+    tracker.command_pose(moved(tracker.solution.pose, np.array([0.02, 0.01, 0, 0, 0.1, 0])))
+    answer = tracker.run()
+    assert answer.arrived
+    assert answer.status is RodStatus.YIELD
+    strains = tracker.solver.strains(answer.solution, 101).max(axis=1)
+    named = {f.limb for f in answer.findings if f.status is RodStatus.YIELD}
+    assert 0 < len(named) < 6
+    assert set(np.flatnonzero(strains > 0.0025 * 1.01)) <= named
+    assert named <= set(np.flatnonzero(strains > 0.0025))
+
+
+@pytest.mark.parametrize("name", ["stewart_gough", "planar_3rfr"])
+def test_wild_commands_never_break_it(name):
+    """Sliders thrown about: always a finite, stable, converged state, and a known status."""
+    rng = np.random.default_rng(4)
+    tracker = started(name)
+    robot = tracker.robot
+    home = tracker.solution.pose
+    seen = set()
+    for _ in range(60):
+        kind = rng.integers(4)
+        if kind == 0:
+            answer = tracker.command_joints(rng.uniform(robot.q_lower - 0.05, robot.q_upper))
+        elif kind == 1:
+            reach = 0.15 * rng.normal(size=6)
+            if robot.planar:
+                reach[2:5] = 0.0
+            answer = tracker.command_pose(moved(home, reach))
+        elif kind == 2:
+            load = rng.normal(size=6) * [1, 1, 1, 0.05, 0.05, 0.05]
+            answer = tracker.set_wrench(load, str(rng.choice(["world", "plate"])))
+        else:
+            bad = home.copy()
+            bad[0, rng.integers(4)] = rng.choice([np.nan, np.inf, 1e3])
+            answer = tracker.command_pose(bad)
+        seen.add(answer.status)
+        assert answer.message or answer.status not in REJECTED
+        for _ in range(3):
+            answer = tracker.step(max_substeps=6)
+            assert answer.substeps <= 6
+            seen.add(answer.status)
+            solution = answer.solution
+            assert np.isfinite(solution.q).all()
+            assert np.isfinite(solution.pose).all()
+            assert solution.converged
+            assert answer.min_eigenvalue > 0.0
+            assert answer.message or answer.status in (RodStatus.OK, RodStatus.MOVING)
+    assert RodStatus.MOVING in seen
+    assert any(not is_good(status) for status in seen)
+
+
+def test_a_start_that_does_not_exist_is_answered():
+    robot = read_rod_robot("stewart_gough")
+    far = robot.home_pose
+    far[2, 3] = 3.0
+    tracker = Tracker(replace(robot, initial_pose=far), RodRobotSolver(robot))
+    answer = tracker.start(pose=far)
+    assert answer.status is RodStatus.UNREACHABLE
+    assert answer.solution is None
+    assert answer.held
+    assert tracker.step().status is RodStatus.UNREACHABLE
+    assert tracker.command_joints(np.full(6, 0.4)).status is RodStatus.UNREACHABLE
+    assert tracker.start().status is RodStatus.OK
