@@ -32,7 +32,7 @@ def check(summary, folder, robot):
 
 
 def test_without_ros_the_motion_is_the_same_every_time(tmp_path, capsys):
-    from cards_core.rods.reader import read_rod_robot
+    from cards_core.rods.robots.reader import read_rod_robot
     from cards_rods.session import RodSession
 
     command = ["demo", "planar_3rfr", "--headless", "--no-ros", "--duration", "1.5", "--json"]

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     """
     _check(args)
     from cards_core.rods.native_library import rod_library
-    from cards_core.rods.reader import read_rod_robot
+    from cards_core.rods.robots.reader import read_rod_robot
 
     robot = read_rod_robot(args.robot)
     rod_library()  # compiles it where the cache has not got it, before anybody waits for the node

@@ -1,6 +1,6 @@
 """A small rod robot as text: three limbs whose joints the tests choose."""
 
-from cards_core.rods.reader import read_rod_robot
+from cards_core.rods.robots.reader import read_rod_robot
 
 LINK = (
     "<inertial><mass>0.01</mass><inertia><ixx>1e-5</ixx><iyy>1e-5</iyy><izz>1e-5</izz></inertia>"

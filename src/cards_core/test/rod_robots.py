@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cards_core.rods.material import Material
-from cards_core.rods.robot import (
+from cards_core.rods.robots.robot import (
     Base,
     BaseKind,
     Limb,

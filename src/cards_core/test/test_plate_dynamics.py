@@ -11,12 +11,12 @@ from cards_core.rods.dynamics.plate_dynamics import PlateDynamics
 from cards_core.rods.dynamics.robot_dynamics import RobotDynamics
 from cards_core.rods.loads import Loading
 from cards_core.rods.material import Material
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.robot import rod_lengths, rod_starts
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.robot import rod_lengths, rod_starts
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
 from cards_core.rods.shape import shape
-from cards_core.rods.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 
 

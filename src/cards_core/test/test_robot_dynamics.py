@@ -10,11 +10,11 @@ from cards_core.errors import RodError
 from cards_core.rods.dynamics.modes import natural_frequencies
 from cards_core.rods.dynamics.robot_dynamics import RobotDynamics
 from cards_core.rods.material import Material
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
-from cards_core.rods.solver import RodRobotSolver
 from cards_core.spatial import hat, rpy_matrix
 
 

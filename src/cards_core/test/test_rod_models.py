@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from cards_core.description import inertia_problem, known_models
-from cards_core.rods.cold_start import cold_start
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.cold_start import cold_start
 
 MODELS = {
     # limbs (base, tip), mass of plate and what moves with it [kg], plate points' radius [m]

@@ -8,14 +8,14 @@ import pytest
 import rod_oracle
 
 from cards_core.description.locate import known_models
-from cards_core.rods.cold_start import Budget, cold_start, home
-from cards_core.rods.homotopy import follow
-from cards_core.rods.judge import Bounds, Judge
-from cards_core.rods.path import Target, pose_difference
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.robot import Base, BaseKind, Tip, TipKind
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.robot import Base, BaseKind, Tip, TipKind
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.cold_start import Budget, cold_start, home
+from cards_core.rods.tracking.homotopy import follow
+from cards_core.rods.tracking.judge import Bounds, Judge
+from cards_core.rods.tracking.path import Target, pose_difference
 
 ROBOTS = known_models(rods=True)
 PATIENT = Budget(seconds=60.0)  # bounded by work, not by the clock of the machine

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cards_core.rods.analysis.held_index import held_index
-from cards_core.rods.path import moved, pose_difference
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import REJECTED, RodStatus, is_good
-from cards_core.rods.tracker import Tracker
+from cards_core.rods.tracking.path import moved, pose_difference
+from cards_core.rods.tracking.tracker import Tracker
 
 
 def started(name):

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from cards_core.rods.material import Material
-from cards_core.rods.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
+from cards_core.rods.robots.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracker import Tracker
+from cards_core.rods.tracking.tracker import Tracker
 
 FOLD = 0.1
 

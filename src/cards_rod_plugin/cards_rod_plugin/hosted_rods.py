@@ -18,8 +18,8 @@ from cards_core.description.model import WORLD, Robot
 from cards_core.description.sdf_values import text_of
 from cards_core.description.xml_lines import XmlElement, parse_xml
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.robot import RodRobot
 from cards_core.typing import Array
 from cards_muscle_plugin.hosted_robot import namespace_of
 from cards_rod_plugin.ports import RodModelPort

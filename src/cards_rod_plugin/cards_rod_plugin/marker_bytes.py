@@ -6,7 +6,7 @@ coordinates are overwritten (20 us).
 
 Fields (number, wire type): Marker_V.marker (2, bytes); Marker.action (2, 0: add or modify),
 ns (3, text), id (4, number), type (6, 3: LINE_STRIP), material (10, bytes), point (11, bytes);
-Vector3d x, y, z (2, 3, 4, double); Material ambient, diffuse (4, 5, bytes), lighting (8, bool);
+Vector3d x, y, z (2, 3, 4, double); Material ambient, diffuse, emissive (5, 6, 8, bytes);
 Color r, g, b, a (2 .. 5, float).
 """
 
@@ -49,7 +49,8 @@ class LineMarkers:
             bytes([8 * field + 5]) + struct.pack("<f", value)
             for field, value in enumerate((*rgb, 1.0), 2)
         )
-        material = _bytes(4, color) + _bytes(5, color) + _number(8, 0)
+        # emissive too: lines have no sides that light could fall on
+        material = _bytes(5, color) + _bytes(6, color) + _bytes(8, color)
         blank = np.zeros(points, _POINT)
         blank["head"] = (0x5A, 27, 0x11)
         blank["ky"], blank["kz"] = 0x19, 0x21

@@ -13,7 +13,7 @@ from typing import Any
 from rclpy.context import Context
 from rosgraph_msgs.msg import Clock
 
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.robot import RodRobot
 from cards_muscle_plugin.cost import StepCost
 from cards_muscle_plugin.ports import StepInfo, WorldPort
 from cards_rod_plugin.centre_lines import CentreLines, Requests

@@ -21,9 +21,9 @@ import numpy as np
 
 from cards_core.errors import RodError
 from cards_core.rods.dynamics.plate_dynamics import PlateDynamics, PlateStep
-from cards_core.rods.robot import RodRobot
-from cards_core.rods.solution import Solution
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
 

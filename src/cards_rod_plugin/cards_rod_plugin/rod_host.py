@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.rods.robot import BaseKind
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.robot import BaseKind
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
 from cards_muscle_plugin.ports import JointPort

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from cards_core.rods.robot import RodRobot, TipKind
+from cards_core.rods.robots.robot import RodRobot, TipKind
 from cards_core.typing import Array, Vector3
 from cards_muscle_plugin.ports import JointPort
 from cards_rod_plugin.ports import RodModelPort

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from cards_core.rods.answer import Answer, Finding
 from cards_core.rods.dynamics.plate_dynamics import PlateStep
-from cards_core.rods.solution import Solution
+from cards_core.rods.robots.solution import Solution
 from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.answer import Answer, Finding
 from cards_rods.session import RodSession
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.rods.reader import read_rod_robot
+from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.spatial import hat, quaternion_matrix, rotation_exp
 from cards_muscle_plugin.ports import StepInfo
 

@@ -3,9 +3,10 @@
 import struct
 
 import numpy as np
+import pytest
 
 from cards_rod_plugin.centre_lines import SERVICE, CentreLines
-from cards_rod_plugin.marker_bytes import LineMarkers
+from cards_rod_plugin.marker_bytes import LineMarkers, clear
 
 
 def fields(data):
@@ -50,7 +51,20 @@ def test_markers_have_the_points_that_were_given():
             points = [dict(fields(value)) for number, value in inner if number == 11]
             assert np.array([[p[2], p[3], p[4]] for p in points]).tolist() == line.tolist()
             material = dict(fields(dict(inner)[10]))
-            assert fields(material[5]) == [(2, 0.5), (3, 0.25), (4, 1.0), (5, 1.0)]
+            for part in (5, 6, 8):  # ambient, diffuse, emissive
+                assert fields(material[part]) == [(2, 0.5), (3, 0.25), (4, 1.0), (5, 1.0)]
+
+
+def test_gazebo_s_own_messages_read_the_same():
+    messages = pytest.importorskip("gz.msgs.marker_v_pb2", reason="gz.msgs is not installed")
+    lines = np.random.default_rng(4).normal(size=(2, 7, 3))
+    found = messages.Marker_V.FromString(LineMarkers("rods", 2, 7, (0.5, 0.25, 1.0)).bytes(lines))
+    for index, (marker, line) in enumerate(zip(found.marker, lines, strict=True), 1):
+        assert (marker.ns, marker.id, marker.type) == ("rods", index, marker.LINE_STRIP)
+        assert [[p.x, p.y, p.z] for p in marker.point] == line.tolist()
+        assert (marker.material.diffuse.g, marker.material.emissive.a) == (0.25, 1.0)
+    (gone,) = messages.Marker_V.FromString(clear("rods")).marker
+    assert (gone.ns, gone.action) == ("rods", gone.DELETE_ALL)
 
 
 class Node:

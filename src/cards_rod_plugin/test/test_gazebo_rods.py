@@ -11,8 +11,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from cards_core.rods.dynamics.plate_dynamics import PlateDynamics
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import quaternion_matrix, rotation_log
 from cards_ros import topics
 from cards_ros.diagnostics import Level

@@ -6,8 +6,8 @@ from fake_world import FakeWorld
 
 from cards_core.errors import CardsError, DescriptionError, RodError, UnknownNameError
 from cards_core.rods.dynamics.plate_dynamics import PlateDynamics
-from cards_core.rods.guess import Guess
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import axis_rotation
 from cards_rod_plugin.hosted_rods import host_rods
 from cards_rod_plugin.rod_host import HostOptions, RodHost

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cards_core.rods.robot import BaseKind, RodRobot, rod_starts
+from cards_core.rods.robots.robot import BaseKind, RodRobot, rod_starts
 from cards_core.typing import Array
 
 if TYPE_CHECKING:

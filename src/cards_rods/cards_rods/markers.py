@@ -18,8 +18,8 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from cards_core.errors import CardsError
-from cards_core.rods.robot import RodRobot, rod_starts
-from cards_core.rods.solution import RobotShapes
+from cards_core.rods.robots.robot import RodRobot, rod_starts
+from cards_core.rods.robots.solution import RobotShapes
 from cards_core.typing import Array
 from cards_rods.session import RodSession
 from cards_rods.shape_message import FRAME

@@ -23,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from cards_core.rods.robot import PLATE_COORDINATES, BaseKind, RodRobot
+from cards_core.rods.robots.robot import PLATE_COORDINATES, BaseKind, RodRobot
 from cards_core.spatial import quaternion_matrix, rotation_exp
 from cards_core.typing import Array
 

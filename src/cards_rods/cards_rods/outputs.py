@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
-from cards_core.rods.solution import RobotShapes
+from cards_core.rods.robots.solution import RobotShapes
 from cards_core.typing import Array
 from cards_rods.efforts import actuator_efforts
 from cards_rods.markers import RodMarkers

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import CardsError
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.robot import RodRobot
 from cards_rods import run_plots
 from cards_rods.rod_log import LOG_NAME
 from cards_rods.summary import Log, summarise
@@ -63,8 +63,8 @@ def write_results(folder: Path, robot: RodRobot, metadata: Mapping[str, Any]) ->
 
 def _moments(log: Log, robot: RodRobot) -> list[tuple[str, Any, Any]]:
     """Return shapes at the start, where the plate is farthest away, and where it is softest."""
-    from cards_core.rods.guess import Guess
-    from cards_core.rods.solver import RodRobotSolver
+    from cards_core.rods.robots.guess import Guess
+    from cards_core.rods.robots.solver import RodRobotSolver
 
     solver = RodRobotSolver(robot)
     places = log["pose"].reshape(-1, 4, 4)[:, :3, 3]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.robot import RodRobot
 from cards_ros.log import RunLog
 
 LOG_NAME = "rod_solver.npz"

@@ -19,7 +19,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.robot import RodRobot
 from cards_rods.build import build_session
 from cards_rods.health import RodHealth
 from cards_rods.inputs import RodInputs

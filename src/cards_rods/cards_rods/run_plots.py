@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
-from cards_core.rods.robot import BaseKind, RodRobot
-from cards_core.rods.solution import RobotShapes
+from cards_core.rods.robots.robot import BaseKind, RodRobot
+from cards_core.rods.robots.solution import RobotShapes
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
 from cards_rods.summary import Log

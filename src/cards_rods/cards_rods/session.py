@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cards_core.errors import CardsError
-from cards_core.rods.answer import Answer, Finding
-from cards_core.rods.commands import pose_from
-from cards_core.rods.robot import PLATE_COORDINATES, RodRobot
+from cards_core.rods.robots.robot import PLATE_COORDINATES, RodRobot
 from cards_core.rods.status import REJECTED
+from cards_core.rods.tracking.answer import Answer, Finding
+from cards_core.rods.tracking.commands import pose_from
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
 from cards_rods.motions import DemoMotion
@@ -27,8 +27,8 @@ from cards_rods.rod_log import make_log
 from cards_rods.saved_states import SavedStates, State
 
 if TYPE_CHECKING:
-    from cards_core.rods.solution import Solution
-    from cards_core.rods.tracker import Tracker
+    from cards_core.rods.robots.solution import Solution
+    from cards_core.rods.tracking.tracker import Tracker
 
 Mode = Literal["dgm", "igm"]
 """dgm: joints are told, the plate follows; igm: the plate is told, the joints follow."""
@@ -347,6 +347,6 @@ class RodSession:
 
 def _tracker(robot: RodRobot) -> Tracker:
     # late, because it compiles and loads the native code
-    from cards_core.rods.tracker import Tracker
+    from cards_core.rods.tracking.tracker import Tracker
 
     return Tracker(robot)

@@ -8,7 +8,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from sensor_msgs.msg import PointCloud2, PointField
 
-from cards_core.rods.solution import RobotShapes
+from cards_core.rods.robots.solution import RobotShapes
 
 FRAME = "world"
 

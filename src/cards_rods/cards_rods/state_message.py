@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cards_core.rods.robot import RodRobot
-from cards_core.rods.solution import RobotShapes
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import RobotShapes
 from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
 from cards_rods.session import RodSession

@@ -8,9 +8,9 @@ the load is minus how the plate moves with the joints (Betti).
 import numpy as np
 import pytest
 
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.solver import RodRobotSolver
-from cards_core.rods.tracker import Tracker
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.tracking.tracker import Tracker
 from cards_rods.efforts import actuator_efforts
 
 STEP = 1e-4

@@ -12,8 +12,8 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import Marker, MarkerArray
 
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.robot import rod_starts
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.robot import rod_starts
 from cards_rods.markers import ROD_COLOR, RodMarkers
 from cards_rods.session import RodSession
 from cards_rods.shape_message import COLUMNS, FRAME, shapes_message

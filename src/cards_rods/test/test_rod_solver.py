@@ -16,7 +16,7 @@ from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
 from cards_core.errors import CardsError
-from cards_core.rods.reader import read_rod_robot
+from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
 from cards_rods.rod_solver import RodSolverNode
 from cards_rods.state_message import state_names

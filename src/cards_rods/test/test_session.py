@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.rods.reader import read_rod_robot
+from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
 from cards_rods.results import load_log, write_results
 from cards_rods.rod_log import LOG_NAME
@@ -252,7 +252,7 @@ def test_stopping_the_motion_stays_there_and_a_command_ends_it(session):
 def test_a_robot_without_an_equilibrium_to_start_from_is_an_error():
     class Lost:
         def start(self):
-            from cards_core.rods.answer import Answer
+            from cards_core.rods.tracking.answer import Answer
 
             return Answer(None, RodStatus.NOT_CONVERGED, "no equilibrium found", held=True)
 

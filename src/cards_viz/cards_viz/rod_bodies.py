@@ -2,7 +2,7 @@
 
 The SDF has frame, slides, cranks, joint bodies and plate. None of them needs a dynamics engine:
 each is fixed to the world, to the moving part of one limb's base, to the plate, or to the rod's
-side of one joint of the plate. With the frames of `cards_core.rods.robot`::
+side of one joint of the plate. With the frames of `cards_core.rods.robots.robot`::
 
     base of limb i    T_i = Base.joint_pose @ motion(q_i)
     plate             T   = T_x
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cards_core.description.model import WORLD, Cylinder, Geometry, Joint
-from cards_core.rods.robot import BaseKind, RodRobot, TipKind, base_motion
+from cards_core.rods.robots.robot import BaseKind, RodRobot, TipKind, base_motion
 from cards_core.spatial import Pose, quaternion_matrix
 from cards_core.typing import Array, Vector3
 from cards_viz.meshes import Faces, triangles

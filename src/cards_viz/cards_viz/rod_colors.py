@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.status import RodStatus
 from cards_core.typing import Array
 from cards_viz.colormap import TensionScale, linear_light

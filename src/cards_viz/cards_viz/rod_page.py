@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import viser
 
-from cards_core.rods.robot import BaseKind, RodRobot
+from cards_core.rods.robots.robot import BaseKind, RodRobot
 from cards_core.spatial import quaternion_matrix
 from cards_viz.live_plots import LivePlot
 from cards_viz.page import Page

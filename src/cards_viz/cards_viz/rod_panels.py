@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import viser
 
-from cards_core.rods.robot import BaseKind, RodRobot, rod_lengths
+from cards_core.rods.robots.robot import BaseKind, RodRobot, rod_lengths
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import matrix_rpy, quaternion_matrix, rpy_matrix
 from cards_core.typing import Array

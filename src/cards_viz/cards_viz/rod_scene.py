@@ -6,7 +6,7 @@ import numpy as np
 import trimesh
 import viser
 
-from cards_core.rods.robot import RodRobot, rod_lengths, rod_starts
+from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
 from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
 from cards_viz.browser_scene import with_length

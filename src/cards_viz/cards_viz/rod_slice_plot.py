@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 from cards_core.rods.analysis.slice_result import METRICS, SliceResult
 from cards_core.rods.analysis.status import SliceStatus
-from cards_core.rods.robot import PLATE_COORDINATES
+from cards_core.rods.robots.robot import PLATE_COORDINATES
 from cards_core.typing import Array
 from cards_viz.plots import STYLE, TENSION_COLORMAP, save
 from cards_viz.workspace_data import robust_range
@@ -232,9 +232,7 @@ def _curve(result: SliceResult, values: Array, metric: str, free: list[int]) -> 
     return figure
 
 
-def _legend(
-    figure: Figure, status: npt.NDArray[np.uint8], *, without: SliceStatus | None
-) -> None:
+def _legend(figure: Figure, status: npt.NDArray[np.uint8], *, without: SliceStatus | None) -> None:
     there = [SliceStatus(int(kind)) for kind in np.unique(status)]
     patches = [
         Patch(facecolor=STATUS_COLORS[kind], label=TEXTS[kind])

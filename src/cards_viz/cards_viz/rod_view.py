@@ -11,8 +11,8 @@ from typing import Any
 
 from rclpy.context import Context
 
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.robot import RodRobot
 from cards_ros import topics
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter

@@ -18,7 +18,7 @@ from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 
 from cards_core.errors import CardsError
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import quaternion_matrix
 from cards_core.typing import Array

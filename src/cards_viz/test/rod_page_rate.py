@@ -114,7 +114,7 @@ def main():
     """Measure; see the module."""
     from playwright.sync_api import sync_playwright
 
-    from cards_core.rods.reader import read_rod_robot
+    from cards_core.rods.robots.reader import read_rod_robot
     from cards_ros.testing import private_domain, start_process
     from cards_viz.page import free_port
     from cards_viz.rod_panels import joint_axes

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.robot import rod_starts
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.robot import rod_starts
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_viz.rod_bodies import RodBodies
 
 MODELS = (

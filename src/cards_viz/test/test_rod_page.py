@@ -16,10 +16,10 @@ import pytest
 from rod_page_rate import ARGUMENTS, open_page, swing
 
 from cards_core.errors import CardsError
-from cards_core.rods.reader import read_rod_robot
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracker import Tracker
+from cards_core.rods.tracking.tracker import Tracker
 from cards_core.spatial import matrix_rpy, rpy_matrix
 from cards_viz.rod_page import RodPage
 from cards_viz.rod_panels import joint_axes, next_name, pose_axes, target_pose, wrench_axes

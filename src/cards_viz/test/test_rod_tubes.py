@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cards_core.rods.reader import read_rod_robot
+from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import quaternion_matrix
 from cards_viz.colormap import linear_light

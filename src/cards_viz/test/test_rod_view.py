@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from sensor_msgs.msg import PointCloud2, PointField
 
-from cards_core.rods.reader import read_rod_robot
+from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
 from cards_ros.testing import NodeThread, private_domain, start_process
 from cards_viz.rod_view import RodViewNode, main

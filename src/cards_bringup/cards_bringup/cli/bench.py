@@ -88,7 +88,7 @@ def _measure(what: str, robot: str) -> dict[str, Any]:
 
             return bench_paper(_say)
         case "rods":
-            from cards_core.rods.benchmark import bench_rods
+            from cards_core.rods.robots.benchmark import bench_rods
 
             return bench_rods(_say)
         case "compiler":

@@ -68,7 +68,7 @@ def describe(name: str) -> dict[str, Any]:
 
 def _describe_rods(name: str, file: Path) -> dict[str, Any]:
     """Return the size of a robot of rods; its degrees of freedom are those of its actuators."""
-    from cards_core.rods.reader import read_rod_robot
+    from cards_core.rods.robots.reader import read_rod_robot
 
     robot = read_rod_robot(file)
     joints = zip(robot.joint_names, robot.actuated, strict=True)

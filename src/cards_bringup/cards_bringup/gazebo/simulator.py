@@ -146,8 +146,8 @@ def _compile(world: World, dt: float) -> None:
     """Compile what Gazebo's Python can only load."""
     from cards_core.description import load
     from cards_core.muscles.system import MuscleSystem
-    from cards_core.rods.reader import read_rod_robot
-    from cards_core.rods.solver import RodRobotSolver
+    from cards_core.rods.robots.reader import read_rod_robot
+    from cards_core.rods.robots.solver import RodRobotSolver
 
     for robot in world.robots:
         if robot.rods:

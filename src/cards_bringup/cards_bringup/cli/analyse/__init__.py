@@ -17,6 +17,7 @@ KINDS = {
     "stiffness": (_HERE + "stiffness", "joint stiffness matrix"),
     "interaction": (_HERE + "interaction", "forces and moments that the joints carry"),
     "workspace": (_HERE + "workspace", "where a condition holds: on grids, rays, random samples"),
+    "force-sensing": (_HERE + "force_sensing", "robots of rods: the wrench on the plate"),
     "cable-function": (_HERE + "cable_function", "what each muscle is for"),
 }
 """Kind to its module (with ``add_parser(subparsers)``) and one line of help."""

@@ -14,10 +14,12 @@ from cards_bringup.cli.analyse.common import (
     finish,
     make_parser,
 )
+from cards_bringup.cli.analyse.rod_point import add_options, dispatch
 from cards_bringup.cli.analyse.tables import TableError, read_table
 from cards_bringup.cli.eval import numbers
 
 EXAMPLES = """examples:
+  ./cards analyse fk stewart_gough --joints=0.41,0.41,0.4,0.4,0.41,0.42    a robot of rods
   ./cards analyse fk planar_2r --lengths=0.754,2.167,1.020,2.307 --tolerance 1e-3
   ./cards analyse ik planar_2r --trajectory there_and_back --out runs/lengths
   ./cards analyse fk planar_2r --input runs/lengths/ik.npz --method hybrid --tolerance 1e-3
@@ -38,11 +40,14 @@ def add_parser(subparsers: Any) -> None:
     add("--correction-period", type=int, default=10, help="of hybrid, in steps (%(default)s)")
     add("--initial", help="first guess of q (default: home)")
     add("--starts", type=int, default=20, help="random first guesses besides (%(default)s)")
+    add_options(parser, pose=False, joints=True)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    if (code := dispatch(args)) is not None:
+        return code
     from cards_bringup.progress import CountProgress
     from cards_core.analysis.forward_kinematics import ForwardKinematics
     from cards_core.description import load

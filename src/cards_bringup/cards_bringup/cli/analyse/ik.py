@@ -13,8 +13,10 @@ from cards_bringup.cli.analyse.common import (
     make_parser,
     read_motion,
 )
+from cards_bringup.cli.analyse.rod_point import add_options, dispatch
 
 EXAMPLES = """examples:
+  ./cards analyse ik stewart_gough --pose x=0.05,rz=0.1                joints of a plate pose
   ./cards analyse ik planar_2r --q=0.3,-0.5 --qd=0.4,0.2
   ./cards analyse ik planar_2r --trajectory there_and_back --out runs/lengths
   ./cards analyse ik ipanema_1 --input poses.csv --json
@@ -26,11 +28,14 @@ def add_parser(subparsers: Any) -> None:
     text = "muscle lengths of poses"
     parser = make_parser(subparsers, "ik", text, doc=__doc__ or "", examples=EXAMPLES)
     add_motion(parser)
+    add_options(parser, pose=True, joints=False)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    if (code := dispatch(args)) is not None:
+        return code
     from cards_core.analysis.inverse_kinematics import inverse_kinematics
     from cards_core.description import load
     from cards_core.dynamics import make_dynamics

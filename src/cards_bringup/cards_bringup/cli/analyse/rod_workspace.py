@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.rods.analysis.plate_grid import find_coordinate
     from cards_core.rods.analysis.walk import SliceOptions
     from cards_core.rods.analysis.workspace import solve_slice
-    from cards_core.rods.reader import read_rod_robot
+    from cards_core.rods.robots.reader import read_rod_robot
 
     refuse_options(args, NOT_FOR_RODS, "robots with muscles")
     robot = read_rod_robot(args.robot)

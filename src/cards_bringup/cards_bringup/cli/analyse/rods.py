@@ -14,7 +14,8 @@ from cards_core.errors import CardsError
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
-    from cards_core.rods.robot import RodRobot
+    from cards_core.rods.robots.robot import RodRobot
+
 
 def is_rod_robot(name: str) -> bool:
     """Return whether a name or path is that of a robot of rods.
@@ -34,7 +35,9 @@ def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -
     for name in names:
         if not any(getattr(args, name, None) is value for value in (None, False)):
             option = "--" + name.replace("_", "-")
-            raise CardsError(f"{option} is for {whose}, not for '{args.robot}' (expected: no such)")
+            raise CardsError(
+                f"{option} is for {whose}, not for '{args.robot}' (expected: no such)"
+            )
 
 
 def wrench_of(args: argparse.Namespace, robot: RodRobot) -> tuple[Array, str]:

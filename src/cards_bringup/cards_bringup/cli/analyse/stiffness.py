@@ -16,9 +16,11 @@ from cards_bringup.cli.analyse.common import (
     read_motion,
     tensions_of,
 )
+from cards_bringup.cli.analyse.rod_point import add_options, dispatch
 from cards_bringup.cli.eval import numbers
 
 EXAMPLES = """examples:
+  ./cards analyse stiffness stewart_gough --pose x=0.05 --wrench 0,0,-1,0,0,0    of rods
   ./cards analyse stiffness planar_xy --tensions 100 --axial-stiffness 1e5
   ./cards analyse stiffness ipanema_1 --axial-stiffness 1e5 --gravity   tensions that hold the pose
   ./cards analyse stiffness wrap_elbow --q=1.2 --json
@@ -39,11 +41,14 @@ def add_parser(subparsers: Any) -> None:
     add("--muscle-stiffness", help="df/dl of all muscles or each [N/m] (default: the actuators')")
     add("--axial-stiffness", help="EA of all cables or each [N]: df/dl = EA/l")
     add("--gravity", action="store_true", help="add dG/dq")
+    add_options(parser, pose=True, joints=True)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    if (code := dispatch(args)) is not None:
+        return code
     from cards_core.analysis.inverse_dynamics import InverseDynamics
     from cards_core.analysis.status import PointStatus
     from cards_core.analysis.stiffness import joint_stiffness

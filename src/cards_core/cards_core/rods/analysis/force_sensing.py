@@ -38,9 +38,9 @@ from cards_core.rods.analysis.measurements import (
 )
 from cards_core.rods.analysis.plate_balance import plate_balance
 from cards_core.rods.analysis.robot_fit import fit_robot
-from cards_core.rods.cold_start import cold_start
-from cards_core.rods.guess import hermite_guess
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.guess import hermite_guess
+from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.tracking.cold_start import cold_start
 from cards_core.typing import Array
 
 

@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.rods.native_library import rod_library
-from cards_core.rods.robot import Limb, TipKind, rod_lengths, rod_starts
+from cards_core.rods.robots.robot import Limb, TipKind, rod_lengths, rod_starts
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.shooting import scales
-from cards_core.rods.solution import Solution
-from cards_core.rods.solver import RodRobotSolver
 from cards_core.spatial import hat
 from cards_core.typing import Array
 

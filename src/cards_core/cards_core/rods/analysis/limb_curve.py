@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cards_core.rods.native_library import rod_library
-from cards_core.rods.robot import rod_lengths, rod_starts
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.robot import rod_lengths, rod_starts
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.typing import Array
 
 STEPS = 6
@@ -64,9 +64,7 @@ class Limbs:
         self.robot = robot
         self.lengths = rod_lengths(robot, q)
         self.starts = solver.base @ rod_starts(robot, q)
-        self._natives = [
-            limb.rod.native(limb.rod.weight(solver.gravity)) for limb in robot.limbs
-        ]
+        self._natives = [limb.rod.native(limb.rod.weight(solver.gravity)) for limb in robot.limbs]
 
     def curve(self, limb: int, wrench: Array, s: Array) -> LimbCurve:
         """Integrate a rod.

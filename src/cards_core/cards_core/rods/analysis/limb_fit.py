@@ -14,14 +14,15 @@ import numpy as np
 
 from cards_core.rods.analysis.limb_curve import LimbCurve, Limbs
 from cards_core.rods.analysis.measurements import MeasurementError, ShapeMeasurement
-from cards_core.rods.robot import Limb, TipKind
+from cards_core.rods.robots.robot import Limb, TipKind
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.shooting import scales
-from cards_core.rods.solver import RodRobotSolver
 from cards_core.spatial import hat
 from cards_core.typing import Array
 
-EXACT = 1e-7
-"""Standard deviation of what is known to be zero, in units of EI/L^2 and EI/L."""
+EXACT = (1e-1, 1e-3, 1e-5)
+"""Standard deviation of what is known to be zero, in units of EI/L^2 and EI/L, in turn: a fit that
+begins with the last creeps along a curved valley."""
 
 VAGUE = 1e3
 """Standard deviation, in the same units, that the wrench is granted before anything is measured:
@@ -30,8 +31,8 @@ what is not seen at all then has this instead of an infinite one."""
 CONVERGED = 1e-5
 """Steps that change the residuals by less than this part of their noise are the last."""
 
-ITERATIONS = 60
-"""Most steps of a fit; from a good start it takes about five."""
+ITERATIONS = 40
+"""Most steps of each turn of a fit; from a good start it takes about five."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,31 +76,34 @@ def fit_limb(
     unit = scales(limb.rod, length)[6:]
     known = shape.s is not None
 
-    def rows(w: Array, near: Array | None) -> tuple[Array, Array, Array, int]:
+    def rows(w: Array, near: Array | None, exact: float) -> tuple[Array, Array, Array, int]:
         """Return residuals, Jacobian, arc lengths, and how many rows are measured ones."""
         arcs = np.asarray(shape.s) if known else limbs.feet(shape.limb, w, shape.points, near)
         order = np.argsort(arcs)
         curve = limbs.curve(shape.limb, w, arcs[order])
         r, J = point_rows(curve, shape.points[order], shape.sigma, along=known)
         zero, slope = free_rows(limb, curve, unit, pose, planar=robot.planar)
-        r = np.concatenate([r, zero / EXACT, w / unit / VAGUE])
-        J = np.vstack([J * unit, slope * unit / EXACT, np.eye(6) / VAGUE])
+        r = np.concatenate([r, zero / exact, w / unit / VAGUE])
+        J = np.vstack([J * unit, slope * unit / exact, np.eye(6) / VAGUE])
         return r, J[:, slots], arcs, len(r) - 6
 
-    w, damping = np.array(start, dtype=float), 1e-3
-    r, J, arcs, measured = rows(w, None)
-    for _ in range(ITERATIONS):
-        step = np.zeros(6)
-        step[slots] = damped_step(J, r, damping)
-        if np.linalg.norm(J @ step[slots]) < CONVERGED:
-            break
-        try_r, try_J, try_arcs, _ = rows(w + step * unit, arcs)
-        if np.isfinite(try_r).all() and try_r @ try_r <= r @ r * (1.0 + 1e-9) + 1e-9:
-            w, r, J, arcs = w + step * unit, try_r, try_J, try_arcs
-            damping = max(0.1 * damping, 1e-15)
-        else:
-            damping = max(10.0 * damping, 1e-8)
-    else:
+    w, arcs = np.array(start, dtype=float), None
+    for exact in EXACT:
+        damping, done = 1e-3, False
+        r, J, arcs, measured = rows(w, arcs, exact)
+        for _ in range(ITERATIONS):
+            step = np.zeros(6)
+            step[slots] = damped_step(J, r, damping)
+            done = bool(np.linalg.norm(J @ step[slots]) < CONVERGED)
+            if done:
+                break
+            trial = rows(w + step * unit, arcs, exact)
+            if np.isfinite(trial[0]).all() and trial[0] @ trial[0] <= r @ r * (1.0 + 1e-9) + 1e-9:
+                w, (r, J, arcs, measured) = w + step * unit, trial
+                damping = max(0.1 * damping, 1e-15)
+            else:
+                damping = max(10.0 * damping, 1e-8)
+    if not done:
         raise MeasurementError(
             f"limb '{limb.name}': no shape of the rod meets its points (expected: points of this "
             "rod, in the world frame, at the joint coordinates given)"
@@ -107,9 +111,7 @@ def fit_limb(
     covariance = np.zeros((6, 6))
     covariance[np.ix_(slots, slots)] = covariance_of(J)
     seen = r[:measured]
-    return LimbFit(
-        w, covariance * np.outer(unit, unit), float(seen @ seen), measured - len(slots)
-    )
+    return LimbFit(w, covariance * np.outer(unit, unit), float(seen @ seen), measured - len(slots))
 
 
 def damped_step(J: Array, r: Array, damping: float) -> Array:
@@ -127,7 +129,9 @@ def covariance_of(J: Array) -> Array:
     return np.asarray(upper @ upper.T)
 
 
-def point_rows(curve: LimbCurve, points: Array, sigma: float, *, along: bool) -> tuple[Array, Array]:
+def point_rows(
+    curve: LimbCurve, points: Array, sigma: float, *, along: bool
+) -> tuple[Array, Array]:
     """Return ``(p(s) - p_measured) / sigma`` and its derivative by the wrench at the start.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cards_core.errors import CardsError
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.robot import RodRobot
 from cards_core.typing import Array
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from cards_core.analysis.workspace import Grid, PointSetError
 from cards_core.errors import UnknownNameError
-from cards_core.rods.path import rotation_matrix
-from cards_core.rods.robot import PLATE_COORDINATES, RodRobot
+from cards_core.rods.robots.robot import PLATE_COORDINATES, RodRobot
+from cards_core.rods.tracking.path import rotation_matrix
 from cards_core.typing import Array
 
 

@@ -19,10 +19,10 @@ import numpy as np
 from cards_core.rods.analysis.limb_curve import Limbs
 from cards_core.rods.analysis.limb_fit import covariance_of, damped_step, point_rows
 from cards_core.rods.analysis.measurements import MeasurementError, ShapeMeasurement
-from cards_core.rods.cold_start import cold_start
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.shooting import scales
-from cards_core.rods.solution import Solution
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.tracking.cold_start import cold_start
 from cards_core.typing import Array
 
 ITERATIONS = 60

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.status import GOOD, UNKNOWN, SliceStatus
 from cards_core.rods.analysis.walk import Point, Walk
-from cards_core.rods.guess import Guess
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.robot import RodRobot
 
 Runner = Callable[[list[Walk]], Iterable[list[Point]]]
 """Makes walks, and returns what each of them found, in their order."""
@@ -97,11 +97,7 @@ class Sweeps:
                 gap = line[first:end]
                 if first > 0 and self._leads[line[first - 1]] and not tried[0, axis, gap[0]]:
                     yield self._walk(line[first - 1], gap, strict)
-                elif (
-                    end < len(line)
-                    and self._leads[line[end]]
-                    and not tried[1, axis, gap[-1]]
-                ):
+                elif end < len(line) and self._leads[line[end]] and not tried[1, axis, gap[-1]]:
                     yield self._walk(line[end], gap[::-1], strict)
 
     def _walk(self, origin: int, gap: npt.NDArray[np.int_], strict: bool) -> Walk:

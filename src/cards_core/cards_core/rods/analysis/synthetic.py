@@ -6,8 +6,8 @@ import numpy as np
 
 from cards_core.rods.analysis.limb_curve import Limbs
 from cards_core.rods.analysis.measurements import BaseMeasurement, ShapeMeasurement
-from cards_core.rods.solution import Solution
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 
 
 def measured_shapes(

@@ -1,7 +1,7 @@
 """One walk over a grid of plate poses: an equilibrium followed from point to point.
 
 Between two neighbours the plate moves in steps of at most 10 mm and 4 degrees; each step starts
-from the last, and a judge (`cards_core.rods.judge`) refuses what is no neighbour of it, so that a
+from the last, and a judge (`cards_core.rods.tracking.judge`) refuses what is no neighbour of it, so that a
 walk stays on one branch. A refused step is halved, down to a sixteenth of its first size.
 """
 
@@ -17,17 +17,17 @@ import numpy as np
 from cards_core.rods.analysis.held_index import held_index
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.status import GOOD, SliceStatus
-from cards_core.rods.collapse import STOP_FRACTION, WARN_FRACTION
-from cards_core.rods.guess import Guess
-from cards_core.rods.judge import Bounds, Judge
-from cards_core.rods.path import Target, between, steps_between
-from cards_core.rods.solution import Solution
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.collapse import STOP_FRACTION, WARN_FRACTION
+from cards_core.rods.tracking.judge import Bounds, Judge
+from cards_core.rods.tracking.path import Target, between, steps_between
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
-    from cards_core.rods.robot import RodRobot
+    from cards_core.rods.robots.robot import RodRobot
 
 LARGEST_STEP = 2.0
 """Largest step, in steps of a tracker (5 mm, 2 degrees)."""
@@ -193,9 +193,7 @@ class Walker:
     def _outside(self, solution: Solution) -> bool:
         return bool(((solution.q < self._lower) | (solution.q > self._upper)).any())
 
-    def _go(
-        self, last: Solution, here: Target, there: Target, *, strict: bool
-    ) -> Solution | None:
+    def _go(self, last: Solution, here: Target, there: Target, *, strict: bool) -> Solution | None:
         """Move from one pose to the next; None if that fails, or is not allowed on the way."""
         count = max(1, math.ceil(steps_between(self.robot, here, there) / LARGEST_STEP))
         stride = 1.0 / count
@@ -231,6 +229,4 @@ class Walker:
 
     def _solve(self, target: Target, start: Guess | Solution) -> Solution:
         assert target.pose is not None
-        return self.solver.igm(
-            target.pose, wrench=target.wrench, frame=target.frame, start=start
-        )
+        return self.solver.igm(target.pose, wrench=target.wrench, frame=target.frame, start=start)

@@ -30,14 +30,14 @@ from cards_core.rods.analysis.slice_result import SliceResult
 from cards_core.rods.analysis.status import UNKNOWN, SliceStatus
 from cards_core.rods.analysis.sweeps import Runner, Sweeps
 from cards_core.rods.analysis.walk import Point, SliceOptions, Walk, Walker
-from cards_core.rods.cold_start import cold_start, home
-from cards_core.rods.homotopy import follow
-from cards_core.rods.judge import Bounds, Judge
-from cards_core.rods.path import Target
-from cards_core.rods.reach import reach_findings
-from cards_core.rods.robot import RodRobot
-from cards_core.rods.solution import Solution
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.tracking.cold_start import cold_start, home
+from cards_core.rods.tracking.homotopy import follow
+from cards_core.rods.tracking.judge import Bounds, Judge
+from cards_core.rods.tracking.path import Target
+from cards_core.rods.tracking.reach import reach_findings
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are decided, and of all."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from cards_core.rods.dynamics import native
 from cards_core.rods.dynamics.native import AT, POINT, STAGES, STATE, TIP_SIZE, WIDTH
-from cards_core.rods.robot import RodRobot
+from cards_core.rods.robots.robot import RodRobot
 from cards_core.typing import Array
 
 STEP_WEIGHTS = np.array(

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cards_core.errors import RodError, ShapeError
-from cards_core.rods.robot import RodRobot
-from cards_core.rods.solution import Solution
-from cards_core.rods.solver import RodRobotSolver
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import hat, quaternion_matrix, rotation_exp
 from cards_core.typing import Array, Matrix3

@@ -17,7 +17,7 @@ from cards_core.errors import RodError, ShapeError
 from cards_core.rods.dynamics.memory import Memory
 from cards_core.rods.dynamics.native import dynamics_library
 from cards_core.rods.dynamics.rule import AT_REST, TimeRule, backward_euler, bdf_alpha
-from cards_core.rods.robot import RodRobot, rod_lengths, rod_starts
+from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
 from cards_core.spatial import hat, matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 

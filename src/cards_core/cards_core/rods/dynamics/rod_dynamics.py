@@ -6,7 +6,7 @@ import numpy as np
 
 from cards_core.errors import RodError
 from cards_core.rods.dynamics.robot_dynamics import TOLERANCE, RobotDynamics
-from cards_core.rods.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
+from cards_core.rods.robots.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
 from cards_core.rods.rod import Rod
 from cards_core.typing import Array
 

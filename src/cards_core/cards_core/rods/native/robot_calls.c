@@ -165,10 +165,23 @@ void robot_fill_nodes(struct robot *robot) {
 
 /* Residuals of the state in the record; fills the rest of the record. */
 void robot_residual(struct robot *robot, int mode) {
-  const double info[3] = {STATUS_OK, 0.0, 0.0};
   robot->factors = 0;
+  robot->history = -1;
   robot_evaluate(robot, robot->record, 0);
+  const double norm = robot_norm(robot, mode, robot->record, NULL);
+  const double info[3] = {norm <= robot->tolerance ? STATUS_OK : STATUS_NOT_CONVERGED, 0.0, 0.0};
   robot_report(robot, mode, info);
+}
+
+/* Greatest scaled residual of a limb at the state in the record when its rods are integrated
+   with twice as many steps: the error of the steps, where the state solves the equations. */
+double robot_step_error(struct robot *robot) {
+  robot->steps *= 2;
+  robot_evaluate(robot, robot->record, 0);
+  const double error = robot_norm(robot, MODE_LIMBS, robot->record, NULL);
+  robot->steps /= 2;
+  robot_evaluate(robot, robot->record, 0);
+  return error;
 }
 
 /* Add a step (limbs x size, dq, dx) to the state in the record. */

@@ -1,0 +1,176 @@
+"""``./cards analyse ik|fk|stiffness`` for robots of rods: one equilibrium, found from nothing.
+
+ik: the joints of a plate pose (inverse model); fk: the plate pose of joints (direct model);
+stiffness: the plate's stiffness at either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from cards_bringup.cli.analyse.common import writing
+from cards_bringup.cli.analyse.rods import refuse_options, wrench_of
+from cards_bringup.cli.eval import numbers
+from cards_core.errors import CardsError
+from cards_core.typing import Array
+
+MUSCLE_OPTIONS = {
+    "ik": ("q", "qd", "qdd", "trajectory", "input"),
+    "fk": ("lengths", "rates", "input", "initial"),
+    "stiffness": (
+        "q",
+        "trajectory",
+        "input",
+        "tensions",
+        "muscle_stiffness",
+        "axial_stiffness",
+        "gravity",
+    ),
+}
+"""Options of each kind that are for robots with muscles alone."""
+
+
+def add_options(parser: Any, *, pose: bool, joints: bool) -> None:
+    """Declare what the kinds have for robots of rods."""
+    group = parser.add_argument_group("robots of rods")
+    if pose:
+        text = "plate pose; x y z [m], rx ry rz [rad] from home (default: home)"
+        group.add_argument("--pose", action="append", metavar="C=V,..", help=text)
+    if joints:
+        group.add_argument("--joints", metavar="Q,..", help="joint coordinates (default: home)")
+    group.add_argument("--wrench", metavar="FX,..,MZ", help="on the plate [N, N m]")
+    group.add_argument("--frame", choices=("world", "plate"), help="of --wrench (world)")
+
+
+def dispatch(args: argparse.Namespace) -> int | None:
+    """Answer for a robot of rods; None for another, whose options are then checked.
+
+    Raises:
+        CardsError: Options that mean nothing for the robot.
+    """
+    from cards_bringup.cli.analyse.rods import is_rod_robot
+
+    if is_rod_robot(args.robot):
+        refuse_options(args, MUSCLE_OPTIONS[args.kind], "robots with muscles")
+        return run(args)
+    refuse_options(args, ("pose", "joints", "wrench", "frame"), "robots of rods alone")
+    return None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; the exit code is 1 if there is no equilibrium."""
+    from cards_core.rods.analysis.held_index import held_index
+    from cards_core.rods.tracking.cold_start import cold_start, home
+    from cards_core.rods.robots.reader import read_rod_robot
+    from cards_core.rods.robots.solver import RodRobotSolver
+
+    robot = read_rod_robot(args.robot)
+    solver = RodRobotSolver(robot)
+    pose, q = _pose(args, robot), numbers(getattr(args, "joints", None), "joints")
+    if pose is not None and q is not None:
+        raise CardsError("--pose and --joints are given (expected: one of them)")
+    if q is not None and q.shape != (robot.n_limbs,):
+        raise CardsError(
+            f"--joints has {q.size} values (expected: {robot.n_limbs}: "
+            f"{', '.join(robot.joint_names)})"
+        )
+    wrench, frame = wrench_of(args, robot)
+    if pose is None and q is None:
+        if args.kind == "fk":
+            q = robot.home_q
+        else:
+            start = home(solver).solution
+            pose = robot.home_pose if start is None else start.pose
+    found = cold_start(solver, pose=pose, q=q, wrench=wrench, frame=frame)
+    solution = found.solution
+    content: dict[str, Any] = {
+        "robot": robot.name,
+        "kind": args.kind,
+        "status": found.status.name,
+        "message": found.message,
+        "notes": list(robot.notes),
+    }
+    if solution is not None:
+        table = solver.shapes(solution).table
+        turn = solution.pose[:3, :3]
+        content |= {
+            "q": dict(zip(robot.joint_names, solution.q.tolist(), strict=True)),
+            "position": solution.pose[:3, 3].tolist(),
+            "rotation": turn.tolist(),
+            "stiffness": solution.stiffness.tolist(),
+            "eigenvalues": solution.eigenvalues.tolist(),
+            "collapse_direction": solution.eigenvector.tolist(),
+            "unstable_rods": held_index(solver, solution).tolist(),
+            "jacobian": solution.jacobian.tolist(),
+            "condition": _finite(solution.condition),
+            "base_wrenches": solution.base_wrenches.tolist(),
+            "tip_wrenches": solution.tip_wrenches.tolist(),
+            "limbs": [limb.name for limb in robot.limbs],
+            "curvature": table[:, :, 3].max(axis=1).tolist(),
+            "stress": table[:, :, 4].max(axis=1).tolist(),
+            "strain": table[:, :, 5].max(axis=1).tolist(),
+            "residual": solution.residual,
+            "found_by": found.how,
+        }
+    files = []
+    if args.out is not None:
+        files.append(args.out / f"{args.kind}.json")
+        with writing(args.out):
+            files[0].write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    if args.json:
+        print(json.dumps({**content, "files": [str(file) for file in files]}))
+    else:
+        _print(content)
+        for file in files:
+            print(file)
+    return 0 if solution is not None else 1
+
+
+def _pose(args: argparse.Namespace, robot: Any) -> Array | None:
+    """Return the pose that was given, (4, 4); what it does not name is as at home."""
+    from cards_bringup.cli.analyse.workspace_points import assignments, number_of
+    from cards_core.analysis.workspace import Grid
+    from cards_core.rods.analysis.plate_grid import PlateGrid, find_coordinate
+
+    if not getattr(args, "pose", None):
+        return None
+    fixed = {
+        find_coordinate(robot, name): number_of(text, f"--pose {name}")
+        for name, text in assignments(args.pose, "--pose", "x=0.05,rz=0.1")
+    }
+    return PlateGrid(robot, Grid((), fixed), robot.home_pose).pose(0)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _print(content: dict[str, Any]) -> None:
+    print(f"{content['robot']}: {content['status']}")
+    for text in (content["message"], *content["notes"]):
+        if text:
+            print(text)
+    if "q" not in content:
+        return
+    with np.printoptions(precision=6, suppress=True, linewidth=120):
+        print(f"\nplate position [m]  {np.array(content['position'])}")
+        print(f"plate rotation\n{np.array(content['rotation'])}")
+        print("\nlimb            joint                    q  curvature [1/m]  stress [MPa]")
+        rows = zip(
+            content["limbs"], content["q"].items(), content["curvature"], content["stress"],
+            strict=True,
+        )  # fmt: skip
+        for limb, (joint, q), curvature, stress in rows:
+            print(f"{limb:<15} {joint:<15} {q:10.6f} {curvature:16.4g} {1e-6 * stress:13.4g}")
+        if content["kind"] == "stiffness":
+            print(f"\nstiffness K [N/m, N, N m]\n{np.array(content['stiffness'])}")
+            print(f"\njacobian dx/dq\n{np.array(content['jacobian'])}")
+        print(f"\neigenvalues of K  {np.array(content['eigenvalues'])}")
+        print(f"softest direction {np.array(content['collapse_direction'])}")
+        if any(content["unstable_rods"]):
+            print("unstable: rods collapse even if the plate is held")

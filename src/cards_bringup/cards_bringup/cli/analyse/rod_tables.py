@@ -1,0 +1,134 @@
+"""Files with what was measured of a rod robot: points of its rods, wrenches at their bases.
+
+CSV with names in the first line. Points: ``limb, x, y, z`` and, where it is known, ``s``, the arc
+length from the rod's start. Base wrenches: ``limb, fx, fy, fz, mx, my, mz``. A limb is a name.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cards_bringup.cli.analyse.tables import TableError
+from cards_core.typing import Array
+
+if TYPE_CHECKING:
+    from cards_core.rods.analysis.measurements import ShapeMeasurement
+    from cards_core.rods.robots.robot import RodRobot
+
+POINTS = ("x", "y", "z")
+WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
+
+
+def read_shapes(path: Path, robot: RodRobot, sigma: float) -> tuple[ShapeMeasurement, ...]:
+    """Read points of rods.
+
+    Args:
+        path: CSV file.
+        robot: Knows the limbs.
+        sigma: Standard deviation of each coordinate, [m].
+
+    Raises:
+        TableError: No such file, columns or limbs, or a cell that is no number.
+    """
+    from cards_core.rods.analysis.measurements import ShapeMeasurement
+
+    rows, head = _read(path, ("limb", *POINTS))
+    names = [limb.name for limb in robot.limbs]
+    found: dict[int, list[list[float]]] = {}
+    for number, row in rows:
+        limb = _limb(row["limb"], names, f"{path}:{number}")
+        cells = [_number(row, name, f"{path}:{number}") for name in POINTS]
+        if "s" in head:
+            cells.append(_number(row, "s", f"{path}:{number}"))
+        found.setdefault(limb, []).append(cells)
+    out = []
+    for limb, cells in sorted(found.items()):
+        table = np.array(cells)
+        s = table[:, 3] if "s" in head else None
+        out.append(ShapeMeasurement(limb, table[:, :3], sigma, s))
+    return tuple(out)
+
+
+def read_bases(path: Path, robot: RodRobot) -> Array:
+    """Read wrenches at the bases, shape (n, 6).
+
+    Raises:
+        TableError: No such file or columns, limbs that are missing or there twice.
+    """
+    rows, _ = _read(path, ("limb", *WRENCH))
+    names = [limb.name for limb in robot.limbs]
+    out = np.full((robot.n_limbs, 6), np.nan)
+    for number, row in rows:
+        limb = _limb(row["limb"], names, f"{path}:{number}")
+        if np.isfinite(out[limb]).any():
+            raise TableError(f"{path}:{number}: limb '{names[limb]}' is there twice")
+        out[limb] = [_number(row, name, f"{path}:{number}") for name in WRENCH]
+    missing = [name for name, row in zip(names, out, strict=True) if np.isnan(row).any()]
+    if missing:
+        raise TableError(f"{path}: no row of {', '.join(missing)} (expected: one of every limb)")
+    return out
+
+
+def write_shapes(path: Path, robot: RodRobot, shapes: Iterable[ShapeMeasurement]) -> None:
+    """Write points of rods as `read_shapes` reads them."""
+    shapes = tuple(shapes)
+    known = all(shape.s is not None for shape in shapes)
+    head = ["limb", *POINTS, "s"] if known else ["limb", *POINTS]
+    rows = []
+    for shape in shapes:
+        s = shape.s if known and shape.s is not None else np.empty((len(shape.points), 0))
+        for point, at in zip(shape.points, s, strict=True):
+            rows.append([robot.limbs[shape.limb].name, *point, *np.atleast_1d(at)])
+    _write(path, head, rows)
+
+
+def write_bases(path: Path, robot: RodRobot, wrenches: Array) -> None:
+    """Write wrenches at the bases as `read_bases` reads them."""
+    rows = [[limb.name, *row] for limb, row in zip(robot.limbs, wrenches, strict=True)]
+    _write(path, ["limb", *WRENCH], rows)
+
+
+def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows([row[0], *(repr(float(str(x))) for x in row[1:])] for row in rows)
+
+
+def _read(path: Path, wanted: Sequence[str]) -> tuple[list[tuple[int, dict[str, str]]], list[str]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = [line for line in csv.reader(file)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TableError(f"{path}: {error} (expected: a CSV file)") from error
+    head = [name.strip() for name in lines[0]] if lines else []
+    missing = [name for name in wanted if name not in head]
+    if missing:
+        raise TableError(
+            f"{path}:1: no column {', '.join(missing)} (expected: {', '.join(wanted)})"
+        )
+    rows = [
+        (k, dict(zip(head, (cell.strip() for cell in line), strict=False)))
+        for k, line in enumerate(lines[1:], start=2)
+        if any(cell.strip() for cell in line)
+    ]
+    return rows, head
+
+
+def _limb(text: str, names: Sequence[str], place: str) -> int:
+    if text not in names:
+        raise TableError(f"{place}: limb '{text}' (expected: one of {', '.join(names)})")
+    return list(names).index(text)
+
+
+def _number(row: dict[str, str], name: str, place: str) -> float:
+    try:
+        return float(row[name])
+    except (KeyError, ValueError):
+        text = row.get(name, "nothing")
+        raise TableError(f"{place}: {name} is '{text}' (expected: a number)") from None

@@ -1,0 +1,1 @@
+"""Continuum parallel robots: their description, their reader, their geometrico-static solver."""

@@ -1,0 +1,258 @@
+"""The rigid side of a rod robot: which bodies of the SDF are base, plate and joints of limbs.
+
+The rods are not in the SDF, so its bodies form separate trees. The plate is the root of one of
+them (a link without a joint to the world), and everything that hangs on it moves with it. A rod
+starts at the frame ``<limb>_start`` and ends at the frame ``<limb>_tip``, both with z along the
+rod. What lies between the plate and the link of the tip frame is the limb's plate joint, what
+lies between the world and the link of the start frame is its base joint.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cards_core.description.model import WORLD, Frame, Inertia, Joint, Robot
+from cards_core.description.sdf_reader import SdfDocument
+from cards_core.errors import DescriptionError
+from cards_core.rods.robots.joint_chain import axis_frame, composite
+from cards_core.rods.robots.robot import Base, BaseKind, Plate, Tip, TipKind
+from cards_core.spatial import Pose, quaternion_matrix
+from cards_core.typing import Array, Matrix3, Vector3
+
+
+class Mechanism:
+    """The bodies of a rod robot at zero joint coordinates.
+
+    Args:
+        document: The SDF as it was read.
+
+    All methods raise `DescriptionError` with the file and the line of the element concerned.
+    """
+
+    def __init__(self, document: SdfDocument) -> None:
+        self.robot: Robot = document.robot
+        self.parents: dict[str, Joint] = {joint.child: joint for joint in self.robot.joints}
+        self.frames: dict[str, Frame] = {frame.name: frame for frame in self.robot.frames}
+        self._poses: dict[str, Pose] = {WORLD: Pose()}
+
+    def error(
+        self, problem: str, element: str, expected: str, *, line: int | None = None
+    ) -> DescriptionError:
+        """Return an error that names a place in the SDF."""
+        return DescriptionError(
+            problem, source=self.robot.source, line=line, element=element, expected=expected
+        )
+
+    # Poses and chains ------------------------------------------------------------------------
+
+    def chain(self, link: str) -> list[Joint]:
+        """Return the joints from the root of a link's tree down to the link."""
+        joints: list[Joint] = []
+        while link != WORLD:
+            joint = self.parents[link]
+            joints.append(joint)
+            link = joint.parent
+        return joints[::-1]
+
+    def pose(self, link: str) -> Pose:
+        """Return the pose of a link in the frame of the file, at zero joint coordinates."""
+        for joint in self.chain(link):
+            if joint.child not in self._poses:
+                above = self._poses[joint.parent] @ joint.parent_to_joint
+                if joint.kind == "free":
+                    home = self.robot.home[joint.name]
+                    above = above @ Pose(quaternion_matrix(home[3:]), np.array(home[:3]))
+                self._poses[joint.child] = above @ joint.joint_to_child
+        return self._poses[link]
+
+    def joint_pose(self, joint: Joint) -> Pose:
+        """Return the pose of a joint's own frame in the frame of the file."""
+        return self.pose(joint.parent) @ joint.parent_to_joint
+
+    def root(self, link: str) -> str:
+        """Return the first link of the tree that a link belongs to; ``world`` if it is fixed."""
+        first = self.chain(link)[0] if link != WORLD else None
+        return first.child if first is not None and first.kind == "free" else WORLD
+
+    def end(self, name: str) -> Frame:
+        """Return a frame that a rod starts or ends at.
+
+        Raises:
+            DescriptionError: There is none.
+        """
+        if name in self.frames:
+            return self.frames[name]
+        known = ", ".join(sorted(self.frames)) or "none"
+        raise self.error(
+            f"has no frame '{name}'",
+            f"model '{self.robot.name}'",
+            f'<frame name="{name}" attached_to="..."> with z along the rod; frames: {known}',
+        )
+
+    def limb_names(self) -> list[str]:
+        """Return the limbs that the SDF has frames for, in the order of the file."""
+        found: dict[str, None] = {}
+        for name in self.frames:
+            for ending in ("_start", "_tip"):
+                if name.endswith(ending):
+                    found[name[: -len(ending)]] = None
+        return list(found)
+
+    # Plate -----------------------------------------------------------------------------------
+
+    def plate_link(self, tips: list[Frame]) -> str:
+        """Return the link that all rods end on: the root of the tree of the tip frames."""
+        roots = {tip.name: self.root(tip.link) for tip in tips}
+        for tip in tips:
+            if roots[tip.name] == WORLD:
+                raise self.error(
+                    f"the rod ends on '{tip.link}', which is fixed or jointed to the world",
+                    f"frame '{tip.name}'",
+                    "a tip on the plate or on a body jointed to it; the plate is a link without "
+                    "a joint to the world",
+                    line=tip.line,
+                )
+        found = set(roots.values())
+        if len(found) > 1:
+            bodies = ", ".join(sorted(found))
+            raise self.error(
+                f"the rods end on several bodies that are not connected: {bodies}",
+                f"model '{self.robot.name}'",
+                "one plate that all tip frames are attached to, directly or through joints",
+            )
+        return found.pop()
+
+    def plate(self, link: str) -> Plate:
+        """Return the plate with all bodies that hang on it, at zero joint coordinates."""
+        origin = self.pose(link)
+        below = [item for item in self.robot.links if self.root(item.name) == link]
+        mass, com, inertia = lump(
+            [(origin.inverse() @ self.pose(item.name), item.inertia) for item in below]
+        )
+        return Plate(link, mass, com, inertia, origin.matrix)
+
+    # Limbs -----------------------------------------------------------------------------------
+
+    def base(self, start: Frame, plate: str, kind: BaseKind | None) -> Base:
+        """Return the base of a limb.
+
+        Args:
+            start: Frame that the rod starts at.
+            plate: Link of the plate.
+            kind: What the YAML says, None if it says nothing.
+        """
+        if self.root(start.link) == plate:
+            raise self.error(
+                f"the rod starts on '{start.link}', which moves with the plate",
+                f"frame '{start.name}'",
+                "a start on the base or on a body jointed to it",
+                line=start.line,
+            )
+        moving = [joint for joint in self.chain(start.link) if joint.kind not in ("fixed", "free")]
+        start_pose = self.pose(start.link) @ start.pose
+        found = _base_kind(moving)
+        if found is None or len(moving) > 1:
+            raise self.error(
+                f"its link is moved by {_listed(moving)}",
+                f"frame '{start.name}'",
+                "one revolute or prismatic joint, or none, between the world and the rod's start",
+                line=start.line,
+            )
+        if kind is not None and kind is not found:
+            if kind is not BaseKind.EXTENSIBLE or moving:
+                raise self.error(
+                    f"the YAML says base: {kind}, but the link '{start.link}' is moved by "
+                    f"{_listed(moving)}",
+                    f"frame '{start.name}'",
+                    f"base: {found}, or another joint in the SDF",
+                    line=start.line,
+                )
+            found = kind
+        if not moving:
+            limit = 0.0 if found is BaseKind.FIXED else math.inf
+            return Base(found, start_pose.matrix, np.eye(4), -limit, limit, link=start.link)
+        joint = moving[0]
+        axis = joint.axes[0]
+        frame = self.joint_pose(joint) @ Pose(axis_frame(axis.axis))
+        attach = (frame.inverse() @ start_pose).matrix
+        return Base(found, frame.matrix, attach, axis.lower, axis.upper, joint.name, start.link)
+
+    def tip(self, end: Frame, plate: str, kind: TipKind | None, *, planar: bool) -> Tip:
+        """Return the plate joint of a limb; arguments as in `base`."""
+        # below the plate every joint counts, the first one is the plate's own free joint
+        moving = [joint for joint in self.chain(end.link)[1:] if joint.kind != "fixed"]
+        origin = self.pose(plate)
+        tip_pose = origin.inverse() @ self.pose(end.link) @ end.pose
+        lines = [self._axes(joint, origin) for joint in moving]
+        found = composite([joint.kind for joint in moving], lines)
+        if found is None:
+            raise self.error(
+                f"between plate and rod are {_listed(moving)}, which make no joint that is known",
+                f"frame '{end.name}'",
+                ", ".join(TipKind) + "; cylindrical and planar joints are made of prismatic and "
+                "revolute ones (see docs/rod_robots.md)",
+                line=end.line,
+            )
+        if kind is not None and kind is not found.kind:
+            raise self.error(
+                f"the YAML says plate: {kind}, but {_listed(moving)} between plate and rod make a "
+                f"{found.kind} joint",
+                f"frame '{end.name}'",
+                f"plate: {found.kind}, or another joint in the SDF",
+                line=end.line,
+            )
+        if found.kind is TipKind.FIXED:
+            # the axes of the plate, whose z is the normal of a planar robot
+            frame = Pose(translation=tip_pose.translation)
+            attach = Pose(tip_pose.rotation)
+            return Tip(found.kind, frame.matrix, attach.matrix, link=end.link)
+        axes = found.axes
+        if planar and axes[2, 2] < 0:
+            axes = axis_frame(-axes[:, 2])  # the same hinge, with z as that of the plane
+        frame = Pose(axes, found.point)
+        return Tip(
+            found.kind,
+            frame.matrix,
+            (frame.inverse() @ tip_pose).matrix,
+            joint=moving[0].name,
+            link=end.link,
+        )
+
+    def _axes(self, joint: Joint, origin: Pose) -> tuple[Vector3, list[Vector3]]:
+        """Return a joint's point and its axes in the frame of the plate."""
+        frame = origin.inverse() @ self.joint_pose(joint)
+        return frame.translation, [frame.rotation @ axis.axis for axis in joint.axes]
+
+
+def _base_kind(moving: list[Joint]) -> BaseKind | None:
+    if not moving:
+        return BaseKind.FIXED
+    kind = moving[0].kind
+    return {"revolute": BaseKind.REVOLUTE, "prismatic": BaseKind.PRISMATIC}.get(kind)
+
+
+def _listed(joints: list[Joint]) -> str:
+    if not joints:
+        return "no joint"
+    return ", ".join(f"{joint.kind} joint '{joint.name}'" for joint in joints)
+
+
+def lump(bodies: list[tuple[Pose, Inertia]]) -> tuple[float, Vector3, Matrix3]:
+    """Return mass, centre of mass and inertia about it of bodies that move as one.
+
+    Args:
+        bodies: Pose of each body in a common frame, and its inertia in its own.
+    """
+    mass = sum(inertia.mass for _, inertia in bodies)
+    if mass <= 0.0:
+        return 0.0, np.zeros(3), np.zeros((3, 3))
+    points = [pose.apply(inertia.com) for pose, inertia in bodies]
+    com = sum((p * b.mass for p, (_, b) in zip(points, bodies, strict=True)), np.zeros(3)) / mass
+    tensor: Array = np.zeros((3, 3))
+    for point, (pose, inertia) in zip(points, bodies, strict=True):
+        arm = point - com
+        turned = pose.rotation @ inertia.tensor @ pose.rotation.T
+        tensor += turned + inertia.mass * ((arm @ arm) * np.eye(3) - np.outer(arm, arm))
+    return mass, com, tensor

@@ -1,0 +1,76 @@
+"""What a cold start may spend, and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.answer import Finding
+from cards_core.rods.tracking.path import pose_difference
+
+if TYPE_CHECKING:
+    from cards_core.rods.robots.solution import Solution
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bounds of a cold start.
+
+    Attributes:
+        seconds: After this time nothing new is begun.
+        solves: Greatest number of solves of one homotopy.
+        iterations: Linearisations of one descent.
+        ways: Ways of the roadmap, each some 20 solves, made at the first pose that needs them.
+    """
+
+    seconds: float = 2.0
+    solves: int = 200
+    iterations: int = 60
+    ways: int = 120
+
+
+@dataclass(frozen=True, eq=False)
+class ColdStart:
+    """Result of `cold_start`.
+
+    Attributes:
+        solution: The equilibrium; None if none was found inside the limits.
+        status: OK; AMBIGUOUS, SINGULAR, UNSTABLE (a solution is given, with reserve); UNREACHABLE,
+            NOT_CONVERGED, LIMIT, NOT_FINITE, INVALID (None).
+        message: In words; empty if OK.
+        how: The attempt that succeeded.
+        attempts: Names of all attempts made.
+        time_s: Time taken, [s].
+        findings: All that is to be said.
+        best: Equilibrium that is not acceptable (outside limits), if only such were found.
+        alternatives: Other stable equilibria, for buckled rods without a declared bulge.
+        singular_value: Smallest one of the scaled Jacobian at the solution; 0 where the model has
+            a singular point, as with straight parallel rods without load.
+        start_value: The same at the first guess; NaN if Newton's method succeeded from it.
+    """
+
+    solution: Solution | None
+    status: RodStatus
+    message: str = ""
+    how: str = ""
+    attempts: tuple[str, ...] = ()
+    time_s: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    best: Solution | None = None
+    alternatives: tuple[Solution, ...] = ()
+    singular_value: float = float("nan")
+    start_value: float = float("nan")
+
+
+def same(a: Solution, b: Solution) -> bool:
+    """Tell whether two solutions are one equilibrium: q, pose and base moments agree."""
+    step = pose_difference(a.pose, b.pose)
+    scale = 1e-3 * (1.0 + np.abs(a.base_wrenches).max())
+    return bool(
+        np.abs(step).max() < 1e-4
+        and np.abs(a.q - b.q).max() < 1e-4
+        and np.abs(a.base_wrenches - b.base_wrenches).max() < scale
+    )

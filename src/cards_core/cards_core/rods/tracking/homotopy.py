@@ -1,0 +1,105 @@
+"""From an equilibrium that is known to one that is wanted, along the way between the commands.
+
+Strides adapt: they grow while the solver follows in few iterations and halve where a solve is
+refused. Unlike a tracker, which moves a robot and must not go through anything doubtful, this only
+looks for a state: it may stride centimetres at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cards_core.rods.tracking.judge import Judge
+from cards_core.rods.tracking.path import Target, between, steps_between
+
+if TYPE_CHECKING:
+    from cards_core.rods.robots.guess import Guess
+    from cards_core.rods.robots.solution import Solution
+    from cards_core.rods.robots.solver import RodRobotSolver
+
+FIRST_STRIDE = 4.0
+"""First stride, in steps of a tracker."""
+
+LARGEST_STRIDE = 16.0
+"""Greatest stride, in steps of a tracker."""
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """How far a homotopy came.
+
+    Attributes:
+        solution: The last equilibrium.
+        fraction: Part of the way that was gone; 1 if the end was reached.
+        solves: Solves made.
+        refusal: Why it ended before, in words.
+    """
+
+    solution: Solution
+    fraction: float
+    solves: int
+    refusal: str = ""
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the end was reached."""
+        return self.fraction >= 1.0
+
+
+def follow(
+    solver: RodRobotSolver,
+    start: Solution,
+    origin: Target,
+    target: Target,
+    judge: Judge,
+    *,
+    solves: int = 200,
+    deadline: float = float("inf"),
+    visit: Callable[[Solution], object] | None = None,
+) -> Followed:
+    """Follow an equilibrium from one target to another.
+
+    Args:
+        solver: Solver of the robot.
+        start: Equilibrium of ``origin``.
+        origin: Where to begin; of the same kind (joints or pose) as ``target``.
+        target: Where to go.
+        judge: Refuses what is no neighbour, or collapses.
+        solves: Greatest number of solves.
+        deadline: Time (`time.perf_counter`) after which no solve is begun.
+        visit: Called with every accepted state.
+    """
+    unit = 1.0 / max(steps_between(solver.robot, origin, target), 1.0)
+    stride, smallest, largest = FIRST_STRIDE * unit, unit / 64.0, LARGEST_STRIDE * unit
+    solution, fraction, count, refusal = start, 0.0, 0, ""
+    last = origin
+    while fraction < 1.0 and count < solves and perf_counter() < deadline:
+        goal = min(1.0, fraction + stride)
+        point = between(origin, target, goal)
+        trial = solve_target(solver, point, solution)
+        count += 1
+        finding = judge.refuse(solution, trial, point, np.asarray(point.wrench) - last.wrench)
+        if finding is None:
+            solution, fraction, last = trial, goal, point
+            if visit is not None:
+                visit(trial)
+            stride = min(largest, 1.7 * stride)
+            continue
+        refusal = finding.message
+        stride *= 0.4
+        if stride < smallest:
+            break
+    return Followed(solution, fraction, count, "" if fraction >= 1.0 else refusal)
+
+
+def solve_target(solver: RodRobotSolver, target: Target, start: Guess | Solution) -> Solution:
+    """Solve for a target, starting from a neighbour."""
+    if target.q is not None:
+        return solver.dgm(target.q, wrench=target.wrench, frame=target.frame, start=start)
+    assert target.pose is not None
+    return solver.igm(target.pose, wrench=target.wrench, frame=target.frame, start=start)

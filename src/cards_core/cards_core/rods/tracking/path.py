@@ -1,0 +1,108 @@
+"""The straight way between two commands: joints linear, positions linear, rotations geodesic.
+
+    q(f) = q0 + f (q1 - q0)      p(f) = p0 + f (p1 - p0)      R(f) = exp(f log(R1 R0')) R0
+
+cut into steps that are small for every part of the robot (5 mm, 2 degrees).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cards_core.rods.robots.robot import PLATE_COORDINATES, BaseKind, RodRobot
+from cards_core.spatial import rotation_log
+from cards_core.typing import Array
+
+STEP_LENGTH = 5e-3
+"""Greatest step of a command, [m]."""
+
+STEP_ANGLE = np.radians(2.0)
+"""Greatest step of a command, [rad]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What the robot is to do: joints or a pose, and the wrench on the plate.
+
+    Attributes:
+        q: Joint coordinates, shape (n,); None for a pose command.
+        pose: Plate pose, shape (4, 4); None for a joint command.
+        wrench: On the plate about its origin, shape (6,), in ``frame``.
+        frame: ``world`` or ``plate``.
+    """
+
+    q: Array | None
+    pose: Array | None
+    wrench: Array
+    frame: str = "world"
+
+    @property
+    def by_joints(self) -> bool:
+        """Whether joints are given and the pose follows."""
+        return self.q is not None
+
+
+def pose_difference(start: Array, end: Array) -> Array:
+    """Return the step from one pose to another, shape (6,): [dp, dphi] in world axes."""
+    turn = rotation_log(end[:3, :3] @ start[:3, :3].T)
+    return np.concatenate([end[:3, 3] - start[:3, 3], turn])
+
+
+def moved(pose: Array, step: Array) -> Array:
+    """Return a pose after a step [dp, dphi] in world axes: ``p + dp, exp(dphi) R``."""
+    result = pose.copy()
+    result[:3, 3] += step[:3]
+    result[:3, :3] = rotation_matrix(step[3:]) @ pose[:3, :3]
+    return result
+
+
+def rotation_matrix(vector: Array) -> Array:
+    """Return ``exp([vector]x)``, shape (3, 3) (Rodrigues)."""
+    angle = float(np.linalg.norm(vector))
+    x, y, z = vector
+    hat = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    if angle < 1e-8:
+        return np.asarray(np.eye(3) + hat + 0.5 * hat @ hat)
+    a, b = np.sin(angle) / angle, (1.0 - np.cos(angle)) / angle**2
+    return np.asarray(np.eye(3) + a * hat + b * (hat @ hat))
+
+
+def controlled_mask(robot: RodRobot) -> Array:
+    """Return 1 for plate coordinates that a pose command prescribes, shape (6,)."""
+    return np.array([float(name in robot.controlled) for name in PLATE_COORDINATES])
+
+
+def between(start: Target, end: Target, fraction: float) -> Target:
+    """Return the point of the way at a fraction 0..1; both ends must be of one kind."""
+    if fraction >= 1.0:
+        return end
+    wrench = start.wrench + fraction * (end.wrench - start.wrench)
+    if end.q is not None:
+        assert start.q is not None
+        return Target(start.q + fraction * (end.q - start.q), None, wrench, end.frame)
+    assert start.pose is not None
+    assert end.pose is not None
+    step = fraction * pose_difference(start.pose, end.pose)
+    return Target(None, moved(start.pose, step), wrench, end.frame)
+
+
+def steps_between(robot: RodRobot, start: Target, end: Target) -> float:
+    """Return how many steps of the greatest size the way has (the wrench not counted)."""
+    if end.q is not None:
+        assert start.q is not None
+        change = np.abs(end.q - start.q)
+        return float((change / step_sizes(robot)).max(initial=0.0))
+    assert start.pose is not None
+    assert end.pose is not None
+    step = pose_difference(start.pose, end.pose) * controlled_mask(robot)
+    return float(
+        max(np.linalg.norm(step[:3]) / STEP_LENGTH, np.linalg.norm(step[3:]) / STEP_ANGLE)
+    )
+
+
+def step_sizes(robot: RodRobot) -> Array:
+    """Return the greatest step of each coordinate of q, shape (n,), [m] or [rad]."""
+    turns = [limb.base.kind is BaseKind.REVOLUTE for limb in robot.limbs]
+    return np.where(turns, STEP_ANGLE, STEP_LENGTH)

@@ -1,0 +1,86 @@
+"""Equilibria all over what a robot reaches: places to start from when home is too far.
+
+Random joint coordinates inside the limits are approached from home, as long as the state is stable
+and no jump happens; every state on the way is kept. A wanted pose is then sought from the nearest
+states first, one of each way, because neighbours on a way lead to the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cards_core.rods.robots.robot import BaseKind
+from cards_core.rods.tracking.homotopy import follow
+from cards_core.rods.tracking.judge import Judge
+from cards_core.rods.tracking.path import Target, pose_difference
+from cards_core.rods.tracking.servo import pose_weights
+from cards_core.typing import Array
+
+if TYPE_CHECKING:
+    from cards_core.rods.robots.solution import Solution
+    from cards_core.rods.robots.solver import RodRobotSolver
+
+OPEN_RANGE = {BaseKind.REVOLUTE: np.pi}
+"""Half the range, around home, of joints without limits: [rad], else the length of the rod."""
+
+
+class Roadmap:
+    """States reached from home, by ways.
+
+    Args:
+        solver: Solver of the robot.
+        home: The equilibrium where all ways begin.
+        wrench: On the plate, shape (6,), world frame: that of ``home``.
+    """
+
+    def __init__(self, solver: RodRobotSolver, home: Solution, wrench: Array) -> None:
+        self.solver, self.home, self.wrench = solver, home, wrench
+        self.ways: list[list[Solution]] = [[home]]
+        self._rng = np.random.default_rng(0)
+        self._weights = pose_weights(solver)
+
+    def way(self, index: int, judge: Judge, solves: int = 40) -> list[Solution]:
+        """Return the states of a way; makes the ways up to it first."""
+        robot = self.solver.robot
+        while len(self.ways) <= index:
+            q = self._rng.uniform(*_ranges(self.solver, self.home.q))
+            states: list[Solution] = []
+            origin = Target(self.home.q, None, self.wrench)
+            follow(
+                self.solver,
+                self.home,
+                origin,
+                Target(np.where(robot.actuated, q, self.home.q), None, self.wrench),
+                judge,
+                solves=solves,
+                visit=states.append,
+            )
+            self.ways.append(states)
+        return self.ways[index]
+
+    def nearest(self, pose: Array, judge: Judge, ways: int) -> Iterator[Solution]:
+        """Yield the nearest state of each of a number of ways, the nearest first."""
+        found = []
+        for index in range(ways):
+            states = self.way(index, judge)
+            if states:
+                distances = [self._distance(state, pose) for state in states]
+                best = int(np.argmin(distances))
+                found.append((distances[best], index, best))
+        for _, index, best in sorted(found):
+            yield self.ways[index][best]
+
+    def _distance(self, state: Solution, pose: Array) -> float:
+        return float(np.linalg.norm(pose_difference(state.pose, pose) * self._weights))
+
+
+def _ranges(solver: RodRobotSolver, q: Array) -> tuple[Array, Array]:
+    """Lower and upper ends of the ranges that joints are drawn from."""
+    robot = solver.robot
+    spans = np.array([OPEN_RANGE.get(limb.base.kind, limb.length) for limb in robot.limbs])
+    lower = np.where(np.isfinite(robot.q_lower), robot.q_lower, q - spans)
+    upper = np.where(np.isfinite(robot.q_upper), robot.q_upper, q + spans)
+    return lower, np.maximum(lower, upper)

@@ -1,0 +1,91 @@
+"""States of a rod robot as plain numbers, and back.
+
+A state is q, the plate pose, the wrenches at the rod starts and the wrench on the plate. The base
+wrenches name the branch: from them one solve leads back to the same equilibrium.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.answer import Finding
+from cards_core.rods.tracking.commands import checked_pose, checked_wrench
+from cards_core.rods.tracking.path import Target, pose_difference
+
+if TYPE_CHECKING:
+    from cards_core.rods.robots.solution import Solution
+    from cards_core.rods.robots.solver import RodRobotSolver
+
+FORMAT = "cards rod state 1"
+
+
+def saved(robot: RodRobot, solution: Solution, target: Target) -> dict[str, Any]:
+    """Return a state as a dictionary of strings and lists of numbers."""
+    return {
+        "format": FORMAT,
+        "robot": robot.name,
+        "joints": dict(zip(robot.joint_names, solution.q.tolist(), strict=True)),
+        "pose": solution.pose.tolist(),
+        "base_wrenches": solution.base_wrenches.tolist(),
+        "wrench": np.asarray(target.wrench).tolist(),
+        "frame": target.frame,
+        "given": "joints" if target.by_joints else "pose",
+    }
+
+
+def restored(
+    robot: RodRobot, solver: RodRobotSolver, state: dict[str, Any]
+) -> tuple[Solution, Target] | Finding:
+    """Solve a saved state again.
+
+    Returns:
+        The solution and the target that it fulfils; or INVALID for a state that is not one of
+        this robot, NOT_CONVERGED, or BRANCH_CHANGED if the solver ended somewhere else.
+    """
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        return Finding(RodStatus.INVALID, f"saved state: expected format '{FORMAT}'")
+    joints = state.get("joints")
+    if not isinstance(joints, dict) or set(joints) != set(robot.joint_names):
+        names = ", ".join(map(str, joints)) if isinstance(joints, dict) else "none"
+        return Finding(
+            RodStatus.INVALID,
+            f"saved state of '{state.get('robot')}' has the joints {names};"
+            f" '{robot.name}' has {', '.join(robot.joint_names)}",
+        )
+    pose = checked_pose(robot, state.get("pose"), solver.base)
+    wrench = checked_wrench(state.get("wrench"), str(state.get("frame")))
+    for value in (pose, wrench):
+        if isinstance(value, Finding):
+            return Finding(value.status, f"saved state: {value.message}")
+    assert not isinstance(pose, Finding)
+    assert not isinstance(wrench, Finding)
+    try:
+        q = np.array([float(joints[name]) for name in robot.joint_names])
+        base = np.array(state.get("base_wrenches"), dtype=float)
+    except (TypeError, ValueError):
+        return Finding(RodStatus.INVALID, "saved state: has entries that are no numbers")
+    if base.shape != (robot.n_limbs, 6) or not (np.isfinite(base).all() and np.isfinite(q).all()):
+        return Finding(
+            RodStatus.INVALID, f"saved state: base_wrenches must be {robot.n_limbs} x 6 numbers"
+        )
+    guess, frame = Guess(q, pose, base), str(state["frame"])
+    solution = solver.dgm(q, wrench=wrench, frame=frame, start=guess)
+    if solution.status is not RodStatus.OK:
+        return Finding(
+            RodStatus.NOT_CONVERGED, "saved state: no equilibrium there; was the robot changed?"
+        )
+    step = pose_difference(pose, solution.pose)
+    if np.linalg.norm(step[:3]) > 1e-3 or np.linalg.norm(step[3:]) > 1e-2:
+        return Finding(
+            RodStatus.BRANCH_CHANGED,
+            "saved state: the equilibrium found is"
+            f" {1e3 * np.linalg.norm(step[:3]):.1f} mm from the saved one; not taken",
+        )
+    if state.get("given") == "joints":
+        return solution, Target(q, None, wrench, frame)
+    return solution, Target(None, solution.pose.copy(), wrench, frame)

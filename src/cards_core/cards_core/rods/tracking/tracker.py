@@ -1,0 +1,410 @@
+"""A rod robot that follows commands: small steps, one branch, never past a point of collapse.
+
+A command (joints, or a plate pose, and the wrench on the plate) is a straight way from the present
+state. Each step of the way is at most 5 mm and 2 degrees; the solver starts from the last state,
+and a judge compares the result with it. What is refused is tried again with half the step; when
+the steps become too small, the robot stays where it last was good (*held*) and says why.
+
+    tracker = Tracker(robot)
+    tracker.start()
+    tracker.command_pose(pose)
+    while not (answer := tracker.step()).arrived and not answer.held: ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cards_core.rods.status import SEVERITY, RodStatus
+from cards_core.rods.tracking.answer import Answer, Finding, Remaining
+from cards_core.rods.tracking.cold_start import Budget, cold_start, home
+from cards_core.rods.tracking.collapse import FoldPrediction
+from cards_core.rods.tracking.commands import checked_joints, checked_pose, checked_wrench
+from cards_core.rods.tracking.diagnosis import Standstill, held_reason
+from cards_core.rods.tracking.homotopy import solve_target
+from cards_core.rods.tracking.judge import Bounds, Judge
+from cards_core.rods.tracking.path import (
+    STEP_ANGLE,
+    STEP_LENGTH,
+    Target,
+    between,
+    controlled_mask,
+    pose_difference,
+    steps_between,
+)
+from cards_core.rods.tracking.reach import reach_findings
+from cards_core.rods.tracking.saved import restored, saved
+from cards_core.rods.tracking.strain import yield_findings
+from cards_core.typing import Array
+
+if TYPE_CHECKING:
+    from cards_core.rods.robots.robot import RodRobot
+    from cards_core.rods.robots.solution import Solution
+    from cards_core.rods.robots.solver import RodRobotSolver
+
+STRAIN_CHANGE = 0.01
+"""Change of a base moment, in units of EI/L, after which strains are looked at again."""
+
+
+@dataclass(frozen=True)
+class TrackerOptions:
+    """How a tracker moves.
+
+    Attributes:
+        bounds: What it tolerates on the way.
+        halvings: How often a refused step is halved before the robot is held.
+        probe_solves: Solves spent on finding out by how much a pose is out of reach.
+        budget: For the cold start.
+    """
+
+    bounds: Bounds = field(default_factory=Bounds)
+    halvings: int = 8
+    probe_solves: int = 20
+    budget: Budget = field(default_factory=Budget)
+
+
+class Tracker:
+    """Follows commands with one robot.
+
+    Not safe for use from several threads at once. Commands and steps never raise for what they
+    are asked; they answer.
+
+    Args:
+        robot: The robot.
+        solver: Its solver; made here if not given.
+        options: How to move.
+    """
+
+    def __init__(
+        self,
+        robot: RodRobot,
+        solver: RodRobotSolver | None = None,
+        options: TrackerOptions | None = None,
+    ) -> None:
+        if solver is None:
+            from cards_core.rods.robots.solver import RodRobotSolver
+
+            solver = RodRobotSolver(robot)
+        self.robot = robot
+        self.solver = solver
+        self.options = options or TrackerOptions()
+        self._mask = controlled_mask(robot)
+        self._target = self._applied = Target(
+            None, solver.base @ robot.home_pose, np.array(robot.wrench)
+        )
+        self._fraction = self._full = self._least = self._stride = 1.0
+        self._judge = Judge(robot, self.options.bounds, float("nan"))
+        self._solution: Solution | None = None
+        self._rival: Solution | None = None  # of another branch, refused
+        self._before: Solution | None = None  # before another branch was accepted
+        self._strained: Solution | None = None  # where `_yields` were found
+        self._yields: list[Finding] = []
+        bend = [float(np.mean(limb.rod.stiffness_bt[:2])) for limb in robot.limbs]
+        self._bend_unit = (robot.lengths / np.array(bend))[:, None]
+        self._notes: tuple[Finding, ...] = ()
+        self._reason: Finding | None = None  # why it is held
+        self._answer: Answer | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """The last answer. Raises RuntimeError before `start`."""
+        if self._answer is None:
+            raise RuntimeError("the tracker has not been started")
+        return self._answer
+
+    @property
+    def solution(self) -> Solution:
+        """The last good equilibrium."""
+        if self._solution is None:
+            raise RuntimeError("the tracker has not been started")
+        return self._solution
+
+    @property
+    def target(self) -> Target:
+        """What the robot moves to."""
+        return self._target
+
+    @property
+    def wrench(self) -> Array:
+        """The wrench on the plate that was asked for last, shape (6,), in `wrench_frame`."""
+        return self._target.wrench.copy()
+
+    @property
+    def wrench_frame(self) -> str:
+        """Frame of `wrench`: ``world`` or ``plate``."""
+        return self._target.frame
+
+    def start(self, *, pose: Array | None = None, q: Array | None = None) -> Answer:
+        """Find the first equilibrium: of the given pose or joints, else of the model's.
+
+        Returns:
+            The answer; its solution is None if no equilibrium was found, and then every command is
+            answered with the same.
+        """
+        wrench = np.array(self.robot.wrench, dtype=float)
+        budget = self.options.budget
+        if pose is None and q is None:
+            found = home(self.solver, budget)
+        else:
+            found = cold_start(self.solver, pose=pose, q=q, wrench=wrench, budget=budget)
+        self._notes = found.findings
+        if found.solution is None:
+            self._answer = Answer(
+                None, found.status, found.message, held=True, findings=found.findings
+            )
+            return self._answer
+        return self._begin(found.solution, Target(None, found.solution.pose, wrench))
+
+    def command_joints(self, q: Array) -> Answer:
+        """Set joint coordinates as target, shape (n,), [m] or [rad]."""
+        values = checked_joints(self.robot, q)
+        if isinstance(values, Finding):
+            return self._rejected(values)
+        return self._command(Target(values, None, self._target.wrench, self._target.frame))
+
+    def command_pose(self, pose: Array) -> Answer:
+        """Set a plate pose as target, shape (4, 4).
+
+        A pose that no rod can span is accepted: the plate goes as far as it can, and the answer
+        says UNREACHABLE at once.
+        """
+        value = checked_pose(self.robot, pose, self.solver.base)
+        if isinstance(value, Finding):
+            return self._rejected(value)
+        return self._command(Target(None, value, self._target.wrench, self._target.frame))
+
+    def set_wrench(self, wrench: Array, frame: str = "world") -> Answer:
+        """Set the wrench on the plate about its origin, shape (6,); it is applied gradually.
+
+        Args:
+            wrench: Force [N] and moment [N m].
+            frame: ``world`` (dead load) or ``plate`` (turns with it).
+        """
+        values = checked_wrench(wrench, frame)
+        if isinstance(values, Finding):
+            return self._rejected(values)
+        return self._command(replace(self._target, wrench=values, frame=frame))
+
+    def stop(self) -> Answer:
+        """Take the present state as target."""
+        if self._solution is None:
+            return self.answer
+        here = self._here(self._target.by_joints)
+        return self._command(here)
+
+    def step(self, max_substeps: int = 8, max_seconds: float = float("inf")) -> Answer:
+        """Move towards the target.
+
+        Args:
+            max_substeps: Solves that may be made, refused ones included.
+            max_seconds: No further solve is begun after this time.
+        """
+        if self._solution is None:
+            return self.answer
+        if self._reason is not None or self._fraction >= 1.0:
+            return self._report(0)
+        begin, used = perf_counter(), 0
+        while used < max_substeps and self._fraction < 1.0 and self._reason is None:
+            used += 1
+            self._substep()
+            if perf_counter() - begin > max_seconds:
+                break
+        return self._report(used)
+
+    def run(self, max_substeps: int = 10000) -> Answer:
+        """Step until the command is reached or the robot is held."""
+        answer = self.step(1)
+        while max_substeps > 0 and self._reason is None and self._fraction < 1.0:
+            max_substeps -= 1
+            answer = self.step(1)
+        return answer
+
+    def accept_branch(self) -> Answer:
+        """After BRANCH_CHANGED: take the other equilibrium that was found; `restore` undoes it."""
+        if self._rival is None or self._solution is None:
+            return self.answer
+        self._before, rival, self._rival = self._solution, self._rival, None
+        return self._take(rival)
+
+    def restore(self) -> Answer:
+        """Go back to the state before another branch was accepted, and stay there."""
+        if self._before is None:
+            return self.stop()
+        before, self._before = self._before, None
+        return self._take(before)
+
+    def save(self) -> dict[str, Any]:
+        """Return the state as plain numbers, fit for JSON or YAML."""
+        return saved(self.robot, self.solution, self._applied)
+
+    def load(self, state: dict[str, Any]) -> Answer:
+        """Return to a saved state at once. A state of another robot is refused (INVALID)."""
+        result = restored(self.robot, self.solver, state)
+        if isinstance(result, Finding):
+            return self._rejected(result)
+        solution, target = result
+        self._before = self._solution
+        return self._begin(solution, target)
+
+    # -- commands
+
+    def _begin(self, solution: Solution, target: Target) -> Answer:
+        """Start from an equilibrium."""
+        if not self._judge.reference > 0.0:
+            self._judge.reference = float(solution.min_eigenvalue)
+        self._solution, self._applied = solution, target
+        self._target = target
+        self._plan(target, target)
+        self._fraction = 1.0
+        return self._report(0)
+
+    def _take(self, solution: Solution) -> Answer:
+        """Stand at another solution, with the wrench that acts now."""
+        self._solution = solution
+        return self._command(self._here(self._target.by_joints))
+
+    def _here(self, by_joints: bool) -> Target:
+        """Return the target that the present state fulfils."""
+        solution, applied = self.solution, self._applied
+        if by_joints:
+            return Target(solution.q.copy(), None, applied.wrench, applied.frame)
+        return Target(None, solution.pose.copy(), applied.wrench, applied.frame)
+
+    def _command(self, target: Target) -> Answer:
+        """Plan the way from the present state to a new target."""
+        if self._solution is None:
+            return self.answer
+        here = self._here(target.by_joints)
+        if target.frame != here.frame:  # the wrench that acts, written in the frame of the new one
+            turn = self._solution.pose[:3, :3]
+            turn = turn.T if target.frame == "plate" else turn
+            wrench = np.concatenate([turn @ here.wrench[:3], turn @ here.wrench[3:]])
+            here = replace(here, wrench=wrench, frame=target.frame)
+        self._target = target
+        self._plan(here, target)
+        return self._report(0)
+
+    def _plan(self, here: Target, target: Target) -> None:
+        """Cut the way into steps."""
+        held = self._reason is not None
+        self._origin, self._fraction, self._reason = here, 0.0, None
+        self._notes = ()
+        self._rival = None
+        count = steps_between(self.robot, here, target)
+        load = target.wrench - here.wrench
+        if load.any():
+            give = np.linalg.lstsq(self.solution.stiffness, load, rcond=None)[0]
+            way = np.linalg.norm(give[:3]) / STEP_LENGTH + np.linalg.norm(give[3:]) / STEP_ANGLE
+            count = max(count, min(float(way), 200.0), 1.0)
+        if count <= 0.0:
+            self._fraction = 1.0
+        self._full = 1.0 / max(np.ceil(count), 1.0)
+        least = 0.5**self.options.halvings
+        self._least = min(self._full, least / max(count, least))
+        # where the robot was held it will mostly be held again: find out with one small step
+        self._stride = self._least if held else self._full
+        self._fold = FoldPrediction(0.0, float(self.solution.min_eigenvalue))
+        if target.pose is not None and len(self.robot.controlled) == len(self.robot.coordinates):
+            self._notes = reach_findings(self.robot, target.pose, self.solver.base)
+
+    def _rejected(self, finding: Finding) -> Answer:
+        """Answer a command that is not accepted: nothing changes but this answer."""
+        last = self.answer
+        return replace(
+            last, status=finding.status, message=finding.message, findings=(finding,), substeps=0
+        )
+
+    # -- steps
+
+    def _substep(self) -> None:
+        """Try one step; halve it if it is refused; hold when it is too small."""
+        fraction = min(1.0, self._fraction + self._stride)
+        if 1.0 - fraction < 1e-9:
+            fraction = 1.0
+        target = between(self._origin, self._target, fraction)
+        trial = solve_target(self.solver, target, self.solution)
+        load = target.wrench - self._applied.wrench
+        refusal = self._judge.refuse(self.solution, trial, target, load)
+        if refusal is None:
+            self._solution, self._applied = trial, target
+            self._fraction = fraction
+            self._fold.accept(fraction, float(trial.min_eigenvalue))
+            self._stride = min(self._full, 2.0 * self._stride)
+            return
+        if self._stride > self._least:
+            self._stride = max(self._least, 0.5 * self._stride)
+            return
+        if refusal.status is RodStatus.BRANCH_CHANGED:
+            self._rival = trial
+        still = Standstill(
+            self.solution,
+            self._here(self._target.by_joints),
+            self._target,
+            1.0 - self._fraction,
+            self._fold.way_left < 4.0 * self._full,
+            self._notes,
+        )
+        probes = self.options.probe_solves
+        self._reason = held_reason(self.solver, self._judge, refusal, still, probes)
+
+    # -- answers
+
+    def _report(self, used: int) -> Answer:
+        """Collect what is known about the present state."""
+        solution = self.solution
+        findings = [] if self._reason is None else [self._reason]
+        findings += [note for note in self._notes if note is not self._reason]
+        warning = self._judge.warn(solution)
+        if warning is not None and (
+            self._reason is None or self._reason.status is not RodStatus.NEAR_LIMIT
+        ):
+            findings.append(warning)
+        if self._fraction >= 1.0 or self._reason is not None:
+            findings += self._yielding(solution)
+        findings.sort(key=lambda finding: SEVERITY.index(finding.status))
+        if findings:
+            status, message = findings[0].status, findings[0].message
+        else:
+            status = RodStatus.OK if self._fraction >= 1.0 else RodStatus.MOVING
+            message = ""
+        self._answer = Answer(
+            solution,
+            status,
+            message,
+            held=self._reason is not None,
+            remaining=self._remaining(),
+            min_eigenvalue=float(solution.min_eigenvalue),
+            reference_eigenvalue=self._judge.reference,
+            eigenvector=solution.eigenvector,
+            substeps=used,
+            findings=tuple(findings),
+        )
+        return self._answer
+
+    def _remaining(self) -> Remaining:
+        """Measure the way to the target."""
+        if self._fraction >= 1.0:
+            return Remaining()
+        left = 1.0 - self._fraction
+        if self._target.q is not None:
+            way = float(np.abs(self._target.q - self.solution.q).max(initial=0.0))
+            return Remaining(joints=way, fraction=left)
+        assert self._target.pose is not None
+        step = pose_difference(self.solution.pose, self._target.pose) * self._mask
+        return Remaining(
+            float(np.linalg.norm(step[:3])), float(np.linalg.norm(step[3:])), 0.0, left
+        )
+
+    def _yielding(self, solution: Solution) -> list[Finding]:
+        """Return YIELD for rods strained too far; found anew where the moments have changed."""
+        if self._strained is not None:
+            change = np.abs(solution.base_wrenches[:, 3:] - self._strained.base_wrenches[:, 3:])
+            if not float((change * self._bend_unit).max()) > STRAIN_CHANGE:
+                return self._yields
+        self._strained = solution
+        self._yields = yield_findings(self.robot, self.solver, solution)
+        return self._yields
