@@ -149,8 +149,9 @@ def _check(args: argparse.Namespace) -> None:
         )
     if args.simulator == "gazebo":
         raise CardsError(
-            f"--simulator gazebo: {args.robot} has rods (expected: without this option; "
-            "docs/gazebo.md says how rods live in Gazebo)"
+            f"--simulator gazebo: the demo of {args.robot} runs beside no simulator (expected: "
+            f"without this option, or ros2 launch cards_bringup {args.robot}.launch.py "
+            "simulator:=gazebo; docs/gazebo.md)"
         )
     if args.mode != "realtime":
         raise CardsError(
@@ -231,6 +232,9 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     show("of that at the start", "margin_min", "%", 100.0)
     show("greatest force on a base", "base_force_max_N", "N")
     show("steps held", "held_steps", "")
+    others = [f"{name} {count}" for name, count in summary["status"].items() if name != "OK"]
+    if others:
+        print(f"  {'steps not OK':<30} {', '.join(others)}")
     show("step, median", "step_p50_us", "us")
     show("step, 99 %", "step_p99_us", "us")
     show("solves per step", "solves_per_step", "")

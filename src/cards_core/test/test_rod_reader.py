@@ -153,6 +153,9 @@ BAD_YAML = [
     ("  limits: [0.1, 1.0]\n", "", r"rod 'a' has no 'limits'"),
     ("{name: a}", "{name: a, bulge: [0, 0, 0]}", r"rods\[0\].bulge: .*not zero"),
     ("{name: a}", "{name: a, colour: red}", r"unknown key 'colour'"),
+    ("{name: a}", "{name: a, density: 8000}", r"unknown key 'density' \(expected: 'rho'\)"),
+    ("{name: a}", "a", r"rods\[0\]: is 'a' .*{name: a}"),
+    ("  E: ", "    E: ", r"rods.yaml:3: not valid YAML: .*in one column"),
     ("{name: a}", "{name: a, E: [1]}", r"rods\[0\].E: is a list"),
     ("{name: b}", "{name: a}", r"rods\[1\].name: a second rod named 'a'"),
     ("  - {name: b}\n", "", r"YAML has 2 \(a, c\), SDF has 3 \(a, b, c\)"),
@@ -161,7 +164,7 @@ BAD_YAML = [
     ("extensible", "telescopic", r"is 'telescopic' .*fixed, prismatic, revolute, extensible"),
     ("extensible", "prismatic", r"base: prismatic, but .*'base' is moved by no joint"),
     ("{name: c}", "{name: c, plate: ball}", r"rods\[2\].plate: is 'ball' .*spherical"),
-    ("{name: c}", "{name: c, plate: fixed}", r"revolute joint 'c_joint_0' .*make a revolute"),
+    ("{name: c}", "{name: c, plate: fixed}", r"revolute joint 'c_joint_0' .*rod: revolute"),
     ("{name: c}", "{name: c, plate: {joint: hinge}}", r"names joint 'hinge', but .*'c_joint_0'"),
     ("{name: c}", "{name: c, tip: d_tip}", r"YAML has 3 \(a, b, c\), SDF has"),
     ("[z, rx, ry]", "[z, rx]", r"controlled_dof: 2 coordinates for 3 actuators .*3 of x, y"),
@@ -204,11 +207,34 @@ def test_bad_quaternions_in_the_yaml(tmp_path, values):
         ("radius: 0.001", "radius: 1", "rods a, b, c: half width 1 m of a rod 0.5 m .*units"),
         ("length: 0.5", "length: 0.015", "half width 0.001 m of a rod 0.015 m"),
         ("radius: 0.001", "radius: 0.02", "bending stiffness .*millimetres"),
+        ("rho: 8000", "rho: 8", "density 8 kg/m3"),
+        (
+            "length: 0.5\n  limits: [0.1, 1.0]",
+            "length: 0.2\n  limits: [0.1, 0.3]",
+            "rods a, b, c: 0.3 m long, but the way .*too short",
+        ),
+        (
+            "rods:",
+            "initial: {pose: [0, 0, 500, 0, 0, 0]}\nrods:",
+            "rods a, b, c: 1 m long.* 499.9 m",
+        ),
+        ("rods:", "initial: {pose: [0, 0, 0.5, 0, 0, 90]}\nrods:", "pose: .* 90 rad .*degrees"),
     ],
 )
 def test_wrong_units_are_doubted(tmp_path, old, new, doubt):
     robot = read(tmp_path, YAML.replace(old, new).replace("[0.1,", "[0.01,"))
     assert re.search(doubt, " ".join(robot.notes))
+
+
+def test_slips_in_the_sdf_are_doubted(tmp_path):
+    assert read(tmp_path).notes == ()
+    (pose,) = read(tmp_path, document=sdf(plate_pose="0 0 0.5 0 0 360")).notes
+    assert re.search("model.sdf:1: <pose> of link 'plate': .*360 rad .*degrees", pose)
+    (mass,) = read(tmp_path, document=sdf(mass=False)).notes
+    assert re.search("link 'plate': no <inertial>; it counts with 1 kg", mass)
+    turned = sdf().replace("-0.05 0.0866 0 0 0 0", "-0.05 0.0866 0 3.14159265 0 0", 1)
+    (start,) = read(tmp_path, document=turned).notes
+    assert start.startswith("rods b: leaves away from its tip")
 
 
 def test_sections_and_materials(tmp_path):

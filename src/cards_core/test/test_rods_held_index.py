@@ -56,9 +56,9 @@ def test_held_rods_have_the_conjugate_points_of_clamped_ones(name):
     for _ in range(12):
         # a rod alone, with any wrench at its base: where its tip is does not matter
         wrenches = solution.base_wrenches.copy()
-        size = np.repeat([8.0, 0.5], 3) * (robot.coordinates == ("x", "y", "z", "rx", "ry", "rz"))
+        size = np.repeat([8.0, 0.5], 3)
         if robot.planar:
-            size = np.array([4.0, 4.0, 0.0, 0.0, 0.0, 0.5])
+            size = np.array([20.0, 20.0, 0.0, 0.0, 0.0, 0.5])
         wrenches += size * rng.standard_normal(wrenches.shape)
         state = _State(solution, wrenches)
         index = held_index(solver, state)

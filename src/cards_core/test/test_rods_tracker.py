@@ -1,5 +1,6 @@
 """The tracker on shipped robots: the reference's path into instability, limits, loads, fuzz."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -131,6 +132,35 @@ def test_a_follower_load_turns_with_the_plate():
     assert tracker.wrench_frame == "world"
     assert tracker.solution.q == pytest.approx(follower, abs=1e-6)
     assert answer.substeps == 0
+
+
+def test_the_wrench_of_the_model_acts_in_its_own_frame():
+    """A follower load in the YAML: the robot starts where the solver puts it under that load."""
+    push = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    plain = read_rod_robot("stewart_gough")
+    turned = moved(plain.home_pose, [0, 0, 0, 0, 0, 0.3])
+    tracker = Tracker(replace(plain, wrench=push, wrench_frame="plate"))
+    answer = tracker.start(pose=turned)
+    assert answer.status is RodStatus.OK
+    assert tracker.wrench_frame == "plate"
+    assert answer.solution.external_frame == "plate"
+    weight = plain.plate.mass * np.array(plain.gravity)
+    pull = answer.solution.plate_wrench[:3] + weight
+    np.testing.assert_allclose(pull, -turned[:3, :3] @ push[:3], atol=1e-4)
+    assert tracker.run().status is RodStatus.OK
+
+
+def test_a_state_of_rods_in_segments_is_loaded_again():
+    tracker = started("stewart_gough")
+    tracker.set_wrench([0, 0, 8000.0, 0, 0, 0])
+    tracker.run()
+    assert tracker.solution.segments > 1
+    state, pose = json.loads(json.dumps(tracker.save())), tracker.solution.pose
+    other = started("stewart_gough")
+    assert other.load(state).status is RodStatus.YIELD
+    assert np.abs(pose_difference(other.solution.pose, pose)).max() < 1e-9
+    state["record"] = state["record"][:-1]  # of no use; the base wrenches do not lead back
+    assert started("stewart_gough").load(state).status is RodStatus.NOT_CONVERGED
 
 
 def test_overstrained_rods_are_named():

@@ -28,10 +28,10 @@ STATUS_COLORS = {
     SliceStatus.NEAR_LIMIT: "#e2a03f",
     SliceStatus.YIELD: "#8a5a2b",
     SliceStatus.CUT_OFF: "#a8d5ba",
-    SliceStatus.JOINT_LIMIT: "#a9b7c4",
-    SliceStatus.UNSTABLE: "#c9767f",
+    SliceStatus.JOINT_LIMIT: "#9db9d3",
+    SliceStatus.UNSTABLE: "#f3d3cf",
     SliceStatus.UNREACHABLE: "#5b6770",
-    SliceStatus.NOT_FOUND: "#e6e7e8",
+    SliceStatus.NOT_FOUND: "#d3d6d9",
 }
 """Colours of statuses."""
 
@@ -92,7 +92,7 @@ def slice_figure(result: SliceResult, metric: str) -> Figure:
     shape = status.shape
     status, values = status.reshape(*shape[:2], -1), values.reshape(*shape[:2], -1)
     places = np.unique(np.linspace(0, status.shape[2] - 1, SLICES).round().astype(int))
-    return _maps(result, metric, status, values, order, places)
+    return _maps(result, metric, status, values, order=order, places=places)
 
 
 def _title(result: SliceResult) -> str:
@@ -118,6 +118,7 @@ def _maps(
     metric: str,
     status: npt.NDArray[np.uint8],
     values: Array,
+    *,
     order: list[int],
     places: npt.NDArray[np.int_],
 ) -> Figure:
@@ -138,7 +139,7 @@ def _maps(
     cells = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     shape = [len(grid.axis_values[k]) for k in order[2:]]
     for axes, place in zip(cells.flat, places, strict=False):
-        _map(axes, first, second, status[..., place], values[..., place], norm)
+        _map(axes, (first, second), status[..., place], values[..., place], norm)
         _home(axes, result, grid.names[order[0]], grid.names[order[1]])
         if same:
             axes.set_aspect("equal")
@@ -166,12 +167,12 @@ def _maps(
 
 def _map(
     axes: Axes,
-    first: Array,
-    second: Array,
+    ticks: tuple[Array, Array],
     status: npt.NDArray[np.uint8],
     values: Array,
     norm: Normalize,
 ) -> None:
+    first, second = ticks
     image = np.ones((*status.shape, 3))
     for kind, color in STATUS_COLORS.items():
         image[status == kind] = to_rgb(color)
@@ -186,10 +187,10 @@ def _map(
         interpolation="nearest",
     )
     axes.grid(visible=False)
-    size = float(np.clip(500.0 / max(status.shape) ** 1.5, 0.3, 12.0))
+    size = float(np.clip(1500.0 / max(status.shape) ** 1.5, 2.5, 16.0))
     for kind, mark in MARKS.items():
         i, j = np.nonzero(status == kind)
-        axes.scatter(first[i], second[j], s=size, marker=mark, c="black", lw=0.5)
+        axes.scatter(first[i], second[j], s=size, marker=mark, c="white", lw=0.6)
 
 
 def _edges(values: Array) -> tuple[float, float]:
@@ -243,7 +244,9 @@ def _legend(figure: Figure, status: npt.NDArray[np.uint8], *, without: SliceStat
     handles = [
         *patches,
         *(
-            mpl.lines.Line2D([], [], color="black", ls="", marker=MARKS[kind], label=TEXTS[kind])
+            mpl.lines.Line2D(
+                [], [], color="white", mec="#555555", ls="", marker=MARKS[kind], label=TEXTS[kind]
+            )
             for kind in marked
         ),
     ]

@@ -61,5 +61,6 @@ def _errors(content: dict[str, Any], study: dict[str, Any]) -> Figure:
             axes.plot(x, density, color="black")
         axes.axvline(0.0, color="#888888", lw=0.8)
         axes.set_yticks([])
+        axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel(f"error of {NAMES[k // 3][k % 3]} [{UNITS[k // 3]}]")
     return figure

@@ -99,7 +99,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """
     parser = Parser(
         prog="./cards",
-        description="Robots pulled by muscles and cables: simulate, control, look.",
+        description="Robots of muscles, cables and elastic rods: simulate, control, look.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -200,8 +200,9 @@ def load(name_or_path: str | os.PathLike[str], *, model: str | None = None) -> R
         raise DescriptionError(
             "is a robot of rods; it has no muscles, and its joints are no tree",
             source=str(file),
-            expected="a robot with muscles here; robots of rods: './cards demo', "
-            "'./cards bench rods', cards_core.rods.read_rod_robot (docs/rod_robots.md)",
+            expected="a robot with muscles here; robots of rods: './cards demo', './cards analyse "
+            "ik, fk, stiffness, workspace, force-sensing', './cards bench rods', "
+            "cards_core.rods.read_rod_robot (docs/rod_robots.md)",
         )
     return read_sdf(file, model=model)
 

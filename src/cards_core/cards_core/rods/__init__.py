@@ -1,1 +1,46 @@
-"""Cosserat rods: single rods, and parallel robots made of them."""
+"""Cosserat rods: single rods, and parallel robots made of them.
+
+solver = RodRobotSolver(read_rod_robot("stewart_gough"))
+state = solver.igm(pose)
+
+One rod is in the modules of this folder, robots in ``robots``, the first state of a robot and its
+commands in ``tracking``, motion in ``dynamics``, workspaces and force sensing in ``analysis``.
+"""
+
+from cards_core.rods.ends import clamped, free, jointed
+from cards_core.rods.loads import DistributedLoad, Loading, PointLoad
+from cards_core.rods.material import Material
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.rod import Rod
+from cards_core.rods.section import Section
+from cards_core.rods.stability import conjugate_points_of
+from cards_core.rods.statics import solve_rod
+from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.cold_start import cold_start
+from cards_core.rods.tracking.path import moved
+from cards_core.rods.tracking.tracker import Tracker
+
+__all__ = [
+    "DistributedLoad",
+    "Loading",
+    "Material",
+    "PointLoad",
+    "Rod",
+    "RodRobot",
+    "RodRobotSolver",
+    "RodStatus",
+    "Section",
+    "Solution",
+    "Tracker",
+    "clamped",
+    "cold_start",
+    "conjugate_points_of",
+    "free",
+    "jointed",
+    "moved",
+    "read_rod_robot",
+    "solve_rod",
+]

@@ -53,6 +53,9 @@ class End:
 
     def __post_init__(self) -> None:
         state_of(self.pose, self.wrench)
+        turn = np.asarray(self.pose, dtype=float)[:3, :3]
+        if np.abs(turn.T @ turn - np.eye(3)).max() > 1e-6 or np.linalg.det(turn) < 0.0:
+            raise RodError("pose has no rotation matrix in it; expected a rigid motion, 4x4")
         mask = np.asarray(self.mask, dtype=bool)
         if mask.shape != (6,):
             raise RodError(f"mask of shape {mask.shape}; expected 6 entries, True where free")

@@ -73,6 +73,11 @@ class Material:
             object.__setattr__(self, "shear", young / (2.0 * (1.0 + ratio)))
         else:
             shear = positive(self.shear, "shear modulus", "Pa")  # type: ignore[arg-type]
+            if shear < YOUNG_RANGE[0] / 10.0:
+                raise RodError(
+                    f"shear modulus is {shear:g} Pa, which no material has; expected Pa (steel is "
+                    "8e10), or poisson=, Poisson's ratio"
+                )
             object.__setattr__(self, "shear", shear)
         density = float(self.density)
         if density != 0.0:

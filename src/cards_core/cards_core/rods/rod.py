@@ -18,6 +18,9 @@ from cards_core.typing import Array, Vector3
 THICK = 1.0 / 20.0
 """Radius over length above which a rod is no rod, or its radius not in metres."""
 
+LIGHT = 100.0
+"""Density [kg/m3] below which a rod was probably given in g/cm3."""
+
 STIFF = 1e4
 """Bending stiffness [N m2] above which a rod of such a robot was probably given in millimetres."""
 
@@ -53,6 +56,9 @@ class Rod:
     inextensible: bool = False
 
     def __post_init__(self) -> None:
+        for part, kind in ((self.section, Section), (self.material, Material)):
+            if not isinstance(part, kind):
+                raise RodError(f"{kind.__name__.lower()} is {part!r}; expected a {kind.__name__}")
         for name, unit in (("curvature", "1/m"), ("strain", "m/m")):
             object.__setattr__(self, name, _three(getattr(self, name), name, unit))
         if self.strain[2] <= 0.0:
@@ -162,6 +168,8 @@ class Rod:
                 f"bending stiffness {self.bending_stiffness:g} N m2 is beyond {STIFF:g}: "
                 "radius in millimetres? units?"
             )
+        if 0.0 < self.material.density < LIGHT:
+            found.append(f"density {self.material.density:g} kg/m3, as of foam: g/cm3? units?")
         return tuple(found)
 
 

@@ -83,6 +83,12 @@ def solve_rod(
     Raises:
         RodError: Arguments that mean nothing.
     """
+    for name, end in (("start", start), ("tip", tip)):
+        if not isinstance(end, End):
+            raise RodError(
+                f"{name} is of type {type(end).__name__}; expected an end condition: "
+                "clamped(pose), free(wrench), jointed(pose, mask)"
+            )
     task = _Task(
         rod, length, (start, tip), loading or Loading(), segments=segments, tolerance=tolerance
     )

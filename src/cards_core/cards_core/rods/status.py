@@ -40,6 +40,18 @@ class RodStatus(IntEnum):
     INVALID = 13
     """A command that means nothing, e.g. a matrix that is no rotation: rejected."""
 
+    def __str__(self) -> str:
+        """Return the name: what people print."""
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        """Format the name, or the number where the format is one of numbers, e.g. ``d``."""
+        return (
+            int.__format__(self, spec)
+            if spec[-1:] in tuple("bcdoxXn")
+            else format(self.name, spec)
+        )
+
 
 WITH_SOLUTION = (
     RodStatus.OK,

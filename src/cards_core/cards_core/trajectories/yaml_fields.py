@@ -23,6 +23,14 @@ MAX_DEPTH = 30
 MAX_VALUES = 200_000
 """Guards against aliases that expand without end."""
 
+_HINTS = {
+    "mapping values are not allowed": "the keys of a block one below the other in one column",
+    "could not find expected ':'": "'key: value', with a blank behind the colon",
+    "expected <block end>": "the keys of a block one below the other in one column",
+    r"'\t'": "blanks, not tabs, before a key",
+}
+"""What PyYAML complains of, and what would be right."""
+
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -74,10 +82,13 @@ def parse_yaml(text: str, source: str = "<string>") -> Document:
             document.data = _Plain(document).convert(node, (), 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        problem = str(error.problem or error.context)
+        hints = [hint for words, hint in _HINTS.items() if words in problem]
         raise DescriptionError(
-            f"not valid YAML: {error.problem or error.context}",
+            f"not valid YAML: {problem}",
             source=source,
             line=None if mark is None else mark.line + 1,
+            expected=hints[0] if hints else None,
         ) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # ValueError: PyYAML passes an impossible \U escape on to chr()

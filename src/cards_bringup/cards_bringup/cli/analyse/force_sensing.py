@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.cli.analyse.common import writing
-from cards_bringup.cli.analyse.rods import is_rod_robot, wrench_of
+from cards_bringup.cli.analyse.rods import home_joints, is_rod_robot, wrench_of
 from cards_bringup.cli.eval import numbers
 from cards_core.errors import CardsError
 from cards_core.typing import Array
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     robot = read_rod_robot(args.robot)
     solver = RodRobotSolver(robot)
     given = numbers(args.q, "q")
-    q = robot.home_q if given is None else given
+    q = home_joints(solver) if given is None else given
     if q.shape != (robot.n_limbs,):
         raise CardsError(
             f"--q has {q.size} values (expected: {robot.n_limbs}: {', '.join(robot.joint_names)})"
@@ -102,11 +102,12 @@ def run(args: argparse.Namespace) -> int:
     if args.simulate:
         if args.shapes or args.bases:
             raise CardsError("--simulate with measured files (expected: one or the other)")
-        study = _simulate(args, solver, q if given is not None else None)
+        study = _simulate(args, solver, q)
         content = _study_content(args, robot, study)
     else:
         estimate = _estimate_files(args, solver, q)
         study, content = None, _content(args, robot, estimate)
+    content["q"] = q.tolist()
     files = [] if args.out is None else _write(args, robot, content, study)
     if args.json:
         print(json.dumps({**content, "files": [str(file) for file in files]}))
@@ -145,24 +146,24 @@ def _estimate(method: str, solver: Any, q: Array, shapes: Any, bases: Any) -> An
     return from_robot(solver, q, shapes, bases)
 
 
-def _simulate(args: argparse.Namespace, solver: Any, q: Array | None) -> _Study:
+def _simulate(args: argparse.Namespace, solver: Any, q: Array) -> _Study:
     """Measure the model with noise, again and again."""
     from cards_bringup.progress import CountProgress
     from cards_core.rods.analysis.synthetic import measured_bases, measured_shapes
-    from cards_core.rods.tracking.cold_start import cold_start, home
+    from cards_core.rods.tracking.cold_start import cold_start
 
     for name, least in (("points", 1), ("trials", 1)):
         if getattr(args, name) < least:
             raise CardsError(f"--{name} {getattr(args, name)} (expected: at least {least})")
     robot = solver.robot
     truth = wrench_of(args, robot)[0]
-    rest = home(solver) if q is None else cold_start(solver, q=q, wrench=np.zeros(6))
-    state = rest.solution
-    for share in np.linspace(0.0, 1.0, 9) if state is not None else ():
+    state = cold_start(solver, q=q, wrench=np.zeros(6)).solution
+    for share in np.linspace(0.0, 1.0, 9):
+        if state is None:
+            break
         state = solver.dgm(state.q, wrench=share * truth, start=state)
         if not (state.converged and state.min_eigenvalue > 0.0):
             state = None
-            break
     if state is None:
         raise CardsError(
             f"{robot.name} does not hold this wrench at these joints (expected: a smaller one)"
@@ -262,11 +263,9 @@ def _print(content: dict[str, Any], files: list[Path]) -> None:
         print(f" (p {content['p_value']:.2g}){doubt}")
     else:
         print(f"{'':<4} {'truth':>10} {'mean error':>12} {'rms error':>12} {'predicted':>12}")
-        rows = zip(
-            COMPONENTS, study["truth"], study["mean_error"], study["rms_error"],
-            study["predicted_sigma"], UNITS, strict=True,
-        )  # fmt: skip
-        for name, truth, mean, rms, sigma, unit in rows:
+        for k, (name, unit) in enumerate(zip(COMPONENTS, UNITS, strict=True)):
+            mean, rms = study["mean_error"][k], study["rms_error"][k]
+            sigma, truth = study["predicted_sigma"][k], study["truth"][k]
             print(f"{name:<4} {truth:10.4g} {mean:12.3g} {rms:12.3g} {sigma:12.3g} {unit}")
         print(
             f"\n{study['trials']} trials: the truth lies within the {share:g} % region in "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.cli.analyse.common import writing
-from cards_bringup.cli.analyse.rods import refuse_options, wrench_of
+from cards_bringup.cli.analyse.rods import home_joints, refuse_options, wrench_of
 from cards_bringup.cli.eval import numbers
 from cards_core.errors import CardsError
 from cards_core.typing import Array
@@ -65,9 +65,9 @@ def dispatch(args: argparse.Namespace) -> int | None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; the exit code is 1 if there is no equilibrium."""
     from cards_core.rods.analysis.held_index import held_index
-    from cards_core.rods.tracking.cold_start import cold_start, home
     from cards_core.rods.robots.reader import read_rod_robot
     from cards_core.rods.robots.solver import RodRobotSolver
+    from cards_core.rods.tracking.cold_start import cold_start, home
 
     robot = read_rod_robot(args.robot)
     solver = RodRobotSolver(robot)
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     wrench, frame = wrench_of(args, robot)
     if pose is None and q is None:
         if args.kind == "fk":
-            q = robot.home_q
+            q = home_joints(solver)
         else:
             start = home(solver).solution
             pose = robot.home_pose if start is None else start.pose

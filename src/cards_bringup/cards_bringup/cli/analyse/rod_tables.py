@@ -47,8 +47,8 @@ def read_shapes(path: Path, robot: RodRobot, sigma: float) -> tuple[ShapeMeasure
             cells.append(_number(row, "s", f"{path}:{number}"))
         found.setdefault(limb, []).append(cells)
     out = []
-    for limb, cells in sorted(found.items()):
-        table = np.array(cells)
+    for limb, points in sorted(found.items()):
+        table = np.array(points)
         s = table[:, 3] if "s" in head else None
         out.append(ShapeMeasurement(limb, table[:, :3], sigma, s))
     return tuple(out)
@@ -103,7 +103,7 @@ def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) ->
 def _read(path: Path, wanted: Sequence[str]) -> tuple[list[tuple[int, dict[str, str]]], list[str]]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            lines = [line for line in csv.reader(file)]
+            lines = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TableError(f"{path}: {error} (expected: a CSV file)") from error
     head = [name.strip() for name in lines[0]] if lines else []

@@ -23,10 +23,12 @@ NOT_FOR_RODS = (
     "range",
     "at_home",
     "among",
+    "within_limits",
     "processes",
     "scheduler",
     "chunk",
     "resume",
+    "restart",
 )
 """Options that mean nothing here: points are solved one from the other, on one machine."""
 
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _folder(robot: str, grid: Any, options: Any) -> Path:
-    """Return a folder whose name follows from what was asked: the same command, the same folder."""
+    """Return a folder whose name follows from what was asked."""
     text = json.dumps([grid.to_json(), list(options.wrench), options.frame, options.near])
     return Path("runs", f"workspace_{robot}_{hashlib.sha256(text.encode()).hexdigest()[:8]}")
 

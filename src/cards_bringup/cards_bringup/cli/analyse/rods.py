@@ -15,6 +15,7 @@ from cards_core.typing import Array
 
 if TYPE_CHECKING:
     from cards_core.rods.robots.robot import RodRobot
+    from cards_core.rods.robots.solver import RodRobotSolver
 
 
 def is_rod_robot(name: str) -> bool:
@@ -38,6 +39,14 @@ def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -
             raise CardsError(
                 f"{option} is for {whose}, not for '{args.robot}' (expected: no such)"
             )
+
+
+def home_joints(solver: RodRobotSolver) -> Array:
+    """Return the joint coordinates of the equilibrium at home, (n,)."""
+    from cards_core.rods.tracking.cold_start import home
+
+    found = home(solver).solution
+    return solver.robot.home_q if found is None else found.q.copy()
 
 
 def wrench_of(args: argparse.Namespace, robot: RodRobot) -> tuple[Array, str]:

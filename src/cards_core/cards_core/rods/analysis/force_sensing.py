@@ -105,7 +105,8 @@ def from_bases(
         MeasurementError: Measurements that cannot be used.
     """
     covariances = check_bases(solver.robot, bases)
-    return _balanced(solver, Limbs(solver, q), bases.wrenches, covariances, pose, 0.0, 0)
+    limbs = Limbs(solver, q)
+    return _balanced(solver, limbs, bases.wrenches, covariances, pose=pose, chi2=0.0, dof=0)
 
 
 def from_limbs(
@@ -146,9 +147,9 @@ def from_limbs(
         limbs,
         np.array([fit.wrench for fit in fits]),
         np.array([fit.covariance for fit in fits]),
-        pose,
-        sum(fit.chi2 for fit in fits),
-        sum(fit.dof for fit in fits),
+        pose=pose,
+        chi2=sum(fit.chi2 for fit in fits),
+        dof=sum(fit.dof for fit in fits),
     )
 
 
@@ -176,7 +177,7 @@ def from_robot(
     check_shapes(solver.robot, shapes, limbs.lengths)
     covariances = None if bases is None else check_bases(solver.robot, bases)
     wrenches = None if bases is None else bases.wrenches
-    fit = fit_robot(solver, limbs, q, shapes, wrenches, covariances, guess)
+    fit = fit_robot(solver, limbs, q, shapes, bases=wrenches, covariances=covariances, guess=guess)
     return WrenchEstimate(
         fit.wrench,
         fit.covariance,
@@ -193,6 +194,7 @@ def _balanced(
     limbs: Limbs,
     wrenches: Array,
     covariances: Array,
+    *,
     pose: Array | None,
     chi2: float,
     dof: int,

@@ -84,7 +84,8 @@ def check_shapes(robot: RodRobot, shapes: tuple[ShapeMeasurement, ...], lengths:
         s = np.asarray(shape.s)
         if s.shape != (len(points),) or not np.isfinite(s).all():
             raise MeasurementError(
-                f"limb '{name}': {s.size} arc lengths for {len(points)} points (expected: one each)"
+                f"limb '{name}': {s.size} arc lengths for {len(points)} points (expected: one "
+                "each)"
             )
         if s.size and (s.min() < -1e-9 or s.max() > length + 1e-9):
             raise MeasurementError(
@@ -102,7 +103,8 @@ def check_bases(robot: RodRobot, bases: BaseMeasurement) -> Array:
     n = robot.n_limbs
     if np.shape(bases.wrenches) != (n, 6) or not np.isfinite(bases.wrenches).all():
         raise MeasurementError(
-            f"base wrenches of shape {np.shape(bases.wrenches)} (expected: finite numbers ({n}, 6))"
+            f"base wrenches of shape {np.shape(bases.wrenches)} (expected: finite numbers of "
+            f"shape ({n}, 6))"
         )
     covariance = np.asarray(bases.covariance, dtype=float)
     if covariance.shape not in ((6, 6), (n, 6, 6)) or not np.isfinite(covariance).all():

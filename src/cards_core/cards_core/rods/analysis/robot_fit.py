@@ -61,6 +61,7 @@ def fit_robot(
     limbs: Limbs,
     q: Array,
     shapes: tuple[ShapeMeasurement, ...],
+    *,
     bases: Array | None,
     covariances: Array | None,
     guess: Array | None,

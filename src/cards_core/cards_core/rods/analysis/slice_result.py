@@ -43,7 +43,8 @@ class SliceResult:
         options: Wrench and bounds.
         reference: Smallest eigenvalue of K at home.
         status: `SliceStatus` in the shape of the grid.
-        numbers: min_eigenvalue, curvature, stress, strain, rod_index, shape (.., 5); NaN without equilibrium.
+        numbers: min_eigenvalue, curvature, stress, strain, rod_index, shape (.., 5); NaN without
+            equilibrium.
         q: Joint coordinates, shape (.., n), [m] or [rad].
         missing: By how much the worst rod is too short for certain, [m]; NaN where that is not so.
         notes: What a person should know, in plain words.
@@ -150,18 +151,18 @@ class SliceResult:
             shutil.rmtree(work, ignore_errors=True)
 
     def _write_npz(self, path: Path) -> None:
-        axes = {name: v for name, v in zip(self.grid.names, self.grid.axis_values, strict=True)}
-        np.savez(
-            path,
-            axes=np.array(self.grid.names, dtype=str),
-            **{f"axis_{name}": values for name, values in axes.items()},
-            status=self.status,
-            statuses=np.array([status.name for status in SliceStatus]),
-            joints=np.array(self.joints),
-            q=self.q,
-            missing=self.missing,
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "axes": np.array(self.grid.names, dtype=str),
+            "status": self.status,
+            "statuses": np.array([status.name for status in SliceStatus]),
+            "joints": np.array(self.joints),
+            "q": self.q,
+            "missing": self.missing,
             **{name: self.metric(name) for name in METRICS},
-        )
+        }
+        for name, values in zip(self.grid.names, self.grid.axis_values, strict=True):
+            arrays[f"axis_{name}"] = values
+        np.savez(path, allow_pickle=False, **arrays)
 
     def _write_csv(self, path: Path) -> None:
         metrics = [self.metric(name).ravel() for name in METRICS]

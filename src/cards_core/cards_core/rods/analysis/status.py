@@ -22,8 +22,8 @@ class SliceStatus(IntEnum):
     JOINT_LIMIT = 4
     """An equilibrium that needs a joint outside its limits."""
     UNSTABLE = 5
-    """An equilibrium that does not hold: the plate's smallest stiffness is <= 0, or a rod collapses
-    even if the plate is held."""
+    """An equilibrium that does not hold: the plate's smallest stiffness is <= 0, or a rod
+    collapses even if the plate is held."""
     UNREACHABLE = 6
     """No equilibrium was found, and a rod is certainly too short for the pose."""
     NOT_FOUND = 7

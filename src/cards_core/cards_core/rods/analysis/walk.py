@@ -1,8 +1,9 @@
 """One walk over a grid of plate poses: an equilibrium followed from point to point.
 
 Between two neighbours the plate moves in steps of at most 10 mm and 4 degrees; each step starts
-from the last, and a judge (`cards_core.rods.tracking.judge`) refuses what is no neighbour of it, so that a
-walk stays on one branch. A refused step is halved, down to a sixteenth of its first size.
+from the last, and a judge (`cards_core.rods.tracking.judge`) refuses what is no neighbour of it,
+so that a walk stays on one branch. A refused step is halved, down to a sixteenth of its first
+size.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def solve_slice(
         options: Wrench on the plate, and what counts as near a limit; default: the wrench of the
             robot's file.
         workers: Processes; default: one, or one per core for large grids. The result does not
-            depend on it.
+            depend on it, up to rounding.
         progress: Called in this thread now and then.
 
     Raises:
@@ -126,8 +126,8 @@ def _home(solver: RodRobotSolver, options: SliceOptions) -> Solution:
     ):
         raise SliceError(
             f"{robot.name}: no stable equilibrium at home under this wrench: "
-            f"{found.message or found.status.name} (expected: a home, `initial:` in its rods.yaml, "
-            "from which poses can be followed)"
+            f"{found.message or found.status.name} (expected: a home, `initial:` in its "
+            "rods.yaml, from which poses can be followed)"
         )
     return found.solution
 
@@ -195,7 +195,13 @@ def _runner(walker: Walker, workers: int, progress: Progress | None) -> Iterator
     )
 
     def run(walks: list[Walk]) -> Iterable[list[Point]]:
-        for found in pool.map(_walk, walks, chunksize=max(1, len(walks) // (8 * workers))):
+        # processes start here, and inherit that Ctrl-C is not for them
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            results = pool.map(_walk, walks, chunksize=max(1, len(walks) // (8 * workers)))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for found in results:
             for _ in found:
                 seen()
             yield found
@@ -210,8 +216,7 @@ _WORKER: list[Walker] = []
 
 
 def _start_worker(robot: RodRobot, grid: Grid, home: Any, options: Any, reference: float) -> None:
-    """Prepare a process; Ctrl-C is for its parent, which then ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Prepare a process."""
     points = PlateGrid(robot, grid, home)
     _WORKER[:] = [Walker(RodRobotSolver(robot), points, options, reference)]
 

@@ -163,6 +163,39 @@ void robot_fill_nodes(struct robot *robot) {
   }
 }
 
+/* The state of a record of `from` into the record of `to`, the same robot with other segments:
+   its nodes from the nearest ones before, not from the start, where errors grow on the way. */
+void robot_recut(const struct robot *from, const double *record, struct robot *to) {
+  const double *q = record + from->limbs*from->stride;
+  memcpy(robot_q(to, to->record), q, ((size_t)from->limbs + 12)*sizeof(double));
+  for (int i = 0; i < from->limbs; ++i) {
+    const struct robot_limb *limb = from->limb + i;
+    const double *w = record + i*from->stride;
+    double *out = to->record + i*to->stride;
+    const double length = limb->base == BASE_EXTENSIBLE ? q[i] : limb->length;
+    memcpy(out, w, 6*sizeof(double));
+    for (int piece = 1; piece < to->segments; ++piece) {
+      const int before = piece*from->segments/to->segments;
+      const double s = length*before/from->segments, way = length*piece/to->segments - s;
+      const double *node = w + 6 + (before - 1)*NODE_SIZE;
+      double *next = out + 6 + (piece - 1)*NODE_SIZE;
+      struct rod_state state;
+      limb_start(limb, q[i], &state);
+      memcpy(state.m, w + 3, sizeof state.m);
+      if (before > 0) {
+        memcpy(state.p, node, sizeof state.p);
+        memcpy(state.R, node + 3, sizeof state.R);
+        memcpy(state.m, node + 12, sizeof state.m);
+      }
+      for (int c = 0; c < 3; ++c) state.n[c] = w[c] - s*limb->rod.force[c];
+      if (way > 1e-12*length) rod_integrate(&limb->rod, way, from->steps, &state);
+      memcpy(next, state.p, sizeof state.p);
+      memcpy(next + 3, state.R, sizeof state.R);
+      memcpy(next + 12, state.m, sizeof state.m);
+    }
+  }
+}
+
 /* Residuals of the state in the record; fills the rest of the record. */
 void robot_residual(struct robot *robot, int mode) {
   robot->factors = 0;
@@ -302,7 +335,10 @@ void robot_shapes(const struct robot *robot, const double *record, int points, d
         memcpy(state.m, node + 12, sizeof state.m);
         for (int c = 0; c < 3; ++c) state.n[c] = w[c] - s*limb->rod.force[c];
       }
-      if (to > s) rod_integrate(&limb->rod, to - s, 1, &state);
+      if (to > s) { /* in steps no longer than those of the solution */
+        const int steps = (int)ceil(robot->steps*pieces*(to - s)/length - 1e-9);
+        rod_integrate(&limb->rod, to - s, steps > 1 ? steps : 1, &state);
+      }
       s = to;
       describe_section(limb, &state, out);
       out += SHAPE;

@@ -127,11 +127,16 @@ class Mechanism:
     def plate(self, link: str) -> Plate:
         """Return the plate with all bodies that hang on it, at zero joint coordinates."""
         origin = self.pose(link)
-        below = [item for item in self.robot.links if self.root(item.name) == link]
+        names = self.moved_with(link)
+        below = [item for item in self.robot.links if item.name in names]
         mass, com, inertia = lump(
             [(origin.inverse() @ self.pose(item.name), item.inertia) for item in below]
         )
         return Plate(link, mass, com, inertia, origin.matrix)
+
+    def moved_with(self, link: str) -> set[str]:
+        """Return the names of a link and of all that hang on it."""
+        return {item.name for item in self.robot.links if self.root(item.name) == link}
 
     # Limbs -----------------------------------------------------------------------------------
 
@@ -189,16 +194,18 @@ class Mechanism:
         found = composite([joint.kind for joint in moving], lines)
         if found is None:
             raise self.error(
-                f"between plate and rod are {_listed(moving)}, which make no joint that is known",
+                f"between the plate, taken to be link '{plate}', and the rod are "
+                f"{_listed(moving)}, which make no joint that is known",
                 f"frame '{end.name}'",
                 ", ".join(TipKind) + "; cylindrical and planar joints are made of prismatic and "
-                "revolute ones (see docs/rod_robots.md)",
+                "revolute ones (see docs/rod_robots.md). The plate is the link that is no joint's "
+                "child: parents are on the plate's side",
                 line=end.line,
             )
         if kind is not None and kind is not found.kind:
             raise self.error(
-                f"the YAML says plate: {kind}, but {_listed(moving)} between plate and rod make a "
-                f"{found.kind} joint",
+                f"the YAML says plate: {kind}, but the SDF has {_listed(moving)} between plate "
+                f"and rod: {found.kind}",
                 f"frame '{end.name}'",
                 f"plate: {found.kind}, or another joint in the SDF",
                 line=end.line,

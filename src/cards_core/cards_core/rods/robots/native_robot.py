@@ -54,6 +54,7 @@ def _library() -> ctypes.CDLL:
         ("robot_set_wrench", None, (pointer, pointer, integer)),
         ("robot_fill_nodes", None, (pointer,)),
         ("robot_residual", None, (pointer, integer)),
+        ("robot_recut", None, (pointer, pointer, pointer)),
         ("robot_step_error", ctypes.c_double, (pointer,)),
         ("robot_add_step", None, (pointer, pointer, ctypes.c_double)),
         ("robot_linearise", integer, (pointer, integer, pointer)),
@@ -160,6 +161,10 @@ class NativeRobot:
     def residual(self, mode: int) -> None:
         """Evaluate the record."""
         self.library.robot_residual(self.handle, mode)
+
+    def recut(self, other: NativeRobot, record: Array) -> None:
+        """Write the state of a record of the same robot with other segments."""
+        self.library.robot_recut(other.handle, _at(record), self.handle)
 
     def step_error(self) -> float:
         """Return the greatest scaled residual of a limb with twice as many steps."""

@@ -21,7 +21,9 @@ import numpy as np
 
 from cards_core.description.locate import find_model, rods_file
 from cards_core.description.sdf_reader import read_sdf_document
+from cards_core.description.xml_lines import XmlElement
 from cards_core.errors import DescriptionError
+from cards_core.rods.robots.doubts import TURN, document_doubts, robot_doubts
 from cards_core.rods.robots.mechanism import Mechanism
 from cards_core.rods.robots.reader_checks import (
     check_free_plate,
@@ -62,17 +64,20 @@ def read_rod_robot(name_or_path: str | os.PathLike[str], *, model: str | None = 
             expected="a robot of rods or a robot of muscles",
         )
     check_units_of_frames(document.root)
-    return _Reader(Mechanism(document), read_yaml(yaml_file), file).read()
+    return _Reader(Mechanism(document), read_yaml(yaml_file), file, document.root).read()
 
 
 class _Reader:
     """Puts the two files together."""
 
-    def __init__(self, mechanism: Mechanism, document: Document, file: Path) -> None:
+    def __init__(
+        self, mechanism: Mechanism, document: Document, file: Path, root: XmlElement
+    ) -> None:
         self.mechanism = mechanism
         self.document = document
         self.top = Field(document, (), document.data)
         self.file = file
+        self.root = root
         self.planar = False
 
     def read(self) -> RodRobot:
@@ -100,13 +105,16 @@ class _Reader:
         if top.has("wrench"):
             wrench, frame = self._wrench(top["wrench"], plate.link)
             robot = dataclasses.replace(robot, wrench=wrench, wrench_frame=frame)
-        for entry, limb, pose in zip(entries, limbs, _tips_at_home(robot), strict=True):
+        ends = _tips_at_home(robot)
+        for entry, limb, pose in zip(entries, limbs, ends, strict=True):
             check_tip_direction(robot, limb, pose, entry.field)
         if self.planar:
             check_plane(robot, top)
         check_free_plate(robot, top["rods"])
-        notes = (*_doubts(entries), *self._numbers_as_text())
-        return dataclasses.replace(robot, notes=notes)
+        notes = [*_doubts(entries), *robot_doubts(robot, ends), *self._numbers_as_text()]
+        weighed = set() if top.has("plate_mass") else mechanism.moved_with(plate.link)
+        notes += [*self._angles(), *document_doubts(self.root, weighed)]
+        return dataclasses.replace(robot, notes=tuple(notes))
 
     def _limb(self, entry: RodEntry, plate: str) -> Limb:
         mechanism = self.mechanism
@@ -198,6 +206,18 @@ class _Reader:
         values = vector(field, 6, "x y z [m], roll pitch yaw [rad]")
         return Pose.from_xyz_rpy(values[:3], values[3:]).matrix
 
+    def _angles(self) -> list[str]:
+        """Return a doubt if an angle of the initial pose is more than a turn."""
+        if not (self.top.has("initial") and self._initial().has("pose")):
+            return []
+        field = self._initial()["pose"]
+        if isinstance(field.value, dict):
+            return []
+        angle = max(abs(number(item)) for item in field.items()[2 if self.planar else 3 :])
+        if angle <= TURN:
+            return []
+        return [f"{field.error(f'an angle of {angle:g} rad is more than a turn: degrees?')}"]
+
     def _initial_q(self, limbs: tuple[Limb, ...]) -> Array | None:
         if not (self.top.has("initial") and self._initial().has("q")):
             return None
@@ -207,7 +227,7 @@ class _Reader:
             if not limb.base.lower <= value <= limb.base.upper:
                 raise item.error(
                     f"limb '{limb.name}': {value:g} is outside its limits",
-                    f"{limb.base.lower:g} to {limb.base.upper:g}",
+                    f"{limb.base.lower:g} to {limb.base.upper:g} {_unit(limb.base.kind)}",
                 )
         return q
 
@@ -222,20 +242,27 @@ class _Reader:
             vector(field[key], 3, f"the {key}, [{unit}]") if field.has(key) else np.zeros(3)
             for key, unit in (("force", "N"), ("moment", "N m"))
         ]
-        frame = field["frame"].text(("world", "plate", plate)) if field.has("frame") else "world"
+        frames = ("world", "plate") if plate == "plate" else ("world", "plate", plate)
+        frame = field["frame"].text(frames) if field.has("frame") else "world"
         return np.concatenate(parts), "world" if frame == "world" else "plate"
 
     def _numbers_as_text(self) -> list[str]:
-        places = self.document.texts_elsewhere
+        # a default is looked up once for each rod
+        places = list(dict.fromkeys(self.document.texts_elsewhere))
         if not places:
             return []
         value = Field(self.document, places[0], None)
         line = self.document.line(places[0])
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         return [
-            f"{self.document.source}:{line}: {value.error('').element} and "
-            f"{len(places) - 1} more: a number without point or with an exponent without sign, "
-            "such as 200e9, is a text to YAML 1.1; it is read as the number it spells"
+            f"{self.document.source}:{line}: {value.error('').element}{more}: a number without "
+            "point or with an exponent without sign, such as 200e9, is a text to YAML "
+            "1.1; it is read as the number it spells"
         ]
+
+
+def _unit(kind: BaseKind) -> str:
+    return "rad" if kind is BaseKind.REVOLUTE else "m"
 
 
 def _doubts(entries: list[RodEntry]) -> list[str]:

@@ -77,11 +77,17 @@ def check_limb_sets(mechanism: Mechanism, entries: list[RodEntry], rods: Field) 
     missing = [e.name for e in entries if e.start not in known or e.tip not in known]
     extra = [name for name in in_sdf if name not in in_yaml]
     if missing or extra:
+        frames = [name for e in entries for name in (e.start, e.tip) if name not in known]
         raise rods.error(
             f"the limbs are not those of {mechanism.robot.source}: YAML has {len(in_yaml)} "
-            f"({', '.join(in_yaml)}), SDF has {len(in_sdf)} ({', '.join(in_sdf) or 'none'})",
+            f"({', '.join(in_yaml)}), SDF has {len(in_sdf)} ({', '.join(in_sdf) or 'none'})"
+            + (f", but no frame {_quoted(frames)}" if frames else ""),
             "for every rod one entry here and the frames <name>_start and <name>_tip in the SDF",
         )
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def check_tip_direction(robot: RodRobot, limb: Limb, tip: Array, field: Field) -> None:

@@ -166,7 +166,8 @@ class Solution:
     @property
     def eigenvector(self) -> Array:
         """Unit vector of the smallest eigenvalue, (6,): [translation, rotation], world axes."""
-        return self.linear.eigenvectors[0]
+        vector: Array = self.linear.eigenvectors[0]
+        return vector
 
     @cached_property
     def jacobian(self) -> Array:

@@ -16,43 +16,43 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
-from cards_core.errors import ShapeError, UnknownNameError
-from cards_core.rods.robots.guess import hermite_guess
+from cards_core.errors import ShapeError
 from cards_core.rods.robots.native_robot import MODES, NativeRobot
-from cards_core.rods.robots.robot import PLATE_COORDINATES, BaseKind, RodRobot, SolverSettings
-from cards_core.rods.robots.solution import Blocks, Linear, RobotShapes, Solution
-from cards_core.rods.robots.solver_checks import MOST_SEGMENTS, check_robot, controlled_indices
+from cards_core.rods.robots.robot import (
+    PLATE_COORDINATES,
+    BaseKind,
+    RodRobot,
+    SolverSettings,
+)
+from cards_core.rods.robots.solution import INFO, Blocks, Linear, RobotShapes, Solution
+from cards_core.rods.robots.solver_checks import (
+    MOST_SEGMENTS,
+    check_plane_of_base,
+    check_robot,
+    controlled_indices,
+)
+from cards_core.rods.robots.solver_input import (
+    State,
+    guessed,
+    is_follower,
+    segments_for,
+    shape_text,
+)
 from cards_core.rods.status import RodStatus
 from cards_core.typing import Array
 
-FRAMES = ("world", "plate")
-"""Frames of an external wrench: dead in world axes, or following the plate."""
+STEP_ERROR = 1e-4
+"""Scaled residual that a solution may have when its rods are integrated with twice as many steps;
+beyond it they are cut into more segments where the settings leave it open."""
 
-LONGEST_SEGMENT = 4.0
-"""Slenderness ``L sqrt(|n| / EI)`` that a segment may have: errors grow by its exponential."""
+EXACT = 1e-11
+"""Scaled residual of the solutions that `discretisation_error` compares."""
 
-MANY_SEGMENTS = 6.0
-"""Slenderness from which on rods are cut into segments where the settings leave it open."""
-
-
-class State(Protocol):
-    """Anything to start from: a `Solution`, a `Guess`."""
-
-    @property
-    def q(self) -> Array:
-        """Joint coordinates, (n,)."""
-
-    @property
-    def pose(self) -> Array:
-        """Plate pose, (4, 4)."""
-
-    @property
-    def base_wrenches(self) -> Array:
-        """n, m at the rod starts, (n, 6), world axes."""
+CHECK_EVERY = 100
+"""Solves in a row, each from the last one, after which that error is looked at again."""
 
 
 class RodRobotSolver:
@@ -68,7 +68,7 @@ class RodRobotSolver:
 
     Raises:
         RodError: No limbs, unusable settings, controlled coordinates that do not fit, or a
-            planar robot with joints across its plane.
+            planar robot with something that would bend it out of its plane.
         CompilationError: The C compiler is missing or refused the sources.
     """
 
@@ -88,11 +88,16 @@ class RodRobotSolver:
         self.turns = np.array([limb.base.kind is BaseKind.REVOLUTE for limb in robot.limbs])
         self.controlled = controlled_indices(robot)
         check_robot(robot, self.settings)
+        check_plane_of_base(robot, self.base)
+        if robot.planar:  # what keeps the robot in its plane carries the weight normal to it
+            self.gravity[2] = 0.0
         self._lock = threading.RLock()
         self._natives: dict[int, NativeRobot] = {}
         self._segments = self.settings.segments or 1
         self._native = self._at(self._segments)
         self._owner: Solution | None = None
+        self._fewest = 1  # segments that the steps' error asks for
+        self._unchecked = 0
 
     def dgm(
         self,
@@ -119,9 +124,10 @@ class RodRobotSolver:
         """
         with self._lock:
             if start is None:
-                start = hermite_guess(self.robot, self.robot.home_pose, np.asarray(q, dtype=float))
+                home = self.base @ self.robot.home_pose
+                start = self._guess(q, home, wrench, frame)
             self._start(start)
-            self._command(q, None)
+            self._command(np.asarray(q), None)
             return self._solve("dgm", wrench, frame, start)
 
     def igm(
@@ -148,9 +154,9 @@ class RodRobotSolver:
         """
         with self._lock:
             if start is None:
-                start = hermite_guess(self.robot, np.asarray(pose, dtype=float), wrench=wrench)
+                start = self._guess(None, pose, wrench, frame)
             self._start(start)
-            self._command(None, pose)
+            self._command(None, np.asarray(pose))
             return self._solve("igm", wrench, frame, start)
 
     def limbs(
@@ -169,9 +175,7 @@ class RodRobotSolver:
         """
         with self._lock:
             if start is None:
-                start = hermite_guess(
-                    self.robot, np.asarray(pose, dtype=float), np.asarray(q, dtype=float)
-                )
+                start = self._guess(q, pose)
             self._start(start)
             self._command(q, pose)
             return self._solve("limbs", wrench, frame, start)
@@ -205,7 +209,7 @@ class RodRobotSolver:
             native = self._at(1)
             self._owner = None
             native.put(state.base_wrenches, state.q, state.pose)
-            native.set_wrench(wrench, _follower(frame))
+            native.set_wrench(wrench, is_follower(frame))
             A, b, D, r, G, c, E, balance = native.blocks()
         k = self.slots
         return Blocks(A, b, D[:, :, k], r, G[:, k], c[:, k], E[np.ix_(k, k)], balance[k])
@@ -213,10 +217,13 @@ class RodRobotSolver:
     def residual(
         self, state: State, *, wrench: Array | None = None, frame: str = "world"
     ) -> Solution:
-        """Evaluate a state without solving: wrenches and residuals as of a solution."""
+        """Evaluate a state without solving: wrenches and residuals as of a solution.
+
+        The status is OK if it is a solution, else NOT_CONVERGED.
+        """
         with self._lock:
             self._start(state)
-            self._native.set_wrench(wrench, _follower(frame))
+            self._native.set_wrench(wrench, is_follower(frame))
             self._native.residual(MODES["dgm"])
             return self._solution("dgm")
 
@@ -226,19 +233,36 @@ class RodRobotSolver:
         Greatest change of q, of the plate's position [m] and of its orientation [rad]; infinite
         if the finer equations were not solved. Order 8: the error is about what is returned.
         """
-        settings = replace(
-            self.settings, steps=2 * self.settings.steps, segments=solution.segments
-        )
-        finer = RodRobotSolver(self.robot, settings, base=self.base, gravity=self.gravity)
-        W, frame = solution.external_wrench, solution.external_frame
-        if solution.mode == "igm":
-            other = finer.igm(solution.pose, wrench=W, frame=frame, start=solution)
-        else:
-            other = finer.dgm(solution.q, wrench=W, frame=frame, start=solution)
-        if not other.converged:
+        found = []
+        for steps in (self.settings.steps, 2 * self.settings.steps):
+            settings = replace(
+                self.settings, steps=steps, segments=solution.segments, tolerance=EXACT
+            )
+            solver = RodRobotSolver(self.robot, settings, base=self.base, gravity=self.gravity)
+            W, frame = solution.external_wrench, solution.external_frame
+            if solution.mode == "igm":
+                found.append(solver.igm(solution.pose, wrench=W, frame=frame, start=solution))
+            else:
+                found.append(solver.dgm(solution.q, wrench=W, frame=frame, start=solution))
+        here, finer = found
+        if not (here.residual < 100.0 * EXACT and finer.residual < 100.0 * EXACT):
             return math.inf
-        change = np.abs(other.pose - solution.pose).max(initial=0.0)
-        return float(max(change, np.abs(other.q - solution.q).max()))
+        change = np.abs(finer.pose - here.pose).max(initial=0.0)
+        return float(max(change, np.abs(finer.q - here.q).max()))
+
+    def recorded(self, record: Array, segments: int) -> Solution:
+        """Return the solution with this ``record`` and ``segments``, to start from it again.
+
+        Raises:
+            ValueError: It is not finite, or no record of this robot.
+        """
+        if not 1 <= segments <= MOST_SEGMENTS:
+            raise ValueError(f"{segments} segments; expected 1 to {MOST_SEGMENTS}")
+        with self._lock:
+            size = self._at(segments).record.shape
+        if record.shape != size or not np.isfinite(record).all():
+            raise ValueError(f"record of shape {record.shape}; expected finite numbers {size}")
+        return Solution(self, record, segments, "dgm")
 
     def shapes(self, solution: Solution, points: int = 101) -> RobotShapes:
         """Return centre lines, curvature, stress and strain at equidistant sections.
@@ -281,7 +305,28 @@ class RodRobotSolver:
             if start.record.shape == self._native.record.shape:
                 self._native.record[:] = start.record
                 return
-        self._native.put(start.base_wrenches, start.q, start.pose)
+        try:
+            self._native.put(start.base_wrenches, start.q, start.pose)
+        except ValueError:
+            n = self.robot.n_limbs
+            raise ShapeError(
+                f"start has {shape_text(start.base_wrenches, 'base_wrenches')}, "
+                f"{shape_text(start.q, 'q')}, {shape_text(start.pose, 'pose')}; expected a state "
+                f"of '{self.robot.name}': ({n}, 6), ({n},), (4, 4)"
+            ) from None
+
+    def _guess(
+        self, q: Array | None, pose: Array, wrench: Array | None = None, frame: str = "world"
+    ) -> State:
+        return guessed(
+            self.robot,
+            q,
+            pose,
+            base=self.base,
+            gravity=self.gravity,
+            wrench=wrench,
+            frame=frame,
+        )
 
     def _command(self, q: Array | None, pose: Array | None) -> None:
         command, n = self._native.command, self.robot.n_limbs
@@ -292,24 +337,52 @@ class RodRobotSolver:
                 command[n:] = np.reshape(pose, 16)
         except (ValueError, TypeError):
             raise ShapeError(
-                f"{_shape(q, 'q')} {_shape(pose, 'pose')}; expected ({n},) and (4, 4)"
+                f"{shape_text(q, 'q')} {shape_text(pose, 'pose')}; expected ({n},) and (4, 4)"
             ) from None
 
     def _solve(self, mode: str, wrench: Array | None, frame: str, start: State) -> Solution:
         native = self._native
         try:
-            native.set_wrench(wrench, _follower(frame))
+            native.set_wrench(wrench, is_follower(frame))
         except (ValueError, TypeError):
-            raise ShapeError(f"{_shape(wrench, 'wrench')}; expected (6,)") from None
-        status = native.solve(MODES[mode], self._owner is not None)
+            raise ShapeError(f"{shape_text(wrench, 'wrench')}; expected (6,)") from None
+        warm = self._owner is not None
+        status = native.solve(MODES[mode], warm)
         self._owner = None
         if status < 0:
             raise ShapeError(f"pose is no homogeneous matrix with a rotation:\n{native.command}")
         solution = self._solution(mode)
         if self.settings.segments is None and status in (0, RodStatus.NOT_CONVERGED):
-            wanted = _segments(solution.slenderness, self._segments)
+            wanted = max(segments_for(solution.slenderness, self._segments), self._fewest)
             if wanted != self._segments:
-                return self._recut(wanted, solution, start)
+                solution = self._recut(wanted, solution, start)
+            if solution.converged:
+                return self._refined(solution, start, warm)
+        return solution
+
+    def _refined(self, solution: Solution, start: State, warm: bool) -> Solution:
+        """Cut the rods further where the steps are too long for their bends.
+
+        Looked at after each jump and now and then on the way; a solution that cannot be made
+        accurate is none.
+        """
+        self._unchecked = self._unchecked + 1 if warm else 0
+        if self._unchecked % CHECK_EVERY:
+            return solution
+        error = self._native.step_error()
+        if self._fewest > 1 and error < 1e-3 * STEP_ERROR:
+            self._fewest -= 1
+        while not error <= STEP_ERROR:
+            grown = self._segments * min((error / STEP_ERROR) ** 0.125, 4.0) + 1.0
+            wanted = min(int(grown), MOST_SEGMENTS)
+            finer = self._recut(wanted, solution, start)
+            if finer is solution or solution.segments == MOST_SEGMENTS:
+                solution.record[-INFO] = RodStatus.NOT_CONVERGED
+                solution.__dict__.pop("status", None)
+                self._owner = None
+                return solution
+            solution, self._fewest = finer, wanted
+            error = self._native.step_error()
         return solution
 
     def _solution(self, mode: str) -> Solution:
@@ -323,34 +396,19 @@ class RodRobotSolver:
         self._use(segments)
         self._owner = None
         native = self._native
-        state = solution if solution.converged else start
-        native.put(state.base_wrenches, state.q, state.pose)
         native.command[:] = old.command
         native.set_wrench(old.wrench, solution.external_frame == "plate")
-        native.solve(MODES[solution.mode], False)
-        again = self._solution(solution.mode)
-        if again.converged:
-            return again
+        for state in (solution, start) if solution.converged else (start,):
+            if state is solution:
+                native.recut(old, solution.record)
+            else:
+                native.put(state.base_wrenches, state.q, state.pose)
+            native.solve(MODES[solution.mode], False)
+            again = self._solution(solution.mode)
+            if again.converged:
+                return again
         self._use(before)
         return solution
 
     def _use(self, segments: int) -> None:
         self._segments, self._native = segments, self._at(segments)
-
-
-def _segments(slenderness: float, now: int) -> int:
-    """How many segments rods of this slenderness want, with `now` at present."""
-    if not slenderness > (MANY_SEGMENTS if now == 1 else 0.8 * MANY_SEGMENTS):
-        return 1
-    wanted = min(math.ceil(min(slenderness, 1e6) / LONGEST_SEGMENT), MOST_SEGMENTS)
-    return now if now == wanted + 1 else wanted
-
-
-def _shape(values: Array | None, name: str) -> str:
-    return "" if values is None else f"{name} has shape {np.asarray(values).shape}"
-
-
-def _follower(frame: str) -> bool:
-    if frame not in FRAMES:
-        raise UnknownNameError("frame of a wrench", frame, FRAMES)
-    return frame == "plate"

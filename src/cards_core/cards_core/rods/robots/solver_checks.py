@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from cards_core.errors import RodError, UnknownNameError
-from cards_core.rods.robots.robot import PLATE_COORDINATES, RodRobot, SolverSettings
+from cards_core.rods.robots.robot import PLATE_COORDINATES, Limb, RodRobot, SolverSettings
 from cards_core.typing import Array
+
+FLAT = 1e-9
+"""Deviation from the plane that a planar robot may have."""
 
 MOST_SEGMENTS = 12
 """Segments that a rod is cut into at most."""
@@ -54,8 +59,57 @@ def check_robot(robot: RodRobot, settings: SolverSettings) -> None:
         )
     if robot.planar:
         for limb in robot.limbs:
-            if abs(abs(limb.tip.joint_pose[2, 2]) - 1.0) > 1e-9:
+            problem = out_of_plane(limb)
+            if problem:
                 raise RodError(
-                    f"limb '{limb.name}' of planar robot '{robot.name}': the z axis of its plate "
-                    "joint lies across the plane's normal; expected along it"
+                    f"limb '{limb.name}' of planar robot '{robot.name}': {problem}; planar: false "
+                    "solves it in space"
                 )
+
+
+def check_plane_of_base(robot: RodRobot, base: Array) -> None:
+    """Refuse to stand a planar robot on edge: its equations are those of the plane XY.
+
+    Raises:
+        RodError: The z axis of a planar robot's base is not that of the world.
+    """
+    if robot.planar and base[2, 2] < 1.0 - FLAT:
+        raise RodError(
+            f"planar robot '{robot.name}' on a base tilted by "
+            f"{math.degrees(math.acos(max(-1.0, min(1.0, base[2, 2])))):.3g} deg; expected a base "
+            "whose z axis is that of the world"
+        )
+
+
+def out_of_plane(limb: Limb) -> str:
+    """Return what would bend a limb of a planar robot out of the plane XY, empty if nothing.
+
+    The normal must be a principal axis of the section (any axis of a round one is), and the only
+    curvature of the rod at rest must be about it.
+    """
+    if abs(abs(limb.tip.joint_pose[2, 2]) - 1.0) > FLAT:
+        return "the z axis of its plate joint lies across the plane's normal; expected along it"
+    rod = limb.rod
+    normal = (limb.base.joint_pose @ limb.base.attach)[2, :3]
+    if abs(normal[2]) > 1e-6:
+        return "the rod leaves its base out of the plane; expected in it"
+    curvature, strain = np.array(rod.curvature), np.array(rod.strain)
+    lost = curvature - normal * (normal @ curvature)
+    if np.linalg.norm(lost) > 1e-6 * max(1.0, float(np.linalg.norm(curvature))):
+        return (
+            f"its curvature at rest, {tuple(float(u) for u in rod.curvature)} 1/m, bends or "
+            "twists it out of the plane; expected curvature about the plane's normal alone, which "
+            f"is ({', '.join(f'{x:.3g}' for x in normal + 0.0)}) in the axes of the section"
+        )
+    if abs(normal @ strain) > 1e-6:
+        return "its strain at rest leads out of the plane"
+    bending, shear = rod.stiffness_bt, rod.stiffness_se
+    same = math.isclose(bending[0], bending[1]) and (
+        shear[0] == shear[1] or math.isclose(shear[0], shear[1])
+    )
+    if not same and min(abs(normal[0]), abs(normal[1])) > 1e-6:
+        return (
+            "its section stands askew in the plane and would bend out of it; expected d1 or d2 "
+            "along the plane's normal"
+        )
+    return ""

@@ -49,6 +49,19 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
 }
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _MIX_UP = "one of them; the other follows"
+_OTHER_NAMES = {
+    "E": ("young", "young_modulus", "youngs_modulus", "elastic_modulus", "modulus"),
+    "G": ("shear", "shear_modulus"),
+    "nu": ("poisson", "poisson_ratio", "poissons_ratio"),
+    "rho": ("density",),
+    "radius": ("r", "rod_radius", "outer_radius"),
+    "diameter": ("d", "rod_diameter"),
+    "length": ("l", "rod_length"),
+    "plate": ("tip_joint", "plate_joint", "platform"),
+    "base": ("base_joint",),
+    "u0": ("curvature", "precurvature"),
+}
+"""What other programs call a key, for the message."""
 
 
 Made = TypeVar("Made", Section, Material)
@@ -112,15 +125,31 @@ def rod_entries(document: Document) -> list[RodEntry]:
     top.mapping(TOP_KEYS)
     defaults = top["defaults"] if top.has("defaults") else Field(document, ("defaults",), {})
     if top.has("defaults"):
-        defaults.mapping(ROD_KEYS)
+        _check_keys(defaults, ROD_KEYS)
     entries: list[RodEntry] = []
+    if isinstance(top["rods"].value, dict):
+        raise top["rods"].error("is a mapping", "a list, each entry as '- {name: limb_1}'")
     for item in top["rods"].items():
-        item.mapping(["name", *ROD_KEYS])
+        if isinstance(item.value, str):
+            raise item.error(f"is '{item.value}'", f"a mapping: {{name: {item.value}}}")
+        _check_keys(item, ("name", *ROD_KEYS))
         name = item["name"].text()
         if name in (entry.name for entry in entries):
             raise item["name"].error(f"a second rod named '{name}'", "unique names")
         entries.append(_Entry(item, defaults, name).read())
     return entries
+
+
+def _check_keys(field: Field, known: tuple[str, ...]) -> None:
+    """Check the keys of a rod; what other programs call them is told."""
+    if isinstance(field.value, dict):
+        for key in field.value:
+            for ours, others in _OTHER_NAMES.items():
+                if key not in known and str(key).lower() in others:
+                    raise Field(field.document, (*field.place, key), None).error(
+                        f"unknown key '{key}'", f"'{ours}'"
+                    )
+    field.mapping(known)
 
 
 class _Entry:
@@ -216,7 +245,7 @@ class _Entry:
             values = [number(field[key], above=0.0) for key in keys if key != "half_width"]
             area, first, second, torsion, radius = values
             return self._checked(
-                field,
+                [field],
                 lambda: Section(
                     area, first, second, torsion, (half[0], half[1]), radius, (factor, factor)
                 ),
@@ -228,7 +257,7 @@ class _Entry:
         if kind == "circle":
             return Section.circle(sizes[0], shear_factor=factor)
         make = Section.tube if kind == "tube" else Section.rectangle
-        return self._checked(field, lambda: make(sizes[0], sizes[1], shear_factor=factor))
+        return self._checked([field], lambda: make(sizes[0], sizes[1], shear_factor=factor))
 
     def _material(self) -> Material:
         young = self.positive("E", "Young's modulus, [Pa]")
@@ -239,8 +268,9 @@ class _Entry:
         stress = self._optional("yield_stress", above=0.0)
         if strain is None and stress is not None:
             strain = stress / young
+        # of the keys, each is right by itself: what the material refuses is E, rho, or else nu
         return self._checked(
-            self.need(which if which == "nu" else "E", ""),
+            [self.need(key, "") for key in ("E", "rho", which)],
             lambda: Material(
                 young,
                 shear=modulus if which == "G" else None,
@@ -299,11 +329,19 @@ class _Entry:
             raise field.error("is a vector without direction", "a vector that is not zero")
         return direction / size
 
-    def _checked(self, field: Field, make: Callable[[], Made]) -> Made:
-        """Return what ``make`` makes; its `RodError` becomes an error at ``field``."""
+    def _checked(self, fields: list[Field], make: Callable[[], Made]) -> Made:
+        """Return what ``make`` makes; its `RodError` becomes an error at the field it is about.
+
+        Args:
+            fields: Of several, the one that the error speaks of is named, else the last.
+            make: Makes a section or a material.
+        """
         try:
             return make()
         except RodError as error:
+            words = {"E": "Young", "rho": "density"}
+            about = [f for f in fields if words.get(str(f.place[-1]), "?") in str(error)]
+            field = (about or fields[-1:])[0]
             raise field.error(f"rod '{self.name}': {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""The attempts of one cold start, in turn; `cards_core.rods.tracking.cold_start` describes them."""
+"""The attempts of one cold start, in turn; `tracking.cold_start` describes them."""
 
 from __future__ import annotations
 
@@ -371,8 +371,8 @@ class ColdSearch:
             if value < SINGULAR:
                 finding = Finding(
                     RodStatus.SINGULAR,
-                    f"rank deficient (smallest singular value {value:.1e}): nothing determines"
-                    f" {mode}",
+                    "no equilibrium found; the last attempt ended where the equations are rank"
+                    f" deficient (smallest singular value {value:.1e}): nothing determines {mode}",
                 )
                 return self._result(None, finding.status, "", [finding], value=value)
         tried = ", ".join(dict.fromkeys(self.attempts))

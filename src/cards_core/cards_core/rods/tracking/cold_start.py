@@ -38,6 +38,7 @@ from cards_core.rods.tracking.roadmap import Roadmap
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
+    from cards_core.rods.robots.robot import RodRobot
     from cards_core.rods.robots.solver import RodRobotSolver
 
 __all__ = ["Budget", "ColdStart", "cold_start", "home", "home_target"]
@@ -68,7 +69,9 @@ def cold_start(
         raise ValueError("give either a pose or joint coordinates")
     begin = perf_counter()
     robot = solver.robot
-    load = checked_wrench(robot.wrench if wrench is None else wrench, frame)
+    if wrench is None:
+        wrench, frame = robot.wrench, robot.wrench_frame
+    load = checked_wrench(wrench, frame)
     command = checked_pose(robot, pose, solver.base) if q is None else checked_joints(robot, q)
     for value in (command, load):
         if isinstance(value, Finding):
@@ -83,7 +86,18 @@ def cold_start(
     )
     budget = budget or Budget()
     search = ColdSearch(solver, target, budget, _known(solver, budget)[1])
-    return replace(search.run(), time_s=perf_counter() - begin)
+    found = search.run()
+    if found.solution is None or found.status is RodStatus.UNSTABLE:
+        lost = found.solution is None and q is None
+        here = reach_findings(robot, command, solver.base) if lost else ()
+        found = replace(found, message="; ".join([found.message, *_clues(robot, here)]))
+    return replace(found, time_s=perf_counter() - begin)
+
+
+def _clues(robot: RodRobot, here: tuple[Finding, ...]) -> list[str]:
+    """Return what else may be the reason that nothing was found: ways too long, doubtful units."""
+    clues = [f"with the plate just there, {finding.message}" for finding in here[:1]]
+    return clues + [f"doubtful in the description: {note}" for note in robot.notes[:1]]
 
 
 def home(solver: RodRobotSolver, budget: Budget | None = None) -> ColdStart:
@@ -112,5 +126,5 @@ def home_target(solver: RodRobotSolver) -> Target:
     robot = solver.robot
     wrench = np.array(robot.wrench, dtype=float)
     if robot.initial_pose is None and robot.initial_q is not None:
-        return Target(robot.home_q, None, wrench)
-    return Target(None, solver.base @ robot.home_pose, wrench)
+        return Target(robot.home_q, None, wrench, robot.wrench_frame)
+    return Target(None, solver.base @ robot.home_pose, wrench, robot.wrench_frame)

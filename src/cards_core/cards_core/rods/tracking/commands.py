@@ -18,6 +18,12 @@ from cards_core.typing import Array
 WRENCH_FRAMES = ("world", "plate")
 """``world``: a dead load; ``plate``: it turns with the plate (a follower load)."""
 
+FARTHEST = 1e4
+"""Greatest coordinate of a command, [m] or [rad]: what is beyond it is a mistake."""
+
+STRONGEST = 1e9
+"""Greatest component of a wrench, [N] or [N m]."""
+
 ROTATION_TOLERANCE = 1e-3
 """Greatest error of a rotation matrix or of a quaternion's norm that is put right."""
 
@@ -45,7 +51,10 @@ def checked_joints(robot: RodRobot, q: object) -> Array | Finding:
         return Finding(
             RodStatus.NOT_FINITE, f"joint command of {name} is {values[index]}", int(index)
         )
-    return limit_finding(robot, values) or values
+    finding = limit_finding(robot, values)
+    if finding is None and not np.abs(values).max() <= FARTHEST:
+        return _absurd("joint command", values)
+    return finding or values
 
 
 def limit_finding(robot: RodRobot, q: Array, tolerance: float = 0.0) -> Finding | None:
@@ -99,6 +108,8 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
         return Finding(RodStatus.INVALID, "plate pose: expected a homogeneous matrix, 4 x 4")
     if not np.isfinite(matrix).all():
         return Finding(RodStatus.NOT_FINITE, "plate pose: has NaN or infinity")
+    if not np.abs(matrix).max() <= FARTHEST:
+        return _absurd("plate pose", matrix)
     rotation = matrix[:3, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
     if error > 2 * ROTATION_TOLERANCE or np.linalg.det(rotation) < 0.0:
@@ -164,7 +175,18 @@ def checked_wrench(wrench: object, frame: str) -> Array | Finding:
         return Finding(RodStatus.INVALID, "wrench: expected 6 numbers, force and moment")
     if not np.isfinite(values).all():
         return Finding(RodStatus.NOT_FINITE, "wrench: has NaN or infinity")
+    if not np.abs(values).max() <= STRONGEST:
+        return _absurd("wrench", values, STRONGEST)
     return values
+
+
+def _absurd(what: str, values: Array, most: float = FARTHEST) -> Finding:
+    """Return INVALID for a number that no robot has, before anything overflows."""
+    return Finding(
+        RodStatus.INVALID,
+        f"{what}: has the number {np.abs(values).max():.3g}; expected none beyond {most:g}"
+        " (SI units, rad)",
+    )
 
 
 def _numbers(value: object) -> Array | None:

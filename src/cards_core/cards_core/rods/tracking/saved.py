@@ -1,7 +1,9 @@
 """States of a rod robot as plain numbers, and back.
 
 A state is q, the plate pose, the wrenches at the rod starts and the wrench on the plate. The base
-wrenches name the branch: from them one solve leads back to the same equilibrium.
+wrenches name the branch: from them one solve leads back to the same equilibrium. Rods that are cut
+into segments are too sensitive to their base wrenches for that; the solver's whole record is saved
+with them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ FORMAT = "cards rod state 1"
 
 def saved(robot: RodRobot, solution: Solution, target: Target) -> dict[str, Any]:
     """Return a state as a dictionary of strings and lists of numbers."""
-    return {
+    state = {
         "format": FORMAT,
         "robot": robot.name,
         "joints": dict(zip(robot.joint_names, solution.q.tolist(), strict=True)),
@@ -36,6 +38,10 @@ def saved(robot: RodRobot, solution: Solution, target: Target) -> dict[str, Any]
         "frame": target.frame,
         "given": "joints" if target.by_joints else "pose",
     }
+    if solution.segments > 1:
+        state["segments"] = solution.segments
+        state["record"] = solution.record.tolist()
+    return state
 
 
 def restored(
@@ -73,8 +79,8 @@ def restored(
         return Finding(
             RodStatus.INVALID, f"saved state: base_wrenches must be {robot.n_limbs} x 6 numbers"
         )
-    guess, frame = Guess(q, pose, base), str(state["frame"])
-    solution = solver.dgm(q, wrench=wrench, frame=frame, start=guess)
+    start, frame = _start(solver, state) or Guess(q, pose, base), str(state["frame"])
+    solution = solver.dgm(q, wrench=wrench, frame=frame, start=start)
     if solution.status is not RodStatus.OK:
         return Finding(
             RodStatus.NOT_CONVERGED, "saved state: no equilibrium there; was the robot changed?"
@@ -89,3 +95,11 @@ def restored(
     if state.get("given") == "joints":
         return solution, Target(q, None, wrench, frame)
     return solution, Target(None, solution.pose.copy(), wrench, frame)
+
+
+def _start(solver: RodRobotSolver, state: dict[str, Any]) -> Solution | None:
+    """Return the saved record as a solution to start from; None if there is none that fits."""
+    try:
+        return solver.recorded(np.array(state["record"], dtype=float), int(state["segments"]))
+    except (KeyError, TypeError, ValueError):
+        return None

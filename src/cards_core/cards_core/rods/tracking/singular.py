@@ -55,7 +55,8 @@ def describe_mode(equations: Equations, vector: Array) -> str:
         taking = [robot.limbs[i].name for i in np.flatnonzero(forces > 0.3 * forces.max())]
         return f"the loads of {', '.join(taking)} (no motion: a stress that nothing determines)"
     order = np.argsort(-np.abs(motions))
-    return " with ".join(names[i] for i in order if abs(motions[i]) > 0.3 * largest)
+    *most, last = [names[i] for i in order if abs(motions[i]) > 0.3 * largest]
+    return f"{', '.join(most)} and {last} together" if most else last
 
 
 def _plate_name(coordinate: str) -> str:

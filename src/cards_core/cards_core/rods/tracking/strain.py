@@ -20,6 +20,31 @@ if TYPE_CHECKING:
     from cards_core.rods.robots.solver import RodRobotSolver
 
 
+CHANGE = 0.01
+"""Change of a moment at a rod's start, times L/EI, that makes strains worth finding anew."""
+
+
+class YieldWatch:
+    """Which rods yield as a robot moves; strains are found anew where the moments have changed."""
+
+    def __init__(self, robot: RodRobot, solver: RodRobotSolver) -> None:
+        self._robot, self._solver = robot, solver
+        bend = [float(np.mean(limb.rod.stiffness_bt[:2])) for limb in robot.limbs]
+        self._unit = (robot.lengths / np.array(bend))[:, None]
+        self._at: Solution | None = None
+        self._findings: list[Finding] = []
+
+    def findings(self, solution: Solution) -> list[Finding]:
+        """Return YIELD for each limb that is strained too far."""
+        if self._at is not None:
+            change = np.abs(solution.base_wrenches[:, 3:] - self._at.base_wrenches[:, 3:])
+            if not float((change * self._unit).max()) > CHANGE:
+                return self._findings
+        self._at = solution
+        self._findings = yield_findings(self._robot, self._solver, solution)
+        return self._findings
+
+
 def yield_findings(
     robot: RodRobot, solver: RodRobotSolver, solution: Solution, points: int = 21
 ) -> list[Finding]:

@@ -38,16 +38,13 @@ from cards_core.rods.tracking.path import (
 )
 from cards_core.rods.tracking.reach import reach_findings
 from cards_core.rods.tracking.saved import restored, saved
-from cards_core.rods.tracking.strain import yield_findings
+from cards_core.rods.tracking.strain import YieldWatch
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
     from cards_core.rods.robots.robot import RodRobot
     from cards_core.rods.robots.solution import Solution
     from cards_core.rods.robots.solver import RodRobotSolver
-
-STRAIN_CHANGE = 0.01
-"""Change of a base moment, in units of EI/L, after which strains are looked at again."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +91,14 @@ class Tracker:
         self.options = options or TrackerOptions()
         self._mask = controlled_mask(robot)
         self._target = self._applied = Target(
-            None, solver.base @ robot.home_pose, np.array(robot.wrench)
+            None, solver.base @ robot.home_pose, np.array(robot.wrench), robot.wrench_frame
         )
         self._fraction = self._full = self._least = self._stride = 1.0
         self._judge = Judge(robot, self.options.bounds, float("nan"))
         self._solution: Solution | None = None
         self._rival: Solution | None = None  # of another branch, refused
         self._before: Solution | None = None  # before another branch was accepted
-        self._strained: Solution | None = None  # where `_yields` were found
-        self._yields: list[Finding] = []
-        bend = [float(np.mean(limb.rod.stiffness_bt[:2])) for limb in robot.limbs]
-        self._bend_unit = (robot.lengths / np.array(bend))[:, None]
+        self._yields = YieldWatch(robot, solver)
         self._notes: tuple[Finding, ...] = ()
         self._reason: Finding | None = None  # why it is held
         self._answer: Answer | None = None
@@ -145,19 +139,19 @@ class Tracker:
             The answer; its solution is None if no equilibrium was found, and then every command is
             answered with the same.
         """
-        wrench = np.array(self.robot.wrench, dtype=float)
         budget = self.options.budget
         if pose is None and q is None:
             found = home(self.solver, budget)
         else:
-            found = cold_start(self.solver, pose=pose, q=q, wrench=wrench, budget=budget)
+            found = cold_start(self.solver, pose=pose, q=q, budget=budget)
         self._notes = found.findings
         if found.solution is None:
             self._answer = Answer(
                 None, found.status, found.message, held=True, findings=found.findings
             )
             return self._answer
-        return self._begin(found.solution, Target(None, found.solution.pose, wrench))
+        wrench, frame = np.array(self.robot.wrench, dtype=float), self.robot.wrench_frame
+        return self._begin(found.solution, Target(None, found.solution.pose, wrench, frame))
 
     def command_joints(self, q: Array) -> Answer:
         """Set joint coordinates as target, shape (n,), [m] or [rad]."""
@@ -364,7 +358,7 @@ class Tracker:
         ):
             findings.append(warning)
         if self._fraction >= 1.0 or self._reason is not None:
-            findings += self._yielding(solution)
+            findings += self._yields.findings(solution)
         findings.sort(key=lambda finding: SEVERITY.index(finding.status))
         if findings:
             status, message = findings[0].status, findings[0].message
@@ -398,13 +392,3 @@ class Tracker:
         return Remaining(
             float(np.linalg.norm(step[:3])), float(np.linalg.norm(step[3:])), 0.0, left
         )
-
-    def _yielding(self, solution: Solution) -> list[Finding]:
-        """Return YIELD for rods strained too far; found anew where the moments have changed."""
-        if self._strained is not None:
-            change = np.abs(solution.base_wrenches[:, 3:] - self._strained.base_wrenches[:, 3:])
-            if not float((change * self._bend_unit).max()) > STRAIN_CHANGE:
-                return self._yields
-        self._strained = solution
-        self._yields = yield_findings(self.robot, self.solver, solution)
-        return self._yields

@@ -1,0 +1,104 @@
+"""``./cards analyse`` of robots of rods: slices, force sensing, single poses."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cards_bringup import cli
+
+
+def run(capsys, monkeypatch, *words):
+    """Run a command as the shell would; return exit code, standard output and error."""
+    monkeypatch.setattr("sys.argv", ["cards", *words])
+    code = cli.main(list(words))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def analyse(capsys, monkeypatch):
+    return lambda *words: run(capsys, monkeypatch, "analyse", *words)
+
+
+def test_a_slice_with_its_files(analyse, tmp_path):
+    words = ("workspace", "planar_3efr", "--grid", "x=-0.2:0.2:5,y=-0.2:0.2:5", "--fix", "rz=0.1")
+    code, out, _ = analyse(*words, "--plot", "--json", "--quiet", "--out", str(tmp_path / "s"))
+    assert code == 0
+    summary = json.loads(out)
+    assert summary["points"] == 25
+    assert summary["fixed"] == {"rz": 0.1}
+    assert summary["statuses"]["OK"] > 5
+    names = sorted(str(f.relative_to(tmp_path / "s")) for f in (tmp_path / "s").rglob("*.*"))
+    expected = ["plots/slice.png", "plots/slice.svg", "result.csv", "result.npz", "summary.json"]
+    assert names == expected
+    code, out, _ = analyse("workspace", "planar_3efr", "--grid", "x=0:0.1:3", "--plot", "--quiet",
+                           "--out", str(tmp_path / "line"))  # fmt: skip
+    assert code == 0
+    assert "reachable and stable" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("workspace", "stewart_gough"), "no points"),
+        (("workspace", "stewart_gough", "--grid", "q=0:1:3"), "plate coordinate"),
+        (("workspace", "stewart_gough", "--grid", "x=0:1"), "first:last:number"),
+        (
+            ("workspace", "stewart_gough", "--grid", "x=0:1:3", "--samples", "9"),
+            "--samples is for",
+        ),
+        (("workspace", "stewart_gough", "--grid", "x=0:1:3", "--wrench", "1,2"), "6"),
+        (("workspace", "planar_xy", "--grid", "x=0:1:3", "--near", "0.5"), "robots of rods alone"),
+        (("workspace", "stewart_gough", "--grid", "x=0:1:3", "--near", "7"), "share"),
+        (("ik", "stewart_gough", "--q", "1"), "robots with muscles"),
+        (("fk", "stewart_gough", "--joints", "1,2"), "expected: 6"),
+        (("force-sensing", "planar_2r"), "has no rods"),
+        (("force-sensing", "stewart_gough"), "nothing was measured"),
+        (("force-sensing", "stewart_gough", "--shapes", "not/there.csv"), "not/there.csv"),
+        (("force-sensing", "stewart_gough", "--simulate", "--trials", "0"), "at least 1"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(analyse, words, text):
+    code, _, err = analyse(*words)
+    assert code == 2
+    assert text in err
+    assert "Traceback" not in err
+
+
+def test_inverse_and_direct_model_agree(analyse):
+    # lengths of the reference solution: yaw of 10 degrees at (0.02, 0.02, 0.4) m
+    pose = f"x=0.02,y=0.02,z=0.4,rz={float(np.radians(10.0))!r}"
+    code, out, _ = analyse("ik", "stewart_gough", "--pose", pose, "--json")
+    assert code == 0
+    q = list(json.loads(out)["q"].values())
+    lengths = [0.400631836, 0.410389864, 0.407213129, 0.403382077, 0.404877230, 0.414280825]
+    np.testing.assert_allclose(q, lengths, atol=1e-8)
+    joints = ",".join(map(repr, q))
+    code, out, _ = analyse("fk", "stewart_gough", "--joints", joints, "--json")
+    np.testing.assert_allclose(json.loads(out)["position"], [0.02, 0.02, 0.4], atol=1e-6)
+    code, out, _ = analyse("stiffness", "stewart_gough", "--pose", pose)
+    assert code == 0
+    assert "eigenvalues of K" in out
+
+
+def test_a_study_and_its_files(analyse, tmp_path):
+    common = ("force-sensing", "planar_3rfr", "--noise", "2e-4", "--json", "--quiet")
+    wrench = ("--simulate", "--wrench", "0.02,-0.03,0,0,0,0.002")
+    code, out, _ = analyse(*common, *wrench, "--trials", "20", "--out", str(tmp_path))
+    assert code == 0
+    study = json.loads(out)["study"]
+    assert study["expected_error2"] == 3
+    assert 1.0 < study["mean_error2"] < 6.0
+    assert (tmp_path / "force_sensing.png").stat().st_size > 10_000
+    code, out, _ = analyse(*common, "--shapes", str(tmp_path / "shapes.csv"))
+    assert code == 0
+    found = json.loads(out)
+    first = np.array(study["errors"][0]) + study["truth"]
+    np.testing.assert_allclose(found["wrench"], first, atol=1e-9)
+    assert found["p_value"] > 1e-3
+    table = (tmp_path / "shapes.csv").read_text().replace("limb_2", "limb_9", 1)
+    (tmp_path / "bad.csv").write_text(table)
+    code, _, err = analyse(*common, "--shapes", str(tmp_path / "bad.csv"))
+    assert code == 2
+    assert "limb_9" in err
