@@ -1,28 +1,35 @@
 """Which tests may run side by side: those of code without clock or network, file by file."""
 
+import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 SOURCES = Path(__file__).parent / "src"
 LIBRARY = SOURCES / "cards_core"
+OTHERS = [
+    SOURCES / name
+    for name in ("cards_hardware", "cards_sim", "cards_viz", "cards_rods", "controllers")
+]
+
 PROTOCOL = SOURCES / "cards_hardware" / "test"
-SIDE_BY_SIDE = {
-    PROTOCOL / f"test_{name}.py"
-    for name in (
-        "codec",
-        "device_run",
-        "error_run",
-        "fast_state",
-        "firmware_core",
-        "frames",
-        "fuzz",
-        "hil_world",
-        "native_codec",
-        "protocol_documented",
-        "protocol_table",
-    )
-}
+NATIVE = {PROTOCOL / f"test_{name}.py" for name in ("firmware_core", "fuzz")}
+"""They start programs, but programs that read neither clock nor network."""
+
+HOST = re.compile(
+    r"\b(rclpy|subprocess|Popen|threading|Thread|socket|pty|sleep|monotonic|signal|Node\w*|demo|cards"
+    r"|Emulator|Supervisor|chromium|playwright|multiprocessing)\b(?!_)"
+)
+"""Words of tests that use the machine's clock, network or processes."""
+
+
+@cache
+def alone(path: Path) -> bool:
+    """Tell whether the tests of a file disturb no others and are not disturbed."""
+    if LIBRARY in path.parents or path in NATIVE:
+        return True
+    return any(folder in path.parents for folder in OTHERS) and not HOST.search(path.read_text())
 
 
 def pytest_collection_modifyitems(items):
@@ -31,6 +38,5 @@ def pytest_collection_modifyitems(items):
     Hosts, nodes and programs share the machine's clock and network, and are tested one at a time.
     """
     for item in items:
-        alone = LIBRARY in item.path.parents or item.path in SIDE_BY_SIDE
-        group = str(item.path) if alone else "hosts"
+        group = str(item.path) if alone(item.path) else "hosts"
         item.add_marker(pytest.mark.xdist_group(group))

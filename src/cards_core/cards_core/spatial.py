@@ -76,26 +76,27 @@ def quaternion_matrix(quaternion: Sequence[float] | Array) -> Matrix3:
 
 def matrix_quaternion(rotation: Matrix3) -> Array:
     """Return the quaternion ``(w, x, y, z)`` with ``w >= 0`` of a rotation matrix (Shepperd)."""
-    r = np.asarray(rotation)
-    squares = np.array(
-        [
-            1 + r[0, 0] + r[1, 1] + r[2, 2],
-            1 + r[0, 0] - r[1, 1] - r[2, 2],
-            1 - r[0, 0] + r[1, 1] - r[2, 2],
-            1 - r[0, 0] - r[1, 1] + r[2, 2],
-        ]
-    )
-    k = int(np.argmax(squares))
+    return np.array(_shepperd(rotation))
+
+
+def _shepperd(rotation: Matrix3) -> tuple[float, float, float, float]:
+    # Python's floats: arrays of three and four numbers cost ten times as much
+    (a, b, c), (d, e, f), (g, h, i) = np.asarray(rotation, dtype=float).tolist()
+    squares = (1 + a + e + i, 1 + a - e - i, 1 - a + e - i, 1 - a - e + i)
+    most = max(squares)
+    k = squares.index(most)
     if k == 0:
-        q = [squares[0], r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]]
+        q = (most, h - f, c - g, d - b)
     elif k == 1:
-        q = [r[2, 1] - r[1, 2], squares[1], r[1, 0] + r[0, 1], r[0, 2] + r[2, 0]]
+        q = (h - f, most, d + b, c + g)
     elif k == 2:
-        q = [r[0, 2] - r[2, 0], r[1, 0] + r[0, 1], squares[2], r[2, 1] + r[1, 2]]
+        q = (c - g, d + b, most, h + f)
     else:
-        q = [r[1, 0] - r[0, 1], r[0, 2] + r[2, 0], r[2, 1] + r[1, 2], squares[3]]
-    out = np.array(q) / (2.0 * math.sqrt(squares[k]))
-    return -out if out[0] < 0 else out
+        q = (d - b, c + g, h + f, most)
+    scale = 0.5 / math.sqrt(most)
+    if q[0] < 0:
+        scale = -scale
+    return q[0] * scale, q[1] * scale, q[2] * scale, q[3] * scale
 
 
 def quaternion_product(a: Sequence[float] | Array, b: Sequence[float] | Array) -> Array:
@@ -123,18 +124,17 @@ def rotation_exp(vector: Sequence[float] | Array) -> Array:
 
 def quaternion_log(quaternion: Sequence[float] | Array) -> Vector3:
     """Return the rotation vector [rad], norm <= pi, of a unit quaternion ``(w, x, y, z)``."""
-    q = np.asarray(quaternion, dtype=float)
-    if q[0] < 0:
-        q = -q
-    norm = float(np.linalg.norm(q[1:]))
-    if norm < 1e-12:
-        return np.asarray(2.0 * q[1:] / q[0])
-    return np.asarray(2.0 * math.atan2(norm, q[0]) / norm * q[1:])
+    w, x, y, z = (float(value) for value in quaternion)
+    if w < 0:
+        w, x, y, z = -w, -x, -y, -z
+    norm = math.sqrt(x * x + y * y + z * z)
+    scale = 2.0 / w if norm < 1e-12 else 2.0 * math.atan2(norm, w) / norm
+    return np.array([scale * x, scale * y, scale * z])
 
 
 def rotation_log(rotation: Matrix3) -> Vector3:
     """Return the rotation vector [rad], norm <= pi, of a rotation matrix."""
-    return quaternion_log(matrix_quaternion(rotation))
+    return quaternion_log(_shepperd(rotation))
 
 
 def _identity3() -> Matrix3:

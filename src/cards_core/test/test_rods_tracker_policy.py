@@ -57,6 +57,7 @@ class ToySolver:
             "eigenvalues": np.sort([9.0, 9.0, eigenvalue, 9.0, 9.0, 9.0]),
             "eigenvector": np.eye(6)[2],
             "jacobian": jacobian,
+            "segments": 1,
         }
         return SimpleNamespace(**(values | more))
 

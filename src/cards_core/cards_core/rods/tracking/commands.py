@@ -112,17 +112,16 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
         return _absurd("plate pose", matrix)
     rotation = matrix[:3, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
-    if error > 2 * ROTATION_TOLERANCE or np.linalg.det(rotation) < 0.0:
+    if error > 2 * ROTATION_TOLERANCE or _determinant(rotation) < 0.0:
         return Finding(
             RodStatus.INVALID,
             f"plate pose: the 3 x 3 part is no rotation (R'R differs from the identity by"
-            f" {error:.2g}, determinant {np.linalg.det(rotation):.3g})",
+            f" {error:.2g}, determinant {_determinant(rotation):.3g})",
         )
     if np.abs(matrix[3] - [0.0, 0.0, 0.0, 1.0]).max() > ROTATION_TOLERANCE:
         return Finding(RodStatus.INVALID, "plate pose: the last row must be 0 0 0 1")
     result = np.eye(4)
-    u, _, vt = np.linalg.svd(rotation)
-    result[:3, :3], result[:3, 3] = u @ vt, matrix[:3, 3]
+    result[:3, :3], result[:3, 3] = _orthogonal(rotation, error), matrix[:3, 3]
     if robot.planar:
         home = robot.home_pose
         local: Array = result
@@ -137,6 +136,19 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
                 f" {np.degrees(tilt):.3g} deg); only x, y and the turn about z may change",
             )
     return result
+
+
+def _determinant(rotation: Array) -> float:
+    (a, b, c), (d, e, f), (g, h, i) = rotation.tolist()
+    return float(a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g))
+
+
+def _orthogonal(rotation: Array, error: float) -> Array:
+    """Return the nearest rotation; ``error`` is the greatest entry of ``R'R - I``."""
+    if error < 1e-8:  # one step of Newton's method for the polar factor squares it
+        return np.asarray(1.5 * rotation - 0.5 * rotation @ (rotation.T @ rotation))
+    u, _, vt = np.linalg.svd(rotation)
+    return np.asarray(u @ vt)
 
 
 def pose_from(position: object, quaternion: object) -> Array | Finding:

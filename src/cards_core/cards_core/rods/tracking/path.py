@@ -7,6 +7,7 @@ cut into steps that are small for every part of the robot (5 mm, 2 degrees).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +49,12 @@ def pose_difference(start: Array, end: Array) -> Array:
     """Return the step from one pose to another, shape (6,): [dp, dphi] in world axes."""
     turn = rotation_log(end[:3, :3] @ start[:3, :3].T)
     return np.concatenate([end[:3, 3] - start[:3, 3], turn])
+
+
+def pose_norms(step: Array) -> tuple[float, float]:
+    """Return the lengths of the translation and of the rotation vector of a step."""
+    x, y, z, a, b, c = map(float, step)
+    return math.sqrt(x * x + y * y + z * z), math.sqrt(a * a + b * b + c * c)
 
 
 def moved(pose: Array, step: Array) -> Array:
@@ -97,9 +104,8 @@ def steps_between(robot: RodRobot, start: Target, end: Target) -> float:
     assert start.pose is not None
     assert end.pose is not None
     step = pose_difference(start.pose, end.pose) * controlled_mask(robot)
-    return float(
-        max(np.linalg.norm(step[:3]) / STEP_LENGTH, np.linalg.norm(step[3:]) / STEP_ANGLE)
-    )
+    way, turn = pose_norms(step)
+    return float(max(way / STEP_LENGTH, turn / STEP_ANGLE))
 
 
 def step_sizes(robot: RodRobot) -> Array:

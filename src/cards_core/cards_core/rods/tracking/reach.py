@@ -34,7 +34,9 @@ def reach_findings(robot: RodRobot, pose: Array, base: Array | None = None) -> t
         base: Pose of the robot in the world, shape (4, 4); default the identity.
     """
     if base is not None:
-        pose = np.asarray(np.linalg.solve(base, pose))
+        turn, there = base[:3, :3].T, pose
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = turn @ there[:3, :3], turn @ (there[:3, 3] - base[:3, 3])
     findings = []
     for index in _doubtful(robot, pose):
         limb = robot.limbs[index]

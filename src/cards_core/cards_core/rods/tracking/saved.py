@@ -99,6 +99,8 @@ def restored(
 
 def _start(solver: RodRobotSolver, state: dict[str, Any]) -> Solution | None:
     """Return the saved record as a solution to start from; None if there is none that fits."""
+    if "record" not in state:
+        return None
     try:
         return solver.recorded(np.array(state["record"], dtype=float), int(state["segments"]))
     except (KeyError, TypeError, ValueError):

@@ -34,6 +34,7 @@ from cards_core.rods.tracking.path import (
     between,
     controlled_mask,
     pose_difference,
+    pose_norms,
     steps_between,
 )
 from cards_core.rods.tracking.reach import reach_findings
@@ -389,6 +390,4 @@ class Tracker:
             return Remaining(joints=way, fraction=left)
         assert self._target.pose is not None
         step = pose_difference(self.solution.pose, self._target.pose) * self._mask
-        return Remaining(
-            float(np.linalg.norm(step[:3])), float(np.linalg.norm(step[3:])), 0.0, left
-        )
+        return Remaining(*pose_norms(step), 0.0, left)
