@@ -32,11 +32,17 @@ def alone(path: Path) -> bool:
     return any(folder in path.parents for folder in OTHERS) and not HOST.search(path.read_text())
 
 
-def pytest_collection_modifyitems(items):
-    """Form groups for pytest-xdist; without it they mean nothing.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let pytest-xdist keep the tests of a file together, and those of all hosts.
 
     Hosts, nodes and programs share the machine's clock and network, and are tested one at a time.
     """
-    for item in items:
-        group = str(item.path) if alone(item.path) else "hosts"
-        item.add_marker(pytest.mark.xdist_group(group))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.split("::", 1)[0]
+            return path if alone(config.rootpath / path) else "hosts"
+
+    return Scheduling(config, log)

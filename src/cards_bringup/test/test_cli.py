@@ -230,7 +230,7 @@ def test_everything_runs_side_by_side_and_a_part_does_not(monkeypatch):
     monkeypatch.setattr(test_command.os, "cpu_count", lambda: 64)
     line = test_command.command([], dev=False)
     assert line[line.index("-n") + 1] == str(test_command.MOST_WORKERS)
-    assert "loadgroup" in line
+    assert "loadscope" in line
     assert "-n" not in test_command.command(["src/cards_core"], dev=False)
     monkeypatch.setattr(test_command.os, "cpu_count", lambda: 1)
     assert "-n" not in test_command.command([], dev=False)

@@ -72,7 +72,7 @@ def command(rest: list[str], *, dev: bool) -> list[str]:
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
     if not rest and workers > 1:
         # one worker for everything that needs the machine's clock, the others for the library
-        options += ["-p", XDIST, "-n", str(workers), "--dist", "loadgroup"]
+        options += ["-p", XDIST, "-n", str(workers), "--dist", "loadscope"]
     return [sys.executable, "-P", "-m", "pytest", *options, *rest]
 
 

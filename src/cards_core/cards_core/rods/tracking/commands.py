@@ -7,6 +7,8 @@ is outside is refused, so that what the robot does is always what somebody asked
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from cards_core.rods.robots.robot import BaseKind, RodRobot
@@ -106,9 +108,10 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
     matrix = _numbers(pose)
     if matrix is None or matrix.shape != (4, 4):
         return Finding(RodStatus.INVALID, "plate pose: expected a homogeneous matrix, 4 x 4")
-    if not np.isfinite(matrix).all():
+    greatest = float(np.abs(matrix).max())  # NaN where there is one
+    if not math.isfinite(greatest):
         return Finding(RodStatus.NOT_FINITE, "plate pose: has NaN or infinity")
-    if not np.abs(matrix).max() <= FARTHEST:
+    if not greatest <= FARTHEST:
         return _absurd("plate pose", matrix)
     rotation = matrix[:3, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
@@ -118,7 +121,8 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
             f"plate pose: the 3 x 3 part is no rotation (R'R differs from the identity by"
             f" {error:.2g}, determinant {_determinant(rotation):.3g})",
         )
-    if np.abs(matrix[3] - [0.0, 0.0, 0.0, 1.0]).max() > ROTATION_TOLERANCE:
+    a, b, c, d = matrix[3].tolist()
+    if max(abs(a), abs(b), abs(c), abs(d - 1.0)) > ROTATION_TOLERANCE:
         return Finding(RodStatus.INVALID, "plate pose: the last row must be 0 0 0 1")
     result = np.eye(4)
     result[:3, :3], result[:3, 3] = _orthogonal(rotation, error), matrix[:3, 3]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -76,9 +77,12 @@ def rotation_matrix(vector: Array) -> Array:
     return np.asarray(np.eye(3) + a * hat + b * (hat @ hat))
 
 
+@lru_cache(maxsize=16)
 def controlled_mask(robot: RodRobot) -> Array:
-    """Return 1 for plate coordinates that a pose command prescribes, shape (6,)."""
-    return np.array([float(name in robot.controlled) for name in PLATE_COORDINATES])
+    """Return 1 for plate coordinates that a pose command prescribes, shape (6,), read-only."""
+    mask = np.array([float(name in robot.controlled) for name in PLATE_COORDINATES])
+    mask.flags.writeable = False
+    return mask
 
 
 def between(start: Target, end: Target, fraction: float) -> Target:
@@ -108,7 +112,10 @@ def steps_between(robot: RodRobot, start: Target, end: Target) -> float:
     return float(max(way / STEP_LENGTH, turn / STEP_ANGLE))
 
 
+@lru_cache(maxsize=16)
 def step_sizes(robot: RodRobot) -> Array:
-    """Return the greatest step of each coordinate of q, shape (n,), [m] or [rad]."""
+    """Return the greatest step of each coordinate of q, shape (n,), [m] or [rad], read-only."""
     turns = [limb.base.kind is BaseKind.REVOLUTE for limb in robot.limbs]
-    return np.where(turns, STEP_ANGLE, STEP_LENGTH)
+    sizes = np.where(turns, STEP_ANGLE, STEP_LENGTH)
+    sizes.flags.writeable = False
+    return sizes
