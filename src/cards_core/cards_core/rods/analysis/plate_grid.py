@@ -15,7 +15,7 @@ import numpy as np
 from cards_core.analysis.workspace import Grid, PointSetError
 from cards_core.errors import UnknownNameError
 from cards_core.rods.robots.robot import PLATE_COORDINATES, RodRobot
-from cards_core.rods.tracking.path import rotation_matrix
+from cards_core.spatial import quaternion_matrix, rotation_exp
 from cards_core.typing import Array
 
 
@@ -100,7 +100,7 @@ class PlateGrid:
             else:
                 turn[slot - 3] = value
         if turn.any():
-            pose[:3, :3] = rotation_matrix(turn) @ self.home[:3, :3]
+            pose[:3, :3] = quaternion_matrix(rotation_exp(turn)) @ self.home[:3, :3]
         return pose
 
     def nearest_home(self) -> int:

@@ -118,11 +118,7 @@ class Judge:
         K has a pole there, which a step can jump over; the determinant of the limb's own
         equations changes its sign.
         """
-        now = getattr(trial.linear, "limb_signs", None)
-        before = getattr(last.linear, "limb_signs", None)
-        if now is None or before is None:
-            return None
-        changed = np.flatnonzero(now != before)
+        changed = np.flatnonzero(trial.linear.limb_signs != last.linear.limb_signs)
         if not changed.size:
             return None
         limb = int(changed[0])

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from cards_core.rods.robots.robot import PLATE_COORDINATES, BaseKind, RodRobot
-from cards_core.spatial import rotation_log
+from cards_core.spatial import quaternion_matrix, rotation_exp, rotation_log
 from cards_core.typing import Array
 
 STEP_LENGTH = 5e-3
@@ -62,19 +62,8 @@ def moved(pose: Array, step: Array) -> Array:
     """Return a pose after a step [dp, dphi] in world axes: ``p + dp, exp(dphi) R``."""
     result = pose.copy()
     result[:3, 3] += step[:3]
-    result[:3, :3] = rotation_matrix(step[3:]) @ pose[:3, :3]
+    result[:3, :3] = quaternion_matrix(rotation_exp(step[3:])) @ pose[:3, :3]
     return result
-
-
-def rotation_matrix(vector: Array) -> Array:
-    """Return ``exp([vector]x)``, shape (3, 3) (Rodrigues)."""
-    angle = float(np.linalg.norm(vector))
-    x, y, z = vector
-    hat = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    if angle < 1e-8:
-        return np.asarray(np.eye(3) + hat + 0.5 * hat @ hat)
-    a, b = np.sin(angle) / angle, (1.0 - np.cos(angle)) / angle**2
-    return np.asarray(np.eye(3) + a * hat + b * (hat @ hat))
 
 
 @lru_cache(maxsize=16)
