@@ -13,9 +13,18 @@ OTHERS = [
     for name in ("cards_hardware", "cards_sim", "cards_viz", "cards_rods", "controllers")
 ]
 
-PROTOCOL = SOURCES / "cards_hardware" / "test"
-NATIVE = {PROTOCOL / f"test_{name}.py" for name in ("firmware_core", "fuzz")}
-"""They start programs, but programs that read neither clock nor network."""
+PROGRAMS = {
+    SOURCES / "cards_bringup" / "test": (
+        "cli_cable_function",
+        "cli_rods_analysis",
+        "eval",
+        "export",
+        "paper_benchmark",
+    ),
+    SOURCES / "cards_hardware" / "test": ("firmware_core", "fuzz"),
+    SOURCES.parent / "tests": ("analyse_points", "analyse_workspace", "eval"),
+}
+"""Tests that start programs, but programs that read neither clock nor network."""
 
 HOST = re.compile(
     r"\b(rclpy|subprocess|Popen|threading|Thread|socket|pty|sleep|monotonic|signal|Node\w*|demo|cards"
@@ -27,7 +36,7 @@ HOST = re.compile(
 @cache
 def alone(path: Path) -> bool:
     """Tell whether the tests of a file disturb no others and are not disturbed."""
-    if LIBRARY in path.parents or path in NATIVE:
+    if LIBRARY in path.parents or path.stem.removeprefix("test_") in PROGRAMS.get(path.parent, ()):
         return True
     return any(folder in path.parents for folder in OTHERS) and not HOST.search(path.read_text())
 

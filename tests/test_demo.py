@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -170,13 +169,7 @@ def test_ctrl_c_keeps_what_was_simulated_and_leaves_no_process(cards, tmp_path):
     command = [sys.executable, "-m", "cards_bringup", "demo", "planar_2r", "--headless"]
     command += ["--mode", "lockstep", "--duration", "3600", "--out", str(tmp_path / "run")]
     run = subprocess.Popen(command, env=cards.environment, stderr=subprocess.PIPE, text=True)
-    started = {"simulator": "lockstep", "ctc_joint": "ready"}
-    logs = {tmp_path / "run" / "logs" / f"{name}.log": word for name, word in started.items()}
-    end = time.monotonic() + 60
-    while not all(path.exists() and word in path.read_text() for path, word in logs.items()):
-        assert time.monotonic() < end, "the nodes did not start"
-        time.sleep(0.1)
-    time.sleep(2.0)
+    assert any("s simulated" in line for line in run.stderr), "it ended before time went on"
     run.send_signal(signal.SIGINT)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 0, errors

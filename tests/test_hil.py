@@ -492,6 +492,7 @@ def demo(cards, out, *arguments):
 
 
 @needs_ros
+@pytest.mark.real_time
 def test_flower_through_emulated_boards(cards, tmp_path):
     folder, result, summary = demo(cards, tmp_path, "--duration", "10")
     assert summary["op_error_rms_m"] <= 5e-3
@@ -517,6 +518,7 @@ def test_flower_through_emulated_boards(cards, tmp_path):
 
 
 @needs_ros
+@pytest.mark.real_time
 def test_ctrl_c_keeps_the_run_and_leaves_nothing(cards, tmp_path):
     out = tmp_path / "run"
     command = [sys.executable, "-m", "cards_bringup", "demo", ROBOT, "--hil", "--headless"]

@@ -64,7 +64,10 @@ def matrix_rpy(rotation: Matrix3) -> Vector3:
 
 def quaternion_matrix(quaternion: Sequence[float] | Array) -> Matrix3:
     """Return the rotation of a quaternion ``(w, x, y, z)``; the quaternion is normalised first."""
-    w, x, y, z = np.asarray(quaternion, dtype=float) / np.linalg.norm(quaternion)
+    # Python's floats, as in `_shepperd`
+    w, x, y, z = np.asarray(quaternion, dtype=float).tolist()
+    norm = math.hypot(w, x, y, z) or math.nan
+    w, x, y, z = w / norm, x / norm, y / norm, z / norm
     return np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -115,11 +118,11 @@ def quaternion_product(a: Sequence[float] | Array, b: Sequence[float] | Array) -
 
 def rotation_exp(vector: Sequence[float] | Array) -> Array:
     """Return the quaternion of the rotation vector ``vector`` [rad]."""
-    v = np.asarray(vector, dtype=float)
-    angle = float(np.linalg.norm(v))
+    x, y, z = np.asarray(vector, dtype=float).tolist()
+    angle = math.hypot(x, y, z)
     # sin(a/2)/a has the limit 1/2; the series keeps all digits for tiny rotations
     scale = 0.5 - angle * angle / 48.0 if angle < 1e-4 else math.sin(angle / 2) / angle
-    return np.array([math.cos(angle / 2), *(scale * v)])
+    return np.array([math.cos(angle / 2), scale * x, scale * y, scale * z])
 
 
 def quaternion_log(quaternion: Sequence[float] | Array) -> Vector3:

@@ -95,6 +95,25 @@ def test_a_pose_too_far_is_approached_and_reported():
     assert answer.remaining.translation == pytest.approx(1.0 - answer.solution.pose[2, 3])
 
 
+def test_small_steps_too_far_are_reported_as_well():
+    tracker = started("stewart_gough")
+    pose = tracker.solution.pose.copy()
+    for _ in range(250):  # 4 mm each: one step of the tracker
+        pose[2, 3] += 4e-3
+        tracker.command_pose(pose)
+        answer = tracker.run()
+        if answer.held:
+            break
+        assert answer.arrived
+        assert pose_difference(answer.solution.pose, pose) == pytest.approx(0.0, abs=1e-9)
+    assert answer.status is RodStatus.UNREACHABLE
+    assert answer.solution.q.max() == pytest.approx(0.8, abs=1e-3)
+    for _ in range(100):
+        pose[2, 3] += 4e-3
+        answer = tracker.command_pose(pose)
+    assert "too short" in " ".join(answer.warnings)
+
+
 def test_a_pose_beyond_a_joint_limit_says_what_is_missing():
     tracker = started("stewart_6pfs")
     pose = tracker.solution.pose.copy()

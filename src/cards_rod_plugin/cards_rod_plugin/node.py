@@ -90,9 +90,9 @@ class RodGazeboNode(RodSolverNode):
         )
         self._duration = round(value["duration"] * NANOSECONDS)
         self._time = HotPublisher(self, Clock, topics.CLOCK, topics.CLOCK_QOS)
-        self._points: int = value["points"]
         path = "::".join(model.path)
-        self._lines = CentreLines(requests, f"rods/{path}", hosted.robot.n_limbs, self._points)
+        lines = hosted.robot.n_limbs
+        self._lines = CentreLines(requests, f"rods/{path}", lines, value["points"])
         self._status = Diagnostics(self, hosted.robot.name, ("world",))
         self._drawn_at = self._costed = -1.0
         self._begun = time.monotonic()
@@ -162,7 +162,7 @@ class RodGazeboNode(RodSolverNode):
             return
         self._drawn_at = now
         self._outputs.draw(stamp, now, self.parameters["color_by"])
-        lines = self.session.tracker.solver.shapes(self.session.state, self._points).positions
+        lines = self._outputs.shapes().positions
         self.host.draw(lines)
         self._lines.look(now)
         base = self._hosted.base

@@ -162,7 +162,7 @@ class RodHost:
         solution = self.session.reference
         now, wanted = self._pose, self._base @ solution.pose
         if self._goal is not None:
-            self.lag = float(np.linalg.norm(self._goal[:3, 3] - now[:3, 3]))
+            self.lag = math.dist(self._goal[:3, 3].tolist(), now[:3, 3].tolist())
         self._goal = wanted
         if not math.isfinite(now.sum()):
             raise CardsError(self._nowhere())

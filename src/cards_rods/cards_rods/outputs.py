@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
-from cards_core.rods.robots.solution import RobotShapes
+from cards_core.rods.robots.solution import RobotShapes, Solution
 from cards_core.typing import Array
 from cards_rods.efforts import actuator_efforts
 from cards_rods.markers import RodMarkers
@@ -61,7 +61,8 @@ class RodOutputs:
         self._solver, self._points = session.tracker.solver, points
         self._drawer = RodMarkers(robot, points)
         self._last_shapes: RobotShapes | None = None
-        self._drawn: object = None  # solution whose shapes were published last
+        self._shaped: Solution | None = None  # whose shapes those are
+        self._drawn: Solution | None = None  # whose shapes were published last
         self._drawn_at = self._status_at = -np.inf
         self._status_said = self._states_said = ""
         self._q, self._q_time = np.array(session.solution.q), 0
@@ -86,8 +87,9 @@ class RodOutputs:
         elapsed = (stamp - self._q_time) / NANOSECONDS
         rates = (q - self._q) / elapsed if self._q_time and elapsed > 0.0 else np.zeros(q.size)
         self._q, self._q_time = q, stamp
-        efforts = actuator_efforts(session.robot, q, solution.base_wrenches)
-        self._joints.publish(self._joint_writer.write(stamp, q, rates, efforts))
+        if self._joints.wanted:
+            efforts = actuator_efforts(session.robot, q, solution.base_wrenches)
+            self._joints.publish(self._joint_writer.write(stamp, q, rates, efforts))
         if self._state.wanted:
             values = state_values(session, self._last_shapes, rate_hz, skipped)
             self._state.publish(self._state_writer.write(stamp, values))
@@ -110,16 +112,20 @@ class RodOutputs:
             return
         if not (self._shapes.wanted or self._markers.wanted or self._state.wanted):
             return
-        if not same or self._last_shapes is None:
-            self._last_shapes = self._solver.shapes(solution, self._points)
+        shapes = self.shapes()
         self._drawn, self._drawn_at = solution, now
-        time = _time(stamp)
         if self._shapes.wanted:
-            self._shapes.publish(shapes_message(self._last_shapes, time))
+            self._shapes.publish(shapes_message(shapes, _time(stamp)))
         if self._markers.wanted:
-            self._markers.publish(
-                self._drawer.make(self._session, self._last_shapes, color_by, stamp)
-            )
+            self._markers.publish(self._drawer.make(self._session, shapes, color_by, stamp))
+
+    def shapes(self) -> RobotShapes:
+        """Return the shapes of the present state."""
+        solution = self._session.solution
+        if self._last_shapes is None or solution is not self._shaped:
+            self._last_shapes = self._solver.shapes(solution, self._points)
+            self._shaped = solution
+        return self._last_shapes
 
     def say(self, now: float) -> None:
         """Publish status and saved states if they changed."""

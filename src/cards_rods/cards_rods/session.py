@@ -300,7 +300,7 @@ class RodSession:
 
     def _play(self, time: float) -> None:
         target = self._motion.at(time)
-        if not np.array_equal(target.wrench, self.wrench) or self.wrench_frame != "world":
+        if (target.wrench != self.wrench).any() or self.wrench_frame != "world":
             self._load(target.wrench, "world")
         if target.kind == "pose":
             self._pose(target.pose)

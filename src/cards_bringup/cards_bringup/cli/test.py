@@ -25,7 +25,13 @@ HYPOTHESIS = "_hypothesis_pytestplugin"
 XDIST = "xdist.plugin"
 """Runs the tests of the library beside those of hosts and nodes; see ``conftest.py``."""
 
+ALONE = "real_time"
+"""Marks tests that fail, as robots do, on a machine that is busy with something else."""
+
 MOST_WORKERS = 8
+
+INTERRUPTED = 2
+"""Exit code of pytest after Ctrl-C."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -62,18 +68,20 @@ def isolated(environ: Mapping[str, str], domain: int) -> dict[str, str]:
     }
 
 
-def command(rest: list[str], *, dev: bool) -> list[str]:
-    """Return the pytest command line."""
+def commands(rest: list[str], *, dev: bool) -> list[list[str]]:
+    """Return the pytest command lines, to be run one after the other."""
     if rest[:1] == ["--"]:
         rest = rest[1:]
-    options = ["-rs", "-p", HYPOTHESIS]
+    pytest = [sys.executable, "-P", "-m", "pytest", "-rs", "-p", HYPOTHESIS]
     if not dev:
-        options += ["-p", "no:cacheprovider"]
+        pytest += ["-p", "no:cacheprovider"]
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
-    if not rest and workers > 1:
-        # one worker for everything that needs the machine's clock, the others for the library
-        options += ["-p", XDIST, "-n", str(workers), "--dist", "loadscope"]
-    return [sys.executable, "-P", "-m", "pytest", *options, *rest]
+    if rest or workers == 1:
+        return [[*pytest, *rest]]
+    # one worker for everything that needs the machine's clock, the others for the library; robots
+    # in real time have the machine to themselves afterwards
+    together = ["-p", XDIST, "-n", str(workers), "--dist", "loadscope", "-m", f"not {ALONE}"]
+    return [[*pytest, *together], [*pytest, "-m", ALONE]]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,12 +100,20 @@ def run(args: argparse.Namespace) -> int:
     # never the user's domain, where a real robot may listen
     os.environ["ROS_DOMAIN_ID"] = FIRST_DOMAIN
     with RosDomain() as domain:
-        process = subprocess.Popen(
-            command(rest, dev=dev), cwd=top, env=isolated(os.environ, domain.number)
-        )
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:
-                # pytest got it too, and has fixtures to take down
-                continue
+        environment = isolated(os.environ, domain.number)
+        codes = []
+        for command in commands(rest, dev=dev):
+            process = subprocess.Popen(command, cwd=top, env=environment)
+            codes.append(_wait(process))
+            if codes[-1] == INTERRUPTED:
+                break
+        return max(codes)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # pytest got it too, and has fixtures to take down
+            continue

@@ -24,7 +24,7 @@ from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.collapse import STOP_FRACTION, WARN_FRACTION
 from cards_core.rods.tracking.judge import Bounds, Judge
-from cards_core.rods.tracking.path import Target, between, steps_between
+from cards_core.rods.tracking.path import Target, between, way_between
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class Walker:
 
     def _go(self, last: Solution, here: Target, there: Target, *, strict: bool) -> Solution | None:
         """Move from one pose to the next; None if that fails, or is not allowed on the way."""
-        count = max(1, math.ceil(steps_between(self.robot, here, there) / LARGEST_STEP))
+        count = max(1, math.ceil(way_between(self.robot, here, there).steps / LARGEST_STEP))
         stride = 1.0 / count
         least, done = SMALLEST_SHARE * stride, 0.0
         while done < 1.0:

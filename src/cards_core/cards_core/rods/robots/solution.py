@@ -18,6 +18,8 @@ INFO = 13
 """Numbers at the end of a record: status, iterations, jacobians, residual, slenderness, time,
 external wrench (6), follower; as in ``native/robot_solve.c``."""
 
+_IDENTITY = np.eye(4)
+
 
 class Solution:
     """A state of a rod robot and what follows from it.
@@ -122,7 +124,7 @@ class Solution:
     def pose(self) -> Array:
         """Pose of the plate in the world, (4, 4)."""
         start = self.limbs * (self._stride + 1)
-        pose = np.eye(4)
+        pose = _IDENTITY.copy()
         pose[:3, 3] = self.record[start : start + 3]
         pose[:3, :3] = self.record[start + 3 : start + 12].reshape(3, 3)
         return pose
@@ -158,7 +160,7 @@ class Solution:
         """Of the symmetric part of K, ascending, six or three; mixed units of K."""
         return self.linear.eigenvalues
 
-    @property
+    @cached_property
     def min_eigenvalue(self) -> float:
         """Smallest of `eigenvalues`; a robot at or below zero does not hold its plate."""
         return float(self.linear.eigenvalues[0])

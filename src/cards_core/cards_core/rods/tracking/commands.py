@@ -114,23 +114,23 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
     if not greatest <= FARTHEST:
         return _absurd("plate pose", matrix)
     rotation = matrix[:3, :3]
-    error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
-    if error > 2 * ROTATION_TOLERANCE or _determinant(rotation) < 0.0:
+    error, determinant = _error_of_rotation(rotation)
+    if error > 2 * ROTATION_TOLERANCE or determinant < 0.0:
         return Finding(
             RodStatus.INVALID,
             f"plate pose: the 3 x 3 part is no rotation (R'R differs from the identity by"
-            f" {error:.2g}, determinant {_determinant(rotation):.3g})",
+            f" {error:.2g}, determinant {determinant:.3g})",
         )
     a, b, c, d = matrix[3].tolist()
     if max(abs(a), abs(b), abs(c), abs(d - 1.0)) > ROTATION_TOLERANCE:
         return Finding(RodStatus.INVALID, "plate pose: the last row must be 0 0 0 1")
-    result = np.eye(4)
-    result[:3, :3], result[:3, 3] = _orthogonal(rotation, error), matrix[:3, 3]
+    matrix[3] = 0.0, 0.0, 0.0, 1.0
+    matrix[:3, :3] = _orthogonal(rotation, error)
     if robot.planar:
         home = robot.home_pose
-        local: Array = result
+        local: Array = matrix
         if base is not None:
-            local = np.asarray(np.linalg.inv(base) @ result)
+            local = np.asarray(np.linalg.inv(base) @ matrix)
         lift = abs(float(local[2, 3] - home[2, 3]))
         tilt = float(np.linalg.norm(local[:3, 2] - home[:3, 2]))
         if max(lift, tilt) > ROTATION_TOLERANCE:
@@ -139,16 +139,27 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
                 f"plate pose: leaves the plane of this planar robot (by {lift:.3g} m and"
                 f" {np.degrees(tilt):.3g} deg); only x, y and the turn about z may change",
             )
-    return result
+    return matrix
 
 
-def _determinant(rotation: Array) -> float:
+def _error_of_rotation(rotation: Array) -> tuple[float, float]:
+    """Return the greatest entry of ``R'R - I``, and the determinant: at 1 kHz, so by floats."""
     (a, b, c), (d, e, f), (g, h, i) = rotation.tolist()
-    return float(a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g))
+    error = max(
+        abs(a * a + d * d + g * g - 1.0),
+        abs(b * b + e * e + h * h - 1.0),
+        abs(c * c + f * f + i * i - 1.0),
+        abs(a * b + d * e + g * h),
+        abs(a * c + d * f + g * i),
+        abs(b * c + e * f + h * i),
+    )
+    return error, a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
 
 
 def _orthogonal(rotation: Array, error: float) -> Array:
     """Return the nearest rotation; ``error`` is the greatest entry of ``R'R - I``."""
+    if error < 1e-15:
+        return rotation
     if error < 1e-8:  # one step of Newton's method for the polar factor squares it
         return np.asarray(1.5 * rotation - 0.5 * rotation @ (rotation.T @ rotation))
     u, _, vt = np.linalg.svd(rotation)

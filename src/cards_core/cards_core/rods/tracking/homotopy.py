@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cards_core.rods.tracking.judge import Judge
-from cards_core.rods.tracking.path import Target, between, steps_between
+from cards_core.rods.tracking.path import Target, between, way_between
 
 if TYPE_CHECKING:
     from cards_core.rods.robots.guess import Guess
@@ -74,7 +74,7 @@ def follow(
         deadline: Time (`time.perf_counter`) after which no solve is begun.
         visit: Called with every accepted state.
     """
-    unit = 1.0 / max(steps_between(solver.robot, origin, target), 1.0)
+    unit = 1.0 / max(way_between(solver.robot, origin, target).steps, 1.0)
     stride, smallest, largest = FIRST_STRIDE * unit, unit / 64.0, LARGEST_STRIDE * unit
     solution, fraction, count, refusal = start, 0.0, 0, ""
     last = origin

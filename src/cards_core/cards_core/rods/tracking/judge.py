@@ -13,6 +13,7 @@ half as much.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from cards_core.rods.tracking.collapse import (
     describe_margin,
     plate_lever,
 )
-from cards_core.rods.tracking.path import Target, controlled_mask, pose_difference, step_sizes
+from cards_core.rods.tracking.path import Target, pose_difference, step_sizes
 from cards_core.rods.tracking.reach import limit_reach_finding
 from cards_core.typing import Array
 
@@ -74,7 +75,10 @@ class Judge:
         self.reference = reference
         self._sizes = step_sizes(robot)
         self._lower, self._upper = robot.q_lower - 1e-9, robot.q_upper + 1e-9
-        self._mask = controlled_mask(robot)
+        ends = (self._lower, self._upper)
+        if not bounds.enforce_limits:
+            ends = (np.full(robot.n_limbs, -np.inf), np.full(robot.n_limbs, np.inf))
+        self._limits = [one.tolist() for one in (*ends, self._sizes)]
         bend = [float(np.mean(limb.rod.stiffness_bt[:2])) for limb in robot.limbs]
         self._plate_lever = plate_lever(robot)
         self._moment_scale = robot.lengths / np.array(bend)
@@ -96,6 +100,8 @@ class Judge:
         """
         if trial.status is not RodStatus.OK:
             return Finding(RodStatus.NOT_CONVERGED, "no equilibrium found near the last state")
+        if self._clearly_good(last, trial):
+            return None
         if not (np.isfinite(trial.q).all() and np.isfinite(trial.pose).all()):
             return Finding(RodStatus.NOT_CONVERGED, "the solver returned numbers not finite")
         if self.bounds.enforce_limits and not target.by_joints:
@@ -157,8 +163,6 @@ class Judge:
     def _jump(self, last: Solution, trial: Solution, load: Array | None) -> Finding | None:
         """Return BRANCH_CHANGED if the trial is no neighbour of the last state."""
         dq = trial.q - last.q
-        if self._clearly_near(last, trial, dq):
-            return None
         dx = pose_difference(last.pose, trial.pose)
         turn = float(np.linalg.norm(dx[3:]))
         ends = float(np.linalg.norm(dx[:3])) + self._lever * turn + float(np.abs(dq).max())
@@ -175,14 +179,30 @@ class Judge:
             )
         return self._far(last, dq, dx, load)
 
-    def _clearly_near(self, last: Solution, trial: Solution, dq: Array) -> bool:
-        """Tell by a few cheap bounds that nothing jumped: most steps need no more."""
+    def _clearly_good(self, last: Solution, trial: Solution) -> bool:
+        """Tell by a few cheap bounds that nothing is wrong: most steps need no more.
+
+        NaN fails every one of them.
+        """
+        joints = 0.0  # greatest change as a part of a step, so are `way` and `turn`
+        for q, before, low, high, size in zip(
+            trial.q.tolist(), last.q.tolist(), *self._limits, strict=True
+        ):
+            if not low <= q <= high:
+                return False
+            joints = max(joints, abs(q - before) / size)
+        if not trial.min_eigenvalue > self.bounds.stop_fraction * max(self.reference, 0.0):
+            return False
+        if trial.linear.limb_signs.tolist() != last.linear.limb_signs.tolist():
+            return False
         bend = np.abs(trial.base_wrenches[:, 3:] - last.base_wrenches[:, 3:]).max()
         if not bend * self._greatest_scale < 0.15:  # less than 0.3 / sqrt(3) in each component
             return False
         change = np.abs(trial.pose - last.pose)
-        plate = max(float(change[:3, 3].max()) / 5e-3, float(change[:3, :3].max()) / 0.035)
-        joints = float((np.abs(dq) / self._sizes).max())
+        way, turn = float(change[:3, 3].max()) / 5e-3, float(change[:3, :3].max()) / 0.035
+        plate = max(way, turn)
+        if not way + turn < math.inf:
+            return False
         small = plate < 0.05 and joints < 0.05
         return small or (plate < 1.5 * joints and joints < 1.5 * plate)
 

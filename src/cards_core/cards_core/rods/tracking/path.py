@@ -20,7 +20,7 @@ from cards_core.typing import Array
 STEP_LENGTH = 5e-3
 """Greatest step of a command, [m]."""
 
-STEP_ANGLE = np.radians(2.0)
+STEP_ANGLE = math.radians(2.0)
 """Greatest step of a command, [rad]."""
 
 
@@ -50,12 +50,6 @@ def pose_difference(start: Array, end: Array) -> Array:
     """Return the step from one pose to another, shape (6,): [dp, dphi] in world axes."""
     turn = rotation_log(end[:3, :3] @ start[:3, :3].T)
     return np.concatenate([end[:3, 3] - start[:3, 3], turn])
-
-
-def pose_norms(step: Array) -> tuple[float, float]:
-    """Return the lengths of the translation and of the rotation vector of a step."""
-    x, y, z, a, b, c = map(float, step)
-    return math.sqrt(x * x + y * y + z * z), math.sqrt(a * a + b * b + c * c)
 
 
 def moved(pose: Array, step: Array) -> Array:
@@ -88,17 +82,36 @@ def between(start: Target, end: Target, fraction: float) -> Target:
     return Target(None, moved(start.pose, step), wrench, end.frame)
 
 
-def steps_between(robot: RodRobot, start: Target, end: Target) -> float:
-    """Return how many steps of the greatest size the way has (the wrench not counted)."""
+@dataclass(frozen=True)
+class Way:
+    """How far it is from one target to another (the wrench not counted).
+
+    Attributes:
+        translation: Of the plate, [m]; 0 for joint commands.
+        rotation: Of the plate, angle [rad]; 0 for joint commands.
+        joints: Largest difference of a joint, [m] or [rad]; 0 for pose commands.
+        steps: How many steps of the greatest size that is.
+    """
+
+    translation: float
+    rotation: float
+    joints: float
+    steps: float
+
+
+def way_between(robot: RodRobot, start: Target, end: Target) -> Way:
+    """Measure a way; both ends must be of one kind."""
     if end.q is not None:
         assert start.q is not None
         change = np.abs(end.q - start.q)
-        return float((change / step_sizes(robot)).max(initial=0.0))
+        steps = float((change / step_sizes(robot)).max(initial=0.0))
+        return Way(0.0, 0.0, float(change.max(initial=0.0)), steps)
     assert start.pose is not None
     assert end.pose is not None
     step = pose_difference(start.pose, end.pose) * controlled_mask(robot)
-    way, turn = pose_norms(step)
-    return float(max(way / STEP_LENGTH, turn / STEP_ANGLE))
+    x, y, z, a, b, c = step.tolist()
+    way, turn = math.hypot(x, y, z), math.hypot(a, b, c)
+    return Way(way, turn, 0.0, max(way / STEP_LENGTH, turn / STEP_ANGLE))
 
 
 @lru_cache(maxsize=16)

@@ -31,11 +31,14 @@ class YieldWatch:
         self._robot, self._solver = robot, solver
         bend = [float(np.mean(limb.rod.stiffness_bt[:2])) for limb in robot.limbs]
         self._unit = (robot.lengths / np.array(bend))[:, None]
+        self._yields = any(limb.rod.yield_strain is not None for limb in robot.limbs)
         self._at: Solution | None = None
         self._findings: list[Finding] = []
 
     def findings(self, solution: Solution) -> list[Finding]:
         """Return YIELD for each limb that is strained too far."""
+        if not self._yields:
+            return []
         if self._at is not None:
             change = np.abs(solution.base_wrenches[:, 3:] - self._at.base_wrenches[:, 3:])
             if not float((change * self._unit).max()) > CHANGE:

@@ -13,6 +13,7 @@ the steps become too small, the robot stays where it last was good (*held*) and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,7 @@ from cards_core.rods.tracking.path import (
     STEP_LENGTH,
     Target,
     between,
-    controlled_mask,
-    pose_difference,
-    pose_norms,
-    steps_between,
+    way_between,
 )
 from cards_core.rods.tracking.reach import reach_findings
 from cards_core.rods.tracking.saved import restored, saved
@@ -90,7 +88,6 @@ class Tracker:
         self.robot = robot
         self.solver = solver
         self.options = options or TrackerOptions()
-        self._mask = controlled_mask(robot)
         self._target = self._applied = Target(
             None, solver.base @ robot.home_pose, np.array(robot.wrench), robot.wrench_frame
         )
@@ -289,22 +286,29 @@ class Tracker:
         self._origin, self._fraction, self._reason = here, 0.0, None
         self._notes = ()
         self._rival = None
-        count = steps_between(self.robot, here, target)
-        load = target.wrench - here.wrench
-        if load.any():
+        self._way = way_between(self.robot, here, target)
+        count = self._way.steps
+        if target.wrench is not here.wrench and (load := target.wrench - here.wrench).any():
             give = np.linalg.lstsq(self.solution.stiffness, load, rcond=None)[0]
             way = np.linalg.norm(give[:3]) / STEP_LENGTH + np.linalg.norm(give[3:]) / STEP_ANGLE
             count = max(count, min(float(way), 200.0), 1.0)
         if count <= 0.0:
             self._fraction = 1.0
-        self._full = 1.0 / max(np.ceil(count), 1.0)
+        self._full = 1.0 / max(math.ceil(count), 1)
         least = 0.5**self.options.halvings
         self._least = min(self._full, least / max(count, least))
         # where the robot was held it will mostly be held again: find out with one small step
         self._stride = self._least if held else self._full
         self._fold = FoldPrediction(0.0, float(self.solution.min_eigenvalue))
-        if target.pose is not None and len(self.robot.controlled) == len(self.robot.coordinates):
-            self._notes = reach_findings(self.robot, target.pose, self.solver.base)
+        if count > 1.0:  # of shorter ways it is asked when they fail
+            self._notes = self._out_of_reach()
+
+    def _out_of_reach(self) -> tuple[Finding, ...]:
+        """Return what geometry says against the target."""
+        pose, robot = self._target.pose, self.robot
+        if pose is None or len(robot.controlled) < len(robot.coordinates):
+            return ()
+        return reach_findings(robot, pose, self.solver.base)
 
     def _rejected(self, finding: Finding) -> Answer:
         """Answer a command that is not accepted: nothing changes but this answer."""
@@ -335,6 +339,7 @@ class Tracker:
             return
         if refusal.status is RodStatus.BRANCH_CHANGED:
             self._rival = trial
+        self._notes = self._notes or self._out_of_reach()
         still = Standstill(
             self.solution,
             self._here(self._target.by_joints),
@@ -384,10 +389,5 @@ class Tracker:
         """Measure the way to the target."""
         if self._fraction >= 1.0:
             return Remaining()
-        left = 1.0 - self._fraction
-        if self._target.q is not None:
-            way = float(np.abs(self._target.q - self.solution.q).max(initial=0.0))
-            return Remaining(joints=way, fraction=left)
-        assert self._target.pose is not None
-        step = pose_difference(self.solution.pose, self._target.pose) * self._mask
-        return Remaining(*pose_norms(step), 0.0, left)
+        left, way = 1.0 - self._fraction, self._way
+        return Remaining(left * way.translation, left * way.rotation, left * way.joints, left)
