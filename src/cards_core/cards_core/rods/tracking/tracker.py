@@ -13,7 +13,6 @@ the steps become too small, the robot stays where it last was good (*held*) and 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -21,20 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cards_core.rods.status import SEVERITY, RodStatus
-from cards_core.rods.tracking.answer import Answer, Finding, Remaining
+from cards_core.rods.tracking.answer import Answer, Finding
 from cards_core.rods.tracking.cold_start import Budget, cold_start, home
 from cards_core.rods.tracking.collapse import FoldPrediction
 from cards_core.rods.tracking.commands import checked_joints, checked_pose, checked_wrench
 from cards_core.rods.tracking.diagnosis import Standstill, held_reason
 from cards_core.rods.tracking.homotopy import solve_target
 from cards_core.rods.tracking.judge import Bounds, Judge
-from cards_core.rods.tracking.path import (
-    STEP_ANGLE,
-    STEP_LENGTH,
-    Target,
-    between,
-    way_between,
-)
+from cards_core.rods.tracking.path import Target, Way, way_between
+from cards_core.rods.tracking.plan import Plan, load_steps
 from cards_core.rods.tracking.reach import reach_findings
 from cards_core.rods.tracking.saved import restored, saved
 from cards_core.rods.tracking.strain import YieldWatch
@@ -88,10 +82,10 @@ class Tracker:
         self.robot = robot
         self.solver = solver
         self.options = options or TrackerOptions()
-        self._target = self._applied = Target(
+        self._applied = Target(
             None, solver.base @ robot.home_pose, np.array(robot.wrench), robot.wrench_frame
         )
-        self._fraction = self._full = self._least = self._stride = 1.0
+        self._plan = self._stay(self._applied)
         self._judge = Judge(robot, self.options.bounds, float("nan"))
         self._solution: Solution | None = None
         self._rival: Solution | None = None  # of another branch, refused
@@ -118,17 +112,17 @@ class Tracker:
     @property
     def target(self) -> Target:
         """What the robot moves to."""
-        return self._target
+        return self._plan.target
 
     @property
     def wrench(self) -> Array:
         """The wrench on the plate that was asked for last, shape (6,), in `wrench_frame`."""
-        return self._target.wrench.copy()
+        return self.target.wrench.copy()
 
     @property
     def wrench_frame(self) -> str:
         """Frame of `wrench`: ``world`` or ``plate``."""
-        return self._target.frame
+        return self.target.frame
 
     def start(self, *, pose: Array | None = None, q: Array | None = None) -> Answer:
         """Find the first equilibrium: of the given pose or joints, else of the model's.
@@ -156,7 +150,7 @@ class Tracker:
         values = checked_joints(self.robot, q)
         if isinstance(values, Finding):
             return self._rejected(values)
-        return self._command(Target(values, None, self._target.wrench, self._target.frame))
+        return self._command(Target(values, None, self.target.wrench, self.target.frame))
 
     def command_pose(self, pose: Array) -> Answer:
         """Set a plate pose as target, shape (4, 4).
@@ -167,7 +161,7 @@ class Tracker:
         value = checked_pose(self.robot, pose, self.solver.base)
         if isinstance(value, Finding):
             return self._rejected(value)
-        return self._command(Target(None, value, self._target.wrench, self._target.frame))
+        return self._command(Target(None, value, self.target.wrench, self.target.frame))
 
     def set_wrench(self, wrench: Array, frame: str = "world") -> Answer:
         """Set the wrench on the plate about its origin, shape (6,); it is applied gradually.
@@ -179,13 +173,13 @@ class Tracker:
         values = checked_wrench(wrench, frame)
         if isinstance(values, Finding):
             return self._rejected(values)
-        return self._command(replace(self._target, wrench=values, frame=frame))
+        return self._command(replace(self.target, wrench=values, frame=frame))
 
     def stop(self) -> Answer:
         """Take the present state as target."""
         if self._solution is None:
             return self.answer
-        here = self._here(self._target.by_joints)
+        here = self._here(self.target.by_joints)
         return self._command(here)
 
     def step(self, max_substeps: int = 8, max_seconds: float = float("inf")) -> Answer:
@@ -197,10 +191,10 @@ class Tracker:
         """
         if self._solution is None:
             return self.answer
-        if self._reason is not None or self._fraction >= 1.0:
+        if self._reason is not None or self._plan.arrived:
             return self._report(0)
         begin, used = perf_counter(), 0
-        while used < max_substeps and self._fraction < 1.0 and self._reason is None:
+        while used < max_substeps and not self._plan.arrived and self._reason is None:
             used += 1
             self._substep()
             if perf_counter() - begin > max_seconds:
@@ -210,7 +204,7 @@ class Tracker:
     def run(self, max_substeps: int = 10000) -> Answer:
         """Step until the command is reached or the robot is held."""
         answer = self.step(1)
-        while max_substeps > 0 and self._reason is None and self._fraction < 1.0:
+        while max_substeps > 0 and self._reason is None and not self._plan.arrived:
             max_substeps -= 1
             answer = self.step(1)
         return answer
@@ -249,15 +243,13 @@ class Tracker:
         if not self._judge.reference > 0.0:
             self._judge.reference = float(solution.min_eigenvalue)
         self._solution, self._applied = solution, target
-        self._target = target
-        self._plan(target, target)
-        self._fraction = 1.0
+        self._follow(self._stay(target))
         return self._report(0)
 
     def _take(self, solution: Solution) -> Answer:
         """Stand at another solution, with the wrench that acts now."""
         self._solution = solution
-        return self._command(self._here(self._target.by_joints))
+        return self._command(self._here(self.target.by_joints))
 
     def _here(self, by_joints: bool) -> Target:
         """Return the target that the present state fulfils."""
@@ -276,36 +268,31 @@ class Tracker:
             turn = turn.T if target.frame == "plate" else turn
             wrench = np.concatenate([turn @ here.wrench[:3], turn @ here.wrench[3:]])
             here = replace(here, wrench=wrench, frame=target.frame)
-        self._target = target
-        self._plan(here, target)
+        way = way_between(self.robot, here, target)
+        steps = way.steps
+        if target.wrench is not here.wrench and (load := target.wrench - here.wrench).any():
+            steps = max(steps, load_steps(self._solution.stiffness, load))
+        # where the robot was held it will mostly be held again: find out with one small step
+        held = self._reason is not None
+        self._follow(Plan(here, target, way, steps, self.options.halvings, cautious=held))
+        if steps > 1.0:  # of shorter ways it is asked when they fail
+            self._notes = self._out_of_reach()
         return self._report(0)
 
-    def _plan(self, here: Target, target: Target) -> None:
-        """Cut the way into steps."""
-        held = self._reason is not None
-        self._origin, self._fraction, self._reason = here, 0.0, None
+    def _stay(self, target: Target) -> Plan:
+        """Return the plan of a target that has been reached."""
+        return Plan(target, target, Way(0.0, 0.0, 0.0, 0.0), 0.0, self.options.halvings)
+
+    def _follow(self, plan: Plan) -> None:
+        """Begin a plan."""
+        self._plan = plan
+        self._reason = self._rival = None
         self._notes = ()
-        self._rival = None
-        self._way = way_between(self.robot, here, target)
-        count = self._way.steps
-        if target.wrench is not here.wrench and (load := target.wrench - here.wrench).any():
-            give = np.linalg.lstsq(self.solution.stiffness, load, rcond=None)[0]
-            way = np.linalg.norm(give[:3]) / STEP_LENGTH + np.linalg.norm(give[3:]) / STEP_ANGLE
-            count = max(count, min(float(way), 200.0), 1.0)
-        if count <= 0.0:
-            self._fraction = 1.0
-        self._full = 1.0 / max(math.ceil(count), 1)
-        least = 0.5**self.options.halvings
-        self._least = min(self._full, least / max(count, least))
-        # where the robot was held it will mostly be held again: find out with one small step
-        self._stride = self._least if held else self._full
-        self._fold = FoldPrediction(0.0, float(self.solution.min_eigenvalue))
-        if count > 1.0:  # of shorter ways it is asked when they fail
-            self._notes = self._out_of_reach()
+        self._fold = FoldPrediction(0.0, self.solution.min_eigenvalue)
 
     def _out_of_reach(self) -> tuple[Finding, ...]:
         """Return what geometry says against the target."""
-        pose, robot = self._target.pose, self.robot
+        pose, robot = self.target.pose, self.robot
         if pose is None or len(robot.controlled) < len(robot.coordinates):
             return ()
         return reach_findings(robot, pose, self.solver.base)
@@ -321,31 +308,26 @@ class Tracker:
 
     def _substep(self) -> None:
         """Try one step; halve it if it is refused; hold when it is too small."""
-        fraction = min(1.0, self._fraction + self._stride)
-        if 1.0 - fraction < 1e-9:
-            fraction = 1.0
-        target = between(self._origin, self._target, fraction)
+        fraction, target = self._plan.next()
         trial = solve_target(self.solver, target, self.solution)
         load = target.wrench - self._applied.wrench
         refusal = self._judge.refuse(self.solution, trial, target, load)
         if refusal is None:
             self._solution, self._applied = trial, target
-            self._fraction = fraction
-            self._fold.accept(fraction, float(trial.min_eigenvalue))
-            self._stride = min(self._full, 2.0 * self._stride)
+            self._plan.accept(fraction)
+            self._fold.accept(fraction, trial.min_eigenvalue)
             return
-        if self._stride > self._least:
-            self._stride = max(self._least, 0.5 * self._stride)
+        if self._plan.halve():
             return
         if refusal.status is RodStatus.BRANCH_CHANGED:
             self._rival = trial
         self._notes = self._notes or self._out_of_reach()
         still = Standstill(
             self.solution,
-            self._here(self._target.by_joints),
-            self._target,
-            1.0 - self._fraction,
-            self._fold.way_left < 4.0 * self._full,
+            self._here(self.target.by_joints),
+            self.target,
+            1.0 - self._plan.fraction,
+            self._fold.way_left < 4.0 * self._plan.full,
             self._notes,
         )
         probes = self.options.probe_solves
@@ -363,20 +345,20 @@ class Tracker:
             self._reason is None or self._reason.status is not RodStatus.NEAR_LIMIT
         ):
             findings.append(warning)
-        if self._fraction >= 1.0 or self._reason is not None:
+        if self._plan.arrived or self._reason is not None:
             findings += self._yields.findings(solution)
         findings.sort(key=lambda finding: SEVERITY.index(finding.status))
         if findings:
             status, message = findings[0].status, findings[0].message
         else:
-            status = RodStatus.OK if self._fraction >= 1.0 else RodStatus.MOVING
+            status = RodStatus.OK if self._plan.arrived else RodStatus.MOVING
             message = ""
         self._answer = Answer(
             solution,
             status,
             message,
             held=self._reason is not None,
-            remaining=self._remaining(),
+            remaining=self._plan.remaining,
             min_eigenvalue=float(solution.min_eigenvalue),
             reference_eigenvalue=self._judge.reference,
             eigenvector=solution.eigenvector,
@@ -384,10 +366,3 @@ class Tracker:
             findings=tuple(findings),
         )
         return self._answer
-
-    def _remaining(self) -> Remaining:
-        """Measure the way to the target."""
-        if self._fraction >= 1.0:
-            return Remaining()
-        left, way = 1.0 - self._fraction, self._way
-        return Remaining(left * way.translation, left * way.rotation, left * way.joints, left)
