@@ -74,6 +74,11 @@ def test_with_ros_the_node_goes_through_the_motion_and_leaves_a_folder(tmp_path)
         (["--controller", "ctc_joint"], "--controller is for robots with muscles"),
         (["--hil"], "--hil is for robots with muscles"),
         (["--duration", "-1"], "0 or more"),
+        (
+            ["--simulator", "mujoco"],
+            "--simulator mujoco: the demo of stewart_gough runs beside no",
+        ),
+        (["--simulator", "gazebo"], "simulator:=gazebo"),
     ],
 )
 def test_options_of_muscles_are_refused(options, text, tmp_path, capsys):

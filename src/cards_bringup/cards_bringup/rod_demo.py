@@ -147,11 +147,11 @@ def _check(args: argparse.Namespace) -> None:
             f"--{wrong[0].replace('_', '-')} is for robots with muscles; {args.robot} has rods "
             "(expected: --headless, --duration, --no-ros, --out, --port, --params-file, --json)"
         )
-    if args.simulator == "gazebo":
+    if args.simulator not in (None, "auto"):
         raise CardsError(
-            f"--simulator gazebo: the demo of {args.robot} runs beside no simulator (expected: "
-            f"without this option, or ros2 launch cards_bringup {args.robot}.launch.py "
-            "simulator:=gazebo; docs/gazebo.md)"
+            f"--simulator {args.simulator}: the demo of {args.robot} runs beside no simulator "
+            "(expected: without this option; or, in Gazebo, ros2 launch cards_bringup "
+            f"{args.robot}.launch.py simulator:=gazebo; docs/gazebo.md)"
         )
     if args.mode != "realtime":
         raise CardsError(

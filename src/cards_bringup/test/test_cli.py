@@ -237,3 +237,19 @@ def test_everything_runs_side_by_side_and_a_part_does_not(monkeypatch):
     monkeypatch.setattr(test_command.os, "cpu_count", lambda: 1)
     (single,) = test_command.commands([], dev=False)
     assert "-n" not in part + single
+
+
+def test_numbers_of_benchmarks_never_look_like_zero(monkeypatch, capsys):
+    from cards_bringup.cli import bench
+
+    result = {"rate_hz": 45871.5, "max_residual": 9.7e-7, "unsolved": 0, "none": 0.0, "us": -0.005}
+    monkeypatch.setattr(bench, "_measure", lambda *_: result)
+    assert cli.main(["bench", "rods"]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert shown == [
+        ["rate_hz", "45871.500"],
+        ["max_residual", "9.7e-07"],
+        ["unsolved", "0"],
+        ["none", "0.000"],
+        ["us", "-0.005"],
+    ]

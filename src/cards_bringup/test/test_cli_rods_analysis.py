@@ -53,6 +53,10 @@ def test_a_slice_with_its_files(analyse, tmp_path):
         (("workspace", "stewart_gough", "--grid", "x=0:1:3", "--near", "7"), "share"),
         (("ik", "stewart_gough", "--q", "1"), "robots with muscles"),
         (("fk", "stewart_gough", "--joints", "1,2"), "expected: 6"),
+        (("fk", "stewart_gough", "--q", "1,2"), "expected: 6"),
+        (("fk", "planar_2r", "--q", "1,2"), "robots of rods alone"),
+        (("stiffness", "stewart_gough", "--q", "1", "--joints", "1"), "one of them"),
+        (("stiffness", "stewart_gough", "--q", "1", "--pose", "x=0"), "one of them"),
         (("force-sensing", "planar_2r"), "has no rods"),
         (("force-sensing", "stewart_gough"), "nothing was measured"),
         (("force-sensing", "stewart_gough", "--shapes", "not/there.csv"), "not/there.csv"),
@@ -77,6 +81,8 @@ def test_inverse_and_direct_model_agree(analyse):
     joints = ",".join(map(repr, q))
     code, out, _ = analyse("fk", "stewart_gough", "--joints", joints, "--json")
     np.testing.assert_allclose(json.loads(out)["position"], [0.02, 0.02, 0.4], atol=1e-6)
+    for kind in ("fk", "stiffness"):  # the name that other robots have for coordinates
+        assert analyse(kind, "stewart_gough", f"--q={joints}", "--json")[0] == 0
     code, out, _ = analyse("stiffness", "stewart_gough", "--pose", pose)
     assert code == 0
     assert "eigenvalues of K" in out

@@ -202,3 +202,5 @@ def test_failure_changes_nothing():
     np.testing.assert_allclose(instant.pose, start.pose, atol=1e-7)
     with pytest.raises(RodError, match="right after rest"):
         dynamics.dynamic_stiffness(0.0)
+    with pytest.raises(RodError, match="robot is 'stewart_6efr'; expected a RodRobot"):
+        RobotDynamics("stewart_6efr", 2e-3)

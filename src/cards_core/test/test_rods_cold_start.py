@@ -8,6 +8,7 @@ import pytest
 import rod_oracle
 
 from cards_core.description.locate import known_models
+from cards_core.errors import RodError
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import Base, BaseKind, Tip, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver
@@ -129,6 +130,9 @@ def test_bad_commands_are_answered():
         result = cold_start(solver, **command)
         assert result.status is status
         assert result.solution is None
+    for function in (home, lambda robot: cold_start(robot, q=np.zeros(6))):
+        with pytest.raises(RodError, match="solver is of type RodRobot; expected a RodRobotSol"):
+            function(solver.robot)
 
 
 def column(mass, bulge=None):

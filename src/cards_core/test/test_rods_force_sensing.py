@@ -78,6 +78,28 @@ def test_errors_are_as_large_as_the_covariance_says(robot, method):
     assert 0.85 < share <= 1.0
 
 
+def test_the_covariance_is_that_of_differences(robot):
+    """A share of trials inside a region tells a percent; this tells a ten-thousandth."""
+    solver, state = robot
+    limbs = Limbs(solver, state.q)
+    s = [length * np.array([0.5, 1.0]) for length in limbs.lengths]
+    points = np.array([limbs.curve(i, w, s[i]).points for i, w in enumerate(state.base_wrenches)])
+
+    def estimate(change):
+        moved = points + change.reshape(points.shape)
+        return from_robot(
+            solver, state.q, tuple(ShapeMeasurement(i, moved[i], NOISE, s[i]) for i in range(6))
+        )
+
+    step = 0.1 * NOISE * np.eye(points.size)
+    slope = [(estimate(one).wrench - estimate(-one).wrench) / (0.2 * NOISE) for one in step]
+    true = NOISE**2 * np.transpose(slope) @ slope
+    told = estimate(np.zeros(points.size)).covariance
+    sigma = np.sqrt(np.diag(true))
+    np.testing.assert_allclose(told / np.outer(sigma, sigma), true / np.outer(sigma, sigma),
+                               atol=1e-4)  # fmt: skip
+
+
 def test_the_model_of_the_robot_is_worth_its_assumptions(robot):
     solver, state = robot
     shapes = measured_shapes(solver, state, 8, NOISE, np.random.default_rng(1))

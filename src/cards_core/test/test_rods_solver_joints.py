@@ -316,10 +316,16 @@ def test_commands_that_cannot_be():
         solver.dgm(home.q, frame="tool", start=home)
     with pytest.raises(ShapeError, match="two"):
         solver.shapes(home, 1)
+    for solve in (solver.dgm, solver.igm):
+        with pytest.raises(ShapeError, match=r"start is of type ndarray.*Solution"):
+            solve(home.q if solve == solver.dgm else home.pose, start=home.pose)
+    assert solver.dgm(home.q, start=home).converged
 
 
 def test_robots_and_settings_that_cannot_be():
     robot = ring_robot(6)
+    with pytest.raises(RodError, match=r"robot is 'stewart_gough'; expected .*read_rod_robot"):
+        RodRobotSolver("stewart_gough")
     for settings in (
         SolverSettings(steps=0),
         SolverSettings(tolerance=0.0),

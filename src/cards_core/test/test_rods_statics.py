@@ -297,7 +297,32 @@ def test_answers() -> None:
     assert solve_rod(ROD, 0.3, GROUND, free()).shape().yields is None
 
 
+def test_a_rod_that_nothing_holds() -> None:
+    pull, weight = free([0, 0, -2, 0, 0, 0]), Loading(gravity=(0, 0, -9.81))
+    slider, tilted = jointed(np.eye(4), "001000"), pose((0, 0, 0), (0.5, 0, 0))
+    for start, tip, loading in (
+        (free(), pull, None),
+        (free(), free(), weight),
+        (slider, pull, None),
+        (slider, jointed(np.eye(4), "111000"), weight),
+        (jointed(tilted, "001000"), free([1, 0, 1, 0, 0, 0]), None),
+    ):
+        with pytest.raises(RodError, match="no equilibrium: nothing holds the rod along"):
+            solve_rod(ROD, 0.5, start, tip, loading=loading)
+    with pytest.raises(RodError, match=r"along \(0, 0, -1\), where its loads sum up to 2 N"):
+        solve_rod(ROD, 0.5, free(), pull)
+    # held by the other end, or in balance
+    assert solve_rod(ROD, 0.5, slider, GROUND, loading=weight).converged
+    assert solve_rod(ROD, 0.5, slider, free([0.1, 0, 0, 0, 0, 0])).converged
+    assert solve_rod(ROD, 0.5, free([0, 0, -2, 0, 0, 0]), free([0, 0, 2, 0, 0, 0])).converged
+    turned = solve_rod(ROD, 0.5, free(), free([0, 0, 0, 0.1, 0, 0]))
+    assert turned.status == RodStatus.NOT_CONVERGED
+    assert "nothing holds the rod: both ends are free" in turned.message
+
+
 def test_bad_arguments() -> None:
+    with pytest.raises(RodError, match="rod is of type str"):
+        solve_rod("steel", 0.5, GROUND, free())  # type: ignore[arg-type]
     with pytest.raises(RodError, match="length is 0 m"):
         solve_rod(ROD, 0.0, GROUND, free())
     with pytest.raises(RodError, match="finite"):

@@ -126,6 +126,11 @@ def _show(result: dict[str, Any], indent: str = "") -> None:
                 print()
                 _show(entry, indent + "  ")
         elif isinstance(value, float):
-            print(f"{indent}{key:<24} {value:12.3f}")
+            print(f"{indent}{key:<24} {_number(value):>12}")
         else:
             print(f"{indent}{key:<24} {value!s:>12}")
+
+
+def _number(value: float) -> str:
+    """Return a number with three decimals, or three digits where these would show too few."""
+    return f"{value:.3g}" if 0.0 < abs(value) < 0.01 else f"{value:.3f}"

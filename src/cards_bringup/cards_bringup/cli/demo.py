@@ -46,8 +46,8 @@ def add_parser(subparsers: Any) -> None:
     add(
         "--simulator",
         choices=SIMULATORS,
-        default="mujoco",
-        help="auto: gazebo if it can be used, else mujoco (%(default)s)",
+        help=f"auto: gazebo if it can be used, else mujoco ({SIMULATORS[0]}); robots of rods run "
+        "beside none",
     )
     add("--world", help="world for Gazebo: a file in worlds/, or a path (default: empty)")
     add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
@@ -96,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
     if rod_demo.is_rod_robot(args.robot):
         name = Path(args.robot).stem if args.robot.endswith(".sdf") else Path(args.robot).name
         return rod_demo.run(args, _prepare, _run_folder(name, "demo"))
+    args.simulator = args.simulator or SIMULATORS[0]  # none given: only rods tell the difference
     if any(node.namespace for node in node_list.load(args.robot)):
         raise CardsError(
             f"{args.robot} has several robots, a run folder is of one "

@@ -164,6 +164,19 @@ def jointed(
     return End(pose, np.asarray(mask, dtype=bool), np.asarray(wrench, dtype=float))
 
 
+def unheld(ends: Sequence[End]) -> Array:
+    """Return the directions along which none of the ends holds the rod.
+
+    Returns:
+        Unit vectors normal to each other, world axes, shape (k, 3), k = 0 to 3.
+    """
+    held = np.vstack([end.pose[:3, :3].T[~end.mask[:3]] for end in ends])
+    if not len(held):
+        return np.eye(3)
+    _, sizes, axes = np.linalg.svd(held)
+    return np.asarray(axes[int((sizes > 1e-9).sum()) :])
+
+
 def left_jacobian_inverse(v: Array) -> Matrix3:
     """Return J with ``log(exp(d) exp(v)) = v + J d`` for small d ([Sola2018], equation 146)."""
     angle = float(np.linalg.norm(v))

@@ -12,6 +12,7 @@ SOURCES: tuple[str, ...] = (
     "rod",
     "rod_tangent",
     "rod_calls",
+    "frames",
     "robot_frames",
     "robot_limb",
     "robot_blocks",

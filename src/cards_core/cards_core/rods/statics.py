@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 
 from cards_core.errors import RodError
-from cards_core.rods.ends import End
+from cards_core.rods.ends import End, unheld
 from cards_core.rods.loads import Loading, Piece, pieces
 from cards_core.rods.newton import NewtonResult, homotopy, newton, relax
 from cards_core.rods.rod import Rod
@@ -81,8 +81,10 @@ def solve_rod(
         The equilibrium, or the best that was found with a status that says so.
 
     Raises:
-        RodError: Arguments that mean nothing.
+        RodError: Arguments that mean nothing, or a force that nothing holds: no equilibrium.
     """
+    if not isinstance(rod, Rod):
+        raise RodError(f"rod is of type {type(rod).__name__}; expected a Rod")
     for name, end in (("start", start), ("tip", tip)):
         if not isinstance(end, End):
             raise RodError(
@@ -92,6 +94,7 @@ def solve_rod(
     task = _Task(
         rod, length, (start, tip), loading or Loading(), segments=segments, tolerance=tolerance
     )
+    _check_held(task.whole, task.ends)
     side = _direction(bulge)
     missing = _missing(rod, length, start, tip)
     if guess is not None:
@@ -163,6 +166,8 @@ class _Task:
                 f"no equilibrium found: residual {result.error:.2g} after {run.iterations} "
                 "iterations"
             )
+            if all(end.mask.all() for end in self.ends):
+                message += "; nothing holds the rod: both ends are free"
         elif guess.arbitrary:
             status = RodStatus.AMBIGUOUS
             message = "the rod gives way to an arbitrary side; `bulge` would declare it"
@@ -247,6 +252,31 @@ class _Run:
             loads = np.abs(change[12:]) / self.scale[6:]
             worst = max(worst, *lengths, *np.abs(change[3:12]), *loads)
         return worst
+
+
+def _check_held(whole: Sequence[Piece], ends: tuple[End, End]) -> None:
+    """Refuse forces along a direction in which no end holds the rod: no shape balances them.
+
+    Follower loads are not looked at, their direction is not known yet; nor are moments, whose sum
+    depends on the shape.
+
+    Raises:
+        RodError: There is such a force.
+    """
+    if any(end.follower for end in ends):
+        return
+    loads = [part.force * part.length for part in whole] + [part.jump[:3] for part in whole]
+    loads += [end.pose[:3, :3] @ (end.wrench * end.mask)[:3] for end in ends]
+    axes = unheld(ends)
+    push = axes.T @ axes @ np.sum(loads, axis=0)
+    size = float(np.linalg.norm(push))
+    if size > 1e-9 * float(np.linalg.norm(loads, axis=1).sum()):
+        x, y, z = push / size + 0.0
+        raise RodError(
+            f"no equilibrium: nothing holds the rod along ({x:.3g}, {y:.3g}, {z:.3g}), where its "
+            f"loads sum up to {size:.3g} N; expected an end that is held there (clamped, "
+            "jointed), or loads in balance"
+        )
 
 
 def _missing(rod: Rod, length: float, start: End, tip: End) -> float:

@@ -10,13 +10,19 @@ from typing import Any
 _HERE = "cards_bringup.cli.analyse."
 
 KINDS = {
-    "ik": (_HERE + "ik", "muscle lengths of poses"),
-    "fk": (_HERE + "fk", "poses from muscle lengths"),
+    "ik": (_HERE + "ik", "muscle lengths of poses; robots of rods: joints of a plate pose"),
+    "fk": (_HERE + "fk", "poses from muscle lengths; robots of rods: plate pose of joints"),
     "id": (_HERE + "id", "tensions of a motion: tension distribution"),
     "fd": (_HERE + "fd", "motion under given tensions"),
-    "stiffness": (_HERE + "stiffness", "joint stiffness matrix"),
+    "stiffness": (
+        _HERE + "stiffness",
+        "joint stiffness matrix; robots of rods: that of the plate",
+    ),
     "interaction": (_HERE + "interaction", "forces and moments that the joints carry"),
-    "workspace": (_HERE + "workspace", "where a condition holds: on grids, rays, random samples"),
+    "workspace": (
+        _HERE + "workspace",
+        "where a condition holds: on grids, rays, random samples; robots of rods: plate poses",
+    ),
     "force-sensing": (_HERE + "force_sensing", "robots of rods: the wrench on the plate"),
     "cable-function": (_HERE + "cable_function", "what each muscle is for"),
 }

@@ -1,4 +1,7 @@
-"""``./cards analyse fk``: poses from muscle lengths, and velocities from their rates."""
+"""``./cards analyse fk``: poses from muscle lengths, and velocities from their rates.
+
+Robots of rods: the plate pose of joint coordinates (direct model).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ EXAMPLES = """examples:
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    text = "poses from muscle lengths"
+    text = "poses from muscle lengths; robots of rods: plate pose of joints"
     parser = make_parser(subparsers, "fk", text, doc=__doc__ or "", examples=EXAMPLES)
     add = parser.add_argument
     add("--lengths", help="of all muscles, comma separated [m]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,8 @@ def _study_content(args: argparse.Namespace, robot: Any, study: _Study) -> dict[
     errors = np.array([estimate.wrench - study.truth for estimate in study.estimates])
     sigma = np.sqrt(np.mean([estimate.sigma**2 for estimate in study.estimates], axis=0))
     squared = np.array([estimate.error2(study.truth) for estimate in study.estimates])
-    bound = chi2.ppf(args.confidence, study.estimates[0].observable)
+    dof, share = study.estimates[0].observable, args.confidence
+    bound = chi2.ppf(share, dof)
     return {
         **_content(args, robot, study.estimates[0]),
         "study": {
@@ -222,8 +224,11 @@ def _study_content(args: argparse.Namespace, robot: Any, study: _Study) -> dict[
             "rms_error": np.sqrt((errors**2).mean(axis=0)).tolist(),
             "predicted_sigma": sigma.tolist(),
             "mean_error2": float(squared.mean()),
-            "expected_error2": study.estimates[0].observable,
+            "expected_error2": dof,
             "inside": float((squared <= bound).mean()),
+            # standard deviations of the last three over studies of as many trials
+            "error2_scatter": math.sqrt(2.0 * dof / len(errors)),
+            "inside_scatter": math.sqrt(share * (1.0 - share) / len(errors)),
             "errors": errors.tolist(),
         },
     }
@@ -269,8 +274,9 @@ def _print(content: dict[str, Any], files: list[Path]) -> None:
             print(f"{name:<4} {truth:10.4g} {mean:12.3g} {rms:12.3g} {sigma:12.3g} {unit}")
         print(
             f"\n{study['trials']} trials: the truth lies within the {share:g} % region in "
-            f"{100.0 * study['inside']:.1f} % of them; mean e' C^-1 e {study['mean_error2']:.2f} "
-            f"(expected: {study['expected_error2']})"
+            f"{100.0 * study['inside']:.1f} % of them (expected: {share:g} +- "
+            f"{100.0 * study['inside_scatter']:.1f}); mean e' C^-1 e {study['mean_error2']:.2f} "
+            f"(expected: {study['expected_error2']} +- {study['error2_scatter']:.2f})"
         )
     for file in files:
         print(file)

@@ -1,4 +1,7 @@
-"""``./cards analyse ik``: muscle lengths, rates and accelerations of poses and motions."""
+"""``./cards analyse ik``: muscle lengths, rates and accelerations of poses and motions.
+
+Robots of rods: the joint coordinates of a plate pose (inverse model).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ EXAMPLES = """examples:
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    text = "muscle lengths of poses"
+    text = "muscle lengths of poses; robots of rods: joints of a plate pose"
     parser = make_parser(subparsers, "ik", text, doc=__doc__ or "", examples=EXAMPLES)
     add_motion(parser)
     add_options(parser, pose=True, joints=False)

@@ -23,7 +23,6 @@ MUSCLE_OPTIONS = {
     "ik": ("q", "qd", "qdd", "trajectory", "input"),
     "fk": ("lengths", "rates", "input", "initial"),
     "stiffness": (
-        "q",
         "trajectory",
         "input",
         "tensions",
@@ -35,14 +34,23 @@ MUSCLE_OPTIONS = {
 """Options of each kind that are for robots with muscles alone."""
 
 
-def add_options(parser: Any, *, pose: bool, joints: bool) -> None:
-    """Declare what the kinds have for robots of rods."""
+def add_options(parser: Any, *, pose: bool, joints: bool, has_q: bool = False) -> None:
+    """Declare what the kinds have for robots of rods.
+
+    Args:
+        parser: Of the kind.
+        pose: Whether it takes a plate pose.
+        joints: Whether it takes joint coordinates, as ``--joints`` or, as elsewhere, ``--q``.
+        has_q: The parser has ``--q`` already, for robots with muscles.
+    """
     group = parser.add_argument_group("robots of rods")
     if pose:
         text = "plate pose; x y z [m], rx ry rz [rad] from home (default: home)"
         group.add_argument("--pose", action="append", metavar="C=V,..", help=text)
     if joints:
-        group.add_argument("--joints", metavar="Q,..", help="joint coordinates (default: home)")
+        names = ("--joints",) if has_q else ("--joints", "--q")
+        text = "joint coordinates, also as --q (default: home)"
+        group.add_argument(*names, dest="joints", metavar="Q,..", help=text)
     group.add_argument("--wrench", metavar="FX,..,MZ", help="on the plate [N, N m]")
     group.add_argument("--frame", choices=("world", "plate"), help="of --wrench (world)")
 
@@ -71,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
     robot = read_rod_robot(args.robot)
     solver = RodRobotSolver(robot)
-    pose, q = _pose(args, robot), numbers(getattr(args, "joints", None), "joints")
+    pose, q = _pose(args, robot), _joints(args)
     if pose is not None and q is not None:
         raise CardsError("--pose and --joints are given (expected: one of them)")
     if q is not None and q.shape != (robot.n_limbs,):
@@ -129,6 +137,18 @@ def run(args: argparse.Namespace) -> int:
         for file in files:
             print(file)
     return 0 if solution is not None else 1
+
+
+def _joints(args: argparse.Namespace) -> Array | None:
+    """Return the joint coordinates that were given, (n,), by either name.
+
+    Raises:
+        CardsError: By both names.
+    """
+    joints, q = (getattr(args, name, None) for name in ("joints", "q"))
+    if joints is not None and q is not None:
+        raise CardsError("--joints and --q are given (expected: one of them, they are the same)")
+    return numbers(q, "q") if joints is None else numbers(joints, "joints")
 
 
 def _pose(args: argparse.Namespace, robot: Any) -> Array | None:

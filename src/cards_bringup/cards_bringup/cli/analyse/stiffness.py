@@ -1,4 +1,7 @@
-"""``./cards analyse stiffness``: joint stiffness, eigenvalues, natural frequencies, stability."""
+"""``./cards analyse stiffness``: joint stiffness, eigenvalues, natural frequencies, stability.
+
+Robots of rods: the stiffness of the plate at fixed joints, at a plate pose or at joints.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ K = L' K_m L + sum f_i dL_i/dq (+ dG/dq): force against a displacement of the jo
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    text = "joint stiffness matrix"
+    text = "joint stiffness matrix; robots of rods: that of the plate"
     parser = make_parser(subparsers, "stiffness", text, doc=__doc__ or "", examples=EXAMPLES)
     add_motion(parser, rates=False)
     add = parser.add_argument
@@ -41,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
     add("--muscle-stiffness", help="df/dl of all muscles or each [N/m] (default: the actuators')")
     add("--axial-stiffness", help="EA of all cables or each [N]: df/dl = EA/l")
     add("--gravity", action="store_true", help="add dG/dq")
-    add_options(parser, pose=True, joints=True)
+    add_options(parser, pose=True, joints=True, has_q=True)
     parser.set_defaults(run=run)
 
 

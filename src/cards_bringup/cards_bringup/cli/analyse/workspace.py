@@ -37,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "workspace",
-        help="where a condition holds: on grids, rays, random samples",
+        help="where a condition holds; robots of rods: plate poses on a grid",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -18,6 +18,7 @@ SOURCES = (
     "dynamics_point*",
     "dynamics_rod",
     "dynamics_variation",
+    "frames",
     "dynamics_algebra",
     "dynamics_limb",
     "dynamics_rows",

@@ -7,26 +7,20 @@ equations. A single rod is a robot with one limb, see `cards_core.rods.dynamics.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cards_core.errors import RodError, ShapeError
+from cards_core.rods.dynamics.grid import grid_of
 from cards_core.rods.dynamics.memory import Memory
 from cards_core.rods.dynamics.native import dynamics_library
-from cards_core.rods.dynamics.rule import AT_REST, TimeRule, backward_euler, bdf_alpha
+from cards_core.rods.dynamics.rule import AT_REST, History, TimeRule, backward_euler, bdf_alpha
 from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
+from cards_core.rods.robots.solver_checks import expect_robot
 from cards_core.spatial import hat, matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
-
-GROWTH = 4.0
-"""A disturbance may grow by exp(GROWTH) along one segment of the shooting."""
-
-WAVE, WAVE_UNDAMPED = 1.6, 0.7
-"""Longest step along a rod, in units of the shortest wave that the time step can show / 2 pi.
-With longer ones the waves that are shown badly grow in time, the sooner the less alpha damps."""
 
 TOLERANCE = 1e-8
 """Greatest scaled row of the equations (lengths by L, forces by EI/L^2, moments by EI/L)."""
@@ -70,7 +64,7 @@ class RobotDynamics:
         tolerance: Greatest scaled row.
 
     Raises:
-        RodError: A value out of its range.
+        RodError: No robot, or a value out of its range.
         CompilationError: There is no C compiler.
     """
 
@@ -88,19 +82,19 @@ class RobotDynamics:
         held: bool = False,
         tolerance: float = TOLERANCE,
     ) -> None:
+        expect_robot(robot)
         self.robot = robot
         self.dt = dt
         self.alpha = alpha
         self.tolerance = tolerance
         self.time = 0.0
         self._rule = bdf_alpha(dt, alpha)
-        wave = WAVE if alpha > -0.35 else WAVE_UNDAMPED
-        self.segments, self.steps = _grid(robot, self._rule, wave, steps, segments)
+        self.segments, self.steps = grid_of(robot, self._rule, alpha, steps, segments)
         self._library = dynamics_library()
         self._q = robot.home_q
         self._base = np.eye(4)
         self._placed: tuple[bytes, bytes] | None = None
-        self._lengths = _History(rod_lengths(robot, self._q))
+        self._lengths = History(rod_lengths(robot, self._q))
         self._young = 0  # instants since the last restart
         self.memory = Memory(robot, self.segments, self.steps, held)
         self._c = self.memory.c
@@ -131,7 +125,7 @@ class RobotDynamics:
         self._set(AT_REST)
         self.time, self._young = 0.0, 0
         self._command(self.robot.home_q if q is None else q, 0.0)
-        self._lengths = _History(rod_lengths(self.robot, self._q))
+        self._lengths = History(rod_lengths(self.robot, self._q))
         load = self.robot.wrench if wrench is None else wrench
         self._force(load, self.robot.wrench_frame if frame is None else frame)
         self._pose(self.robot.home_pose if pose is None else pose)
@@ -210,7 +204,7 @@ class RobotDynamics:
                 f"robot '{self.robot.name}': no solution at t = {self.time + self.dt:.6g} s "
                 f"(residual {self._c.residual:.3g}); expected a smaller step or a slower command"
             )
-        self._lengths.accept(self._rule_now)
+        self._lengths.accept()
         self._young += 1
         self.time += self.dt
         return self._instant(iterations)
@@ -316,45 +310,6 @@ class RobotDynamics:
             iterations=int(iterations),
             residual=float(c.residual),
         )
-
-
-class _History:
-    """Rates of commanded lengths by the same formula as everything else."""
-
-    def __init__(self, value: Array) -> None:
-        self.value, self.old, self.rate = value.copy(), value.copy(), np.zeros_like(value)
-        self._next, self._next_rate = self.value, self.rate
-
-    def propose(self, rule: TimeRule, value: Array) -> Array:
-        self._next = value.copy()
-        self._next_rate = (
-            rule.c0 * value + rule.c1 * self.value + rule.c2 * self.old + rule.d1 * self.rate
-        )
-        return self._next_rate
-
-    def accept(self, rule: TimeRule) -> None:
-        self.old, self.value, self.rate = self.value, self._next, self._next_rate
-
-
-def _grid(
-    robot: RodRobot, rule: TimeRule, wave: float, steps: int | None, segments: int | None
-) -> tuple[int, int]:
-    """Return segments and steps per segment.
-
-    Waves of bending that the time step can just show have the wave number
-    ``k = (rA c0^2/EI)^(1/4)``; disturbances grow along the rod by ``exp(k L/sqrt 2)``.
-    """
-    phase = 0.0
-    for limb in robot.limbs:
-        softness = limb.rod.mass_per_length / limb.rod.bending_stiffness
-        phase = max(phase, limb.length * (softness * rule.c0**2) ** 0.25)
-    if segments is None:
-        segments = max(1, math.ceil(phase / math.sqrt(2.0) / GROWTH))
-    if steps is None:
-        steps = max(4, math.ceil(phase / wave))
-    if segments < 1 or steps < 1:
-        raise RodError(f"segments {segments}, steps {steps}; expected both >= 1")
-    return segments, math.ceil(steps / segments)
 
 
 def _finite(values: Any, shape: tuple[int, ...], name: str) -> Array:

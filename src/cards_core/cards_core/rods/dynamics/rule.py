@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from cards_core.errors import RodError
+from cards_core.typing import Array
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,30 @@ def backward_euler(dt: float) -> TimeRule:
     """
     _check(dt)
     return TimeRule(1.0 / dt, -1.0 / dt, 0.0, 0.0)
+
+
+class History:
+    """Rates of commanded lengths by the same formula as everything else.
+
+    Args:
+        value: The lengths, at rest until now, shape (n,), [m].
+    """
+
+    def __init__(self, value: Array) -> None:
+        self.value, self.old, self.rate = value.copy(), value.copy(), np.zeros_like(value)
+        self._next, self._next_rate = self.value, self.rate
+
+    def propose(self, rule: TimeRule, value: Array) -> Array:
+        """Return the rates, shape (n,), [m/s], if these are the next values."""
+        self._next = value.copy()
+        self._next_rate = (
+            rule.c0 * value + rule.c1 * self.value + rule.c2 * self.old + rule.d1 * self.rate
+        )
+        return self._next_rate
+
+    def accept(self) -> None:
+        """Keep the values that were proposed last: the step was made."""
+        self.old, self.value, self.rate = self.value, self._next, self._next_rate
 
 
 def _check(dt: float) -> None:

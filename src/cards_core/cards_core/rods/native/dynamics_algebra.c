@@ -99,27 +99,6 @@ INLINE void skew(const double *a, double *S) {
   S[7] = a[0];
 }
 
-/* C = A B, or A' B, of 3 x 3 matrices; C is none of them. */
-INLINE void multiply(const double *A, const double *B, double *C) {
-  for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j)
-      C[3*i + j] = A[3*i]*B[j] + A[3*i + 1]*B[3 + j] + A[3*i + 2]*B[6 + j];
-}
-
-INLINE void multiply_transposed(const double *A, const double *B, double *C) {
-  for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j)
-      C[3*i + j] = A[i]*B[j] + A[3 + i]*B[3 + j] + A[6 + i]*B[6 + j];
-}
-
-INLINE void rotate(const double *R, const double *a, double *out) {
-  for (int i = 0; i < 3; ++i) out[i] = R[3*i]*a[0] + R[3*i + 1]*a[1] + R[3*i + 2]*a[2];
-}
-
-INLINE void rotate_back(const double *R, const double *a, double *out) {
-  for (int i = 0; i < 3; ++i) out[i] = R[i]*a[0] + R[3 + i]*a[1] + R[6 + i]*a[2];
-}
-
 /* A += g B of a 3 x 3 block inside a matrix with `cols` columns. */
 INLINE void add_block(double *A, int cols, double g, const double *B) {
   for (int i = 0; i < 3; ++i)

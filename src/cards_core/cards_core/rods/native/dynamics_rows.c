@@ -8,21 +8,21 @@ static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_l
   const double L = limb->scale_length, F = limb->scale_force;
   double R[9], R_bar[9], J[9], E[9], b[3], j[3], gap[3], from[3], e[6], f[6], mu[3], x[3], y[3];
   quaternion_to_matrix(tip + 3, R);
-  multiply(R, limb->back_R, R_bar);
-  multiply(Rx, limb->joint_R, J);
-  rotate(R, limb->back_p, b);
-  rotate(Rx, limb->joint_p, j);
+  frame_product(R, limb->back_R, R_bar);
+  frame_product(Rx, limb->joint_R, J);
+  frame_rotate(R, limb->back_p, b);
+  frame_rotate(Rx, limb->joint_p, j);
   for (int c = 0; c < 3; ++c) {
     gap[c] = tip[c] + b[c] - robot->p[c] - j[c];
     from[c] = tip[c] + b[c] - robot->p[c];
   }
-  rotate_back(J, gap, e);
-  multiply_transposed(J, R_bar, E);
+  frame_rotate_back(J, gap, e);
+  frame_difference(J, R_bar, E);
   rotation_vector(E, e + 3);
   cross(b, n, x);
   for (int c = 0; c < 3; ++c) mu[c] = m[c] - x[c];
-  rotate_back(J, n, f);
-  rotate_back(J, mu, y);
+  frame_rotate_back(J, n, f);
+  frame_rotate_back(J, mu, y);
   memcpy(f + 3, y, sizeof y);
   /* a cross: one arm along x of the plate's joint frame, the other along y of the rod's */
   const int universal = limb->free[3] + limb->free[4] + limb->free[5] == 2;
@@ -45,10 +45,10 @@ static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_l
   add_block(rows_P, 12, 1.0, Jt);
   add_block(rows_D, 6, -1.0/L, Jt);
   skew(b, S);
-  multiply(Jt, S, X);
+  frame_product(Jt, S, X);
   add_block(rows_P + 3, 12, -1.0/L, X);
   skew(from, S);
-  multiply(Jt, S, X);
+  frame_product(Jt, S, X);
   add_block(rows_D + 3, 6, 1.0/L, X);
   /* e_R */
   if (universal) {
@@ -58,23 +58,23 @@ static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_l
   } else {
     log_variation(e + 3, B);
   }
-  multiply(B, Jt, rows_B);
+  frame_product(B, Jt, rows_B);
   add_block(rows_P + 36 + 3, 12, 1.0, rows_B);
   add_block(rows_D + 18 + 3, 6, -1.0, rows_B);
   /* force in the joint */
   add_block(rows_P + 72 + 6, 12, 1.0, Jt);
   skew(n, S);
-  multiply(Jt, S, X);
+  frame_product(Jt, S, X);
   add_block(rows_D + 36 + 3, 6, 1.0/F, X);
   /* moment in the joint */
   add_block(rows_P + 108 + 9, 12, 1.0, Jt);
   skew(b, Y);
-  multiply(X, Y, B);
+  frame_product(X, Y, B);
   add_block(rows_P + 108 + 3, 12, -1.0/(F*L), B);
-  multiply(Jt, Y, X);
+  frame_product(Jt, Y, X);
   add_block(rows_P + 108 + 6, 12, -1.0/L, X);
   skew(mu, S);
-  multiply(Jt, S, X);
+  frame_product(Jt, S, X);
   add_block(rows_D + 54 + 3, 6, 1.0/(F*L), X);
   if (universal) {
     /* the moment about the rod's arm, which turns with the rod */
@@ -83,7 +83,7 @@ static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_l
       P4[k] = arm[0]*P4[k - 12] + arm[1]*P4[k] + arm[2]*P4[k + 12];
     for (int k = 0; k < 6; ++k) D4[k] = arm[0]*D4[k - 6] + arm[1]*D4[k] + arm[2]*D4[k + 6];
     cross(arm, y, turn);
-    rotate(J, turn, x);
+    frame_rotate(J, turn, x);
     for (int c = 0; c < 3; ++c) {
       P4[3 + c] += x[c]/(F*L);
       D4[3 + c] -= x[c]/(F*L);
@@ -104,8 +104,8 @@ static void plate_rows(struct dynamic_robot *robot, const double *Rx, double *r,
   double c[3], turned[3], rate[3], w[3], I[9], X[9], A[3], x[3];
   const double *J = robot->inertia;
   const double body[9] = {J[0], J[1], J[2], J[1], J[3], J[4], J[2], J[4], J[5]};
-  rotate(Rx, robot->com, c);
-  multiply(Rx, body, X);
+  frame_rotate(Rx, robot->com, c);
+  frame_product(Rx, body, X);
   for (int i = 0; i < 3; ++i)
     for (int k = 0; k < 3; ++k)
       I[3*i + k] = X[3*i]*Rx[3*k] + X[3*i + 1]*Rx[3*k + 1] + X[3*i + 2]*Rx[3*k + 2];
@@ -116,10 +116,10 @@ static void plate_rows(struct dynamic_robot *robot, const double *Rx, double *r,
   double force[6], *H = point->now + AT_H;
   memcpy(force, robot->wrench, sizeof force);
   if (robot->follower) {
-    rotate(Rx, robot->wrench, force);
-    rotate(Rx, robot->wrench + 3, force + 3);
+    frame_rotate(Rx, robot->wrench, force);
+    frame_rotate(Rx, robot->wrench + 3, force + 3);
   }
-  rotate(I, w, H);
+  frame_rotate(I, w, H);
   for (int i = 0; i < 3; ++i) {
     point->now[AT_P + i] = robot->p[i] + c[i];
     point->now[AT_V + i] = c0*point->now[AT_P + i] + point->h[AT_P + i];
@@ -136,10 +136,10 @@ static void plate_rows(struct dynamic_robot *robot, const double *Rx, double *r,
     skew(c, S);
     add_block(E + 3, 6, -mass*lambda, S);
     add_block(E + 18, 6, mass*lambda, S);
-    multiply(S, S, T);
+    frame_product(S, S, T);
     add_block(E + 21, 6, -mass*lambda, T);
     skew(A, X);
-    multiply(X, S, T);
+    frame_product(X, S, T);
     add_block(E + 21, 6, 1.0, T);
     spin_variation(turned, rate, w, c0, W);
     spin_inertia(&robot->rule, upper, H, w, W, G);

@@ -33,7 +33,8 @@ from cards_core.rods.robots.reader_checks import (
     check_units_of_frames,
 )
 from cards_core.rods.robots.robot import BaseKind, Limb, Plate, RodRobot
-from cards_core.rods.robots.yaml_rods import RodEntry, number, rod_entries, solver_settings, vector
+from cards_core.rods.robots.yaml_entry import number, vector
+from cards_core.rods.robots.yaml_rods import RodEntry, rod_entries, solver_settings
 from cards_core.spatial import Pose, axis_rotation, quaternion_matrix
 from cards_core.trajectories.yaml_fields import Document, Field, read_yaml
 from cards_core.typing import Array, Vector3

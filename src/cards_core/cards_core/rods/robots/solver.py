@@ -33,6 +33,7 @@ from cards_core.rods.robots.solver_checks import (
     check_plane_of_base,
     check_robot,
     controlled_indices,
+    expect_robot,
 )
 from cards_core.rods.robots.solver_input import (
     State,
@@ -67,8 +68,8 @@ class RodRobotSolver:
         gravity: [m/s^2] in the world, (3,); default the robot's.
 
     Raises:
-        RodError: No limbs, unusable settings, controlled coordinates that do not fit, or a
-            planar robot with something that would bend it out of its plane.
+        RodError: No robot, or one without limbs, unusable settings, controlled coordinates that
+            do not fit, or a planar robot with something that would bend it out of its plane.
         CompilationError: The C compiler is missing or refused the sources.
     """
 
@@ -80,6 +81,7 @@ class RodRobotSolver:
         base: Array | None = None,
         gravity: Array | None = None,
     ) -> None:
+        expect_robot(robot)
         self.robot = robot
         self.settings = robot.settings if settings is None else settings
         self.base = np.eye(4) if base is None else np.array(base, dtype=float)
@@ -111,7 +113,8 @@ class RodRobotSolver:
 
         Args:
             q: Joint coordinates, (n,), [m] or [rad]; lengths of extensible limbs.
-            wrench: External wrench on the plate about its origin, (6,), [N], [N m].
+            wrench: External wrench on the plate about its origin, (6,), [N], [N m]. Of a planar
+                robot fx, fy and mz count: what keeps it in its plane carries the rest.
             frame: ``world``: dead load in world axes; ``plate``: turns with the plate.
             start: State to start from. A solution of this solver is the fastest start, the last
                 one especially. None: a Hermite guess at the robot's home pose.
@@ -120,7 +123,7 @@ class RodRobotSolver:
             The solution; look at its ``status``. A failed one holds the last iterate.
 
         Raises:
-            ShapeError: q or wrench of the wrong shape.
+            ShapeError: q or wrench of the wrong shape, or start is no state.
         """
         with self._lock:
             if start is None:
@@ -145,12 +148,13 @@ class RodRobotSolver:
 
         Args:
             pose: Plate pose in the world, (4, 4).
-            wrench: External wrench on the plate about its origin, (6,), [N], [N m].
+            wrench: External wrench on the plate about its origin, (6,), [N], [N m]; as for `dgm`.
             frame: ``world`` or ``plate``, as for `dgm`.
             start: As for `dgm`; None starts from a Hermite guess at this pose.
 
         Raises:
-            ShapeError: pose is no homogeneous matrix with a rotation, or wrench has a wrong shape.
+            ShapeError: pose is no homogeneous matrix with a rotation, wrench has a wrong shape, or
+                start is no state.
         """
         with self._lock:
             if start is None:
@@ -313,6 +317,11 @@ class RodRobotSolver:
                 f"start has {shape_text(start.base_wrenches, 'base_wrenches')}, "
                 f"{shape_text(start.q, 'q')}, {shape_text(start.pose, 'pose')}; expected a state "
                 f"of '{self.robot.name}': ({n}, 6), ({n},), (4, 4)"
+            ) from None
+        except AttributeError:  # asked for here alone, where the check costs nothing
+            raise ShapeError(
+                f"start is of type {type(start).__name__}; expected a state with base_wrenches, "
+                "q and pose: a Solution, or a guess (cards_core.rods.robots.guess)"
             ) from None
 
     def _guess(

@@ -17,6 +17,23 @@ MOST_SEGMENTS = 12
 """Segments that a rod is cut into at most."""
 
 
+def expect_robot(robot: object) -> None:
+    """Refuse what is no robot of rods, e.g. its name.
+
+    Raises:
+        RodError: What was given, and how a robot is made of a name.
+    """
+    if not isinstance(robot, RodRobot):
+        raise RodError(
+            f"robot is {_brief(robot)}; expected a RodRobot, as read_rod_robot(name) returns it"
+        )
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if isinstance(value, str) and len(text) < 80 else f"of type {type(value).__name__}"
+
+
 def controlled_indices(robot: RodRobot) -> Array:
     """Return the indices of the commanded plate coordinates, ascending.
 

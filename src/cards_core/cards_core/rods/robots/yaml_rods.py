@@ -7,16 +7,13 @@ what a rod needs and the file does not say is an error that names the key.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
-from cards_core.errors import RodError
 from cards_core.rods.material import Material
 from cards_core.rods.robots.robot import BaseKind, SolverSettings, TipKind
+from cards_core.rods.robots.yaml_entry import Entry, check_keys, number, vector
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
 from cards_core.trajectories.yaml_fields import Document, Field
@@ -47,24 +44,6 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
     "rectangle": ("width", "height"),
     "general": ("area", "I1", "I2", "J", "half_width", "torsion_radius"),
 }
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
-_MIX_UP = "one of them; the other follows"
-_OTHER_NAMES = {
-    "E": ("young", "young_modulus", "youngs_modulus", "elastic_modulus", "modulus"),
-    "G": ("shear", "shear_modulus"),
-    "nu": ("poisson", "poisson_ratio", "poissons_ratio"),
-    "rho": ("density",),
-    "radius": ("r", "rod_radius", "outer_radius"),
-    "diameter": ("d", "rod_diameter"),
-    "length": ("l", "rod_length"),
-    "plate": ("tip_joint", "plate_joint", "platform"),
-    "base": ("base_joint",),
-    "u0": ("curvature", "precurvature"),
-}
-"""What other programs call a key, for the message."""
-
-
-Made = TypeVar("Made", Section, Material)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,22 +78,6 @@ class RodEntry:
     doubts: tuple[str, ...]
 
 
-def number(field: Field, *, above: float = -math.inf, at_least: float = -math.inf) -> float:
-    """Return a finite number; texts such as ``"200e9"`` count as the number they spell."""
-    if isinstance(field.value, str) and _NUMBER.fullmatch(field.value):
-        field.document.texts_elsewhere.append(field.place)
-        field = Field(field.document, field.place, float(field.value))
-    return field.number(above=above, at_least=at_least)
-
-
-def vector(field: Field, size: int, what: str) -> Vector3:
-    """Return a list of finite numbers; see `number`."""
-    values = [number(item) for item in field.items()]
-    if len(values) != size:
-        raise field.error(f"has {len(values)} values", f"{size}: {what}")
-    return np.array(values)
-
-
 def rod_entries(document: Document) -> list[RodEntry]:
     """Return the entries of ``rods``, each merged with ``defaults``.
 
@@ -125,14 +88,14 @@ def rod_entries(document: Document) -> list[RodEntry]:
     top.mapping(TOP_KEYS)
     defaults = top["defaults"] if top.has("defaults") else Field(document, ("defaults",), {})
     if top.has("defaults"):
-        _check_keys(defaults, ROD_KEYS)
+        check_keys(defaults, ROD_KEYS)
     entries: list[RodEntry] = []
     if isinstance(top["rods"].value, dict):
         raise top["rods"].error("is a mapping", "a list, each entry as '- {name: limb_1}'")
     for item in top["rods"].items():
         if isinstance(item.value, str):
             raise item.error(f"is '{item.value}'", f"a mapping: {{name: {item.value}}}")
-        _check_keys(item, ("name", *ROD_KEYS))
+        check_keys(item, ("name", *ROD_KEYS))
         name = item["name"].text()
         if name in (entry.name for entry in entries):
             raise item["name"].error(f"a second rod named '{name}'", "unique names")
@@ -140,59 +103,14 @@ def rod_entries(document: Document) -> list[RodEntry]:
     return entries
 
 
-def _check_keys(field: Field, known: tuple[str, ...]) -> None:
-    """Check the keys of a rod; what other programs call them is told."""
-    if isinstance(field.value, dict):
-        for key in field.value:
-            for ours, others in _OTHER_NAMES.items():
-                if key not in known and str(key).lower() in others:
-                    raise Field(field.document, (*field.place, key), None).error(
-                        f"unknown key '{key}'", f"'{ours}'"
-                    )
-    field.mapping(known)
-
-
-class _Entry:
-    """One rod: looks keys up in its entry, then in the defaults."""
-
-    def __init__(self, field: Field, defaults: Field, name: str) -> None:
-        self.field, self.defaults, self.name = field, defaults, name
-
-    def get(self, key: str) -> Field | None:
-        for place in (self.field, self.defaults):
-            if place.has(key):
-                return place[key]
-        return None
-
-    def need(self, key: str, what: str) -> Field:
-        found = self.get(key)
-        if found is None:
-            raise self.field.error(
-                f"rod '{self.name}' has no '{key}' ({what})", f"'{key}' here or in 'defaults'"
-            )
-        return found
-
-    def positive(self, key: str, what: str) -> float:
-        return number(self.need(key, what), above=0.0)
-
-    def one_of(self, *keys: str, what: str) -> str:
-        """Return which of some keys that exclude each other is given; own ones hide defaults."""
-        for place in (self.field, self.defaults):
-            given = [key for key in keys if place.has(key)]
-            if len(given) > 1:
-                raise place[given[1]].error(f"'{given[0]}' and '{given[1]}' are given", _MIX_UP)
-            if given:
-                return given[0]
-        names = "' or '".join(keys)
-        raise self.field.error(
-            f"rod '{self.name}' has no {what}", f"'{names}' here or in 'defaults'"
-        )
+class _Entry(Entry):
+    """One rod: what it is made of, from its entry and the defaults."""
 
     def read(self) -> RodEntry:
         base, base_joint = self._joint("base", BaseKind)
         plate, plate_joint = self._joint("plate", TipKind)
         section, material, curvature = self._section(), self._material(), self._curvature()
-        damping = self._optional("damping") or 0.0
+        damping = self.optional("damping") or 0.0
         rod = Rod(section, material, curvature=curvature, damping=damping)
         length, limits = self._lengths(base)
         doubts = rod.doubts(length if length is not None else limits[0] if limits else math.inf)
@@ -244,7 +162,7 @@ class _Entry:
             half = vector(field["half_width"], 2, "along d1 and d2, [m]")
             values = [number(field[key], above=0.0) for key in keys if key != "half_width"]
             area, first, second, torsion, radius = values
-            return self._checked(
+            return self.checked(
                 [field],
                 lambda: Section(
                     area, first, second, torsion, (half[0], half[1]), radius, (factor, factor)
@@ -257,19 +175,19 @@ class _Entry:
         if kind == "circle":
             return Section.circle(sizes[0], shear_factor=factor)
         make = Section.tube if kind == "tube" else Section.rectangle
-        return self._checked([field], lambda: make(sizes[0], sizes[1], shear_factor=factor))
+        return self.checked([field], lambda: make(sizes[0], sizes[1], shear_factor=factor))
 
     def _material(self) -> Material:
         young = self.positive("E", "Young's modulus, [Pa]")
         density = number(self.need("rho", "density, [kg/m^3]; 0 has no weight"), at_least=0.0)
         which = self.one_of("G", "nu", what="shear modulus 'G' and no Poisson ratio 'nu'")
         modulus = number(self.need(which, ""), **({"above": 0.0} if which == "G" else {}))
-        strain = self._optional("yield_strain", above=0.0)
-        stress = self._optional("yield_stress", above=0.0)
+        strain = self.optional("yield_strain", above=0.0)
+        stress = self.optional("yield_stress", above=0.0)
         if strain is None and stress is not None:
             strain = stress / young
         # of the keys, each is right by itself: what the material refuses is E, rho, or else nu
-        return self._checked(
+        return self.checked(
             [self.need(key, "") for key in ("E", "rho", which)],
             lambda: Material(
                 young,
@@ -280,11 +198,6 @@ class _Entry:
             ),
         )
 
-    def _optional(self, key: str, *, above: float = -math.inf) -> float | None:
-        """Return a number >= 0 (or > `above`), None where there is none."""
-        field = self.get(key)
-        return None if field is None else number(field, above=above, at_least=0.0)
-
     def _curvature(self) -> tuple[float, float, float]:
         field = self.get("u0")
         if field is None:
@@ -293,7 +206,7 @@ class _Entry:
         return (float(x), float(y), float(z))
 
     def _lengths(self, base: str | None) -> tuple[float | None, tuple[float, float] | None]:
-        length = self._optional("length", above=0.0)
+        length = self.optional("length", above=0.0)
         field = self.get("limits")
         if base != BaseKind.EXTENSIBLE:
             if length is None:
@@ -328,21 +241,6 @@ class _Entry:
         if size < 1e-9:
             raise field.error("is a vector without direction", "a vector that is not zero")
         return direction / size
-
-    def _checked(self, fields: list[Field], make: Callable[[], Made]) -> Made:
-        """Return what ``make`` makes; its `RodError` becomes an error at the field it is about.
-
-        Args:
-            fields: Of several, the one that the error speaks of is named, else the last.
-            make: Makes a section or a material.
-        """
-        try:
-            return make()
-        except RodError as error:
-            words = {"E": "Young", "rho": "density"}
-            about = [f for f in fields if words.get(str(f.place[-1]), "?") in str(error)]
-            field = (about or fields[-1:])[0]
-            raise field.error(f"rod '{self.name}': {error}") from None
 
 
 def solver_settings(top: Field) -> SolverSettings:

@@ -27,10 +27,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from cards_core.errors import RodError
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
+from cards_core.rods.tracking.cold_attempts import Anchor
 from cards_core.rods.tracking.cold_result import Budget, ColdStart
-from cards_core.rods.tracking.cold_search import Anchor, ColdSearch
+from cards_core.rods.tracking.cold_search import ColdSearch
 from cards_core.rods.tracking.commands import checked_joints, checked_pose, checked_wrench
 from cards_core.rods.tracking.path import Target
 from cards_core.rods.tracking.reach import reach_findings
@@ -64,7 +66,12 @@ def cold_start(
         wrench: On the plate, shape (6,); default the robot's own.
         frame: Of the wrench.
         budget: Bounds of the work.
+
+    Raises:
+        RodError: The solver is something else, e.g. a robot.
+        ValueError: Neither or both of pose and q are given.
     """
+    _expect_solver(solver)
     if (pose is None) == (q is None):
         raise ValueError("give either a pose or joint coordinates")
     begin = perf_counter()
@@ -101,8 +108,22 @@ def _clues(robot: RodRobot, here: tuple[Finding, ...]) -> list[str]:
 
 
 def home(solver: RodRobotSolver, budget: Budget | None = None) -> ColdStart:
-    """Return the equilibrium at the home pose (or home joints) of the robot; found only once."""
+    """Return the equilibrium at the home pose (or home joints) of the robot; found only once.
+
+    Raises:
+        RodError: The solver is something else, e.g. a robot.
+    """
+    _expect_solver(solver)
     return _known(solver, budget or Budget())[0]
+
+
+def _expect_solver(solver: object) -> None:
+    """Raise an error that says what was given where a solver is expected."""
+    if not hasattr(solver, "igm"):
+        raise RodError(
+            f"solver is of type {type(solver).__name__}; expected a RodRobotSolver, as "
+            "RodRobotSolver(robot) makes it"
+        )
 
 
 def _known(solver: RodRobotSolver, budget: Budget) -> tuple[ColdStart, Anchor | None]:
