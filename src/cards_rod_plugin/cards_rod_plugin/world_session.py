@@ -27,13 +27,16 @@ class WorldSession(RodSession):
     @property
     def answer(self) -> Answer:
         """What the tracker said, with the state of the world in place of its own."""
-        return self._reference if self._shown is None else self._shown
+        if self._step is None:
+            return self._reference
+        if self._shown is None:
+            self._shown = _with(self._reference, self._step)
+        return self._shown
 
     @answer.setter
     def answer(self, answer: Answer) -> None:
         self._reference = answer
-        if self._step is not None:
-            self.show(self._step)
+        self._shown = None
 
     @property
     def reference(self) -> Solution:
@@ -50,18 +53,20 @@ class WorldSession(RodSession):
     def show(self, step: PlateStep | None) -> None:
         """Tell this state from now on; None: the reference again."""
         self._step = step
-        if step is None:
-            self._shown = None
-            return
-        told: dict[str, Any] = {}
-        if step.status is not RodStatus.OK:
-            finding = Finding(step.status, step.message)
-            findings = (finding, *self._reference.findings)
-            told = {"status": step.status, "message": step.message, "findings": findings}
-        self._shown = dataclasses.replace(
-            self._reference,
-            solution=step.solution,
-            min_eigenvalue=step.solution.min_eigenvalue,
-            eigenvector=step.solution.eigenvector,
-            **told,
-        )
+        self._shown = None
+
+
+def _with(answer: Answer, step: PlateStep) -> Answer:
+    """Return an answer with the state of the world in place of its own."""
+    told: dict[str, Any] = {}
+    if step.status is not RodStatus.OK:
+        finding = Finding(step.status, step.message)
+        told = {"status": step.status, "message": step.message}
+        told["findings"] = (finding, *answer.findings)
+    return dataclasses.replace(
+        answer,
+        solution=step.solution,
+        min_eigenvalue=step.solution.min_eigenvalue,
+        eigenvector=step.solution.eigenvector,
+        **told,
+    )

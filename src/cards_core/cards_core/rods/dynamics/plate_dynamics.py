@@ -102,9 +102,9 @@ class PlateDynamics:
         self.damping = damping
         self.accuracy = accuracy
         self.drag = np.repeat(np.asarray(drag, dtype=float), 3)
-        self.rod_inertia = (
-            None if rod_inertia is None else _finite(rod_inertia, (6, 6), "rod_inertia")
-        )
+        self._mass = _mass_matrix(robot)
+        if rod_inertia is not None:
+            self._mass += _finite(rod_inertia, (6, 6), "rod_inertia")
         self.time = 0.0
         self._free = np.asarray(solver.slots)
         self._block = np.ix_(self._free, self._free)
@@ -202,8 +202,9 @@ class PlateDynamics:
 
     def _share(self, dt: float) -> float:
         """Return the part of a step in which the plate moves little enough for one solve."""
-        move = dt * float(np.linalg.norm(self.twist[:3])) / LONGEST_MOVE
-        turn = dt * float(np.linalg.norm(self.twist[3:])) / LARGEST_TURN
+        v = self.twist.tolist()
+        move = dt * math.hypot(*v[:3]) / LONGEST_MOVE
+        turn = dt * math.hypot(*v[3:]) / LARGEST_TURN
         return 1.0 / max(1.0, math.ceil(max(move, turn)))
 
     def _advance(self, dt: float, q: Array, last: bool) -> bool:
@@ -233,7 +234,7 @@ class PlateDynamics:
         pose[:3, :3] = quaternion_matrix(rotation_exp(move[3:])) @ rotation
         if not np.all(np.isfinite(pose)):
             return False
-        if float(np.linalg.norm(move[:3])) > 2.0 * LONGEST_MOVE:
+        if math.hypot(*move[:3].tolist()) > 2.0 * LONGEST_MOVE:
             return False
         found = self.solver.limbs(q, pose, start=solution, wrench=load, frame=frame)
         if not found.converged:
@@ -252,20 +253,13 @@ class PlateDynamics:
     def _inertia(self, rotation: Matrix3, twist: Array) -> tuple[Array, Array]:
         """Return mass matrix and gyroscopic wrench about the plate's origin, world axes."""
         plate = self.robot.plate
+        turned = np.zeros((6, 6))
+        turned[:3, :3] = turned[3:, 3:] = rotation
         arm, spin = rotation @ plate.com, twist[3:]
-        inertia = rotation @ plate.inertia @ rotation.T
-        cross = hat(arm)
-        mass = np.zeros((6, 6))
-        mass[:3, :3] = plate.mass * np.eye(3)
-        mass[:3, 3:] = -plate.mass * cross
-        mass[3:, :3] = plate.mass * cross
-        mass[3:, 3:] = inertia - plate.mass * cross @ cross
-        if self.rod_inertia is not None:
-            turned = np.kron(np.eye(2), rotation)
-            mass += turned @ self.rod_inertia @ turned.T
         turning = hat(spin)  # faster than np.cross
         pull = plate.mass * (turning @ (turning @ arm))
-        return mass, np.concatenate([pull, turning @ (inertia @ spin) + cross @ pull])
+        swirl = turning @ (rotation @ (plate.inertia @ (rotation.T @ spin))) + hat(arm) @ pull
+        return turned @ self._mass @ turned.T, np.concatenate([pull, swirl])
 
     def _weight(self, rotation: Matrix3) -> Array:
         force = self.robot.plate.mass * np.asarray(self.solver.gravity)
@@ -289,6 +283,14 @@ class PlateDynamics:
         return PlateStep(
             self.pose.copy(), self.twist.copy(), self._solution, status, message, solves
         )
+
+
+def _mass_matrix(robot: RodRobot) -> Array:
+    """Return the plate's mass matrix about its origin, plate axes, shape (6, 6)."""
+    plate = robot.plate
+    moment = plate.mass * hat(plate.com)
+    inertia = plate.inertia - moment @ hat(plate.com)
+    return np.block([[plate.mass * np.eye(3), -moment], [moment, inertia]])
 
 
 def _check_inertia(robot: RodRobot) -> None:
