@@ -23,13 +23,13 @@ class Budget:
         seconds: After this time nothing new is begun.
         solves: Greatest number of solves of one homotopy.
         iterations: Linearisations of one descent.
-        ways: Ways of the roadmap, each some 20 solves, made at the first pose that needs them.
+        ways: Ways of the roadmap, each some 20 solves, made when a pose needs them.
     """
 
-    seconds: float = 2.0
+    seconds: float = 5.0
     solves: int = 200
     iterations: int = 60
-    ways: int = 120
+    ways: int = 1200
 
 
 @dataclass(frozen=True, eq=False)

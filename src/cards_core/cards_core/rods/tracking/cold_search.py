@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from cards_core.rods.robots.solution import Solution
     from cards_core.rods.robots.solver import RodRobotSolver
 
+FIRST_WAYS = (1, 20, 120)
+"""Ways of the roadmap that are tried before other guesses; more are made when these fail, too."""
+
 FREE_MODE = 1e-10
 """Eigenvalue of K, relative to the greatest, that is zero: the plate moves freely."""
 
@@ -80,13 +83,18 @@ class ColdSearch:
             yield "homotopy", self.tries.homotopies(self.anchor)
         yield "levenberg-marquardt", self.tries.descend({})
         if self.anchor is not None and not self.target.by_joints:
-            for ways in (1, 20, self.budget.ways):
+            for most in FIRST_WAYS:
+                ways = min(most, self.budget.ways)
                 yield "servo" if ways == 1 else "roadmap", self.tries.servo(self.anchor, ways)
         if self.anchor is None or self.target.by_joints:
             yield "load", self.tries.loads()
         for variant in (*slack_variants(), *bulge_variants(self.robot)):
             yield "variants", self.tries.newton(variant)
             yield "variants", self.tries.descend(variant)
+        if self.anchor is not None and not self.target.by_joints:
+            few = FIRST_WAYS[-1]
+            for ways in range(2 * few, self.budget.ways + 1, few):
+                yield "roadmap", self.tries.servo(self.anchor, ways)
 
     def _accept(self, solution: Solution) -> bool:
         """Tell whether a result is what is wanted; remember the best of the others."""

@@ -11,7 +11,8 @@ their limits:
 4. servo: the joints moved from home, and then from other states all over what the robot reaches
    (`roadmap`), along stable equilibria until the plate is at the pose;
 5. load: the plate without its weight, which then comes back with a small push aside;
-6. the Hermite guess with slack, and bulging to other sides.
+6. the Hermite guess with slack, and bulging to other sides;
+7. more and more states of the roadmap, until the time is over.
 
 For joint coordinates the homotopy comes first: of the many equilibria at given joints it finds the
 one that the robot reaches from home without a jump. Work is bounded (:class:`Budget`). If nothing
