@@ -19,6 +19,7 @@ from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
 from cards_viz.browser import BrowserView
 from cards_viz.drawing_node import MODEL, DrawingNode
+from cards_viz.page_node import PageNode
 from cards_viz.ros_commands import RosCommands
 from cards_viz.snapshot import Snapshot
 from cards_viz.tracked import tracked
@@ -44,13 +45,15 @@ def parameters() -> list[Parameter]:
     ]
 
 
-class BrowserViewNode(DrawingNode):
+class BrowserViewNode(PageNode, DrawingNode):
     """See the module; arguments as `DrawingNode`.
 
     Attributes:
-        view: The page.
+        page: The page.
         commands: What its buttons and sliders do.
     """
+
+    page: BrowserView
 
     def __init__(
         self,
@@ -63,10 +66,11 @@ class BrowserViewNode(DrawingNode):
         super().__init__(NODE_NAME, parameters(), context, stop, robot, **node_options)
         value = self.values
         self.commands = RosCommands(
-            self, self.robot, self.watcher, simulator=value["simulator"], notify=self._tell
+            self, self.robot, self.watcher, simulator=value["simulator"], notify=self.tell
         )
-        # the view last: a page may be open, and command, before this constructor ends
-        self.view = BrowserView(
+        self._gains_of: str | None = None
+        self._asked = 0.0
+        self.page = BrowserView(
             self.robot,
             self.commands,
             host=value["host"],
@@ -74,17 +78,6 @@ class BrowserViewNode(DrawingNode):
             rate=value["rate"],
             window=value["window"],
         )
-        self._gains_of: str | None = None
-        self._asked = 0.0
-
-    def _tell(self, text: str) -> None:
-        self.get_logger().warning(text)
-        self.view.notify(text)
-
-    def run(self) -> int:
-        """Say where the page is, then draw; see `DrawingNode.run`."""
-        self.get_logger().info(f"open {self.view.url}")
-        return super().run()
 
     def tick(self) -> None:
         """Look at the topics, carry out commands, show the newest state."""
@@ -92,14 +85,14 @@ class BrowserViewNode(DrawingNode):
         self.commands.update()
         self._follow_gains()
         if self.watcher.stamp >= 0 or new:
-            self.view.show(self.snapshot())
+            self.page.show(self.snapshot())
 
     def snapshot(self) -> Snapshot:
         """Return what there is to show now."""
         watcher = self.watcher
         known: dict[str, Any] = {}
         if watcher.tracking is not None and np.all(np.isfinite(watcher.q)):
-            goal = tracked(watcher.tracking, self.view.scene, watcher.q)
+            goal = tracked(watcher.tracking, self.page.scene, watcher.q)
             if goal is not None:
                 known = vars(goal).copy()
                 known["desired_position"] = known.pop("position")
@@ -131,14 +124,9 @@ class BrowserViewNode(DrawingNode):
             names = () if tracking is None else tracking.labels.error_names
             if len(names) != len(kp):
                 names = tuple(str(i + 1) for i in range(len(kp)))
-            self.view.set_gains(kp, kd, names)
+            self.page.set_gains(kp, kd, names)
 
         self.commands.read_gains(name, show)
-
-    def close(self) -> None:
-        """Close the page and destroy the node."""
-        self.view.stop()
-        super().close()
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -91,13 +91,14 @@ class LivePlot:
             "grid": {"stroke": "#ececec", "width": 1},
             "ticks": {"stroke": "#d5d5d5", "width": 1, "size": 4},
         }
-        empty = tuple(np.zeros(0) for _ in series)
+        # not empty: a page that draws a chart without a time once never finds its scale again
+        blank = (np.array([0.0, 1.0]), *(np.full(2, np.nan) for _ in series[1:]))
         self._legend = gui.add_html(
             f'<div style="font-weight:600;font-size:12.5px;padding:2px 10px">{title}</div>'
             + legend_html(self.names, "grey: desired" if with_desired else "")
         )
         self._plot = gui.add_uplot(
-            empty,
+            blank,
             tuple(series),
             scales={"x": {"time": False}, "y": {"auto": True}},
             axes=({**axis, "size": 22, "gap": 1}, {**axis, "size": 52, "gap": 3, "space": 18}),
@@ -116,7 +117,9 @@ class LivePlot:
 
     def draw(self, window: float) -> None:
         """Send the last ``window`` seconds to the browser."""
-        self._plot.data = self._history.columns(window)
+        columns = self._history.columns(window)
+        if columns[0].size:
+            self._plot.data = columns
 
     def remove(self) -> None:
         """Remove chart and legend."""

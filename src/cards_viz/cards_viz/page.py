@@ -138,7 +138,7 @@ class Page(ABC, Generic[ShownT]):
     @property
     @abstractmethod
     def size(self) -> float:
-        """Extent of what is drawn, [m]."""
+        """Extent of what is drawn, in units of the page."""
 
     @abstractmethod
     def _take(self, snapshot: ShownT) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import viser
 
 from cards_core.rods.robots.robot import BaseKind, RodRobot
-from cards_core.spatial import quaternion_matrix
 from cards_viz.live_plots import LivePlot
+from cards_viz.near_plane import NearPlane
 from cards_viz.page import Page
 from cards_viz.panels import DrawingPanel, guarded
 from cards_viz.rod_colors import QUANTITIES, RodColors
@@ -31,6 +31,9 @@ TEXT_PERIOD = 0.2
 
 PLOT_PERIOD = 0.5
 """Least time between two updates of the plots, the costliest part for a browser, [s]."""
+
+POINT_PERIOD = 0.05
+"""Least time between two points of the plots, [s]: more could not be told apart."""
 
 
 class RodPage(Page[RodSnapshot]):
@@ -59,7 +62,7 @@ class RodPage(Page[RodSnapshot]):
         *,
         host: str = "127.0.0.1",
         port: int = 8080,
-        rate: float = 60.0,
+        rate: float = 45.0,
         window: float = 10.0,
     ) -> None:
         super().__init__(robot.name, host=host, port=port, rate=rate)
@@ -73,11 +76,14 @@ class RodPage(Page[RodSnapshot]):
         self._last: RodSnapshot | None = None
         self._drawn: RodSnapshot | None = None
         self._plotted = self._begin = 0.0
+        self._noted = -POINT_PERIOD
         self._dragged = threading.Event()
         self._build_panels(commands)
         self._build_plots()
         self._connect_gizmo()
         self._start()
+        near = NearPlane(self._nodes.lower, self._nodes.upper, self._nodes.size)
+        self.server.on_client_connect(near.follow)
 
     # Panels -----------------------------------------------------------------------------------
 
@@ -164,8 +170,6 @@ class RodPage(Page[RodSnapshot]):
             }
 
     def _connect_gizmo(self) -> None:
-        gizmo = self._nodes.gizmo
-
         async def dragged(event: Any) -> None:
             # in the order of the phases; what it does takes microseconds
             if event.phase == "end":
@@ -173,12 +177,9 @@ class RodPage(Page[RodSnapshot]):
                 return
             self._dragged.set()
             if event.phase == "update":
-                pose = np.eye(4)
-                pose[:3, 3] = gizmo.position
-                pose[:3, :3] = quaternion_matrix(gizmo.wxyz)
-                self._pose.drag(pose)
+                self._pose.drag(self._nodes.gizmo_pose())
 
-        gizmo.on_update(dragged)
+        self._nodes.gizmo.on_update(dragged)
 
     # Drawing ----------------------------------------------------------------------------------
 
@@ -188,7 +189,7 @@ class RodPage(Page[RodSnapshot]):
 
     @property
     def size(self) -> float:
-        """Extent of the robot, [m]."""
+        """Extent of the robot, as drawn."""
         return self._nodes.size
 
     def _take(self, snapshot: RodSnapshot) -> None:
@@ -202,6 +203,9 @@ class RodPage(Page[RodSnapshot]):
         self._drawn = snapshot
         self._scene_due = True
         t = snapshot.time - self._begin
+        if 0.0 <= t - self._noted < POINT_PERIOD:
+            return
+        self._noted = t
         self._charts["eigenvalue"].append(t, np.array([snapshot.eigenvalue]))
         self._charts["joints"].append(t, self._factors * snapshot.q[self.robot.actuated])
         curvature = snapshot.lines[:, :, QUANTITIES["curvature"].column].max(axis=1)

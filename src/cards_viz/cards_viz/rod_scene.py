@@ -1,4 +1,8 @@
-"""A rod robot in the browser: bodies, rods as coloured tubes, ground, gizmo, way of collapse."""
+"""A rod robot in the browser: bodies, rods as coloured tubes, ground, gizmo, way of collapse.
+
+Robots of all sizes are drawn with the same size, `SIZE` units of length of the page: that is what
+the near plane (`cards_viz.near_plane`), shadows and keys of viser are made for.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,19 @@ import trimesh
 import viser
 
 from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
-from cards_core.spatial import matrix_quaternion
+from cards_core.spatial import matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 from cards_viz.browser_scene import with_length
 from cards_viz.colormap import linear_light
 from cards_viz.rod_bodies import RodBodies
+from cards_viz.rod_body_meshes import BodyMeshes
 from cards_viz.rod_colors import RodColors
 from cards_viz.rod_snapshot import RodSnapshot
 from cards_viz.rod_tubes import PIECES, thinned, tubes, unit_tube
 from cards_viz.scene import Camera, frame_points
+
+SIZE = 4.0
+"""Diagonal of the box around a robot at home, as drawn."""
 
 SHADE = (168, 172, 182)
 """Colour of the light from below."""
@@ -52,8 +60,10 @@ class RodScene:
 
     Attributes:
         bodies: The rigid bodies.
-        outline: Points that show the extent of the robot at home, shape (k, 3), [m].
-        size: Diagonal of the box around them, [m].
+        unit: Units of the page by metre.
+        outline: Points that show the extent of the robot at home, as drawn, shape (k, 3).
+        size: Diagonal of the box around them, as drawn.
+        lower, upper: The box around robot and ground, as drawn.
         gizmo: Handles to drag the plate with.
     """
 
@@ -63,28 +73,17 @@ class RodScene:
         self._colors = colors
         self.bodies = RodBodies(robot)
         lines = self._straight(PIECES + 1)
-        self.outline = self._outline(lines)
+        outline = self._outline(lines)
+        self.unit = SIZE / (float(np.linalg.norm(np.ptp(outline, axis=0))) or 1.0)
+        self.outline, lines = self.unit * outline, self.unit * lines
         self.lower, self.upper = self.outline.min(axis=0), self.outline.max(axis=0)
         self.size = float(np.linalg.norm(self.upper - self.lower)) or 1.0
-        self._true_radii = np.array([limb.rod.radius for limb in robot.limbs])
+        self._true_radii = self.unit * np.array([limb.rod.radius for limb in robot.limbs])
         # rods of a millimetre on a robot of metres could hardly be seen, still less their colours
         self._drawn_radii = np.maximum(self._true_radii, 0.0034 * self.size)
         self.radii = self._drawn_radii
         self._add_lights_and_ground()
-        self._frames = [
-            self._api.add_frame(f"/robot/{name}", show_axes=False) for name in self.bodies.names
-        ]
-        for number, shape in enumerate(self.bodies.shapes):
-            opacity = shape.rgba[3]
-            self._api.add_mesh_simple(
-                f"/robot/{self.bodies.names[shape.group]}/{number}",
-                shape.vertices,
-                shape.faces,
-                color=tuple(round(255 * c) for c in shape.rgba[:3]),
-                opacity=None if opacity >= 1.0 else opacity,
-                cast_shadow=opacity >= 1.0,
-            )
-        self._poses = np.tile(np.eye(4), (len(self._frames), 1, 1))
+        self._meshes = BodyMeshes(self._api, self.bodies, self.unit)
         self._tubes = self._add_tubes(lines)
         self._ends = self._add_ends(lines)
         self._add_gizmo()
@@ -155,10 +154,12 @@ class RodScene:
             "/sun", intensity=SUN, position=(-0.3, -0.5, 1.0), cast_shadow=False
         )
         low, high = self.lower, self.upper
-        cell = 10.0 ** np.floor(np.log10(0.35 * self.size))
+        cell = self.unit * 10.0 ** np.floor(np.log10(0.35 * self.size / self.unit))
         count = 2 * int(np.ceil(0.8 * float(np.max((high - low)[:2])) / cell))
         middle = cell * np.round(0.5 * (low + high) / cell)
         middle[2] = min(0.0, float(low[2])) - 0.002 * self.size
+        reach = np.array([0.5 * count * cell, 0.5 * count * cell, 0.0])
+        self.lower, self.upper = np.minimum(low, middle - reach), np.maximum(high, middle + reach)
         self._ground = self._api.add_line_segments(
             "/ground",
             middle + cell * _lattice(count),
@@ -218,7 +219,7 @@ class RodScene:
             disable_rotations=False,
             depth_test=False,
             wxyz=matrix_quaternion(home[:3, :3]),
-            position=home[:3, 3],
+            position=self.unit * home[:3, 3],
         )
 
     # Drawing ----------------------------------------------------------------------------------
@@ -227,22 +228,20 @@ class RodScene:
         """Move everything but the gizmo."""
         points = snapshot.lines[:, :, :3]
         poses = self.bodies.poses(snapshot.q, snapshot.pose, points)
-        for handle, pose, before in zip(self._frames, poses, self._poses, strict=True):
-            if not np.array_equal(pose, before):  # most bases stay where they are
-                handle.wxyz = matrix_quaternion(pose[:3, :3])
-                handle.position = pose[:3, 3]
-        self._poses = poses
+        self._meshes.draw(poses)
         lines = thinned(snapshot.lines)
-        made = tubes(lines[:, :, :3], self.radii)
+        drawn = self.unit * lines[:, :, :3]
+        made = tubes(drawn, self.radii)
         colors = self._colors.colors(snapshot, lines)
         if len(made.positions) != len(self._tubes.batched_positions):
             self._tubes.remove()  # another number of points: the batch has another size
-            self._tubes = self._add_tubes(lines[:, :, :3])
+            self._tubes = self._add_tubes(drawn)
         self._tubes.batched_positions = made.positions
         self._tubes.batched_wxyzs = made.wxyzs
         self._tubes.batched_scales = made.scales
         self._tubes.batched_colors = colors
-        self._ends.batched_positions = points[:, (0, -1)].reshape(-1, 3).astype(np.float32)
+        ends = self.unit * points[:, (0, -1)].reshape(-1, 3)
+        self._ends.batched_positions = ends.astype(np.float32)
         self._draw_collapse(snapshot)
 
     def _draw_collapse(self, snapshot: RodSnapshot) -> None:
@@ -262,16 +261,24 @@ class RodScene:
         way = vector[:3] + np.cross(vector[3:], at - snapshot.pose[:3, 3])
         longest = float(np.max(np.linalg.norm(way, axis=1)))
         way = COLLAPSE_LENGTH * self.size / max(longest, 1e-12) * way
+        at = self.unit * at
         arrows = with_length(np.stack([at, at + way], axis=1))
         self._collapse.points = arrows.astype(np.float32)
 
     def place_gizmo(self, pose: Array) -> None:
         """Put the gizmo where the plate is, or should be; shape (4, 4)."""
-        wxyz = matrix_quaternion(pose[:3, :3])
-        if np.abs(self.gizmo.position - pose[:3, 3]).max() > 1e-6 * self.size:
-            self.gizmo.position = pose[:3, 3]
+        wxyz, position = matrix_quaternion(pose[:3, :3]), self.unit * pose[:3, 3]
+        if np.abs(self.gizmo.position - position).max() > 1e-6 * self.size:
+            self.gizmo.position = position
         if np.abs(self.gizmo.wxyz - wxyz).max() > 1e-5:
             self.gizmo.wxyz = wxyz
+
+    def gizmo_pose(self) -> Array:
+        """Return where somebody has put the gizmo: the plate's pose, shape (4, 4), [m]."""
+        pose = np.eye(4)
+        pose[:3, 3] = np.asarray(self.gizmo.position) / self.unit
+        pose[:3, :3] = quaternion_matrix(self.gizmo.wxyz)
+        return pose
 
     # Choices ----------------------------------------------------------------------------------
 

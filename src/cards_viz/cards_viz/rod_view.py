@@ -16,7 +16,7 @@ from cards_core.rods.robots.robot import RodRobot
 from cards_ros import topics
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
-from cards_viz.drawing_node import PacedNode
+from cards_viz.page_node import PageNode
 from cards_viz.rod_page import RodPage
 from cards_viz.rod_ros_commands import RodRosCommands
 from cards_viz.rod_watcher import RodWatcher
@@ -36,13 +36,13 @@ def parameters() -> list[Parameter]:
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the page to the network."
         ),
         Parameter("port", 8080, "Port; if it is in use the next free one.", lower=0, upper=65535),
-        Parameter("rate", 60.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=120.0),
+        Parameter("rate", 45.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=120.0),
         Parameter("window", 10.0, "Length of the live plots.", "s", lower=1.0, upper=60.0),
         Parameter("solver", topics.ROD_SOLVER, "Node name of the solver."),
     ]
 
 
-class RodViewNode(PacedNode):
+class RodViewNode(PageNode):
     """See the module.
 
     Args:
@@ -58,6 +58,8 @@ class RodViewNode(PacedNode):
         page: The page.
     """
 
+    page: RodPage
+
     def __init__(
         self,
         context: Context,
@@ -70,8 +72,8 @@ class RodViewNode(PacedNode):
         value = self.values
         self.robot = robot or read_rod_robot(value["model"])
         self.watcher = RodWatcher(self, self.robot, value["solver"])
-        self.commands = RodRosCommands(self, self.robot, value["solver"], self._tell)
-        # the page last: one may be open, and command, before this constructor ends
+        self.commands = RodRosCommands(self, self.robot, value["solver"], self.tell)
+        self._alive = True
         self.page = RodPage(
             self.robot,
             self.commands,
@@ -80,16 +82,6 @@ class RodViewNode(PacedNode):
             rate=value["rate"],
             window=value["window"],
         )
-        self._alive = True
-
-    def _tell(self, text: str) -> None:
-        self.get_logger().warning(text)
-        self.page.notify(text)
-
-    def run(self) -> int:
-        """Say where the page is, then draw; see `PacedNode.run`."""
-        self.get_logger().info(f"open {self.page.url}")
-        return super().run()
 
     def tick(self) -> None:
         """Look at the topics, send commands, show the newest state."""
@@ -102,11 +94,6 @@ class RodViewNode(PacedNode):
         if new or snapshot.alive != self._alive:
             self._alive = snapshot.alive
             self.page.show(snapshot)
-
-    def close(self) -> None:
-        """Close the page and destroy the node."""
-        self.page.stop()
-        super().close()
 
 
 def main(args: Sequence[str] | None = None) -> int:

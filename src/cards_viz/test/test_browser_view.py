@@ -60,7 +60,7 @@ def processes():
 def view(domain):
     with NodeThread(BrowserViewNode, domain, {"robot": load("planar_2r")}, port=0) as thread:
         told = []
-        thread.node.view.notify = told.append
+        thread.node.page.notify = told.append
         thread.node.told = told
         yield thread.node
 
@@ -95,11 +95,11 @@ def test_a_controlled_run(view, probe, processes):
     assert (shown.tensions >= 10.0).all()
     assert not shown.paused
     assert not shown.stopped
-    until(lambda: view.view.updates > 3, "drawing")
-    assert urllib.request.urlopen(view.view.url, timeout=10).status == 200
+    until(lambda: view.page.updates > 3, "drawing")
+    assert urllib.request.urlopen(view.page.url, timeout=10).status == 200
     # the sliders show the controller's gains
     until(lambda: view._gains_of == "ctc_joint", "the gains")
-    sliders = view.view._gains._sliders
+    sliders = view.page._gains._sliders
     assert [[slider.value for slider in group] for group in sliders] == [[2000.0], [90.0]]
 
     view.commands.set_gains([1000.0], [60.0])
@@ -259,7 +259,7 @@ class RealRobot(Node):
 
 
 def test_a_real_robot_is_stopped_and_cleared_but_not_paused(domain, view):
-    panel = view.view._run_panel
+    panel = view.page._run_panel
     assert panel._pause.visible
     with NodeThread(RealRobot, domain) as thread:
         robot = thread.node
