@@ -56,6 +56,7 @@ def test_a_slice_with_its_files(analyse, tmp_path):
         (("fk", "stewart_gough", "--q", "1,2"), "expected: 6"),
         (("fk", "planar_2r", "--q", "1,2"), "robots of rods alone"),
         (("stiffness", "stewart_gough", "--q", "1", "--joints", "1"), "one of them"),
+        (("fk", "stewart_gough", "--q", "1", "--joints", "1"), "one of them"),
         (("stiffness", "stewart_gough", "--q", "1", "--pose", "x=0"), "one of them"),
         (("force-sensing", "planar_2r"), "has no rods"),
         (("force-sensing", "stewart_gough"), "nothing was measured"),

@@ -18,6 +18,8 @@ from cards_core.rods.robots.robot import Base, BaseKind, Limb, Plate, RodRobot, 
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
 from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.answer import Finding
+from cards_core.rods.tracking.cold_result import ColdStart
 from cards_core.rods.tracking.tracker import Tracker
 
 FOLD = 0.1
@@ -185,6 +187,22 @@ def test_refused_commands_change_nothing():
     assert tracker.step().status is RodStatus.OK
     assert tracker.solution is last.solution
     assert not solver.asked
+
+
+def test_doubts_about_the_start_are_told_until_the_first_command(monkeypatch):
+    from cards_core.rods.tracking import tracker as module
+
+    robot = toy_robot()
+    solver = ToySolver(robot)
+    doubt = Finding(RodStatus.AMBIGUOUS, "bent to an arbitrary side")
+    found = ColdStart(solver.dgm([0.0]), RodStatus.AMBIGUOUS, doubt.message, findings=(doubt,))
+    monkeypatch.setattr(module, "home", lambda *_: found)
+    tracker = Tracker(robot, solver)
+    answer = tracker.start()
+    assert answer.status is RodStatus.AMBIGUOUS
+    assert answer.findings == (doubt,)
+    assert tracker.step().findings == (doubt,)
+    assert tracker.command_joints([0.001]).findings == ()
 
 
 def test_a_wrench_comes_on_gradually():

@@ -8,6 +8,8 @@ put just beyond the sheet, as long as nothing else is as near as that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import viser
 
@@ -27,16 +29,17 @@ class NearPlane:
     """Moves the near planes of all pages of a server with their cameras.
 
     Args:
-        lower, upper: Corners of a box around all that is drawn.
+        box: Returns the corners, lower and upper, of a box around all that is drawn.
         size: Of what is drawn.
     """
 
-    def __init__(self, lower: Array, upper: Array, size: float) -> None:
-        self._lower, self._upper, self._size = lower, upper, size
+    def __init__(self, box: Callable[[], tuple[Array, Array]], size: float) -> None:
+        self._box, self._size = box, size
 
     def distance(self, position: Vector3) -> float:
         """Return the near plane's distance from a camera at a position."""
-        outside = np.maximum(self._lower - position, position - self._upper)
+        lower, upper = self._box()
+        outside = np.maximum(lower - position, position - upper)
         away = float(np.linalg.norm(np.maximum(outside, 0.0)))
         return BEYOND if away > BEYOND + MARGIN * self._size else CLOSE * self._size
 

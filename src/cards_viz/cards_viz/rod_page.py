@@ -82,7 +82,7 @@ class RodPage(Page[RodSnapshot]):
         self._build_plots()
         self._connect_gizmo()
         self._start()
-        near = NearPlane(self._nodes.lower, self._nodes.upper, self._nodes.size)
+        near = NearPlane(self._nodes.box, self._nodes.size)
         self.server.on_client_connect(near.follow)
 
     # Panels -----------------------------------------------------------------------------------

@@ -55,15 +55,16 @@ COLLAPSE_SHOWN = 0.25
 class RodScene:
     """Scene nodes of one rod robot.
 
-    Node names: ``/robot/<group>/<number>`` (groups as of `RodBodies`), ``/rods/tubes``,
-    ``/rods/ends``, ``/plate_target``, ``/collapse``, ``/ground``.
+    Node names: ``/robot/<group>/<number>`` (groups as of `RodBodies`), ``/robot/alike/<number>``
+    (several bodies), ``/rods/tubes``, ``/rods/ends``, ``/plate_target``, ``/collapse``,
+    ``/ground``.
 
     Attributes:
         bodies: The rigid bodies.
         unit: Units of the page by metre.
         outline: Points that show the extent of the robot at home, as drawn, shape (k, 3).
         size: Diagonal of the box around them, as drawn.
-        lower, upper: The box around robot and ground, as drawn.
+        lower, upper: The box around ground and robot, as drawn; grows with where the robot goes.
         gizmo: Handles to drag the plate with.
     """
 
@@ -97,6 +98,10 @@ class RodScene:
             visible=False,
         )
         self.collapse_wanted = self._gizmo_wanted = True
+
+    def box(self) -> tuple[Array, Array]:
+        """Return `lower` and `upper`."""
+        return self.lower, self.upper
 
     def camera(self, aspect: float) -> Camera:
         """Return the camera that lets the robot fill a picture of this aspect."""
@@ -231,6 +236,8 @@ class RodScene:
         self._meshes.draw(poses)
         lines = thinned(snapshot.lines)
         drawn = self.unit * lines[:, :, :3]
+        self.lower = np.minimum(self.lower, drawn.min(axis=(0, 1)))
+        self.upper = np.maximum(self.upper, drawn.max(axis=(0, 1)))
         made = tubes(drawn, self.radii)
         colors = self._colors.colors(snapshot, lines)
         if len(made.positions) != len(self._tubes.batched_positions):

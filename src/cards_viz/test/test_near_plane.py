@@ -22,7 +22,8 @@ class Camera:
 
 
 def test_it_follows_the_camera():
-    plane = NearPlane(np.array([-1.0, -1.0, 0.0]), np.array([1.0, 1.0, 3.0]), size=4.0)
+    box = np.array([-1.0, -1.0, 0.0]), np.array([1.0, 1.0, 3.0])
+    plane = NearPlane(lambda: box, size=4.0)
     client = Camera([5.0, 0.0, 1.0])
     plane.follow(client)
     assert client.near == BEYOND > 1.0
@@ -44,7 +45,7 @@ def test_the_first_camera_draws_no_sheet(name, aspect):
     """The robot's size does not matter, nor the shape of the picture."""
     with RodPage(read_rod_robot(name), Mock(), port=0) as page:
         nodes = page._nodes
-        plane = NearPlane(nodes.lower, nodes.upper, nodes.size)
+        plane = NearPlane(nodes.box, nodes.size)
         assert plane.distance(nodes.camera(aspect).position) == BEYOND
         assert (nodes.outline >= nodes.lower).all()
         assert (nodes.outline <= nodes.upper).all()

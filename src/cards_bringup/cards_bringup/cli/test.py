@@ -105,9 +105,9 @@ def run(args: argparse.Namespace) -> int:
         for command in commands(rest, dev=dev):
             process = subprocess.Popen(command, cwd=top, env=environment)
             codes.append(_wait(process))
-            if codes[-1] == INTERRUPTED:
+            if codes[-1] == INTERRUPTED or codes[-1] < 0:  # Ctrl-C, or killed
                 break
-        return max(codes)
+        return next((code for code in codes if code), 0)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

@@ -33,6 +33,9 @@ MUSCLE_OPTIONS = {
 }
 """Options of each kind that are for robots with muscles alone."""
 
+RODS_ALONE = {"fk": ("q",)}
+"""Options of a kind, besides those of all kinds, that are for robots of rods alone."""
+
 
 def add_options(parser: Any, *, pose: bool, joints: bool, has_q: bool = False) -> None:
     """Declare what the kinds have for robots of rods.
@@ -48,9 +51,10 @@ def add_options(parser: Any, *, pose: bool, joints: bool, has_q: bool = False) -
         text = "plate pose; x y z [m], rx ry rz [rad] from home (default: home)"
         group.add_argument("--pose", action="append", metavar="C=V,..", help=text)
     if joints:
-        names = ("--joints",) if has_q else ("--joints", "--q")
         text = "joint coordinates, also as --q (default: home)"
-        group.add_argument(*names, dest="joints", metavar="Q,..", help=text)
+        group.add_argument("--joints", metavar="Q,..", help=text)
+        if not has_q:
+            group.add_argument("--q", metavar="Q,..", help="the same as --joints")
     group.add_argument("--wrench", metavar="FX,..,MZ", help="on the plate [N, N m]")
     group.add_argument("--frame", choices=("world", "plate"), help="of --wrench (world)")
 
@@ -66,7 +70,8 @@ def dispatch(args: argparse.Namespace) -> int | None:
     if is_rod_robot(args.robot):
         refuse_options(args, MUSCLE_OPTIONS[args.kind], "robots with muscles")
         return run(args)
-    refuse_options(args, ("pose", "joints", "wrench", "frame"), "robots of rods alone")
+    names = ("pose", "joints", "wrench", "frame", *RODS_ALONE.get(args.kind, ()))
+    refuse_options(args, names, "robots of rods alone")
     return None
 
 
@@ -81,10 +86,10 @@ def run(args: argparse.Namespace) -> int:
     solver = RodRobotSolver(robot)
     pose, q = _pose(args, robot), _joints(args)
     if pose is not None and q is not None:
-        raise CardsError("--pose and --joints are given (expected: one of them)")
+        raise CardsError("a pose and joints are given (expected: one of them, --pose or --joints)")
     if q is not None and q.shape != (robot.n_limbs,):
         raise CardsError(
-            f"--joints has {q.size} values (expected: {robot.n_limbs}: "
+            f"--joints or --q has {q.size} values (expected: {robot.n_limbs}: "
             f"{', '.join(robot.joint_names)})"
         )
     wrench, frame = wrench_of(args, robot)

@@ -91,9 +91,11 @@ class ColdSearch:
         for variant in (*slack_variants(), *bulge_variants(self.robot)):
             yield "variants", self.tries.newton(variant)
             yield "variants", self.tries.descend(variant)
-        if self.anchor is not None and not self.target.by_joints:
+        # not where an equilibrium needs joints outside their limits: that is the answer
+        if self.anchor is not None and not self.target.by_joints and self.outside is None:
             few = FIRST_WAYS[-1]
-            for ways in range(2 * few, self.budget.ways + 1, few):
+            for most in range(2 * few, self.budget.ways + few, few):
+                ways = min(most, self.budget.ways)
                 yield "roadmap", self.tries.servo(self.anchor, ways)
 
     def _accept(self, solution: Solution) -> bool:

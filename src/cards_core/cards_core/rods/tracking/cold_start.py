@@ -12,7 +12,8 @@ their limits:
    (`roadmap`), along stable equilibria until the plate is at the pose;
 5. load: the plate without its weight, which then comes back with a small push aside;
 6. the Hermite guess with slack, and bulging to other sides;
-7. more and more states of the roadmap, until the time is over.
+7. more and more states of the roadmap, until the time is over; not if an equilibrium was found
+   whose joints are outside their limits.
 
 For joint coordinates the homotopy comes first: of the many equilibria at given joints it finds the
 one that the robot reaches from home without a jump. Work is bounded (:class:`Budget`). If nothing

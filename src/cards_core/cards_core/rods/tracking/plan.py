@@ -11,7 +11,7 @@ from cards_core.rods.tracking.path import STEP_ANGLE, STEP_LENGTH, Target, Way, 
 from cards_core.typing import Array
 
 MOST_LOAD_STEPS = 200.0
-"""A change of load is cut into no more steps: far from singular poses it needs none of them."""
+"""A change of load is cut into no more steps: near singular poses the estimate is huge."""
 
 
 def load_steps(stiffness: Array, load: Array) -> float:

@@ -136,14 +136,14 @@ class Tracker:
             found = home(self.solver, budget)
         else:
             found = cold_start(self.solver, pose=pose, q=q, budget=budget)
-        self._notes = found.findings
         if found.solution is None:
             self._answer = Answer(
                 None, found.status, found.message, held=True, findings=found.findings
             )
             return self._answer
         wrench, frame = np.array(self.robot.wrench, dtype=float), self.robot.wrench_frame
-        return self._begin(found.solution, Target(None, found.solution.pose, wrench, frame))
+        target = Target(None, found.solution.pose, wrench, frame)
+        return self._begin(found.solution, target, found.findings)
 
     def command_joints(self, q: Array) -> Answer:
         """Set joint coordinates as target, shape (n,), [m] or [rad]."""
@@ -238,12 +238,15 @@ class Tracker:
 
     # -- commands
 
-    def _begin(self, solution: Solution, target: Target) -> Answer:
-        """Start from an equilibrium."""
+    def _begin(
+        self, solution: Solution, target: Target, notes: tuple[Finding, ...] = ()
+    ) -> Answer:
+        """Start from an equilibrium; the notes stay until the next command."""
         if not self._judge.reference > 0.0:
             self._judge.reference = float(solution.min_eigenvalue)
         self._solution, self._applied = solution, target
         self._follow(self._stay(target))
+        self._notes = notes
         return self._report(0)
 
     def _take(self, solution: Solution) -> Answer:
