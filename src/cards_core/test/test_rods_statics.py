@@ -322,7 +322,7 @@ def test_a_rod_that_nothing_holds() -> None:
 
 def test_bad_arguments() -> None:
     with pytest.raises(RodError, match="rod is of type str"):
-        solve_rod("steel", 0.5, GROUND, free())  # type: ignore[arg-type]
+        solve_rod("steel", 0.5, GROUND, free())
     with pytest.raises(RodError, match="length is 0 m"):
         solve_rod(ROD, 0.0, GROUND, free())
     with pytest.raises(RodError, match="finite"):

@@ -30,7 +30,7 @@ class BodyMeshes:
     """
 
     def __init__(self, api: viser.SceneApi, bodies: RodBodies, unit: float) -> None:
-        self._api, self._unit = api, unit
+        self._unit = unit
         self._frames: list[tuple[viser.FrameHandle, int]] = []
         self._batches: list[tuple[viser.BatchedMeshHandle, list[int]]] = []
         for number, alike in enumerate(_alike(bodies.shapes)):
@@ -69,13 +69,14 @@ class BodyMeshes:
         """Move all bodies; poses of `RodBodies.poses`."""
         moved = (poses != self._poses).any(axis=(1, 2))  # most bases stay where they are
         positions = self._unit * poses[:, :3, 3]
-        turns = [matrix_quaternion(pose[:3, :3]) for pose in poses]
         for frame, group in self._frames:
             if moved[group]:
-                frame.wxyz, frame.position = turns[group], positions[group]
+                frame.wxyz = matrix_quaternion(poses[group, :3, :3])
+                frame.position = positions[group]
         for batch, groups in self._batches:
             if moved[groups].any():
-                batch.batched_wxyzs = np.array([turns[i] for i in groups], dtype=np.float32)
+                turns = [matrix_quaternion(poses[group, :3, :3]) for group in groups]
+                batch.batched_wxyzs = np.array(turns, dtype=np.float32)
                 batch.batched_positions = positions[groups].astype(np.float32)
         self._poses = poses
 

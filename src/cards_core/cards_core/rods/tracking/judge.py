@@ -87,6 +87,11 @@ class Judge:
             float(np.linalg.norm(limb.tip.joint_pose[:3, 3])) for limb in robot.limbs
         )
 
+    @property
+    def _floor(self) -> float:
+        """Smallest eigenvalue below which motion stops."""
+        return self.bounds.stop_fraction * max(self.reference, 0.0)
+
     def refuse(
         self, last: Solution, trial: Solution, target: Target, load: Array | None = None
     ) -> Finding | None:
@@ -112,8 +117,7 @@ class Judge:
                 if finding is not None:
                     return finding
         eigenvalue = trial.min_eigenvalue
-        floor = self.bounds.stop_fraction * max(self.reference, 0.0)
-        if not eigenvalue > floor and not eigenvalue > last.min_eigenvalue:
+        if not eigenvalue > self._floor and not eigenvalue > last.min_eigenvalue:
             status = RodStatus.NEAR_LIMIT if eigenvalue > 0.0 else RodStatus.UNSTABLE
             return Finding(status, self.describe(trial))
         return self._collapsed(last, trial) or self._jump(last, trial, load)
@@ -191,7 +195,7 @@ class Judge:
             if not low <= q <= high:
                 return False
             joints = max(joints, abs(q - before) / size)
-        if not trial.min_eigenvalue > self.bounds.stop_fraction * max(self.reference, 0.0):
+        if not trial.min_eigenvalue > self._floor:
             return False
         if trial.linear.limb_signs.tolist() != last.linear.limb_signs.tolist():
             return False
