@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -156,6 +157,20 @@ def test_environment_of_somebody_else_is_left_alone(checkout):
     with pytest.raises(SetupError, match="was not made by"):
         environment.remove()
     assert [file.name for file in foreign.iterdir()] == ["pyvenv.cfg"]
+
+
+def test_what_is_behind_a_link_is_left_alone(checkout, without_pip):
+    other = Environment(checkout, ros.NONE)
+    other.ensure(["runtime"])
+    second = checkout.with_name("second")
+    shutil.copytree(checkout / "requirements", second / "requirements")
+    (second / ".venv").symlink_to(other.path)
+    environment = Environment(second, ros.NONE)
+    with pytest.raises(SetupError, match="is a link; remove it, and let CARDS_VENV name"):
+        environment.ensure(["runtime"])
+    with pytest.raises(SetupError, match="is a link"):
+        environment.remove()
+    assert other.is_ready(["runtime"])
 
 
 def test_interrupted_removal_is_finished(checkout, without_pip, monkeypatch):

@@ -20,11 +20,13 @@ from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.tracker import Tracker
-from cards_core.spatial import matrix_rpy, rpy_matrix
+from cards_core.spatial import matrix_quaternion, matrix_rpy, rpy_matrix
 from cards_viz.rod_page import RodPage
 from cards_viz.rod_panels import joint_axes, next_name, pose_axes, target_pose, wrench_axes
 from cards_viz.rod_snapshot import RodSnapshot
 from cards_viz.rod_status import WORDS, status_html
+
+POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
 
 class Recorder:
@@ -52,6 +54,13 @@ def snapshot(solved, time=0.0, points=51, **changes):
     solver, solution = solved
     lines = solver.shapes(solution, points).table
     return RodSnapshot(time, np.array(solution.q), np.array(solution.pose), lines, **changes)
+
+
+def target_values(robot, pose, q):
+    """Return a pose (4, 4) and joint coordinates under the names that a target has."""
+    names = [*POSE, *robot.joint_names]
+    numbers = [*pose[:3, 3], *matrix_quaternion(pose[:3, :3]), *q]
+    return dict(zip((f"target/{name}" for name in names), numbers, strict=True))
 
 
 def until(condition, what, patience=20.0):
@@ -120,16 +129,9 @@ def test_a_slider_changes_its_own_entry_only(robot, solved):
 def test_sliders_and_gizmo_follow_the_robot_or_its_target(robot, solved):
     shown = snapshot(solved)
     turn = rpy_matrix(0.1, 0.2, 0.3)
-    w = 0.5 * np.sqrt(1.0 + np.trace(turn))
-    x, y, z = (turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1])
-    values = dict(
-        zip(
-            [f"target/{name}" for name in ("x", "y", "z", "qw", "qx", "qy", "qz")],
-            [0.01, 0.02, 0.43, w, x / (4 * w), y / (4 * w), z / (4 * w)],
-            strict=True,
-        )
-    )
-    values |= {f"target/{name}": 0.5 for name in robot.joint_names}
+    target = np.eye(4)
+    target[:3, :3], target[:3, 3] = turn, (0.01, 0.02, 0.43)
+    values = target_values(robot, target, np.full(6, 0.5))
     told = snapshot(solved, values=values, mode="igm")
     assert target_pose(told)[:3, :3] == pytest.approx(turn)
     assert target_pose(shown) is shown.pose
@@ -221,15 +223,19 @@ class Solving(Recorder):
         self.tracker = Tracker(robot)
         self.answer = self.tracker.start()
         self.page = None
+        self.mode = "dgm"
+        self.target_pose, self.target_q = robot.home_pose, robot.home_q
         self._todo = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def joints(self, q):
+        self.mode, self.target_q = "dgm", q
         self._todo = lambda: self.tracker.command_joints(q)
 
     def pose(self, pose):
+        self.mode, self.target_pose = "igm", pose
         self._todo = lambda: self.tracker.command_pose(pose)
 
     def _run(self):
@@ -245,6 +251,7 @@ class Solving(Recorder):
             values = {
                 "min_eigenvalue": answer.min_eigenvalue,
                 "start_eigenvalue": answer.reference_eigenvalue,
+                **target_values(self.tracker.robot, self.target_pose, self.target_q),
             }
             self.page.show(
                 RodSnapshot(
@@ -256,6 +263,7 @@ class Solving(Recorder):
                     status=answer.status,
                     message=answer.message,
                     held=answer.held,
+                    mode=self.mode,
                     limb=None
                     if finding is None or finding.limb is None
                     else self.tracker.robot.limbs[finding.limb].name,
@@ -303,14 +311,21 @@ def test_dragged_sliders_move_the_rods_in_a_browser(robot):
             print("\n", counted)
             assert counted["redraws"] > 0.0
             assert commands.answer.solution.q[0] != start
-            # fields follow the robot while it moves, whatever somebody types there
-            until(lambda: commands.answer.arrived, "rest", 60.0)
-            page.wait_for_timeout(1000)
-            # a pose that the sliders reach and the robot does not: it says so, and rods turn red
             row = page.locator("label", has_text="roll [°]")
             field = row.locator("xpath=ancestor::div[.//input][1]").locator("input").last
+
+            def shown():
+                roll = matrix_rpy(commands.answer.solution.pose[:3, :3])[0]
+                return abs(float(field.input_value()) - np.degrees(roll)) < 0.06
+
+            # fields follow the robot while it moves, whatever somebody types there
+            page.wait_for_timeout(1000)
+            until(lambda: commands.answer.arrived and shown(), "rest, on the page too", 60.0)
+            # a pose that the sliders reach and the robot does not: it says so, and rods turn red
             field.fill("60")
             field.press("Enter")
+            until(lambda: commands.mode == "igm", "the command", 60.0)
+            assert np.degrees(matrix_rpy(commands.target_pose[:3, :3])[0]) == pytest.approx(60.0)
             until(lambda: commands.answer.held, "the limit", 60.0)
             page.get_by_text("stopped here").wait_for()
             alarmed = picture("alarm")

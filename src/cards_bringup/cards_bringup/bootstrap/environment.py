@@ -92,6 +92,7 @@ class Environment:
         """
         if self.is_ready(sets):
             return False
+        self._check_place()
         started = time.monotonic()
         with self._lock():
             if self.is_ready(sets):  # somebody else did it while we waited
@@ -112,6 +113,7 @@ class Environment:
         Raises:
             SetupError: Something else is in its place.
         """
+        self._check_place()
         if not self.path.exists():
             return
         if self._is_foreign():
@@ -245,6 +247,14 @@ class Environment:
             return False
         own = f"{STAMP}.new"  # what a run that was killed at once leaves
         return self.path.exists() and any(item.name != own for item in self.path.iterdir())
+
+    def _check_place(self) -> None:
+        """Refuse links: an environment works in one place, and may be another checkout's."""
+        if self.path.is_symlink():
+            raise SetupError(
+                f"{self.path} is a link; remove it, and let {FOLDER_VARIABLE} name the folder "
+                f"itself: {FOLDER_VARIABLE}={self.path.resolve()}"
+            )
 
     def _missing(self, stamp: Mapping[str, Any], sets: Sequence[str]) -> list[str]:
         have = stamp.get("sets", {})
