@@ -1,5 +1,6 @@
 """Which tests may run side by side: those of code without clock or network, file by file."""
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,16 @@ def alone(path: Path) -> bool:
     if LIBRARY in path.parents or path.stem.removeprefix("test_") in PROGRAMS.get(path.parent, ()):
         return True
     return any(folder in path.parents for folder in OTHERS) and not HOST.search(path.read_text())
+
+
+COURTESY = 5
+"""Niceness of a worker with tests that may run beside those of hosts, which keep time."""
+
+
+def pytest_runtest_setup(item):
+    """Let hosts and nodes go first: to them a slow machine is a late controller."""
+    if "PYTEST_XDIST_WORKER" in os.environ and alone(item.path) and os.nice(0) < COURTESY:
+        os.nice(COURTESY - os.nice(0))
 
 
 @pytest.hookimpl(optionalhook=True)

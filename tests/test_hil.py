@@ -417,6 +417,7 @@ def test_byte_errors_cost_frames_but_no_tension(bench):
 
 
 @needs_ros
+@pytest.mark.real_time
 def test_a_killed_bridge_leaves_a_robot_that_relaxes(bench, cards, tmp_path):
     """The node of ``sim:=false`` itself, with a controller; then it is killed."""
     bench.hardware.close()

@@ -121,6 +121,12 @@ class Opened:
             count,
         )
 
+    def fitted(self):
+        """Whether the camera has been placed for the canvas as it is."""
+        box = self.page.locator("canvas").first.bounding_box()
+        shape = box["width"] / box["height"]
+        return all(abs(fit / shape - 1.0) < 0.03 for fit in self.view._fitted.values())
+
     def canvas(self, picture):
         """Cut the 3-D view out of a picture."""
         box = self.page.locator("canvas").first.bounding_box()
@@ -287,6 +293,7 @@ def test_robot_muscles_and_plots_are_on_the_page(opened, planar_2r):
     page.get_by_text("Tracking error [mrad]").wait_for()
     page.get_by_text("running").wait_for()
     page.get_by_text("10 mrad").wait_for()
+    wait_for(opened.fitted, "the camera")
     picture = opened.picture("tracking")
     canvas = opened.canvas(picture)
     # muscles are the only saturated colours: they span the robot's 3 m by 1.8 m
