@@ -107,8 +107,8 @@ def test_workers_do_not_change_the_result(robot):
     grid = Grid((Axis("x", -0.1, 0.1, 5), Axis("y", -0.15, 0.15, 5)))
     one, two = (solve_slice(robot, grid, workers=n) for n in (1, 2))
     np.testing.assert_array_equal(one.status, two.status)
-    # up to rounding: a solver starts a little otherwise after what it did before
-    np.testing.assert_allclose(one.numbers, two.numbers, rtol=1e-6)
+    np.testing.assert_array_equal(one.numbers, two.numbers)
+    np.testing.assert_array_equal(one.q, two.q)
 
 
 def test_what_cannot_be_meant_is_refused(robot):

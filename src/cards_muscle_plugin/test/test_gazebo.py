@@ -18,7 +18,7 @@ from cards_core.dynamics import make_dynamics
 from cards_core.kinematics import Tree
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import Probe, private_domain, start_process
+from cards_ros.testing import Probe, end_process, private_domain, start_process
 
 pytestmark = [pytest.mark.ros, pytest.mark.gazebo]
 
@@ -416,8 +416,7 @@ def test_the_real_controller_tracks_the_flower(gazebo, domain, probe, tmp_path):
         try:
             assert run.wait() == 0
         finally:
-            controller.send_signal(2)
-            controller.communicate(timeout=20)
+            end_process(controller)
         cost = re.search(r"median cost (\d+) us", run.text())
         print("plugin:", cost[0])
     with np.load(tmp_path / "controller.npz") as log:

@@ -115,7 +115,7 @@ def main():
     from playwright.sync_api import sync_playwright
 
     from cards_core.rods.robots.reader import read_rod_robot
-    from cards_ros.testing import private_domain, start_process
+    from cards_ros.testing import end_process, private_domain, start_process
     from cards_viz.page import free_port
     from cards_viz.rod_panels import joint_axes
 
@@ -148,9 +148,7 @@ def main():
         finally:
             browser.close()
             for node in nodes:
-                node.terminate()
-            for node in nodes:
-                node.communicate(timeout=20.0)
+                end_process(node)
     print(json.dumps({"robot": given.robot, "size": given.size, "sliders": found}, indent=2))
 
 

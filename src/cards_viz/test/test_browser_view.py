@@ -19,7 +19,7 @@ from cards_core.errors import UnknownNameError
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import NodeLoop
-from cards_ros.testing import NodeThread, Probe, private_domain, start_process
+from cards_ros.testing import NodeThread, Probe, end_process, private_domain, start_process
 from cards_viz.browser_view import BrowserViewNode, main
 from cards_viz.panels import status_html
 from cards_viz.ros_commands import CommandError
@@ -52,8 +52,7 @@ def processes():
     running = []
     yield running
     for process in running:
-        process.kill()
-        process.communicate()
+        end_process(process)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sensor_msgs.msg import PointCloud2, PointField
 
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
-from cards_ros.testing import NodeThread, private_domain, start_process
+from cards_ros.testing import NodeThread, end_process, private_domain, start_process
 from cards_viz.rod_view import RodViewNode, main
 from cards_viz.rod_watcher import COLUMNS, RodMessageError, lines_of
 
@@ -48,8 +48,7 @@ def test_the_page_moves_the_solver(robot):
         try:
             run_through(node, robot)
         finally:
-            solver.kill()
-            solver.communicate()
+            end_process(solver)
         until(lambda: not node.watcher.snapshot().alive, "the silence to be noticed")
         until(lambda: "Waiting for the node" in node.page._status.content, "the words")
 

@@ -16,7 +16,7 @@ from cards_core.dynamics import make_dynamics
 from cards_core.kinematics.tree import Tree
 from cards_ros.diagnostics import Level
 from cards_ros.stamps import quantised
-from cards_ros.testing import Probe, private_domain, start_process
+from cards_ros.testing import Probe, end_process, private_domain, start_process
 from cards_sim.simulator import Simulator
 from controllers.references import read_reference
 
@@ -38,9 +38,7 @@ def processes():
     running = []
     yield running
     for process in running:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+        end_process(process)
 
 
 def start(processes, module, parameters):

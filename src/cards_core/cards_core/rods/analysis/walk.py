@@ -144,6 +144,7 @@ class Walker:
             walk: Where to go.
             seen: Called after every point.
         """
+        self.solver.forget()  # the same points, whichever walks were made before this one
         here = self._target(walk.origin)
         solution = self._solve(here, walk.start)
         found: list[Point] = []

@@ -69,7 +69,7 @@ def solve_slice(
         options: Wrench on the plate, and what counts as near a limit; default: the wrench of the
             robot's file.
         workers: Processes; default: one, or one per core for large grids. The result does not
-            depend on it, up to rounding.
+            depend on it.
         progress: Called in this thread now and then.
 
     Raises:

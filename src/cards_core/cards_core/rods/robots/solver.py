@@ -284,6 +284,17 @@ class RodRobotSolver:
         """Return the greatest strain of each section, (n, points)."""
         return self.shapes(solution, points).strain
 
+    def forget(self) -> None:
+        """Solve next as a new solver would: without the segments and factors of what was solved.
+
+        The same calls then give the same bits again; without it the segments of earlier solves
+        show in the digits beyond `STEP_ERROR`.
+        """
+        with self._lock:
+            self._use(self.settings.segments or 1)
+            self._owner = None
+            self._fewest, self._unchecked = 1, 0
+
     def _at(self, segments: int) -> NativeRobot:
         native = self._natives.get(segments)
         if native is None:
