@@ -3,7 +3,7 @@
 Run as a program it starts the nodes ``rod_solver`` and ``rod_view``, opens the page in a headless
 Chromium, drags sliders with the mouse, and prints a JSON object::
 
-    .venv/bin/python src/cards_viz/test/rod_page_rate.py [robot] [--size 1280x720] [--pictures DIR]
+    .venv/bin/python src/cards_viz/test/rod_page_rate.py [robot] [--size 1280x720] [--rough]
 
 A redraw is a frame of the page in which new rods went to WebGL and were drawn. Without a graphics
 processor every picture is computed by the processor; compositing the rest of the page the same
@@ -123,6 +123,7 @@ def main():
     parser.add_argument("robot", nargs="?", default="stewart_gough")
     parser.add_argument("--size", default="1280x720", help="of the window, in pixels")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each slider")
+    parser.add_argument("--rough", action="store_true", help="without antialiasing")
     parser.add_argument("--pictures", type=Path, help="folder for a picture of the page")
     given = parser.parse_args()
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -130,13 +131,14 @@ def main():
         sys.exit("needs chromium (Debian and Ubuntu: apt install chromium)")
     model, port = {"model": given.robot}, free_port("127.0.0.1", 8450)
     size = tuple(int(x) for x in given.size.split("x"))
+    arguments = [*ARGUMENTS, *(["--webgl-antialiasing-mode=none"] if given.rough else [])]
     joint = joint_axes(read_rod_robot(given.robot))[0].label
     with private_domain(), sync_playwright() as driver:
         nodes = [
             start_process("cards_rods.rod_solver", model),
             start_process("cards_viz.rod_view", {**model, "port": port}),
         ]
-        browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = driver.chromium.launch(executable_path=path, args=arguments)
         try:
             url = f"http://127.0.0.1:{port}"
             wait_for_url(url)
