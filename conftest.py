@@ -33,6 +33,9 @@ HOST = re.compile(
 )
 """Words of tests that use the machine's clock, network or processes."""
 
+COURTESY = 5
+"""Niceness of a worker with tests that may run beside those of hosts, which keep time."""
+
 
 @cache
 def alone(path: Path) -> bool:
@@ -42,14 +45,10 @@ def alone(path: Path) -> bool:
     return any(folder in path.parents for folder in OTHERS) and not HOST.search(path.read_text())
 
 
-COURTESY = 5
-"""Niceness of a worker with tests that may run beside those of hosts, which keep time."""
-
-
 def pytest_runtest_setup(item):
     """Let hosts and nodes go first: to them a slow machine is a late controller."""
-    if "PYTEST_XDIST_WORKER" in os.environ and alone(item.path) and os.nice(0) < COURTESY:
-        os.nice(COURTESY - os.nice(0))
+    if "PYTEST_XDIST_WORKER" in os.environ and alone(item.path):
+        os.nice(max(0, COURTESY - os.nice(0)))
 
 
 @pytest.hookimpl(optionalhook=True)

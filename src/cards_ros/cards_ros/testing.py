@@ -254,15 +254,15 @@ def start_process(
     )
 
 
-def end_process(process: subprocess.Popen[str]) -> str:
-    """Ask a process to end, wait until it has, and return what it printed.
+def end_process(process: subprocess.Popen[str]) -> None:
+    """Ask a process to end and wait until it has.
 
     Killed nodes leave the shared memory that they talk through as it was; mending that crashes
     others of the same Fast DDS (2.14) now and then when they close at that moment.
     """
     process.terminate()
     try:
-        return process.communicate(timeout=PATIENCE)[0]
+        process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
-        return process.communicate()[0]
+        process.communicate()

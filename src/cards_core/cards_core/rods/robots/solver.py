@@ -95,11 +95,8 @@ class RodRobotSolver:
             self.gravity[2] = 0.0
         self._lock = threading.RLock()
         self._natives: dict[int, NativeRobot] = {}
-        self._segments = self.settings.segments or 1
-        self._native = self._at(self._segments)
-        self._owner: Solution | None = None
-        self._fewest = 1  # segments that the steps' error asks for
-        self._unchecked = 0
+        self._owner: Solution | None  # the one whose state the buffers hold
+        self.forget()
 
     def dgm(
         self,
@@ -293,7 +290,8 @@ class RodRobotSolver:
         with self._lock:
             self._use(self.settings.segments or 1)
             self._owner = None
-            self._fewest, self._unchecked = 1, 0
+            self._fewest = 1  # segments that the steps' error asks for
+            self._unchecked = 0
 
     def _at(self, segments: int) -> NativeRobot:
         native = self._natives.get(segments)
