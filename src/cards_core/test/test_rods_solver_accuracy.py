@@ -22,6 +22,7 @@ from cards_core.rods.robots.robot import (
     Tip,
     TipKind,
 )
+from cards_core.rods.robots.solution import INFO
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
@@ -72,6 +73,32 @@ def test_strong_tension_has_no_end_at_the_cuts():
     # each rod is a string but for its ends: the pull goes along the way between its points
     assert state.segments >= 9
     assert state.base_wrenches[:, 2].sum() == pytest.approx(8000.0, rel=1e-3)
+
+
+def test_what_was_solved_before_shows_in_no_digit():
+    """From a guess, or from a solution that is not the last: the same bits as of a new solver."""
+    robot = read_rod_robot("stewart_gough")
+    used, new = RodRobotSolver(robot), RodRobotSolver(robot)
+    x = robot.home_pose.copy()
+    x[:3, 3] += (0.01, -0.02, 0.03)
+    home = taut = used.igm(robot.home_pose)
+    for pull in np.linspace(0.0, 4000.0, 161):
+        W = np.array([0.0, 0.0, pull, 0.0, 0.0, 0.0])
+        taut = used.igm(robot.home_pose, wrench=W, start=taut)
+    assert taut.segments > 2
+    for make in (
+        lambda solver: solver.igm(x),
+        lambda solver: solver.igm(x, start=home),
+        lambda solver: solver.dgm(home.q),
+        lambda solver: solver.igm(robot.home_pose, wrench=W, start=taut),
+        lambda solver: solver.igm(x, wrench=0.9 * W, start=taut),
+    ):
+        used.dgm(taut.q, wrench=W, start=taut)  # leaves its segments behind
+        new.igm(x)  # leaves one piece
+        found, expected = make(used), make(new)
+        assert found.converged
+        assert found.segments == expected.segments
+        np.testing.assert_array_equal(found.record[:-INFO], expected.record[:-INFO])
 
 
 def test_what_cannot_be_made_accurate_is_no_solution():

@@ -27,6 +27,13 @@ class Solution:
     All wrenches are (force, moment) in world axes. What the solver has to compute for it (the
     stiffness and what depends on it) is computed when it is asked for, at this very state.
     The arrays are views of one record: copy them before changing them.
+
+    Attributes:
+        solver: The solver.
+        record: The state as the library keeps it.
+        segments: Of each rod.
+        mode: ``dgm``, ``igm`` or ``limbs``.
+        fewest_segments: As many of them are there for the accuracy of the steps.
     """
 
     def __init__(self, solver: RodRobotSolver, record: Array, segments: int, mode: str) -> None:
@@ -34,6 +41,7 @@ class Solution:
         self.record = record
         self.segments = segments
         self.mode = mode
+        self.fewest_segments = 1
 
     @property
     def limbs(self) -> int:

@@ -8,7 +8,7 @@ eliminated one by one, what remains is 6 x 6 (3 x 3 in the plane)::
     limbs  both given: each rod alone; the wrench of the rods on the plate comes out
 
 Rods are integrated with exact variations (`native/rod.c`), joints are masks over the rows of a
-limb (`native/robot_limb.c`), slender rods under load are cut into segments (multiple shooting).
+limb (`native/robot_limb.c`), slender rods under load are cut into segments (`newton.py`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from dataclasses import replace
 import numpy as np
 
 from cards_core.errors import ShapeError
-from cards_core.rods.robots.native_robot import MODES, NativeRobot
+from cards_core.rods.robots.native_robot import MODES
+from cards_core.rods.robots.newton import Newton
 from cards_core.rods.robots.robot import (
     PLATE_COORDINATES,
     BaseKind,
     RodRobot,
     SolverSettings,
 )
-from cards_core.rods.robots.solution import INFO, Blocks, Linear, RobotShapes, Solution
+from cards_core.rods.robots.solution import Blocks, Linear, RobotShapes, Solution
 from cards_core.rods.robots.solver_checks import (
     MOST_SEGMENTS,
     check_plane_of_base,
@@ -39,21 +40,11 @@ from cards_core.rods.robots.solver_input import (
     State,
     guessed,
     is_follower,
-    segments_for,
-    shape_text,
 )
-from cards_core.rods.status import RodStatus
 from cards_core.typing import Array
-
-STEP_ERROR = 1e-4
-"""Scaled residual that a solution may have when its rods are integrated with twice as many steps;
-beyond it they are cut into more segments where the settings leave it open."""
 
 EXACT = 1e-11
 """Scaled residual of the solutions that `discretisation_error` compares."""
-
-CHECK_EVERY = 100
-"""Solves in a row, each from the last one, after which that error is looked at again."""
 
 
 class RodRobotSolver:
@@ -94,9 +85,7 @@ class RodRobotSolver:
         if robot.planar:  # what keeps the robot in its plane carries the weight normal to it
             self.gravity[2] = 0.0
         self._lock = threading.RLock()
-        self._natives: dict[int, NativeRobot] = {}
-        self._owner: Solution | None  # the one whose state the buffers hold
-        self.forget()
+        self._newton = Newton(self)
 
     def dgm(
         self,
@@ -126,9 +115,9 @@ class RodRobotSolver:
             if start is None:
                 home = self.base @ self.robot.home_pose
                 start = self._guess(q, home, wrench, frame)
-            self._start(start)
-            self._command(np.asarray(q), None)
-            return self._solve("dgm", wrench, frame, start)
+            self._newton.start(start)
+            self._newton.command(np.asarray(q), None)
+            return self._newton.solve("dgm", wrench, frame, start)
 
     def igm(
         self,
@@ -156,9 +145,9 @@ class RodRobotSolver:
         with self._lock:
             if start is None:
                 start = self._guess(None, pose, wrench, frame)
-            self._start(start)
-            self._command(None, np.asarray(pose))
-            return self._solve("igm", wrench, frame, start)
+            self._newton.start(start)
+            self._newton.command(None, np.asarray(pose))
+            return self._newton.solve("igm", wrench, frame, start)
 
     def limbs(
         self,
@@ -177,19 +166,19 @@ class RodRobotSolver:
         with self._lock:
             if start is None:
                 start = self._guess(q, pose)
-            self._start(start)
-            self._command(q, pose)
-            return self._solve("limbs", wrench, frame, start)
+            self._newton.start(start)
+            self._newton.command(q, pose)
+            return self._newton.solve("limbs", wrench, frame, start)
 
     def linear(self, solution: Solution) -> Linear:
         """Return the stiffness of the plate and the joints' columns at a solution."""
         n = self.robot.n_limbs
         with self._lock:
-            known = solution is self._owner
-            self._start(solution)
-            native = self._native
+            known = solution is self._newton.owner
+            self._newton.start(solution)
+            native = self._newton.native
             native.set_wrench(solution.external_wrench, solution.external_frame == "plate")
-            self._owner = solution if solution.converged else None
+            self._newton.owner = solution if solution.converged else None
             if native.linearise(known):
                 bad = np.full((6, 6), np.nan)
                 return Linear(bad, np.full((6, n), np.nan), bad[0], bad, np.zeros(n))
@@ -207,8 +196,8 @@ class RodRobotSolver:
         With one segment, whatever the settings say.
         """
         with self._lock:
-            native = self._at(1)
-            self._owner = None
+            native = self._newton.at(1)
+            self._newton.owner = None
             native.put(state.base_wrenches, state.q, state.pose)
             native.set_wrench(wrench, is_follower(frame))
             A, b, D, r, G, c, E, balance = native.blocks()
@@ -223,10 +212,10 @@ class RodRobotSolver:
         The status is OK if it is a solution, else NOT_CONVERGED.
         """
         with self._lock:
-            self._start(state)
-            self._native.set_wrench(wrench, is_follower(frame))
-            self._native.residual(MODES["dgm"])
-            return self._solution("dgm")
+            self._newton.start(state)
+            self._newton.native.set_wrench(wrench, is_follower(frame))
+            self._newton.native.residual(MODES["dgm"])
+            return self._newton.solution("dgm")
 
     def discretisation_error(self, solution: Solution) -> float:
         """Return how much a solution changes with twice as many steps along the rods.
@@ -260,7 +249,7 @@ class RodRobotSolver:
         if not 1 <= segments <= MOST_SEGMENTS:
             raise ValueError(f"{segments} segments; expected 1 to {MOST_SEGMENTS}")
         with self._lock:
-            size = self._at(segments).record.shape
+            size = self._newton.at(segments).record.shape
         if record.shape != size or not np.isfinite(record).all():
             raise ValueError(f"record of shape {record.shape}; expected finite numbers {size}")
         return Solution(self, record, segments, "dgm")
@@ -274,7 +263,7 @@ class RodRobotSolver:
         if points < 2:
             raise ShapeError(f"{points} points per rod; expected two or more")
         with self._lock:
-            native = self._at(solution.segments)
+            native = self._newton.at(solution.segments)
         return RobotShapes(native.shapes(solution.record, points))
 
     def strains(self, solution: Solution, points: int = 101) -> Array:
@@ -282,56 +271,12 @@ class RodRobotSolver:
         return self.shapes(solution, points).strain
 
     def forget(self) -> None:
-        """Solve next as a new solver would: without the segments and factors of what was solved.
+        """Solve next as a new solver would: without the factors of what was solved last.
 
-        The same calls then give the same bits again; without it the segments of earlier solves
-        show in the digits beyond `STEP_ERROR`.
+        The same calls then give the same bits again.
         """
         with self._lock:
-            self._use(self.settings.segments or 1)
-            self._owner = None
-            self._fewest = 1  # segments that the steps' error asks for
-            self._unchecked = 0
-
-    def _at(self, segments: int) -> NativeRobot:
-        native = self._natives.get(segments)
-        if native is None:
-            settings = self.settings
-            native = NativeRobot(self.robot, self.base, self.gravity, segments, settings.steps)
-            native.set_options(
-                settings.tolerance,
-                settings.max_iterations,
-                settings.policy == "chord",
-                self.controlled,
-            )
-            self._natives[segments] = native
-        return native
-
-    def _start(self, start: State) -> None:
-        """Bring a state into the record; `_owner` is the solution that is there."""
-        if start is self._owner:
-            return
-        self._owner = None
-        if isinstance(start, Solution):
-            if self.settings.segments is None and start.segments <= MOST_SEGMENTS:
-                self._use(start.segments)
-            if start.record.shape == self._native.record.shape:
-                self._native.record[:] = start.record
-                return
-        try:
-            self._native.put(start.base_wrenches, start.q, start.pose)
-        except ValueError:
-            n = self.robot.n_limbs
-            raise ShapeError(
-                f"start has {shape_text(start.base_wrenches, 'base_wrenches')}, "
-                f"{shape_text(start.q, 'q')}, {shape_text(start.pose, 'pose')}; expected a state "
-                f"of '{self.robot.name}': ({n}, 6), ({n},), (4, 4)"
-            ) from None
-        except AttributeError:  # asked for here alone, where the check costs nothing
-            raise ShapeError(
-                f"start is of type {type(start).__name__}; expected a state with base_wrenches, "
-                "q and pose: a Solution, or a guess (cards_core.rods.robots.guess)"
-            ) from None
+            self._newton.forget()
 
     def _guess(
         self, q: Array | None, pose: Array, wrench: Array | None = None, frame: str = "world"
@@ -345,88 +290,3 @@ class RodRobotSolver:
             wrench=wrench,
             frame=frame,
         )
-
-    def _command(self, q: Array | None, pose: Array | None) -> None:
-        command, n = self._native.command, self.robot.n_limbs
-        try:
-            if q is not None:
-                command[:n] = np.reshape(q, n)
-            if pose is not None:
-                command[n:] = np.reshape(pose, 16)
-        except (ValueError, TypeError):
-            raise ShapeError(
-                f"{shape_text(q, 'q')} {shape_text(pose, 'pose')}; expected ({n},) and (4, 4)"
-            ) from None
-
-    def _solve(self, mode: str, wrench: Array | None, frame: str, start: State) -> Solution:
-        native = self._native
-        try:
-            native.set_wrench(wrench, is_follower(frame))
-        except (ValueError, TypeError):
-            raise ShapeError(f"{shape_text(wrench, 'wrench')}; expected (6,)") from None
-        warm = self._owner is not None
-        status = native.solve(MODES[mode], warm)
-        self._owner = None
-        if status < 0:
-            raise ShapeError(f"pose is no homogeneous matrix with a rotation:\n{native.command}")
-        solution = self._solution(mode)
-        if self.settings.segments is None and status in (0, RodStatus.NOT_CONVERGED):
-            wanted = max(segments_for(solution.slenderness, self._segments), self._fewest)
-            if wanted != self._segments:
-                solution = self._recut(wanted, solution, start)
-            if solution.converged:
-                return self._refined(solution, start, warm)
-        return solution
-
-    def _refined(self, solution: Solution, start: State, warm: bool) -> Solution:
-        """Cut the rods further where the steps are too long for their bends.
-
-        Looked at after each jump and now and then on the way; a solution that cannot be made
-        accurate is none.
-        """
-        self._unchecked = self._unchecked + 1 if warm else 0
-        if self._unchecked % CHECK_EVERY:
-            return solution
-        error = self._native.step_error()
-        if self._fewest > 1 and error < 1e-3 * STEP_ERROR:
-            self._fewest -= 1
-        while not error <= STEP_ERROR:
-            grown = self._segments * min((error / STEP_ERROR) ** 0.125, 4.0) + 1.0
-            wanted = min(int(grown), MOST_SEGMENTS)
-            finer = self._recut(wanted, solution, start)
-            if finer is solution or solution.segments == MOST_SEGMENTS:
-                solution.record[-INFO] = RodStatus.NOT_CONVERGED
-                solution.__dict__.pop("status", None)
-                self._owner = None
-                return solution
-            solution, self._fewest = finer, wanted
-            error = self._native.step_error()
-        return solution
-
-    def _solution(self, mode: str) -> Solution:
-        solution = Solution(self, self._native.record.copy(), self._segments, mode)
-        self._owner = solution if solution.converged else None
-        return solution
-
-    def _recut(self, segments: int, solution: Solution, start: State) -> Solution:
-        """Solve again with another number of segments; a failure stays what it was."""
-        old, before = self._native, self._segments
-        self._use(segments)
-        self._owner = None
-        native = self._native
-        native.command[:] = old.command
-        native.set_wrench(old.wrench, solution.external_frame == "plate")
-        for state in (solution, start) if solution.converged else (start,):
-            if state is solution:
-                native.recut(old, solution.record)
-            else:
-                native.put(state.base_wrenches, state.q, state.pose)
-            native.solve(MODES[solution.mode], False)
-            again = self._solution(solution.mode)
-            if again.converged:
-                return again
-        self._use(before)
-        return solution
-
-    def _use(self, segments: int) -> None:
-        self._segments, self._native = segments, self._at(segments)
