@@ -118,6 +118,25 @@ def test_what_cannot_be_spanned_is_unreachable_by_the_missing_length():
     assert f"{1e3 * worst.missing:.1f} mm" in result.message
 
 
+def test_a_joint_that_would_have_to_leave_its_limits_is_named_without_claiming_a_proof():
+    robot = solver_of("stewart_6pff").robot
+    pose = robot.home_pose
+    pose[:3, 3] += (0.01, 0.0, 0.02)
+    wanted = solver_of("stewart_6pff").igm(pose, start=home(solver_of("stewart_6pff")).solution)
+    far = int(np.argmax(wanted.q))
+    limbs = list(robot.limbs)
+    limbs[far] = replace(
+        limbs[far], base=replace(limbs[far].base, upper=float(wanted.q[far]) - 0.003)
+    )
+    result = cold_start(RodRobotSolver(replace(robot, limbs=tuple(limbs))), pose=pose)
+    assert result.status is RodStatus.UNREACHABLE
+    assert result.best.q == pytest.approx(wanted.q, abs=1e-5)
+    assert result.findings[0].limb == far
+    assert result.findings[0].missing == pytest.approx(0.003, abs=1e-5)
+    assert f"limb '{limbs[far].name}' lacks 3.00 mm" in result.message
+    assert "proves nothing" in result.message
+
+
 def test_bad_commands_are_answered():
     solver = solver_of("stewart_gough")
     for command, status in (

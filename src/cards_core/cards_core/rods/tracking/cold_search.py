@@ -211,6 +211,8 @@ class ColdSearch:
         if self.outside is not None:
             found = limit_reach_finding(self.robot, self.outside.q, "this pose")
             assert found is not None
+            doubt = "no equilibrium was found inside the limits; that proves nothing"
+            found = replace(found, message=f"{found.message} ({doubt})")
             return replace(self._result(None, found.status, "", [found]), best=self.outside)
         if self.tries.last is not None:
             value, mode = weakest_mode(self.tries.equations(), self.tries.last)
