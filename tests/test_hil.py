@@ -541,23 +541,29 @@ def test_flower_through_emulated_boards(cards, tmp_path):
 @needs_ros
 @pytest.mark.real_time
 def test_ctrl_c_keeps_the_run_and_leaves_nothing(cards, tmp_path):
-    out = tmp_path / "run"
-    command = [sys.executable, "-m", "cards_bringup", "demo", ROBOT, "--hil", "--headless"]
-    command += ["--firmware", "host", "--duration", "600", "--out", str(out)]
-    run = subprocess.Popen(command, env=cards.environment, stderr=subprocess.PIPE, text=True)
-    settings = wait(
-        lambda: list((out / "boards").glob("board_*")) if out.exists() else [], "boards"
-    )
-    assert settings
-    log = out / "logs" / "hardware.log"
-    wait(lambda: log.exists() and "]: active: " in log.read_text(), "the bridge", 60.0)
-    time.sleep(3.0)
-    before = _children(run.pid)
-    run.send_signal(signal.SIGINT)
-    _, errors = run.communicate(timeout=60)
+    for attempt in ("first", "second", "third"):
+        out = tmp_path / attempt
+        command = [sys.executable, "-m", "cards_bringup", "demo", ROBOT, "--hil", "--headless"]
+        command += ["--firmware", "host", "--duration", "600", "--out", str(out)]
+        run = subprocess.Popen(command, env=cards.environment, stderr=subprocess.PIPE, text=True)
+        settings = wait(
+            lambda out=out: list((out / "boards").glob("board_*")) if out.exists() else [],
+            "boards",
+        )
+        assert settings
+        log = out / "logs" / "hardware.log"
+        wait(lambda log=log: log.exists() and "]: active: " in log.read_text(), "the bridge", 60.0)
+        time.sleep(5.0)
+        lost = "]: inactive: a board is" in log.read_text()  # the machine stood still, see `demo`
+        before = _children(run.pid)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=60)
+        assert [pid for pid in before if os.path.exists(f"/proc/{pid}")] == []
+        if not lost:
+            break
+        assert run.returncode in (0, 130), errors  # 130: before the first command
     assert run.returncode == 0, errors
     assert (out / "summary.json").exists()
-    assert [pid for pid in before if os.path.exists(f"/proc/{pid}")] == []
 
 
 def _children(pid):

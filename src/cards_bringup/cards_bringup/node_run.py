@@ -124,5 +124,5 @@ class Clock(RosGuest):
         end = time.monotonic() + seconds
         # a pause between takes: every message of a depth-1 topic would wake us otherwise
         time.sleep(0.8 * seconds)
-        self._executor.spin_once(timeout_sec=max(0.0, end - time.monotonic()))
+        self._spin(max(0.0, end - time.monotonic()))
         return self._time

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 
@@ -18,6 +22,11 @@ class RosGuest:
     def _subscribe(self) -> None:
         """Make the subscriptions of ``_node``."""
         raise NotImplementedError
+
+    def _spin(self, seconds: float) -> None:
+        """Take a message, or wait for one that long, [s]; Ctrl-C counts when that is done."""
+        with _ctrl_c_later():
+            self._executor.spin_once(timeout_sec=seconds)
 
     def __enter__(self) -> Self:
         """Join the ROS network."""
@@ -46,3 +55,28 @@ class RosGuest:
         self._executor.shutdown()
         self._node.destroy_node()
         self._context.try_shutdown()
+
+
+@contextlib.contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Keep Ctrl-C until the end of the block.
+
+    Python raises KeyboardInterrupt wherever it is; inside the conversion of a message rclpy makes
+    a RuntimeError of it, and a run that was stopped would look like one that crashed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    pressed = False
+
+    def remember(_number: int, _frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from cards_bringup import cli
 from cards_bringup.hil import options, results, soak
 from cards_bringup.hil.diagnostics import Listener, Said
 from cards_bringup.plan import make_plan
+from cards_bringup.ros_guest import RosGuest
 from cards_core.errors import CardsError
 
 ROBOT = "planar_2r"
@@ -217,3 +219,21 @@ def test_only_errors_that_last_are_complaints(monkeypatch):
     assert listener.complaint(3.0) == ""
     now[0] = 102.5
     assert listener.complaint(3.0) == "boards: inactive: RELAX"
+
+
+def test_ctrl_c_inside_ros_counts_when_ros_is_done():
+    """Inside rclpy's conversions it would become a RuntimeError, and the run a crash."""
+    done = []
+
+    class Executor:
+        def spin_once(self, timeout_sec):
+            signal.raise_signal(signal.SIGINT)
+            done.append(timeout_sec)
+
+    guest = RosGuest()
+    guest._executor = Executor()
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        guest._spin(0.1)
+    assert done == [0.1]
+    assert signal.getsignal(signal.SIGINT) is before

@@ -56,7 +56,7 @@ class Listener(RosGuest):
         """Listen for a while."""
         end = time.monotonic() + seconds
         while (rest := end - time.monotonic()) > 0.0:
-            self._executor.spin_once(timeout_sec=rest)
+            self._spin(rest)
 
     def listeners(self, topic: str) -> set[str]:
         """Return the names of the nodes that subscribe to a topic."""

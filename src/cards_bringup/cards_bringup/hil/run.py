@@ -35,7 +35,7 @@ COMPLAINT_TIME = 3.0
 """An error of the bridge that lasts for longer ends the run, [s]."""
 
 SETTLING_LOOKS = 20
-"""How often, from the first command on, threads of bridge and controller are looked for."""
+"""How often threads of bridge and controller are still looked for after the first command."""
 
 START_COMPLAINT_TIME = 8.0
 """The same before the first command: boards and nodes need a moment to find each other."""
@@ -187,8 +187,8 @@ class HilRun:
             listener.wait(0.1)
             now = time.monotonic()
             reached = rig.status().get("commanded_s")
-            if reached is not None and settled:
-                settled -= 1
+            if settled:
+                settled -= reached is not None
                 self._hurry(nodes)
             if reached is not None and reached != last:
                 last, moved = reached, now
