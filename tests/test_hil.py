@@ -561,7 +561,8 @@ def test_ctrl_c_keeps_the_run_and_leaves_nothing(cards, tmp_path):
         assert [pid for pid in before if os.path.exists(f"/proc/{pid}")] == []
         if not lost:
             break
-        assert run.returncode in (0, 130), errors  # 130: before the first command
+        # 2: the run had ended by itself, 130: there was no command yet
+        assert run.returncode in (0, 2, 130), errors
     assert run.returncode == 0, errors
     assert (out / "summary.json").exists()
 
