@@ -51,6 +51,16 @@ def pytest_runtest_setup(item):
         os.nice(max(0, COURTESY - os.nice(0)))
 
 
+def pytest_runtest_logreport(report):
+    """Note what failed for ``./cards test``, which runs tests of hosts once more, alone."""
+    file = os.environ.get("CARDS_TESTS_FAILED")
+    if report.failed and file and "PYTEST_XDIST_WORKER" not in os.environ:
+        path = SOURCES.parent / report.nodeid.split("::", 1)[0]
+        kind = "library" if alone(path) else "hosts"
+        with open(file, "a", encoding="utf-8") as out:
+            out.write(f"{kind}\t{report.nodeid}\n")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Let pytest-xdist keep the tests of a file together, and those of all hosts.

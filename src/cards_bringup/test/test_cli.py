@@ -239,6 +239,43 @@ def test_everything_runs_side_by_side_and_a_part_does_not(monkeypatch):
     assert "-n" not in part + single
 
 
+def test_only_tests_of_hosts_and_few_of_them_get_another_try(tmp_path):
+    file = tmp_path / "failed"
+    assert test_command.once_more(file) == []
+    file.write_text("hosts\ttests/a.py::b[x y]\nhosts\ttests/c.py::d\nhosts\ttests/c.py::d\n")
+    assert test_command.once_more(file) == ["tests/a.py::b[x y]", "tests/c.py::d"]
+    file.write_text("hosts\ttests/a.py::b\nlibrary\tsrc/c.py::d\n")
+    assert test_command.once_more(file) == []
+    file.write_text("".join(f"hosts\ttests/a.py::b[{i}]\n" for i in range(11)))
+    assert test_command.once_more(file) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "kind", "again", "code"),
+    [
+        (0, "hosts", 1, 0),
+        (1, "hosts", 0, 0),
+        (1, "hosts", 1, 1),
+        (1, "library", 0, 1),
+        (3, "hosts", 0, 3),
+    ],
+)
+def test_what_failed_beside_others_is_judged_alone(monkeypatch, first, kind, again, code):
+    note = f"import os; open(os.environ['{test_command.FAILED}'], 'a').write('{kind}\\tx::y\\n')"
+
+    def commands(rest, *, dev):
+        if rest:
+            assert rest == ["x::y"]
+            return [[sys.executable, "-c", f"raise SystemExit({again})"]]
+        return [
+            [sys.executable, "-c", f"{note}; raise SystemExit({first})"],
+            [sys.executable, "-c", "pass"],
+        ]
+
+    monkeypatch.setattr(test_command, "commands", commands)
+    assert cli.main(["test"]) == code
+
+
 def test_numbers_of_benchmarks_never_look_like_zero(monkeypatch, capsys):
     from cards_bringup.cli import bench
 
