@@ -43,7 +43,7 @@ MOST_AGAIN = 10
 MOST_WORKERS = 8
 
 TESTS_FAILED, INTERRUPTED = 1, 2
-"""Exit codes of pytest: some tests failed; Ctrl-C, or no test was run."""
+"""Exit codes of pytest: some tests failed; Ctrl-C, or errors while they were collected."""
 
 
 def add_parser(subparsers: Any) -> None:
