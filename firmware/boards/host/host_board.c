@@ -56,6 +56,12 @@ static bool open_pty(void)
     struct termios mode;
     int slave;
 
+    if (settings.pty >= 0) {
+        problem = "--pty is not the master of a pseudo-terminal";
+        master = settings.pty;
+        return (fcntl(master, F_SETFL, O_RDWR | O_NONBLOCK) == 0) &&
+               (ptsname_r(master, port, sizeof port) == 0);
+    }
     problem = "cannot make a pseudo-terminal";
     master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if ((master < 0) || (grantpt(master) != 0) || (unlockpt(master) != 0) ||

@@ -11,6 +11,7 @@
 struct host_options {
     const char *drive; /* unix socket of the drive bus, NULL: simulated inside */
     const char *flash; /* file, NULL: memory only */
+    int pty;           /* master of a pseudo-terminal that is there, -1: one of its own */
     uint8_t uid[8];
     uint8_t reset_cause;
 };

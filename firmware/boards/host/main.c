@@ -1,8 +1,9 @@
 /* The board as a Linux process: the same core behind a pseudo-terminal.
  *
- *   cards_board_host [--drive SOCKET] [--flash FILE] [--uid HEX16] [--reset-cause N]
+ *   cards_board_host [--drive SOCKET] [--flash FILE] [--uid HEX16] [--reset-cause N] [--pty FD]
  *
- * Prints `port /dev/pts/N` when it is ready. The drive bus is a unix stream socket that it connects
+ * Prints `port /dev/pts/N` when it is ready; FD is the master of a pseudo-terminal that is there
+ * already and stays when the board is reset. The drive bus is a unix stream socket that it connects
  * to (and connects to again when it breaks); without --drive the drives are simulated inside, each
  * muscle hanging on a fixed point, so that the board can be tried alone. Parameters live in FILE,
  * without it in memory. SIGUSR1 presses the emergency line, SIGUSR2 releases it. The process ends
@@ -26,7 +27,8 @@ static struct device device;
 static int usage(const char *name)
 {
     (void)fprintf(stderr,
-                  "usage: %s [--drive SOCKET] [--flash FILE] [--uid HEX16] [--reset-cause N]\n",
+                  "usage: %s [--drive SOCKET] [--flash FILE] [--uid HEX16] [--reset-cause N] "
+                  "[--pty FD]\n",
                   name);
     return 2;
 }
@@ -34,6 +36,7 @@ static int usage(const char *name)
 int main(int argc, char **argv)
 {
     struct host_options options = {.reset_cause = (uint8_t)MLP_RESET_POWER,
+                                   .pty = -1,
                                    .uid = {0x48U, 0x4FU, 0x53U, 0x54U, 0U, 0U, 0U, 1U}};
     const pid_t parent = getppid();
     int i;
@@ -55,6 +58,8 @@ int main(int argc, char **argv)
             }
         } else if (strcmp(argv[i], "--reset-cause") == 0) {
             options.reset_cause = (uint8_t)strtoul(argv[i + 1], NULL, 10);
+        } else if (strcmp(argv[i], "--pty") == 0) {
+            options.pty = (int)strtol(argv[i + 1], NULL, 10);
         } else {
             return usage(argv[0]);
         }

@@ -19,6 +19,7 @@ from cards_hardware.hil.emulator import Emulator, EmulatorError
 from cards_hardware.hil.firmware_build import CROSS_COMPILER, FirmwareBuildError, build
 from cards_hardware.protocol import (
     AckCode,
+    EventCode,
     FastFlag,
     HeaderFlag,
     ParameterId,
@@ -154,6 +155,24 @@ def test_reset_button(target, tmp_path):
             assert unpack(host.wait("STATE_FAST"))["state"] == State.DISARMED
             if target == "stm32f405":
                 assert after["boot_count"] == before["boot_count"] + 1
+
+
+@pytest.mark.parametrize("how", ["reset", "power"])
+def test_an_open_port_outlives_it(target, how):
+    """As the USB bridge of a real board; what it was sent while it was off is not heard later."""
+    with Emulator(target) as board, Talk(board.port) as host:
+        host.identify()
+        if how == "reset":
+            board.reset()
+        else:
+            board.kill()
+            host.send("HELLO", {"min_major": 1, "max_major": 1, "nonce": 5})
+            board.start()
+        boot = host.wait("EVENT", lambda frame: unpack(frame)["code"] == EventCode.BOOT)
+        cause = ResetCause.PIN if how == "reset" else ResetCause.POWER
+        assert unpack(boot)["value"] == cause
+        host.send("HELLO", {"min_major": 1, "max_major": 1, "nonce": 6})
+        assert unpack(host.wait("IDENT"))["nonce"] == 6
 
 
 @pytest.mark.parametrize("how", ["reset", "power"])

@@ -3,7 +3,8 @@
 The binary notices that it is emulated and moves the bytes of its serial ports in blocks through
 two file descriptors of QEMU (see ``firmware/boards/stm32f405/streams.c``): 1 is the master side of
 the pseudo-terminal whose other side is the port, 0 the socket of the motor drives. Its parameter
-slots are files. With ``transport="uart"`` the bytes take QEMU's serial ports instead, one by one,
+slots are files. The host build takes the same pseudo-terminal at 0. As a USB bridge on a real board
+does, it outlives resets and power cuts: whoever has the port open keeps it. With ``transport="uart"`` the bytes take QEMU's serial ports instead, one by one,
 which is how the chip does it but slow: a tenth of the usual rates is what it can do.
 """
 
@@ -220,10 +221,9 @@ class Emulator:
             else:
                 command += ["-serial", "none", "-semihosting-config", "enable=on,target=native"]
                 drives = stack.enter_context(self._open_drives())
-                if self._pty is None:  # once: as a USB bridge it outlives resets and power cuts
-                    self._pty = PseudoPort(self.port)
+                line = self._line()
                 self._process = spawn(
-                    command, self.folder, stdin=drives, stdout=self._pty.master, stderr=log
+                    command, self.folder, stdin=drives, stdout=line, stderr=log
                 )
         self._qmp = self._connect(control)
 
@@ -278,14 +278,22 @@ class Emulator:
         # a board keeps its serial number for life, and that is in its folder
         number = zlib.crc32(str(self.folder.resolve()).encode())
         command = [str(build(self.target)), "--flash", str(self.folder / "flash.bin"), *arguments]
-        command += ["--uid", f"484F5354{number:08X}"]
+        command += ["--uid", f"484F5354{number:08X}", "--pty", "0"]
         if self._drive_socket is not None:
             command += ["--drive", str(self._drive_socket)]
+        line = self._line()
         with self.log.open("wb") as log:
-            self._process = spawn(command, self.folder, stdin=None, stdout=log, stderr=log)
-        self._link(self._port_of_log(b"port "))
+            self._process = spawn(command, self.folder, stdin=line, stdout=log, stderr=log)
+        self._port_of_log(b"port ")  # said when the board runs
 
     # Both -------------------------------------------------------------------------------------
+
+    def _line(self) -> int:
+        """Return the board's end of its port; what came while the board was off is lost."""
+        if self._pty is None:
+            self._pty = PseudoPort(self.port)
+        self._pty.drop_received()
+        return self._pty.master
 
     def _port_of_log(self, before: bytes) -> str:
         """Return the name of the terminal that the program says it made."""

@@ -16,6 +16,8 @@ SWEEP_PERIOD = 0.01
 LOOK_PERIOD = 200
 """Time [ms] after which the sweeper of an open port looks whether it shall end."""
 
+_CHUNK = 4096
+
 
 class PseudoPort:
     """A pty in raw mode.
@@ -42,6 +44,12 @@ class PseudoPort:
         self._end = threading.Event()
         self._sweeper = threading.Thread(target=self._sweep, name="port sweeper", daemon=True)
         self._sweeper.start()
+
+    def drop_received(self) -> None:
+        """Throw away what was sent to a board that was off, and could not hear it."""
+        with contextlib.suppress(OSError):  # nothing more, or nobody there
+            while os.read(self.master, _CHUNK):
+                pass
 
     def _sweep(self) -> None:
         watch = select.poll()
