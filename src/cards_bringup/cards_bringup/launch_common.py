@@ -67,6 +67,8 @@ def _node(node: NodeSpec, plan: Plan) -> Node:
         ours = {"parameters": [str(plan.parameter_file), parameters]}
     elif parameters:
         ours = {"parameters": [parameters]}
+    if node.stop_time is not None:
+        ours = {**ours, "sigterm_timeout": str(node.stop_time)}
     return Node(
         package=node.package,
         executable=node.executable,

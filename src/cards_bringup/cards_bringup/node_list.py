@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup import launch_arguments
+from cards_bringup.gazebo.process import STOP_TIME
 from cards_bringup.resources import find_file
 from cards_core.trajectories.yaml_fields import Field, read_yaml
 
@@ -85,6 +86,11 @@ class NodeSpec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     optional: bool = False
+
+    @property
+    def stop_time(self) -> float | None:
+        """Time [s] that the node may take to end when it is asked to; None: as any process."""
+        return STOP_TIME if self.executable == "gazebo_simulator" else None
 
     def runs(self, values: Mapping[str, str]) -> bool:
         """Tell whether the node runs for these values of the launch arguments."""

@@ -77,7 +77,7 @@ class NodeRun:
                     }
                     essential = spec.role in ("host", "controller")
                     command = spec.command(self.plan.parameter_file, parameters)
-                    nodes.start(spec.name, command, essential=essential)
+                    nodes.start(spec.name, command, essential=essential, stop_time=spec.stop_time)
                 wall = self._wait(nodes, clock, on_time, begin)
                 # controllers first: their logs are complete, the host must not wait for them
                 nodes.stop(*(s.name for s in self.plan.nodes if s.role == "controller"))

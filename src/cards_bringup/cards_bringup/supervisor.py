@@ -45,6 +45,7 @@ class _Child:
     process: subprocess.Popen[bytes]
     log: Path
     essential: bool
+    stop_time: float | None
 
 
 @dataclass
@@ -73,13 +74,22 @@ class Supervisor:
         """Stop everything."""
         self.stop()
 
-    def start(self, name: str, command: Sequence[str], *, essential: bool = True) -> None:
+    def start(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        essential: bool = True,
+        stop_time: float | None = None,
+    ) -> None:
         """Start a process.
 
         Args:
             name: For messages and the log file.
             command: Program and arguments.
             essential: True if its end with an error is a failure of the whole run.
+            stop_time: How long [s] it may take to end after the first of `STOP_SIGNALS`, where
+                that is longer than usual.
 
         Raises:
             CardsError: The program does not exist.
@@ -100,7 +110,7 @@ class Supervisor:
                 )
         except OSError as error:
             raise CardsError(f"cannot start '{name}' ({command[0]}): {error}") from error
-        self._children.append(_Child(name, process, log, essential))
+        self._children.append(_Child(name, process, log, essential, stop_time))
 
     def poll(self) -> set[str]:
         """Return the names of the processes that have ended well.
@@ -132,10 +142,12 @@ class Supervisor:
                 return
             for child in running:
                 _signal_group(child.process, number)
-            end = time.monotonic() + patience
+            begin = time.monotonic()
             for child in running:
+                own = child.stop_time or 0.0 if number == STOP_SIGNALS[0][0] else 0.0
+                left = begin + max(patience, own) - time.monotonic()
                 try:
-                    child.process.wait(max(0.0, end - time.monotonic()))
+                    child.process.wait(max(0.0, left))
                 except subprocess.TimeoutExpired:
                     continue
 

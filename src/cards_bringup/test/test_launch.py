@@ -18,6 +18,7 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 
 from cards_bringup import node_list  # noqa: E402 (after the skips)
 from cards_bringup.domain import RosDomain  # noqa: E402
+from cards_bringup.gazebo.guardian import adopt_orphans, descendants  # noqa: E402
 from cards_bringup.launch_arguments import ARGUMENTS  # noqa: E402
 from cards_bringup.plan import gazebo_problem, is_installed  # noqa: E402
 from cards_bringup.resources import share_folder  # noqa: E402
@@ -166,9 +167,11 @@ def test_recording_without_ros2_bag_says_so():
 
 
 class Launch:
-    """`ros2 launch` in a process group of its own."""
+    """`ros2 launch` in a session of its own; what it leaves behind becomes a child of ours."""
 
     def __init__(self, folder, *arguments):
+        adopt_orphans()
+        self._before = set(descendants(os.getpid()))
         env = {**os.environ, "ROS_LOG_DIR": str(folder / "ros")}
         self.log = folder / "launch.log"
         with self.log.open("wb") as stream:
@@ -193,6 +196,17 @@ class Launch:
     def text(self):
         """All output so far."""
         return self.log.read_text()
+
+    def left_behind(self):
+        """Return the command lines of processes that outlive it, whatever their titles."""
+        left = set(descendants(os.getpid())) - self._before
+        numbers = ",".join(map(str, left))
+        command = ["ps", "-o", "args=", "-p", numbers]
+        return (
+            subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+            if left
+            else []
+        )
 
     def interrupt(self):
         """Press Ctrl-C: the launch system has its nodes stop, and waits for them."""
@@ -236,12 +250,6 @@ def listener(domain):
     context.try_shutdown()
 
 
-def gazebo_processes():
-    """Return the command lines of all ``gz sim`` processes of this machine."""
-    out = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return {line for line in out.splitlines() if "cards-world-" in line}
-
-
 @needs_workspace
 @pytest.mark.parametrize("robot", sorted(ROBOTS))
 @pytest.mark.parametrize("simulator", ["mujoco", pytest.param("gazebo", marks=pytest.mark.gazebo)])
@@ -249,7 +257,6 @@ def test_robot_moves_and_stops_on_ctrl_c(robot, simulator, tmp_path, listener):
     from sensor_msgs.msg import JointState
 
     needs(simulator)
-    before = gazebo_processes()
     states, commands = [], []
     listener.node.create_subscription(JointState, "joint_states", states.append, 1)
     listener.node.create_subscription(JointState, "force_command", commands.append, 1)
@@ -275,7 +282,7 @@ def test_robot_moves_and_stops_on_ctrl_c(robot, simulator, tmp_path, listener):
     assert "process has died" not in text
     assert (tmp_path / "simulator.npz").is_file()
     assert (tmp_path / "controller.npz").is_file()
-    assert gazebo_processes() <= before
+    assert launch.left_behind() == []
 
 
 @needs_workspace
@@ -311,7 +318,6 @@ def test_two_arms_draw_in_one_world(tmp_path, listener):
     needs("gazebo")
     states = {name: listener.states(f"{name}/joint_states") for name in ("left_arm", "right_arm")}
     commands = {name: listener.states(f"{name}/force_command") for name in states}
-    before = gazebo_processes()
     with Launch(tmp_path, "cards_bringup", "two_arms.launch.py", "headless:=true") as launch:
         listener.wait(
             lambda: (
@@ -325,7 +331,7 @@ def test_two_arms_draw_in_one_world(tmp_path, listener):
         )
         assert launch.interrupt() == 0, launch.text
     assert "Traceback" not in launch.text
-    assert gazebo_processes() <= before
+    assert launch.left_behind() == []
 
 
 @needs_workspace

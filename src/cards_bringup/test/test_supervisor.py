@@ -58,6 +58,23 @@ def test_a_process_that_ignores_signals_is_killed(tmp_path, monkeypatch):
     assert not alive(pid)
 
 
+def test_a_process_that_needs_longer_to_end_gets_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "cards_bringup.supervisor.STOP_SIGNALS",
+        ((signal.SIGINT, 0.1), (signal.SIGTERM, 0.1), (signal.SIGKILL, 5.0)),
+    )
+    slow = (
+        "import sys, signal, time\n"
+        "def leave(*_): time.sleep(1.0); print('tidy', flush=True); sys.exit()\n"
+        "signal.signal(signal.SIGINT, leave); print('up', flush=True); signal.pause()"
+    )
+    log = tmp_path / "slow.log"
+    with Supervisor(tmp_path) as nodes:
+        nodes.start("slow", [sys.executable, "-c", slow], stop_time=60.0)
+        wait_for(lambda: log.read_text() == "up\n")
+    assert log.read_text() == "up\ntidy\n"
+
+
 def test_failure_carries_the_end_of_the_output(tmp_path):
     with Supervisor(tmp_path) as nodes:
         nodes.start("bad", [sys.executable, "-c", "print('no model'); raise SystemExit(3)"])

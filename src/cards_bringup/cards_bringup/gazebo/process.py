@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from cards_bringup.gazebo import guardian
 from cards_core.errors import CardsError
 
-STOP_SIGNALS = ((signal.SIGINT, 4.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 2.0))
-"""Signals in the order they are tried, and how long [s] each is given."""
+STOP_TIME = guardian.LONGEST + 2.0
+"""Time [s] that who ends the process with Gazebo should leave it, from the first signal on.
+
+Gazebo ends its window, then its server, and has seconds for each; usually all takes one.
+"""
+
+_ASK = (signal.SIGINT, signal.SIGTERM)
 
 
 def network(environ: Mapping[str, str]) -> dict[str, str]:
@@ -27,64 +31,47 @@ def network(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_until_end(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a program to its end, or until Ctrl-C or SIGTERM, and return its exit code.
+    """Run a program and all that it starts to the end, or until Ctrl-C or SIGTERM.
 
-    The program has a session of its own: the Ctrl-C of a terminal reaches us alone, and what it
-    starts (Gazebo has a process for its window) ends with it. After a Ctrl-C the code is 0.
+    A `guardian` in a session of its own runs it: the Ctrl-C of a terminal reaches us alone, and
+    nothing is left of the program when this function returns, nor when we are killed. It is asked
+    to end as a Ctrl-C would ask it; every further Ctrl-C is impatience.
+
+    Returns:
+        The program's exit code; 0 after a Ctrl-C or SIGTERM.
 
     Raises:
-        CardsError: The program cannot be started.
+        CardsError: No process can be started.
     """
-    with _terminate_as_interrupt():
-        try:
-            process = subprocess.Popen(
-                list(command),
-                env=dict(environ),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                # one system call, no locks: safe after fork
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
-            )
-        except OSError as error:
-            raise CardsError(f"cannot start {command[0]}: {error}") from error
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:
-            return 0
-        finally:
-            _stop(process)
+    watched = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), *command]
+    asked: list[int] = []
+
+    def pass_on(number: int, _frame: object) -> None:
+        asked.append(number)
+        process.send_signal(number)
+
+    # the guardian waits for its signals, and must not lose one that comes before it does
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ASK)
+    try:
+        process = subprocess.Popen(
+            watched, env=dict(environ), stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        handlers = {number: signal.signal(number, pass_on) for number in _ASK}
+    except OSError as error:
+        raise CardsError(f"cannot start {command[0]}: {error}") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        code = process.wait()
+        if code < 0:
+            guardian.kill_session(process.pid)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    if asked:
+        return 0
     if code < 0:
         name = signal.Signals(-code).name
-        print(f"{command[0]} ended by signal {name}", file=sys.stderr)
+        print(f"what watches {command[0]} ended by signal {name}", file=sys.stderr)
         return 128 - code
     return code
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop the process and all of its group."""
-    for number, patience in STOP_SIGNALS:
-        if process.poll() is not None:
-            break
-        # a second Ctrl-C is impatience: go on with the next signal
-        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
-            os.killpg(process.pid, number)
-            process.wait(patience)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # what it left behind
-
-
-@contextlib.contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _die_with_parent() -> None:
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

@@ -3,9 +3,10 @@
 The binary notices that it is emulated and moves the bytes of its serial ports in blocks through
 two file descriptors of QEMU (see ``firmware/boards/stm32f405/streams.c``): 1 is the master side of
 the pseudo-terminal whose other side is the port, 0 the socket of the motor drives. Its parameter
-slots are files. The host build takes the same pseudo-terminal at 0. As a USB bridge on a real board
-does, it outlives resets and power cuts: whoever has the port open keeps it. With ``transport="uart"`` the bytes take QEMU's serial ports instead, one by one,
-which is how the chip does it but slow: a tenth of the usual rates is what it can do.
+slots are files. The host build takes the same pseudo-terminal at 0. As the USB bridge of a real
+board, it outlives resets and power cuts: who has the port open keeps it. With ``transport="uart"``
+the bytes take QEMU's serial ports instead, one by one, which is how the chip does it but slow: a
+tenth of the usual rates is what it can do.
 """
 
 from __future__ import annotations
@@ -222,9 +223,7 @@ class Emulator:
                 command += ["-serial", "none", "-semihosting-config", "enable=on,target=native"]
                 drives = stack.enter_context(self._open_drives())
                 line = self._line()
-                self._process = spawn(
-                    command, self.folder, stdin=drives, stdout=line, stderr=log
-                )
+                self._process = spawn(command, self.folder, stdin=drives, stdout=line, stderr=log)
         self._qmp = self._connect(control)
 
     @contextlib.contextmanager
