@@ -7,7 +7,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends curl python3-ve
     && . /etc/os-release \
     && echo "deb [signed-by=/usr/share/keyrings/gazebo.gpg] https://packages.osrfoundation.org/gazebo/ubuntu-stable $VERSION_CODENAME main" \
         > /etc/apt/sources.list.d/gazebo.list \
-    && apt-get update && apt-get install -y --no-install-recommends gz-harmonic python3-gz-sim8 python3-gz-transport13 python3-gz-msgs10 \
+    && apt-get update && apt-get install -y --no-install-recommends gz-harmonic python3-gz-sim8 python3-gz-transport13 python3-gz-msgs10 python3-sdformat14 \
     && rm -rf /var/lib/apt/lists/*
 
 COPY . /cards

@@ -28,8 +28,8 @@ class FakeGazebo:
         self.loader = self.write(
             "lib/gz-sim-10/plugins/libgz-sim-python-system-loader-system.so", ""
         )
-        for name in ("sim", "math", "transport"):
-            self.write(f"lib/python/gz/{name}/__init__.py", "")
+        for name in ("gz/sim", "gz/math", "gz/transport", "sdformat"):
+            self.write(f"lib/python/{name}/__init__.py", "")
         self.write("plugin/cards_muscle_plugin/__init__.py", "")
         self.write("plugin/cards_muscle_plugin/system.py", "")
         self.python(version, sys.base_prefix)
@@ -63,9 +63,14 @@ class FakeGazebo:
         self.loader = self.loader.rename(
             self.write(f"lib/gz-sim-8/plugins/{self.loader.name}", "")
         )
-        for old, new in (("sim", "sim8"), ("math", "math7"), ("transport", "transport13")):
-            gz = self.prefix / "lib" / "python" / "gz"
-            (gz / old).rename(gz / new)
+        python = self.prefix / "lib" / "python"
+        for name, number in (
+            ("gz/sim", 8),
+            ("gz/math", 7),
+            ("gz/transport", 13),
+            ("sdformat", 14),
+        ):
+            (python / name).rename(python / f"{name}{number}")
 
     def simulate(self, text, version="10.4.0"):
         """Let ``gz sim WORLD`` note its arguments, the world and its environment, then do this."""

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from cards_bringup.doctor import report
 from cards_bringup.gazebo import installation
 from cards_bringup.gazebo.installation import EmbeddedPython, examine, problem, python_environment
@@ -89,6 +91,20 @@ def test_missing_bindings(fake_gazebo):
     assert findings[-1].part == "Gazebo bindings"
     assert "no_such_binding" in findings[-1].text
     assert "python3-gz-sim8" in findings[-1].fix
+
+
+@pytest.mark.parametrize(("harmonic", "name"), [(False, "sdformat"), (True, "sdformat14")])
+def test_missing_bindings_of_sdformat(fake_gazebo, harmonic, name):
+    """Gazebo's loader imports them before our system, and leaves our system out without them."""
+    if harmonic:
+        fake_gazebo.harmonic()
+    (fake_gazebo.prefix / f"lib/python/{name}/__init__.py").unlink()
+    (fake_gazebo.prefix / f"lib/python/{name}").rmdir()
+    gazebo, findings = examine()
+    assert gazebo is None
+    assert findings[-1].part == "Gazebo bindings"
+    assert f"No module named '{name}'" in findings[-1].text
+    assert "python3-sdformat14" in findings[-1].fix
 
 
 def test_python_that_is_not_there(fake_gazebo):

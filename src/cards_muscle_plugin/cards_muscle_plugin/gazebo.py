@@ -1,15 +1,8 @@
-"""The ports, by Gazebo's Python bindings: the only module that touches them.
-
-One source for gz-sim 8 (Harmonic) to 10 (Jetty). The bindings of 8 and 9 carry their number in the
-names of the modules, those from 10 on do not; all that is used here is the same in each of them.
-"""
+"""The ports, by Gazebo's Python bindings: one source for gz-sim 8 (Harmonic) to 10 (Jetty)."""
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +10,7 @@ from typing import Any
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 from cards_muscle_plugin.ports import JointInfo, StepInfo
-
-_VERSIONS = (("", "", ""), ("8", "7", "13"), ("9", "8", "14"))  # of sim, math, transport
+from cards_ros.gazebo_bindings import Bindings
 
 _NULL = 0  # K_NULL_ENTITY
 
@@ -28,46 +20,6 @@ _REQUEST_TIMEOUT = 100
 # gz.msgs.WorldControl: pause = 2, multi_step = 4, reset = 5 {all = 2}; gz.msgs.ServerControl:
 # stop = 6. As bytes, because gz.msgs would need Python's protobuf in Gazebo's Python.
 _PAUSE, _ONE_STEP, _RESET_ALL, _STOP = b"\x10\x01", b"\x20\x01", b"\x2a\x02\x10\x01", b"\x30\x01"
-
-
-@dataclass(frozen=True)
-class Bindings:
-    """The modules of the Gazebo that loaded us.
-
-    Attributes:
-        sim, math: ``gz.sim`` and ``gz.math``.
-        transport: ``gz.transport``, None if it is not installed.
-    """
-
-    sim: Any
-    math: Any
-    transport: Any
-
-
-def bindings() -> Bindings:
-    """Return the bindings of the Gazebo in this process.
-
-    The one that loaded us has imported its ``gz.sim`` already; what else is installed does not
-    matter. Without one (tests), the first that can be imported.
-
-    Raises:
-        CardsError: There are none.
-    """
-    loaded = [version for version in _VERSIONS if f"gz.sim{version[0]}" in sys.modules]
-    for sim, math, transport in loaded or _VERSIONS:
-        found = Bindings(
-            _module(f"gz.sim{sim}"), _module(f"gz.math{math}"), _module(f"gz.transport{transport}")
-        )
-        if found.sim is not None and found.math is not None:
-            return found
-    raise CardsError("Gazebo's Python bindings (gz.sim or gz.sim8, and gz.math) are not installed")
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
 
 
 def step_info(info: Any) -> StepInfo:

@@ -16,7 +16,8 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from cards_core.errors import CardsError
-from cards_muscle_plugin.gazebo import GazeboModel, GazeboWorld, bindings, step_info
+from cards_muscle_plugin.gazebo import GazeboModel, GazeboWorld, step_info
+from cards_ros.gazebo_bindings import bindings
 
 if TYPE_CHECKING:
     from rclpy.context import Context

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cards_muscle_plugin.gazebo import bindings
 from cards_muscle_plugin.system import MusclePlugin
+from cards_ros.gazebo_bindings import bindings
 
 if TYPE_CHECKING:
     from rclpy.context import Context

@@ -7,13 +7,14 @@ seconds; a force along x in the world).
 
 import os
 
-from gz.math import Vector3d
-from gz.sim import Link, Model
+from cards_ros.gazebo_bindings import bindings
+
+gz = bindings()
 
 
 class Watch:
     def configure(self, entity, _sdf, ecm, _events):
-        world = Model(entity)
+        world = gz.sim.Model(entity)
         self.file = open(os.environ["WATCH_FILE"], "w")  # noqa: SIM115
         self.model = world
         self.links = {}
@@ -22,7 +23,7 @@ class Watch:
 
     def link(self, name, ecm):
         if name not in self.links:
-            self.links[name] = Link(self.model.link_by_name(ecm, name))
+            self.links[name] = gz.sim.Link(self.model.link_by_name(ecm, name))
         return self.links[name]
 
     def pre_update(self, info, ecm):
@@ -31,7 +32,7 @@ class Watch:
         name, force, begin, end = self.push
         if begin <= info.sim_time.total_seconds() < end:
             link = self.link(name, ecm)
-            link.add_world_force(ecm, Vector3d(force, 0.0, 0.0))
+            link.add_world_force(ecm, gz.math.Vector3d(force, 0.0, 0.0))
 
     def post_update(self, info, ecm):
         if info.paused:

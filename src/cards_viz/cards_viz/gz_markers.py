@@ -15,15 +15,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cards_core.errors import CardsError
+from cards_ros import gazebo_bindings
 from cards_viz.rods import Rod
 
 SERVICE = "/marker_array"
 
 TIMEOUT = 200
 """Longest wait for an answer, [ms]; the GUI answers within a frame of its own."""
-
-MODULES = (("gz.transport", "gz.msgs"), ("gz.transport13", "gz.msgs10"))
-"""Names of the bindings: of Jetty and later, of Harmonic."""
 
 LOG = logging.getLogger(__name__)
 
@@ -35,16 +33,16 @@ class GazeboBindingsError(CardsError):
 def _bindings() -> tuple[Any, Any, Any]:
     """Return the classes Node, Marker_V and Boolean. Raises `GazeboBindingsError`."""
     reasons = []
-    for transport, messages in MODULES:
+    for names in gazebo_bindings.EVERY:
         try:
             return (
-                importlib.import_module(transport).Node,
-                importlib.import_module(f"{messages}.marker_v_pb2").Marker_V,
-                importlib.import_module(f"{messages}.boolean_pb2").Boolean,
+                importlib.import_module(names.transport).Node,
+                importlib.import_module(f"{names.msgs}.marker_v_pb2").Marker_V,
+                importlib.import_module(f"{names.msgs}.boolean_pb2").Boolean,
             )
         except (ImportError, AttributeError, TypeError) as error:
             # TypeError: messages made for another protobuf
-            reasons.append(f"{transport}: {error}")
+            reasons.append(f"{names.transport}: {error}")
     raise GazeboBindingsError(
         "Gazebo's Python bindings for transport and messages cannot be imported "
         f"({'; '.join(reasons)}) (expected: the packages python3-gz-transport13 and "

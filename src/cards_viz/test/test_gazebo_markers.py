@@ -14,7 +14,8 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from sensor_msgs.msg import JointState
 
-from cards_ros import topics
+from cards_ros import gazebo_bindings, topics
+from cards_ros.gazebo_bindings import Names
 from cards_ros.testing import NodeThread, Probe, private_domain
 from cards_viz import gz_markers
 from cards_viz.colormap import TensionScale
@@ -35,7 +36,8 @@ def domain():
 def test_missing_bindings_are_told(domain, monkeypatch, capfd):
     from cards_viz.gazebo_markers import main
 
-    monkeypatch.setattr(gz_markers, "MODULES", (("no_gz.transport", "no_gz.msgs"),))
+    names = Names("no_gz.sim", "no_gz.math", "no_gz.transport", "no_gz.msgs", "no_sdformat")
+    monkeypatch.setattr(gazebo_bindings, "EVERY", (names,))
     with pytest.raises(GazeboBindingsError, match=r"no_gz.*python3-gz-transport13"):
         GazeboMarkers("ns")
     assert main(["--ros-args", "-p", "model:=planar_2r"]) == 2

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cards_bringup.doctor.finding import Answer, Finding, run
+from cards_ros import gazebo_bindings
 
 LOADER = "libgz-sim-python-system-loader-system.so"
 """The Gazebo system that runs Python systems such as ours."""
@@ -26,12 +27,6 @@ OLDEST = 8
 """First major version whose bindings can do what the plugin needs (Harmonic)."""
 
 RELEASES = {8: "Harmonic", 9: "Ionic", 10: "Jetty"}
-
-NUMBERED = {8: "gz.sim8, gz.math7, gz.transport13", 9: "gz.sim9, gz.math8, gz.transport14"}
-"""Bindings of the versions in which they have numbers."""
-
-BINDINGS = "gz.sim, gz.math, gz.transport"
-"""Bindings of all later versions."""
 
 PACKAGES = ("cards_core", "cards_ros", "cards_muscle_plugin")
 """Our packages that run inside Gazebo."""
@@ -42,8 +37,8 @@ ROD_PACKAGES = ("cards_viz", "cards_rods", "cards_rod_plugin")
 PLUGIN = "cards_muscle_plugin.system"
 
 GET = (
-    "apt: ros-jazzy-gz-sim-vendor >= 0.0.13; or gz-harmonic with python3-gz-sim8 "
-    "and python3-gz-transport13 from packages.osrfoundation.org"
+    "apt: ros-jazzy-gz-sim-vendor >= 0.0.13; or gz-harmonic with python3-gz-sim8, "
+    "python3-gz-transport13 and python3-sdformat14 from packages.osrfoundation.org"
 )
 """The two set-ups with Python; Jazzy's vendor packages before 0.0.13 were built without it."""
 
@@ -136,7 +131,7 @@ def examine() -> tuple[Gazebo | None, list[Finding]]:
             "install the Python that this Gazebo was built for",
         )
     found("Gazebo Python", f"{python.version} ({python.home})")
-    modules = NUMBERED.get(major, BINDINGS)
+    modules = str(gazebo_bindings.names(major))
     folders = [*_package_folders(), *_binding_folders(loader)]
     answer = _import(python, modules, folders)
     if not answer.ok:

@@ -6,11 +6,19 @@ from types import ModuleType
 import pytest
 
 from cards_core.errors import CardsError
-from cards_muscle_plugin.gazebo import bindings
+from cards_ros.gazebo_bindings import UNNUMBERED, bindings, names
 
 HARMONIC = ("gz.sim8", "gz.math7", "gz.transport13")
 IONIC = ("gz.sim9", "gz.math8", "gz.transport14")
 JETTY = ("gz.sim", "gz.math", "gz.transport")
+
+
+def test_names_of_the_releases():
+    """As their sources have them: cmake's versions, and what the loader of systems imports."""
+    assert str(names(8)) == "gz.sim8, gz.math7, gz.transport13, sdformat14"
+    assert str(names(9)) == "gz.sim9, gz.math8, gz.transport14, sdformat15"
+    assert names(8).msgs == "gz.msgs10"
+    assert names(10) == names(11) == UNNUMBERED
 
 
 @pytest.fixture(autouse=True)
