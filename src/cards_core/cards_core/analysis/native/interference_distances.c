@@ -100,6 +100,14 @@ static void support(const body_t *body, const double *u, double *out) {
 /* Simplices: up to four points; `closest_*` finds the point v of their hull next to the origin and
  * returns its squared distance; `used` marks the points that span the face v is on. */
 
+/* Moves v, the point of a line or plane next to the origin, along one of its directions d until it
+ * is perpendicular to it. The residual is a product with the small v, so it is known to the rounding
+ * of v, where the equation that v came from has that of the corners. */
+static void straighten(double *v, const double *d) {
+  double dd = dot(d, d), t = dd > 0.0 ? dot(v, d) / dd : 0.0;
+  for (int k = 0; k < 3; k++) v[k] -= t * d[k];
+}
+
 static double closest_edge(const double *a, const double *b, double *v, int *used) {
   double d[3];
   subtract(b, a, d);
@@ -109,6 +117,7 @@ static double closest_edge(const double *a, const double *b, double *v, int *use
   t = clamp(t);
   /* an end as it stands: a sum with rounding would let the iteration turn on the spot */
   for (int k = 0; k < 3; k++) v[k] = t == 1.0 ? b[k] : a[k] + t * d[k];
+  if (used[0] && used[1]) straighten(v, d);
   return dot(v, v);
 }
 
@@ -130,6 +139,15 @@ static double closest_triangle(const double *p[3], double *v, int *used) {
      * normal is wrong, but a mean is a point of it all the same */
     for (int k = 0; k < 3; k++)
       v[k] = (weight[0] * p[0][k] + weight[1] * p[1][k] + weight[2] * p[2][k]) / sum;
+    /* along the longer edge, and across it in the plane */
+    const double *one = dot(ab, ab) > dot(ac, ac) ? ab : ac, *other = one == ab ? ac : ab;
+    double across[3];
+    for (int k = 0; k < 3; k++) across[k] = other[k];
+    straighten(across, one);
+    for (int twice = 0; twice < 2; twice++) {
+      straighten(v, one);
+      straighten(v, across);
+    }
     used[0] = used[1] = used[2] = 1;
     return dot(v, v);
   }
@@ -149,7 +167,8 @@ static double closest_triangle(const double *p[3], double *v, int *used) {
   return best;
 }
 
-static double closest_tetrahedron(const double *p[4], double *v, int *used) {
+/* With `doubtful` any face may have the point. */
+static double closest_tetrahedron(const double *p[4], int doubtful, double *v, int *used) {
   static const int face[4][4] = {{0, 1, 2, 3}, {0, 3, 1, 2}, {0, 2, 3, 1}, {1, 3, 2, 0}};
   /* the height of the origin over each face by that of the fourth point: the origin is inside if
    * all four are in 0..1 (they sum to one); a face where it is negative may have the point */
@@ -173,7 +192,7 @@ static double closest_tetrahedron(const double *p[4], double *v, int *used) {
   }
   double best = INFINITY;
   for (int i = 0; i < 4; i++) {
-    if (any && !facing[i]) continue; /* none: rounding, all may have it */
+    if (any && !doubtful && !facing[i]) continue; /* none: rounding, all may have it */
     const double *corner[3] = {p[face[i][0]], p[face[i][1]], p[face[i][2]]};
     double x[3];
     int three[3];
@@ -219,8 +238,12 @@ static double piece_body(const double *a, const double *b, const body_t *body, d
     double next[3] = {w[0], w[1], w[2]}, square = dot(w, w);
     if (count == 2) square = closest_edge(p[0], p[1], next, used);
     if (count == 3) square = closest_triangle(p, next, used);
-    if (count == 4) square = closest_tetrahedron(p, next, used);
+    if (count == 4) square = closest_tetrahedron(p, 0, next, used);
     double found = sqrt(square);
+    if (count == 4 && !(found < upper)) { /* a new corner brings it nearer, but it is nearly flat */
+      square = closest_tetrahedron(p, 1, next, used);
+      found = sqrt(square);
+    }
     if (found <= GAP * scale) return 0.0;
     if (!(found < upper)) break; /* rounding: no further */
     upper = found;
