@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -56,6 +57,8 @@ TENSION = 60.0
 SAFE = 10.0
 NOISE = 3.0  # [N]: load cell, ten of its standard deviations
 TICK = 1000  # [us]
+SETTLING = 22  # ticks: the 20 ms of docs/hardware.md, the way to the drives and back
+RAMP = 500  # ticks: RELAX_TIME, 400 ms, and what follows it
 PATIENCE = 30.0  # [s] of a busy machine
 HOLDING = {State.ACTIVE, State.HOLD}
 COMMANDS = ("CMD_TENSION", "CMD_MSC", "CMD_PRESSURE", "CMD_CURRENT")
@@ -80,6 +83,17 @@ def wait(condition, what, patience=PATIENCE):
         assert time.monotonic() < end, f"{what} did not come"
         time.sleep(0.005)
     return found
+
+
+def insist(action, *arguments):
+    """Do what changes nothing when it is done twice, until the board answers a busy machine."""
+
+    def done():
+        with suppress(HardwareError):
+            action(*arguments)
+            return True
+
+    wait(done, "an answer of the board")
 
 
 class Bench:
@@ -163,6 +177,11 @@ class Bench:
         latest = self.samples()[-50:]
         return latest and all((s.tension > TENSION - 5).all() for s in latest)
 
+    def after(self, since, count=40):
+        """Return the samples, at least so many, that the drives made when they had settled."""
+        wait(lambda: len(settled(self.samples(), since)) >= count, "states")
+        return settled(self.samples(), since)
+
     def sent(self):
         """Return the commands that went to the board."""
         return [
@@ -171,17 +190,23 @@ class Bench:
 
     # between tests
 
+    def connect(self):
+        """Open the bridge's side when the board is heard; on a busy machine it may answer late."""
+        self.hardware.close()
+        self.relay.forget()
+        wait(lambda: self.relay.heard(direction="to_host"), "the board")
+        insist(self.hardware.open)
+
     def ready(self):
         """Bring the board to DISARMED, with the cable in and the bridge's side connected."""
         self.silence()
         self.relay.error_rate = 0.0
         self.relay.plug()
         if not self.hardware.status().connected:
-            self.hardware.close()
-            self.hardware.open()
+            self.connect()
         if self.state() in (State.ESTOP, State.FAULT) or self.hardware.estop_pending:
-            self.hardware.clear()
-        self.hardware.disarm()
+            insist(self.hardware.clear)
+        insist(self.hardware.disarm)
         self.relay.forget()
         self.until(State.DISARMED)
         self.relay.forget()
@@ -197,8 +222,8 @@ def machine(tmp_path_factory):
         Relay(rig.ports[0], folder / "port") as relay,
     ):
         bench = Bench(rig, relay, robot)
-        bench.hardware.open()
-        bench.board.set_parameter(ParameterId.STATE_RATE, 0, 1000)
+        bench.connect()
+        insist(bench.board.set_parameter, ParameterId.STATE_RATE, 0, 1000)
         yield bench
         bench.silence()
         bench.hardware.close()
@@ -209,6 +234,21 @@ def bench(machine):
     machine.ready()
     yield machine
     machine.silence()
+
+
+def settled(samples, since):
+    """Return the samples from which on the drives have made their `SETTLING` ticks since a time.
+
+    Counted by measurements that differ, each of which the drives made in a tick of their own: on a
+    busy machine they may stand still while the board's clock goes on. Noise makes all different.
+    """
+    later = [s for s in samples if s.t >= since]
+    differs = [True] + [
+        bool((one.tension != other.tension).any())
+        for one, other in zip(later[1:], later[:-1], strict=True)
+    ]
+    ticks = np.cumsum(differs[: len(later)])
+    return [s for s, tick in zip(later, ticks, strict=True) if tick > SETTLING]
 
 
 def last_tick_before(samples, t):
@@ -238,9 +278,13 @@ def check_stages(bench, *, disarms=True):
 
 
 def check_ramp(bench, relaxed):
-    """From RELAX on the tensions sink to the safe one within 0.5 s, and no further."""
+    """From RELAX on the tensions sink to the safe one within 0.5 s, and no further.
+
+    The ramp is one of ticks, and of those a busy machine may leave some out; each tick that there
+    was has said something.
+    """
     samples = [s for s in bench.samples() if s.t >= relaxed and s.state == State.RELAX]
-    late = [s.tension for s in samples if s.t - relaxed > 500_000]
+    late = [s.tension for s in samples[RAMP + SETTLING :]]
     assert len(late) > 20
     assert np.mean(late, axis=0) == pytest.approx([SAFE] * MUSCLES, abs=1.0)
     assert np.max(late) < SAFE + NOISE
@@ -248,7 +292,7 @@ def check_ramp(bench, relaxed):
 
 
 def check_hold(bench, held, relaxed):
-    before = [s.tension for s in bench.samples() if held - 20_000 <= s.t < held]
+    before = [s.tension for s in bench.samples() if s.t < held][-20:]
     during = [s.tension for s in bench.samples() if held <= s.t < relaxed]
     assert before
     assert during
@@ -311,7 +355,7 @@ def test_a_reset_in_motion_leaves_the_drives_off_until_a_hand_arms(bench):
     bench.hardware.arm()
     bench.until(State.ACTIVE)
     bench.silence()
-    bench.board.set_parameter(ParameterId.STATE_RATE, 0, 1000)
+    insist(bench.board.set_parameter, ParameterId.STATE_RATE, 0, 1000)
 
 
 def reach(bench, state):
@@ -328,7 +372,7 @@ def reach(bench, state):
     if state == State.DISARMED:
         return lambda: None
     if state == State.HOLD:
-        board.set_parameter(ParameterId.WATCHDOG_RELAX, 0, 5000)
+        insist(board.set_parameter, ParameterId.WATCHDOG_RELAX, 0, 5000)
     if state == State.ARMED:
         hardware.arm()
         return lambda: None
@@ -345,7 +389,9 @@ def reach(bench, state):
 
     def undo():
         bench.ready()
-        board.set_parameter(ParameterId.WATCHDOG_RELAX, 0, ParameterId.WATCHDOG_RELAX.default)
+        insist(
+            board.set_parameter, ParameterId.WATCHDOG_RELAX, 0, ParameterId.WATCHDOG_RELAX.default
+        )
 
     return undo
 
@@ -372,12 +418,10 @@ def test_an_emergency_stop_from_every_state(bench, state):
         bench.relay.inject(encode("ESTOP", frame, node=BROADCAST, seq=77, t_us=12345))
         if state == State.ESTOP:
             bench.until(State.ESTOP)
-            wait(lambda: len(bench.samples()) > 60, "states")
-            stopped = bench.samples()[0].t
+            stopped = wait(bench.samples, "states")[0].t
         else:
             stopped, _ = bench.event(EventCode.ESTOP)
-            wait(lambda: any(s.t > stopped + 60_000 for s in bench.samples()), "states")
-        later = [s for s in bench.samples() if s.t >= stopped + 20_000]
+        later = bench.after(stopped)
         assert {s.state for s in later} == {State.ESTOP}
         safe = SAFE if on else 0.0
         assert np.max([s.tension for s in later]) < safe + NOISE
@@ -399,8 +443,7 @@ def test_an_emergency_stop_while_the_cable_is_out_is_the_first_thing_when_it_is_
     bench.relay.forget()
     bench.relay.plug()
     stopped, _ = bench.event(EventCode.ESTOP)
-    wait(lambda: any(s.t > stopped + 60_000 for s in bench.samples()), "states")
-    later = [s for s in bench.samples() if s.t >= stopped + 20_000]
+    later = bench.after(stopped)
     assert {s.state for s in later} == {State.ESTOP}
     assert np.max([s.tension for s in later]) < SAFE + NOISE
     first = [item.frame.name for item in bench.relay.heard(direction="to_board")][:2]
@@ -451,8 +494,7 @@ def test_a_killed_bridge_leaves_a_robot_that_relaxes(bench, cards, tmp_path):
         check_ramp(bench, times[State.RELAX])
         last = bench.samples()[-1].command
         # the controller goes on; what comes back is a session, not an armed robot
-        bench.relay.forget()
-        bench.hardware.open()
+        bench.connect()
         wait(lambda: len(bench.relay.heard("HEARTBEAT", "to_board")) > 10, "the heartbeat")
         assert bench.sent() == []
         assert {s.state for s in bench.samples()} == {State.DISARMED}
