@@ -264,7 +264,7 @@ def minimised_along(pieces, distance):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_bodies_are_as_near_as_the_iteration_promises(seed):
-    """Bounds of distance that agree within 1e-11 of the size; what is returned is the lower one."""
+    """Two bounds that agree within 1e-11 of the size; what is returned is the lower one."""
     radius, half = 0.2, 0.25
 
     def distance(points):
