@@ -6,6 +6,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# neither the seconds that an example takes nor luck decide about a test
+settings.register_profile(
+    "cards", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("cards")
 
 SOURCES = Path(__file__).parent / "src"
 LIBRARY = SOURCES / "cards_core"
