@@ -109,3 +109,54 @@ def test_a_study_and_its_files(analyse, tmp_path):
     code, _, err = analyse(*common, "--shapes", str(tmp_path / "bad.csv"))
     assert code == 2
     assert "limb_9" in err
+
+
+def test_rods_beyond_yield_are_told_by_every_kind(analyse):
+    code, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.11")
+    assert code == 0
+    assert out.startswith("stewart_gough: YIELD\n")
+    for limb in ("limb_3", "limb_6"):  # each of them, with the amount and the limit
+        (line,) = [line for line in out.splitlines() if line.startswith(f"limb '{limb}'")]
+        assert "(1077 MPa), its material yields at 0.5 % (1000 MPa)" in line
+    code, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.11", "--json", "--quiet")
+    content = json.loads(out)
+    assert content["status"] == "YIELD"
+    told = [(item["status"], item["limb"]) for item in content["findings"]]
+    assert told == [("YIELD", "limb_3"), ("YIELD", "limb_6")]
+    assert max(content["stress"]) == pytest.approx(1.077e9, rel=1e-3)
+    code, out, _ = analyse("ik", "stewart_gough", "--pose", "y=0.12", "--json", "--quiet")
+    joints = ",".join(map(repr, json.loads(out)["q"].values()))
+    for words in (("fk", "stewart_gough", f"--q={joints}"),
+                  ("stiffness", "stewart_gough", "--pose", "x=0.11")):  # fmt: skip
+        code, out, _ = analyse(*words, "--json", "--quiet")
+        assert code == 0
+        assert json.loads(out)["status"] == "YIELD"
+    code, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.02", "--json", "--quiet")
+    assert json.loads(out)["status"] == "OK"
+    assert json.loads(out)["findings"] == []
+
+
+def test_force_sensing_tells_of_rods_beyond_yield(analyse, tmp_path):
+    _, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.11", "--json", "--quiet")
+    content = json.loads(out)
+    rows = zip(content["limbs"], content["base_wrenches"], strict=True)
+    lines = [",".join([name, *map(repr, values)]) for name, values in rows]
+    file = tmp_path / "bases.csv"
+    file.write_text("\n".join(["limb,fx,fy,fz,mx,my,mz", *lines]) + "\n")
+    q = ",".join(map(repr, content["q"].values()))
+    words = ("force-sensing", "stewart_gough", "--q", q, "--bases", str(file), "--method", "bases")
+    code, out, _ = analyse(*words, "--json")
+    assert code == 0
+    assert [item["limb"] for item in json.loads(out)["findings"]] == ["limb_3", "limb_6"]
+    code, out, _ = analyse(*words)
+    assert out.count("YIELD: limb '") == 2
+
+
+def test_the_same_question_gets_the_same_bytes_whatever_the_clock_says(analyse, monkeypatch):
+    words = ("ik", "stewart_gough", "--pose", "x=0.12", "--json", "--quiet")
+    code, expected, _ = analyse(*words)
+    assert code == 0
+    hours = iter(range(0, 10**9, 3600))
+    for name in ("perf_counter", "monotonic", "process_time"):
+        monkeypatch.setattr(f"time.{name}", lambda: float(next(hours)))
+    assert analyse(*words)[1] == expected

@@ -8,6 +8,7 @@ a fold at q = 0.1: nothing exists beyond, and the plate moves ever faster toward
 """
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,7 +30,9 @@ def toy_robot() -> RodRobot:
     rod = Rod(Section.circle(0.001), Material(young=200e9, shear=80e9, density=8000.0))
     base = Base(BaseKind.PRISMATIC, np.eye(4), np.eye(4), -0.5, 0.5, "slide")
     limb = Limb("rod", rod, 1.0, base, Tip(TipKind.FIXED, np.eye(4), np.eye(4)))
-    plate = Plate("plate", 1.0, np.zeros(3), np.eye(3), np.eye(4))
+    home = np.eye(4)
+    home[2, 3] = 0.5 - np.sqrt(FOLD)
+    plate = Plate("plate", 1.0, np.zeros(3), np.eye(3), home)
     return RodRobot(
         "toy", (limb,), plate, np.zeros(3), controlled=("z",), initial_q=np.array([0.0])
     )
@@ -41,6 +44,7 @@ class ToySolver:
     def __init__(self, robot, beyond=None):
         self.robot, self.beyond, self.asked = robot, beyond, []
         self.base, self.gravity, self.slots = np.eye(4), np.zeros(3), np.arange(6)
+        self.iterations = 0
 
     def solution(self, z, eigenvalue, q, **more):
         pose = np.eye(4)
@@ -62,6 +66,12 @@ class ToySolver:
             "segments": 1,
         }
         return SimpleNamespace(**(values | more))
+
+    def exclusive(self):
+        return nullcontext()
+
+    def forget(self):
+        pass
 
     def linearise(self, state, **_):
         names = ("A", "b", "D", "r", "G", "c", "E", "r_balance")

@@ -7,7 +7,7 @@ from typing import Any
 
 from cards_core.rods.dynamics.plate_dynamics import PlateStep
 from cards_core.rods.robots.solution import Solution
-from cards_core.rods.status import RodStatus
+from cards_core.rods.status import SEVERITY, RodStatus
 from cards_core.rods.tracking.answer import Answer, Finding
 from cards_rods.session import RodSession
 
@@ -61,8 +61,10 @@ def _with(answer: Answer, step: PlateStep) -> Answer:
     told: dict[str, Any] = {}
     if step.status is not RodStatus.OK:
         finding = Finding(step.status, step.message)
-        told = {"status": step.status, "message": step.message}
-        told["findings"] = (finding, *answer.findings)
+        if SEVERITY.index(step.status) <= SEVERITY.index(answer.status):
+            told = {"status": step.status, "message": step.message}
+        others = [item for item in answer.findings if item.status is not RodStatus.YIELD]
+        told["findings"] = (finding, *others)
     return dataclasses.replace(
         answer,
         solution=step.solution,

@@ -10,6 +10,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -308,12 +309,22 @@ class RodSession:
             self._joints(target.q)
 
     def solve(self, limit: float) -> Answer:
-        """Step until the command is reached or held, for at most ``limit`` [s]."""
+        """Step until the command is reached or held, for at most ``limit`` [s].
+
+        Where the time ends it before, the status is MOVING, or worse, and the message says so.
+        The way does not depend on the time, only how much of it has been gone.
+        """
         end = time.monotonic() + limit
         while True:
             self.answer = self.tracker.step(self._substeps, max(end - time.monotonic(), 0.0))
             done = self.answer.held or self.answer.remaining.arrived
-            if done or time.monotonic() >= end:
+            if done:
+                return self.answer
+            if time.monotonic() >= end:
+                left = 100.0 * self.answer.remaining.fraction
+                late = f"not there yet after {limit:g} s: {left:.1f} % of the way is left"
+                message = "; ".join(text for text in (self.answer.message, late) if text)
+                self.answer = replace(self.answer, message=message)
                 return self.answer
 
     def errors(self) -> tuple[float, float]:

@@ -258,3 +258,22 @@ def test_a_robot_without_an_equilibrium_to_start_from_is_an_error():
 
     with pytest.raises(CardsError, match="stewart_gough has no state to start from: no equil"):
         RodSession(ROBOT, Lost())
+
+
+def test_a_solve_that_runs_out_of_time_says_so_and_leads_to_the_same_place(session):
+    place = session.answer.solution.pose[:3, 3] + [0.03, -0.02, 0.01]
+    assert session.command_pose(place, (1.0, 0.0, 0.0, 0.0))
+    late = session.solve(0.0)
+    assert late.status is RodStatus.MOVING
+    assert "not there yet after 0 s: " in late.message
+    assert f"{100.0 * late.remaining.fraction:.1f} % of the way is left" in late.message
+    for _ in range(200):  # in pieces, however many a busy machine makes of it
+        if not session.moving:
+            break
+        session.solve(0.0)
+    in_pieces = session.solution.record[:-13].copy()
+    assert session.answer.message == ""
+    session.home()
+    assert session.command_pose(place, (1.0, 0.0, 0.0, 0.0))
+    assert session.solve(1e6).message == ""
+    np.testing.assert_array_equal(session.solution.record[:-13], in_pieces)

@@ -71,7 +71,7 @@ class RodShape:
         ``E r |u - u0|`` for round sections, ``E (|y|max |u1| + |x|max |u2|)`` for others, which
         a rectangle has in a corner.
         """
-        return self.rod.material.young * self._bending_strain
+        return self.rod.material.young * _bending_strain(self.rod, self.u)
 
     @cached_property
     def stress(self) -> Array:
@@ -81,10 +81,7 @@ class RodShape:
         round sections under bending, tension and torsion, an upper bound for others. The shear
         stress of transverse forces is neglected: it is smaller by the slenderness.
         """
-        shear = self.rod.material.shear_modulus * self.rod.section.torsion_radius
-        twist = shear * np.abs(self.u[:, 2] - self.rod.curvature[2])
-        axial = self.rod.material.young * np.abs(self.v[:, 2] - self.rod.strain[2])
-        return np.sqrt((axial + self.bending_stress) ** 2 + 3.0 * twist**2)
+        return equivalent_stress(self.rod, self.v, self.u)
 
     @cached_property
     def strain(self) -> Array:
@@ -107,13 +104,27 @@ class RodShape:
         """Pose of the last section, shape (4, 4)."""
         return pose_matrix(self.p[-1], self.R[-1])
 
-    @property
-    def _bending_strain(self) -> Array:
-        change = np.abs(self.u[:, :2] - self.rod.curvature[:2])
-        x, y = self.rod.section.half_width
-        if self.rod.section.round:
-            return x * np.hypot(change[:, 0], change[:, 1])
-        return y * change[:, 0] + x * change[:, 1]
+
+def equivalent_stress(rod: Rod, v: Array, u: Array) -> Array:
+    """Return `RodShape.stress` of sections, shape (k,), [Pa].
+
+    Args:
+        rod: The rod.
+        v: Derivatives of the position in section axes, shape (k, 3).
+        u: Curvatures and twist, shape (k, 3), [1/m].
+    """
+    shear = rod.material.shear_modulus * rod.section.torsion_radius
+    twist = shear * np.abs(u[:, 2] - rod.curvature[2])
+    direct = np.abs(v[:, 2] - rod.strain[2]) + _bending_strain(rod, u)
+    return np.sqrt((rod.material.young * direct) ** 2 + 3.0 * twist**2)
+
+
+def _bending_strain(rod: Rod, u: Array) -> Array:
+    change = np.abs(u[:, :2] - rod.curvature[:2])
+    x, y = rod.section.half_width
+    if rod.section.round:
+        return np.asarray(x * np.hypot(change[:, 0], change[:, 1]))
+    return np.asarray(y * change[:, 0] + x * change[:, 1])
 
 
 def shape(

@@ -34,7 +34,8 @@ class RodStatus(IntEnum):
     YIELD = 10
     """Solved, but a rod is strained beyond the yield strain that its material declares."""
     AMBIGUOUS = 11
-    """Solved, but which way a buckled rod bends was not declared and is arbitrary."""
+    """Solved, but which of several equilibria is meant is not clear: a rod buckles to a side that
+    was not declared, or the start is not the one that the description speaks of."""
     MOVING = 12
     """Good so far; the command is not reached yet and the next step goes on."""
     INVALID = 13

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.cli.analyse.common import writing
-from cards_bringup.cli.analyse.rods import home_joints, is_rod_robot, wrench_of
+from cards_bringup.cli.analyse.rods import (
+    findings_content,
+    home_joints,
+    is_rod_robot,
+    wrench_of,
+)
 from cards_bringup.cli.eval import numbers
 from cards_core.errors import CardsError
 from cards_core.typing import Array
@@ -204,6 +209,7 @@ def _content(args: argparse.Namespace, robot: Any, estimate: Any) -> dict[str, A
         "chi2": estimate.chi2,
         "dof": estimate.dof,
         "p_value": estimate.p_value,
+        "findings": findings_content(estimate.findings, robot),
     }
 
 
@@ -257,6 +263,8 @@ def _write(
 def _print(content: dict[str, Any], files: list[Path]) -> None:
     share = 100.0 * content["confidence"]
     study = content.get("study")
+    for item in content["findings"]:
+        print(f"{item['status']}: {item['message']}")
     print(f"{content['robot']}, wrench on the plate about its origin, world axes\n")
     if study is None:
         print(f"{'':<4} {'estimate':>12} {f'+- ({share:g} %)':>14}")

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.cli.analyse.common import writing
-from cards_bringup.cli.analyse.rods import home_joints, refuse_options, wrench_of
+from cards_bringup.cli.analyse.rods import (
+    findings_content,
+    home_joints,
+    refuse_options,
+    wrench_of,
+)
 from cards_bringup.cli.eval import numbers
 from cards_core.errors import CardsError
 from cards_core.typing import Array
@@ -77,6 +82,7 @@ def dispatch(args: argparse.Namespace) -> int | None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; the exit code is 1 if there is no equilibrium."""
+    from cards_bringup.progress import CountProgress
     from cards_core.rods.analysis.held_index import held_index
     from cards_core.rods.robots.reader import read_rod_robot
     from cards_core.rods.robots.solver import RodRobotSolver
@@ -93,19 +99,23 @@ def run(args: argparse.Namespace) -> int:
             f"{', '.join(robot.joint_names)})"
         )
     wrench, frame = wrench_of(args, robot)
-    if pose is None and q is None:
-        if args.kind == "fk":
-            q = home_joints(solver)
-        else:
-            start = home(solver).solution
-            pose = robot.home_pose if start is None else start.pose
-    found = cold_start(solver, pose=pose, q=q, wrench=wrench, frame=frame)
+    with CountProgress(f"{robot.name} search", "iterations", quiet=args.quiet) as progress:
+        if pose is None and q is None:
+            if args.kind == "fk":
+                q = home_joints(solver)
+            else:
+                start = home(solver).solution
+                pose = robot.home_pose if start is None else start.pose
+        found = cold_start(
+            solver, pose=pose, q=q, wrench=wrench, frame=frame, progress=progress.update
+        )
     solution = found.solution
     content: dict[str, Any] = {
         "robot": robot.name,
         "kind": args.kind,
         "status": found.status.name,
         "message": found.message,
+        "findings": findings_content(found.findings, robot),
         "notes": list(robot.notes),
     }
     if solution is not None:
@@ -129,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
             "strain": table[:, :, 5].max(axis=1).tolist(),
             "residual": solution.residual,
             "found_by": found.how,
+            "iterations": found.work,
         }
     files = []
     if args.out is not None:
@@ -177,7 +188,8 @@ def _finite(value: float) -> float | None:
 
 def _print(content: dict[str, Any]) -> None:
     print(f"{content['robot']}: {content['status']}")
-    for text in (content["message"], *content["notes"]):
+    told = [item["message"] for item in content["findings"]]
+    for text in dict.fromkeys((content["message"], *told[1:], *content["notes"])):
         if text:
             print(text)
     if "q" not in content:

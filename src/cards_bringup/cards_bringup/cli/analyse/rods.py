@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from cards_core.typing import Array
 if TYPE_CHECKING:
     from cards_core.rods.robots.robot import RodRobot
     from cards_core.rods.robots.solver import RodRobotSolver
+    from cards_core.rods.tracking.answer import Finding
 
 
 def is_rod_robot(name: str) -> bool:
@@ -39,6 +40,18 @@ def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -
             raise CardsError(
                 f"{option} is for {whose}, not for '{args.robot}' (expected: no such)"
             )
+
+
+def findings_content(findings: Sequence[Finding], robot: RodRobot) -> list[dict[str, Any]]:
+    """Return findings as plain values for JSON: status, message, and the limb's name or None."""
+    return [
+        {
+            "status": item.status.name,
+            "message": item.message,
+            "limb": None if item.limb is None else robot.limbs[item.limb].name,
+        }
+        for item in findings
+    ]
 
 
 def home_joints(solver: RodRobotSolver) -> Array:

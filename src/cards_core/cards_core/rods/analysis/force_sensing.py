@@ -38,9 +38,11 @@ from cards_core.rods.analysis.measurements import (
 )
 from cards_core.rods.analysis.plate_balance import plate_balance
 from cards_core.rods.analysis.robot_fit import fit_robot
-from cards_core.rods.robots.guess import hermite_guess
+from cards_core.rods.robots.guess import Guess, hermite_guess
 from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.cold_start import cold_start
+from cards_core.rods.tracking.strain import yield_findings
 from cards_core.typing import Array
 
 
@@ -56,6 +58,8 @@ class WrenchEstimate:
         chi2: Sum of squared residuals over their standard deviations.
         dof: Number of residuals minus number of unknowns; chi2 should be near it.
         observable: Number of directions of the wrench that the measurements determine.
+        findings: YIELD for each rod whose material yields in the estimated state: the real rod
+            then is softer than the model, and so is the estimate not to be trusted.
     """
 
     wrench: Array
@@ -65,6 +69,7 @@ class WrenchEstimate:
     chi2: float
     dof: int
     observable: int
+    findings: tuple[Finding, ...] = ()
 
     @property
     def sigma(self) -> Array:
@@ -186,6 +191,7 @@ def from_robot(
         fit.chi2,
         fit.dof,
         fit.observable,
+        tuple(yield_findings(solver.robot, solver, fit.solution)),
     )
 
 
@@ -204,7 +210,8 @@ def _balanced(
     covariance = np.einsum(
         "aib,ibc,dic->ad", balance.by_wrench, covariances, balance.by_wrench, optimize=True
     )
+    state = solver.residual(Guess(limbs.q, balance.pose, np.asarray(wrenches)))
     return WrenchEstimate(
         balance.wrench, covariance, balance.pose, np.asarray(wrenches), chi2, dof,
-        len(solver.slots),
+        len(solver.slots), tuple(yield_findings(solver.robot, solver, state)),
     )  # fmt: skip

@@ -61,7 +61,7 @@ class Limbs:
 
     def __init__(self, solver: RodRobotSolver, q: Array) -> None:
         robot = solver.robot
-        self.robot = robot
+        self.robot, self.q = robot, np.asarray(q, dtype=float)
         self.lengths = rod_lengths(robot, q)
         self.starts = solver.base @ rod_starts(robot, q)
         self._natives = [limb.rod.native(limb.rod.weight(solver.gravity)) for limb in robot.limbs]

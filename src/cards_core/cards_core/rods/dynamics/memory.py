@@ -10,6 +10,7 @@ import numpy as np
 from cards_core.rods.dynamics import native
 from cards_core.rods.dynamics.native import AT, POINT, STAGES, STATE, TIP_SIZE, WIDTH
 from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.shape import equivalent_stress
 from cards_core.typing import Array
 
 STEP_WEIGHTS = np.array(
@@ -109,6 +110,15 @@ class Memory:
         place = slice(AT["z"], AT["z"] + 3)
         starts = [self.points(i)[::STAGES, place] for i in range(len(self.states[0]))]
         return np.concatenate([np.array(starts), self.states[0, :, -1:, :3]], axis=1)
+
+    def strains(self) -> Array:
+        """Return the greatest strains; see `RobotDynamics.strains`."""
+        worst = []
+        for i, limb in enumerate(self.robot.limbs):
+            rod, z = limb.rod, self._channels(i)
+            v = np.broadcast_to(rod.strain, z["v"].shape) if rod.inextensible else z["v"]
+            worst.append(float(equivalent_stress(rod, v, z["u"]).max()) / rod.material.young)
+        return np.array(worst)
 
     def energy(self) -> dict[str, float]:
         """Return energies; see `RobotDynamics.energy`."""

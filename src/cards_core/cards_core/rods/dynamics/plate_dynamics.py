@@ -26,6 +26,7 @@ from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
+from cards_core.rods.tracking.strain import YieldWatch
 from cards_core.spatial import hat, quaternion_matrix, rotation_exp
 from cards_core.typing import Array, Matrix3
 
@@ -113,6 +114,7 @@ class PlateDynamics:
         self.q = robot.home_q
         self._solution: Solution | None = None
         self._load = np.zeros(6), "world"
+        self._yields = YieldWatch(robot, solver)
 
     def start(self, solution: Solution, twist: Array | None = None) -> None:
         """Begin at a solution of the solver (a cold start, or wherever the robot is).
@@ -280,6 +282,8 @@ class PlateDynamics:
         if self._solution.linear.eigenvalues[0] <= 0.0:
             status = RodStatus.UNSTABLE
             message = "the rods do not hold the plate here: its stiffness has a value below 0"
+        elif findings := self._yields.findings(self._solution):
+            status, message = findings[0].status, "; ".join(item.message for item in findings)
         return PlateStep(
             self.pose.copy(), self.twist.copy(), self._solution, status, message, solves
         )

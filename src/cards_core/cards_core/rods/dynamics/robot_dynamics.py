@@ -19,6 +19,8 @@ from cards_core.rods.dynamics.native import dynamics_library
 from cards_core.rods.dynamics.rule import AT_REST, History, TimeRule, backward_euler, bdf_alpha
 from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
 from cards_core.rods.robots.solver_checks import expect_robot
+from cards_core.rods.tracking.answer import Finding
+from cards_core.rods.tracking.strain import strain_findings
 from cards_core.spatial import hat, matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 
@@ -238,6 +240,14 @@ class RobotDynamics:
     def positions(self) -> Array:
         """Return points of the centre-lines, shape (n, steps + 1, 3), [m]."""
         return self.memory.positions()
+
+    def strains(self) -> Array:
+        """Return the greatest equivalent strain of each rod, shape (n,), as `RodShape.strain`."""
+        return self.memory.strains()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return YIELD for each limb strained beyond what its material bears, at this instant."""
+        return tuple(strain_findings(self.robot, self.strains()))
 
     def energy(self) -> dict[str, float]:
         """Return kinetic, elastic and gravitational energy and their sum ``total``, [J].

@@ -40,11 +40,14 @@ class Newton:
         native: The library's robot with the present number of segments.
         segments: That number.
         owner: The solution whose state and factors `native` holds, or None.
+        iterations: Newton steps of all solves so far, failed ones and those of refinement too; a
+            linearisation counts as one. Two runs that do the same count the same.
     """
 
     def __init__(self, solver: RodRobotSolver) -> None:
         self._solver, self._settings = solver, solver.settings
         self._natives: dict[int, NativeRobot] = {}
+        self.iterations = 0
         self.owner: Solution | None
         self.forget()
 
@@ -138,7 +141,7 @@ class Newton:
         except (ValueError, TypeError):
             raise ShapeError(f"{shape_text(wrench, 'wrench')}; expected (6,)") from None
         warm = self.owner is not None
-        status = native.solve(MODES[mode], warm)
+        status = self._run(native, mode, warm)
         self.owner = None
         if status < 0:
             raise ShapeError(f"pose is no homogeneous matrix with a rotation:\n{native.command}")
@@ -196,12 +199,18 @@ class Newton:
                 native.recut(old, solution.record)
             else:
                 native.put(state.base_wrenches, state.q, state.pose)
-            native.solve(MODES[solution.mode], False)
+            self._run(native, solution.mode, False)
             again = self.solution(solution.mode)
             if again.converged:
                 return again
         self._use(before)
         return solution
+
+    def _run(self, native: NativeRobot, mode: str, warm: bool) -> int:
+        """Solve from the record, and count it; returns a status."""
+        status = native.solve(MODES[mode], warm)
+        self.iterations += max(1, int(native.record[1 - INFO]))
+        return status
 
     def _use(self, segments: int) -> None:
         self.segments, self.native = segments, self.at(segments)

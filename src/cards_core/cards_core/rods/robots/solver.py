@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import threading
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import numpy as np
@@ -198,6 +199,7 @@ class RodRobotSolver:
         with self._lock:
             native = self._newton.at(1)
             self._newton.owner = None
+            self._newton.iterations += 1
             native.put(state.base_wrenches, state.q, state.pose)
             native.set_wrench(wrench, is_follower(frame))
             A, b, D, r, G, c, E, balance = native.blocks()
@@ -269,6 +271,15 @@ class RodRobotSolver:
     def strains(self, solution: Solution, points: int = 101) -> Array:
         """Return the greatest strain of each section, (n, points)."""
         return self.shapes(solution, points).strain
+
+    @property
+    def iterations(self) -> int:
+        """Newton iterations so far, over all solves: a measure of work that no clock enters."""
+        return self._newton.iterations
+
+    def exclusive(self) -> AbstractContextManager[object]:
+        """Return a context in which other threads wait: for solves that belong together."""
+        return self._lock
 
     def forget(self) -> None:
         """Solve next as a new solver would: without the factors of what was solved last.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from cards_core.rods.tracking.levenberg import Equations, levenberg_marquardt
 from cards_core.rods.tracking.path import Target
 from cards_core.rods.tracking.roadmap import Roadmap
 from cards_core.rods.tracking.servo import Arrival, Servo
+from cards_core.rods.tracking.work import Work
 
 if TYPE_CHECKING:
     from cards_core.rods.robots.solution import Solution
@@ -57,10 +57,10 @@ class Attempts:
         solver: Solver of the robot.
         target: What is wanted.
         budget: Bounds of the work.
+        work: What is left of the budget.
         accept: Tells whether a solution is what is wanted.
 
     Attributes:
-        deadline: Time after which nothing new is begun, as of `perf_counter`, [s].
         last: The last guess, or where a descent from it ended.
         buckled: Rods that the plain guess has buckled.
         start_value: Smallest singular value at the plain guess; NaN before `descend` went there.
@@ -71,15 +71,17 @@ class Attempts:
         solver: RodRobotSolver,
         target: Target,
         budget: Budget,
+        work: Work,
         accept: Callable[[Solution], bool],
     ) -> None:
         self.solver, self.robot = solver, solver.robot
         self.target, self.budget, self._accept = target, budget, accept
-        self.deadline = perf_counter() + budget.seconds
+        self.work = work
         self.last: Solution | Guess | None = None
         self.buckled: tuple[int, ...] = ()
         self.start_value = float("nan")
         self._started: set[int] = set()
+        self._ways = 0  # of the roadmap, known to this search
 
     def _guess(self, variant: dict[str, Any]) -> Guess:
         """Return the Hermite guess of the target, or one of its variants."""
@@ -129,7 +131,7 @@ class Attempts:
                 self.target,
                 self._judge(start, stop),
                 solves=self.budget.solves,
-                deadline=self.deadline,
+                work=self.work,
             )
             if followed.arrived:
                 yield followed.solution
@@ -164,7 +166,7 @@ class Attempts:
                     origin,
                     end,
                     self._judge(start, 0.0),
-                    deadline=self.deadline,
+                    work=self.work,
                 )
                 state, origin = followed.solution, end
                 if not followed.arrived:
@@ -181,7 +183,10 @@ class Attempts:
         servo = Servo(self.solver, self.target, judge, self._accept)
         assert self.target.pose is not None
         ends: list[Arrival] = []
-        for start in anchor.roadmap.nearest(self.target.pose, judge, ways):
+        while self._ways < ways and self.work.left:
+            self.work.charge(anchor.roadmap.cost(self._ways, judge))
+            self._ways += 1
+        for start in anchor.roadmap.nearest(self.target.pose, min(ways, self._ways)):
             if id(start) in self._started:
                 continue
             self._started.add(id(start))
@@ -190,13 +195,13 @@ class Attempts:
                 yield end.solution
             if not any(same(end.state, other.state) for other in ends):
                 ends.append(end)
-            if perf_counter() > self.deadline:
+            if not self.work.left:
                 return
         for end in sorted(ends, key=lambda arrival: arrival.distance)[:KICKED]:
             arrival = servo.kick(end)
             if arrival.solution is not None:
                 yield arrival.solution
-            if perf_counter() > self.deadline:
+            if not self.work.left:
                 return
 
     def _judge(self, start: Solution, stop: float) -> Judge:

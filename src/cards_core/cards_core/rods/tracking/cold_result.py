@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cards_core.errors import RodError
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.path import pose_difference
@@ -17,19 +18,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Budget:
-    """Bounds of a cold start.
+    """Bounds of the work of a cold start. No clock enters: see `cards_core.rods.tracking.work`.
 
     Attributes:
-        seconds: After this time nothing new is begun.
+        work: Newton iterations after which nothing new is begun. Robots of six rods make some
+            15 000 in a second, so the default is 6 or 7 seconds; most searches need a hundredth.
         solves: Greatest number of solves of one homotopy.
         iterations: Linearisations of one descent.
         ways: Ways of the roadmap, each some 20 solves, made when a pose needs them.
     """
 
-    seconds: float = 5.0
+    work: int = 100_000
     solves: int = 200
     iterations: int = 60
     ways: int = 1200
+
+    def __post_init__(self) -> None:
+        for name in ("work", "solves", "iterations", "ways"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise RodError(
+                    f"budget: {name} is {value!r} (expected: a whole number, 1 or more)"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +54,13 @@ class ColdStart:
         how: The attempt that succeeded.
         attempts: Names of all attempts made.
         time_s: Time taken, [s].
+        work: Newton iterations made.
         findings: All that is to be said.
         best: Equilibrium that is not acceptable (outside limits), if only such were found.
         alternatives: Other stable equilibria, for buckled rods without a declared bulge.
         singular_value: Smallest one of the scaled Jacobian at the solution; 0 where the model has
             a singular point, as with straight parallel rods without load.
+        exhausted: Whether the search ended because its budget was spent.
         start_value: The same at the first guess; NaN if Newton's method succeeded from it.
     """
 
@@ -58,11 +70,13 @@ class ColdStart:
     how: str = ""
     attempts: tuple[str, ...] = ()
     time_s: float = 0.0
+    work: int = 0
     findings: tuple[Finding, ...] = ()
     best: Solution | None = None
     alternatives: tuple[Solution, ...] = ()
     singular_value: float = float("nan")
     start_value: float = float("nan")
+    exhausted: bool = False
 
 
 def same(a: Solution, b: Solution) -> bool:

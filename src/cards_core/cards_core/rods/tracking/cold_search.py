@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.rods.status import RodStatus
+from cards_core.rods.status import SEVERITY, RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.cold_attempts import Anchor, Attempts
 from cards_core.rods.tracking.cold_guesses import bulge_variants, slack_variants
 from cards_core.rods.tracking.cold_result import Budget, ColdStart, same
 from cards_core.rods.tracking.collapse import describe_direction, plate_lever
+from cards_core.rods.tracking.initial import initial_findings
 from cards_core.rods.tracking.path import Target
 from cards_core.rods.tracking.reach import limit_reach_finding
 from cards_core.rods.tracking.singular import SINGULAR, weakest_mode
+from cards_core.rods.tracking.strain import yield_findings
+from cards_core.rods.tracking.work import Progress, Work
 
 if TYPE_CHECKING:
     from cards_core.rods.robots.solution import Solution
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 FIRST_WAYS = (1, 20, 120)
 """Ways of the roadmap that are tried before other guesses; more are made when these fail, too."""
+
+SPENT = "budget spent"
+"""Last of the attempts where the search ended because it may do no more."""
 
 FREE_MODE = 1e-10
 """Eigenvalue of K, relative to the greatest, that is zero: the plate moves freely."""
@@ -42,14 +47,21 @@ class ColdSearch:
         target: What is wanted.
         budget: Bounds of the work.
         anchor: The home state; None while that itself is sought.
+        progress: Told how much of the work is done.
     """
 
     def __init__(
-        self, solver: RodRobotSolver, target: Target, budget: Budget, anchor: Anchor | None
+        self,
+        solver: RodRobotSolver,
+        target: Target,
+        budget: Budget,
+        anchor: Anchor | None,
+        progress: Progress | None = None,
     ) -> None:
         self.solver, self.robot = solver, solver.robot
         self.target, self.budget, self.anchor = target, budget, anchor
-        self.tries = Attempts(solver, target, budget, self._accept)
+        self.work = Work(solver, budget.work, progress)
+        self.tries = Attempts(solver, target, budget, self.work, self._accept)
         self.attempts: list[str] = []
         self.unstable: Solution | None = None
         self.outside: Solution | None = None
@@ -58,16 +70,17 @@ class ColdSearch:
 
     def run(self) -> ColdStart:
         """Make the attempts until one succeeds."""
+        self.solver.forget()  # the same search, whatever was solved before
         for name, attempt in self._ladder():
             if not self.attempts or self.attempts[-1] != name:
                 self.attempts.append(name)
             for solution in attempt:
                 if self._accept(solution):
                     return self._found(solution, name)
-                if perf_counter() > self.tries.deadline:
+                if not self.work.left:
                     break
-            if perf_counter() > self.tries.deadline:
-                self.attempts.append("out of time")
+            if not self.work.left:
+                self.attempts.append(SPENT)
                 break
         return self._failed()
 
@@ -163,6 +176,8 @@ class ColdSearch:
                     f" {mode}",
                 )
             )
+        if self.anchor is None:
+            findings += initial_findings(self.robot, solution, self.solver.base)
         return self._result(solution, RodStatus.OK, how, findings, others=others, value=value)
 
     def _alternatives(self, solution: Solution, how: str) -> tuple[Solution, ...]:
@@ -240,9 +255,12 @@ class ColdSearch:
         others: tuple[Solution, ...] = (),
         value: float = float("nan"),
     ) -> ColdStart:
-        """Put the result together."""
+        """Put the result together; of rods beyond yield it always tells."""
         message = ""
+        if solution is not None:
+            findings = findings + yield_findings(self.robot, self.solver, solution)
         if findings:
+            findings = sorted(findings, key=lambda finding: SEVERITY.index(finding.status))
             status, message = findings[0].status, findings[0].message
         return ColdStart(
             solution,
@@ -254,4 +272,6 @@ class ColdSearch:
             alternatives=others,
             singular_value=value,
             start_value=self.tries.start_value,
+            work=self.work.spent,
+            exhausted=self.attempts[-1:] == [SPENT],
         )

@@ -12,12 +12,13 @@ their limits:
    (`roadmap`), along stable equilibria until the plate is at the pose;
 5. load: the plate without its weight, which then comes back with a small push aside;
 6. the Hermite guess with slack, and bulging to other sides;
-7. more and more states of the roadmap, until the time is over; not if an equilibrium was found
+7. more and more states of the roadmap, until the budget is spent; not if an equilibrium was found
    whose joints are outside their limits.
 
 For joint coordinates the homotopy comes first: of the many equilibria at given joints it finds the
-one that the robot reaches from home without a jump. Work is bounded (:class:`Budget`). If nothing
-is found the result says so; that is no proof that there is no equilibrium.
+one that the robot reaches from home without a jump. Work is bounded (:class:`Budget`), in
+iterations, not in seconds: the result depends neither on the machine's load nor on what was solved
+before. If nothing is found the result says so; that is no proof that there is no equilibrium.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from cards_core.rods.tracking.commands import checked_joints, checked_pose, chec
 from cards_core.rods.tracking.path import Target
 from cards_core.rods.tracking.reach import reach_findings
 from cards_core.rods.tracking.roadmap import Roadmap
+from cards_core.rods.tracking.work import Progress
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -47,7 +49,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "ColdStart", "cold_start", "home", "home_target"]
 
-_HOMES: WeakKeyDictionary[object, tuple[ColdStart, Anchor | None]] = WeakKeyDictionary()
+_HOMES: WeakKeyDictionary[object, dict[Budget, tuple[ColdStart, Anchor | None]]] = (
+    WeakKeyDictionary()
+)
 
 
 def cold_start(
@@ -58,6 +62,7 @@ def cold_start(
     wrench: Array | None = None,
     frame: str = "world",
     budget: Budget | None = None,
+    progress: Progress | None = None,
 ) -> ColdStart:
     """Find an equilibrium at a plate pose (inverse model) or at joint coordinates (direct model).
 
@@ -68,6 +73,7 @@ def cold_start(
         wrench: On the plate, shape (6,); default the robot's own.
         frame: Of the wrench.
         budget: Bounds of the work.
+        progress: Called now and then with the iterations made and those allowed.
 
     Raises:
         RodError: The solver is something else, e.g. a robot.
@@ -94,12 +100,16 @@ def cold_start(
         command if q is not None else None, command if q is None else None, load, frame
     )
     budget = budget or Budget()
-    search = ColdSearch(solver, target, budget, _known(solver, budget)[1])
-    found = search.run()
+    with solver.exclusive():
+        anchor = _known(solver, budget)[1]
+        found = ColdSearch(solver, target, budget, anchor, progress).run()
     if found.solution is None or found.status is RodStatus.UNSTABLE:
         lost = found.solution is None and q is None
         here = reach_findings(robot, command, solver.base) if lost else ()
-        found = replace(found, message="; ".join([found.message, *_clues(robot, here)]))
+        clues = _clues(robot, here)
+        if found.exhausted:
+            clues.append(f"the search ended after its budget of {budget.work} iterations")
+        found = replace(found, message="; ".join([found.message, *clues]))
     return replace(found, time_s=perf_counter() - begin)
 
 
@@ -116,7 +126,8 @@ def home(solver: RodRobotSolver, budget: Budget | None = None) -> ColdStart:
         RodError: The solver is something else, e.g. a robot.
     """
     _expect_solver(solver)
-    return _known(solver, budget or Budget())[0]
+    with solver.exclusive():
+        return _known(solver, budget or Budget())[0]
 
 
 def _expect_solver(solver: object) -> None:
@@ -130,7 +141,8 @@ def _expect_solver(solver: object) -> None:
 
 def _known(solver: RodRobotSolver, budget: Budget) -> tuple[ColdStart, Anchor | None]:
     """Return the home of a solver's robot, and what searches start from."""
-    known = _HOMES.get(solver)
+    homes = _HOMES.setdefault(solver, {})
+    known = homes.get(budget)
     if known is None:
         begin, target = perf_counter(), home_target(solver)
         found = ColdSearch(solver, target, budget, None).run()
@@ -140,7 +152,7 @@ def _known(solver: RodRobotSolver, budget: Budget) -> tuple[ColdStart, Anchor | 
             roadmap = Roadmap(solver, found.solution, target.wrench)
             doubts = tuple(f for f in found.findings if f.status is RodStatus.AMBIGUOUS)
             anchor = Anchor(found.solution, target, roadmap, doubts)
-        known = _HOMES[solver] = (found, anchor)
+        known = homes[budget] = (found, anchor)
     return known
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.rods.tracking.judge import Judge
 from cards_core.rods.tracking.path import Target, between, way_between
+from cards_core.rods.tracking.work import Work
 
 if TYPE_CHECKING:
     from cards_core.rods.robots.guess import Guess
@@ -59,7 +59,7 @@ def follow(
     judge: Judge,
     *,
     solves: int = 200,
-    deadline: float = float("inf"),
+    work: Work | None = None,
     visit: Callable[[Solution], object] | None = None,
 ) -> Followed:
     """Follow an equilibrium from one target to another.
@@ -71,14 +71,14 @@ def follow(
         target: Where to go.
         judge: Refuses what is no neighbour, or collapses.
         solves: Greatest number of solves.
-        deadline: Time (`time.perf_counter`) after which no solve is begun.
+        work: No solve is begun when nothing of it is left.
         visit: Called with every accepted state.
     """
     unit = 1.0 / max(way_between(solver.robot, origin, target).steps, 1.0)
     stride, smallest, largest = FIRST_STRIDE * unit, unit / 64.0, LARGEST_STRIDE * unit
     solution, fraction, count, refusal = start, 0.0, 0, ""
     last = origin
-    while fraction < 1.0 and count < solves and perf_counter() < deadline:
+    while fraction < 1.0 and count < solves and (work is None or work.left):
         goal = min(1.0, fraction + stride)
         point = between(origin, target, goal)
         trial = solve_target(solver, point, solution)

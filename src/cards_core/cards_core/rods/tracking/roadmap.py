@@ -3,16 +3,22 @@
 Random joint coordinates inside the limits are approached from home, as long as the state is stable
 and no jump happens; every state on the way is kept. A wanted pose is then sought from the nearest
 states first, one of each way, because neighbours on a way lead to the same place.
+
+The ways are the same, whatever was sought before, and are kept for the next search. What it cost
+to make them is kept, too, and every search that uses them is charged: whether it finds something
+must not depend on who came first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.rods.robots.robot import BaseKind
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.tracking.homotopy import follow
 from cards_core.rods.tracking.judge import Judge
 from cards_core.rods.tracking.path import Target, pose_difference
@@ -21,7 +27,6 @@ from cards_core.typing import Array
 
 if TYPE_CHECKING:
     from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 OPEN_RANGE = {BaseKind.REVOLUTE: np.pi}
 """Half the range, around home, of joints without limits: [rad], else the length of the rod."""
@@ -37,17 +42,26 @@ class Roadmap:
     """
 
     def __init__(self, solver: RodRobotSolver, home: Solution, wrench: Array) -> None:
-        self.solver, self.home, self.wrench = solver, home, wrench
+        self._of, self.home, self.wrench = solver, home, wrench
         self.ways: list[list[Solution]] = [[home]]
+        self._costs = [0]
         self._rng = np.random.default_rng(0)
         self._weights = pose_weights(solver)
 
-    def way(self, index: int, judge: Judge, solves: int = 40) -> list[Solution]:
-        """Return the states of a way; makes the ways up to it first."""
-        robot = self.solver.robot
+    @cached_property
+    def solver(self) -> RodRobotSolver:
+        """One of its own: searches neither see its factors nor count what it does as theirs."""
+        of = self._of
+        return RodRobotSolver(of.robot, of.settings, base=of.base, gravity=of.gravity)
+
+    def cost(self, index: int, judge: Judge, solves: int = 40) -> int:
+        """Return the Newton iterations that a way took; makes the ways up to it first."""
+        robot = self._of.robot
         while len(self.ways) <= index:
             q = self._rng.uniform(*_ranges(self.solver, self.home.q))
             states: list[Solution] = []
+            self.solver.forget()
+            begin = self.solver.iterations
             origin = Target(self.home.q, None, self.wrench)
             follow(
                 self.solver,
@@ -59,13 +73,13 @@ class Roadmap:
                 visit=states.append,
             )
             self.ways.append(states)
-        return self.ways[index]
+            self._costs.append(self.solver.iterations - begin)
+        return self._costs[index]
 
-    def nearest(self, pose: Array, judge: Judge, ways: int) -> Iterator[Solution]:
-        """Yield the nearest state of each of a number of ways, the nearest first."""
+    def nearest(self, pose: Array, ways: int) -> Iterator[Solution]:
+        """Yield the nearest state of each of the first ways, which are made, the nearest first."""
         found = []
-        for index in range(ways):
-            states = self.way(index, judge)
+        for index, states in enumerate(self.ways[:ways]):
             if states:
                 distances = [self._distance(state, pose) for state in states]
                 best = int(np.argmin(distances))

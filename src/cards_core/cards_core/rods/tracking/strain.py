@@ -1,8 +1,8 @@
 """Warns of rods that are strained beyond what their material bears.
 
-The greatest strain of a section that is bent by u about its axes and stretched by v is, at the
-outer fibre of a rod with radius r, ``|v_z - 1| + r sqrt(u_x^2 + u_y^2)``, u and v counted from the
-shape at rest.
+Strain is the equivalent one, von Mises' stress of tension, bending and torsion at the outer fibre
+over Young's modulus, ``sqrt(sigma^2 + 3 tau^2) / E``: the material yields where it exceeds the
+yield strain, that is the yield stress over E.
 """
 
 from __future__ import annotations
@@ -13,12 +13,19 @@ import numpy as np
 
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
+from cards_core.typing import Array
 
 if TYPE_CHECKING:
     from cards_core.rods.robots.robot import RodRobot
     from cards_core.rods.robots.solution import Solution
     from cards_core.rods.robots.solver import RodRobotSolver
 
+
+SECTIONS = 101
+"""Sections of each rod at which strains are looked at, as many as are drawn."""
+
+WATCHED = 21
+"""The same while a robot moves, where a step has microseconds; strains are greatest at ends."""
 
 CHANGE = 0.01
 """Change of a moment at a rod's start, times L/EI, that makes strains worth finding anew."""
@@ -44,29 +51,38 @@ class YieldWatch:
             if not float((change * self._unit).max()) > CHANGE:
                 return self._findings
         self._at = solution
-        self._findings = yield_findings(self._robot, self._solver, solution)
+        self._findings = yield_findings(self._robot, self._solver, solution, WATCHED)
         return self._findings
 
 
 def yield_findings(
-    robot: RodRobot, solver: RodRobotSolver, solution: Solution, points: int = 21
+    robot: RodRobot, solver: RodRobotSolver, solution: Solution, points: int = SECTIONS
 ) -> list[Finding]:
     """Return YIELD for each limb whose strain exceeds the yield strain of its material.
 
     Nothing is solved; rods without a yield strain are not looked at.
     """
-    limits = [limb.rod.yield_strain for limb in robot.limbs]
-    if all(limit is None for limit in limits):
+    if all(limb.rod.yield_strain is None for limb in robot.limbs):
         return []
-    strains = np.max(solver.strains(solution, points), axis=1)
+    return strain_findings(robot, np.max(solver.strains(solution, points), axis=1))
+
+
+def strain_findings(robot: RodRobot, strains: Array) -> list[Finding]:
+    """Return YIELD for each limb whose greatest strain, of shape (n,), is beyond its yield strain.
+
+    The message names the limb, the strain, the stress and what the material bears of both.
+    """
     findings = []
-    for index, (limb, limit, strain) in enumerate(zip(robot.limbs, limits, strains, strict=True)):
+    for index, (limb, strain) in enumerate(zip(robot.limbs, strains.tolist(), strict=True)):
+        limit = limb.rod.yield_strain
         if limit is not None and strain > limit:
+            young = 1e-6 * limb.rod.material.young
             findings.append(
                 Finding(
                     RodStatus.YIELD,
-                    f"limb '{limb.name}': strained by {100 * strain:.2f} %, its material yields"
-                    f" at {100 * limit:.2f} %; the real rod would stay bent",
+                    f"limb '{limb.name}': strained by {100 * strain:.3g} % ({young * strain:.4g}"
+                    f" MPa), its material yields at {100 * limit:.3g} % ({young * limit:.4g} MPa);"
+                    " the real rod would stay bent",
                     index,
                 )
             )

@@ -143,7 +143,9 @@ class Tracker:
             return self._answer
         wrench, frame = np.array(self.robot.wrench, dtype=float), self.robot.wrench_frame
         target = Target(None, found.solution.pose, wrench, frame)
-        return self._begin(found.solution, target, found.findings)
+        # what yields is looked at anew in every state
+        notes = [note for note in found.findings if note.status is not RodStatus.YIELD]
+        return self._begin(found.solution, target, tuple(notes))
 
     def command_joints(self, q: Array) -> Answer:
         """Set joint coordinates as target, shape (n,), [m] or [rad]."""

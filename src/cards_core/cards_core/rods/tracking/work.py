@@ -1,0 +1,49 @@
+"""How much work a search has done, and whether it may go on.
+
+Work is counted in Newton iterations of the solver, never in seconds: the same search then ends at
+the same place on every machine, however busy it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cards_core.rods.robots.solver import RodRobotSolver
+
+Progress = Callable[[int, int], None]
+"""Called with the iterations done and those allowed, now and then."""
+
+
+class Work:
+    """Newton iterations of one search, of those that it may make.
+
+    Args:
+        solver: Does the work; nobody else may use it meanwhile.
+        limit: Iterations after which nothing new is begun.
+        progress: Told whenever the search asks whether it may go on.
+    """
+
+    def __init__(
+        self, solver: RodRobotSolver, limit: int, progress: Progress | None = None
+    ) -> None:
+        self._solver, self.limit, self._progress = solver, limit, progress
+        self._begin = solver.iterations
+
+    @property
+    def spent(self) -> int:
+        """Iterations so far."""
+        return self._solver.iterations - self._begin
+
+    @property
+    def left(self) -> bool:
+        """Whether something new may be begun."""
+        spent = self.spent
+        if self._progress is not None:
+            self._progress(min(spent, self.limit), self.limit)
+        return spent < self.limit
+
+    def charge(self, iterations: int) -> None:
+        """Count iterations of another solver, made for this search or an earlier one."""
+        self._begin -= iterations
