@@ -111,6 +111,25 @@ def test_what_was_solved_before_changes_no_bit(expected):
     assert found_at(POSES, solver) == expected
 
 
+@pytest.mark.parametrize("calls", [1, 5, 20])
+def test_a_search_that_was_interrupted_changes_no_bit(expected, calls):
+    solver = RodRobotSolver(read_rod_robot("stewart_gough"))
+    count = 0
+
+    def interrupt(_done, _total):
+        nonlocal count
+        count += 1
+        if count == calls:
+            raise KeyboardInterrupt
+
+    home(solver, SMALL)
+    with pytest.raises(KeyboardInterrupt):
+        cold_start(
+            solver, pose=pose_at(solver.robot, *POSES[-1]), budget=SMALL, progress=interrupt
+        )
+    assert found_at(POSES, solver) == expected
+
+
 def test_threads_that_share_a_solver_get_the_same(expected):
     solver = RodRobotSolver(read_rod_robot("stewart_gough"))
     found = {}

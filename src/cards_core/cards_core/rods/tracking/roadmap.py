@@ -43,8 +43,8 @@ class Roadmap:
 
     def __init__(self, solver: RodRobotSolver, home: Solution, wrench: Array) -> None:
         self._of, self.home, self.wrench = solver, home, wrench
-        self.ways: list[list[Solution]] = [[home]]
-        self._costs = [0]
+        self._ways: list[tuple[list[Solution], int]] = [([home], 0)]  # states, iterations
+        self._ends: list[Array] = []  # drawn once, also where Ctrl-C ends the making of a way
         self._rng = np.random.default_rng(0)
         self._weights = pose_weights(solver)
 
@@ -57,8 +57,10 @@ class Roadmap:
     def cost(self, index: int, judge: Judge, solves: int = 40) -> int:
         """Return the Newton iterations that a way took; makes the ways up to it first."""
         robot = self._of.robot
-        while len(self.ways) <= index:
-            q = self._rng.uniform(*_ranges(self.solver, self.home.q))
+        while len(self._ways) <= index:
+            if len(self._ends) < len(self._ways):
+                self._ends.append(self._rng.uniform(*_ranges(self._of, self.home.q)))
+            q = self._ends[-1]
             states: list[Solution] = []
             self.solver.forget()
             begin = self.solver.iterations
@@ -72,20 +74,19 @@ class Roadmap:
                 solves=solves,
                 visit=states.append,
             )
-            self.ways.append(states)
-            self._costs.append(self.solver.iterations - begin)
-        return self._costs[index]
+            self._ways.append((states, self.solver.iterations - begin))
+        return self._ways[index][1]
 
     def nearest(self, pose: Array, ways: int) -> Iterator[Solution]:
         """Yield the nearest state of each of the first ways, which are made, the nearest first."""
         found = []
-        for index, states in enumerate(self.ways[:ways]):
+        for index, (states, _) in enumerate(self._ways[:ways]):
             if states:
                 distances = [self._distance(state, pose) for state in states]
                 best = int(np.argmin(distances))
                 found.append((distances[best], index, best))
         for _, index, best in sorted(found):
-            yield self.ways[index][best]
+            yield self._ways[index][0][best]
 
     def _distance(self, state: Solution, pose: Array) -> float:
         return float(np.linalg.norm(pose_difference(state.pose, pose) * self._weights))

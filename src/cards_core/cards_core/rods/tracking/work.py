@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 """Called with the iterations done and those allowed, now and then."""
 
+TELLINGS = 200
+"""How often progress is told: drawing it takes as long as an iteration."""
+
 
 class Work:
     """Newton iterations of one search, of those that it may make.
@@ -22,7 +25,7 @@ class Work:
     Args:
         solver: Does the work; nobody else may use it meanwhile.
         limit: Iterations after which nothing new is begun.
-        progress: Told whenever the search asks whether it may go on.
+        progress: Told some `TELLINGS` times on the way to the limit.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class Work:
     ) -> None:
         self._solver, self.limit, self._progress = solver, limit, progress
         self._begin = solver.iterations
+        self._told = 0
 
     @property
     def spent(self) -> int:
@@ -40,9 +44,11 @@ class Work:
     def left(self) -> bool:
         """Whether something new may be begun."""
         spent = self.spent
-        if self._progress is not None:
+        left = spent < self.limit
+        if self._progress is not None and (not left or spent - self._told > self.limit / TELLINGS):
+            self._told = spent
             self._progress(min(spent, self.limit), self.limit)
-        return spent < self.limit
+        return left
 
     def charge(self, iterations: int) -> None:
         """Count iterations of another solver, made for this search or an earlier one."""
