@@ -1,11 +1,13 @@
 """``./cards analyse`` of robots of rods: slices, force sensing, single poses."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from cards_bringup import cli
+from cards_core.description.locate import find_model
 
 
 def run(capsys, monkeypatch, *words):
@@ -160,3 +162,22 @@ def test_the_same_question_gets_the_same_bytes_whatever_the_clock_says(analyse, 
     for name in ("perf_counter", "monotonic", "process_time"):
         monkeypatch.setattr(f"time.{name}", lambda: float(next(hours)))
     assert analyse(*words)[1] == expected
+
+
+@pytest.mark.parametrize("kind", ["ik", "fk", "stiffness"])
+def test_a_start_on_another_branch_than_the_description_is_told(analyse, tmp_path, kind):
+    folder = tmp_path / "spatial_3pfr"
+    shutil.copytree(find_model("spatial_3pfr").parent, folder)
+    text = (folder / "rods.yaml").read_text().replace("  pose: [0, 0, 1.1, 0, 0, 0]", "  #")
+    assert "initial:" in text
+    text = text.replace("initial:", "initial:\n  q: [0.05, -0.08, 0.02]")
+    (folder / "rods.yaml").write_text(text)
+    code, out, _ = analyse(kind, str(folder), "--json", "--quiet")
+    assert code == 0
+    content = json.loads(out)
+    assert content["status"] == "AMBIGUOUS"
+    way = 1e3 * np.linalg.norm(np.array(content["position"]) - [0.0, 0.0, 1.1])
+    assert way > 100.0
+    assert f"stands {way:.1f} mm" in content["message"]
+    _, out, _ = analyse("workspace", str(folder), "--grid", "z=1.09:1.1:2", "--quiet")
+    assert f"stands {way:.1f} mm" in out

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from cards_bringup.cli.analyse.rods import (
 from cards_bringup.cli.eval import numbers
 from cards_core.errors import CardsError
 from cards_core.typing import Array
+
+if TYPE_CHECKING:
+    from cards_core.rods.tracking.answer import Finding
 
 MUSCLE_OPTIONS = {
     "ik": ("q", "qd", "qdd", "trajectory", "input"),
@@ -86,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.rods.analysis.held_index import held_index
     from cards_core.rods.robots.reader import read_rod_robot
     from cards_core.rods.robots.solver import RodRobotSolver
+    from cards_core.rods.status import RodStatus
     from cards_core.rods.tracking.cold_start import cold_start, home
 
     robot = read_rod_robot(args.robot)
@@ -99,16 +103,19 @@ def run(args: argparse.Namespace) -> int:
             f"{', '.join(robot.joint_names)})"
         )
     wrench, frame = wrench_of(args, robot)
+    doubts: list[Finding] = []
     with CountProgress(f"{robot.name} search", "iterations", quiet=args.quiet) as progress:
         if pose is None and q is None:
+            start = home(solver)
+            doubts = [item for item in start.findings if item.status is RodStatus.AMBIGUOUS]
             if args.kind == "fk":
                 q = home_joints(solver)
             else:
-                start = home(solver).solution
-                pose = robot.home_pose if start is None else start.pose
+                pose = robot.home_pose if start.solution is None else start.solution.pose
         found = cold_start(
             solver, pose=pose, q=q, wrench=wrench, frame=frame, progress=progress.update
         )
+    found = found.with_findings(doubts)
     solution = found.solution
     content: dict[str, Any] = {
         "robot": robot.name,

@@ -33,6 +33,7 @@ from cards_core.rods.analysis.walk import Point, SliceOptions, Walk, Walker
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.cold_start import cold_start, home
 from cards_core.rods.tracking.homotopy import follow
 from cards_core.rods.tracking.judge import Bounds, Judge
@@ -94,6 +95,7 @@ def solve_slice(
         sweeps.fill(run, strict=True)
         sweeps.fill(run, strict=False)
     missing = _judge_missing(robot, points, sweeps)
+    doubts = [f.message for f in home(solver).findings if f.status is RodStatus.AMBIGUOUS]
     if progress is not None:
         progress(points.count, points.count)
     return SliceResult(
@@ -106,7 +108,7 @@ def solve_slice(
         numbers=sweeps.numbers.reshape(*points.shape, 5),
         q=sweeps.q.reshape(*points.shape, robot.n_limbs),
         missing=missing.reshape(points.shape),
-        notes=(*robot.notes, *note),
+        notes=(*robot.notes, *doubts, *note),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.errors import RodError
-from cards_core.rods.status import RodStatus
+from cards_core.rods.status import SEVERITY, RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.path import pose_difference
 
@@ -77,6 +78,18 @@ class ColdStart:
     singular_value: float = float("nan")
     start_value: float = float("nan")
     exhausted: bool = False
+
+    def with_findings(self, more: Iterable[Finding]) -> ColdStart:
+        """Return the same with findings that are not among its own; the most serious leads."""
+        own = {item.message for item in self.findings}
+        added = tuple(item for item in more if item.message not in own)
+        if not added or self.solution is None:
+            return self
+        findings = sorted((*self.findings, *added), key=lambda f: SEVERITY.index(f.status))
+        if SEVERITY.index(findings[0].status) >= SEVERITY.index(self.status):
+            return replace(self, findings=tuple(findings))
+        lead = findings[0]
+        return replace(self, findings=tuple(findings), status=lead.status, message=lead.message)
 
 
 def same(a: Solution, b: Solution) -> bool:
