@@ -13,6 +13,7 @@ setup(
     package_data={
         PACKAGE: [
             "py.typed",
+            "muscles/native/*.c",
             "muscles/wrapping/native/*.c",
             "analysis/native/*.c",
             "rods/native/*.c",

@@ -150,7 +150,7 @@ def test_springs_tension_is_the_derivative_of_their_energy(spring):
 def _numbers(spring):
     from types import SimpleNamespace
 
-    return SimpleNamespace(**springs.parameters(spring, 0.0))
+    return SimpleNamespace(**springs.parameters(spring))
 
 
 def test_myomuscle_triangle_has_the_geometrys_length_and_force():

@@ -145,7 +145,7 @@ def test_slopes_of_actuators(kind, seed):
         from cards_core.muscles.actuators import springs
         from cards_core.muscles.actuators.arithmetic import NUMPY
 
-        p = SimpleNamespace(**springs.parameters(actuator.spring, 0.0))
+        p = SimpleNamespace(**springs.parameters(actuator.spring))
 
         def pull(delta):
             d = springs.coordinate_of_elongation(NUMPY, actuator.spring.law, p, np.array(delta))

@@ -1,5 +1,6 @@
 """The models that come with CARDS, against published numbers and closed forms."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -148,13 +149,18 @@ def at(dynamics, q):
 def resting_torque(robot, q, kind, values):
     """Return the torque of muscles and gravity after the actuators have settled at an angle."""
     dynamics = make_dynamics(robot, "numeric")
-    system = MuscleSystem(robot, 0.02, "numeric")
+    # without joints the bodies are held: nothing moves within a step
+    system = MuscleSystem(dataclasses.replace(robot, joints=(), home={}), 0.02, "numeric")
     poses = dynamics.link_poses(np.array([q]))
     system.reset(poses)
     told = [KINDS.index(kind) if m.actuator.commands else NO_COMMAND for m in robot.muscles]
     for _ in range(40):
         state = system.step(
-            poses, np.zeros((len(robot.links), 6)), np.array(values), np.array(told)
+            poses,
+            np.zeros((len(robot.links), 6)),
+            (np.array([q]), np.zeros(1)),
+            np.array(values),
+            np.array(told),
         )
     found = at(dynamics, q)
     return float(-found.muscle_jacobian[:, 0] @ state.tensions - found.gravity[0])

@@ -29,7 +29,7 @@ from cards_core.muscles.command import (
     NO_COMMAND,
     PRESSURE,
 )
-from cards_core.muscles.system import MuscleSystem, effective_masses
+from cards_core.muscles.system import MuscleSystem
 
 DT = 1e-3
 ACTUATORS = (
@@ -64,26 +64,28 @@ def slide(*actuators, mass=2.0, path=None):
 
 
 def at(position, speed=0.0):
-    """Return poses and twists of the mass."""
+    """Return poses and twists of the mass, and the coordinate with its velocity."""
     poses = np.eye(4)[None].copy()
     poses[0, 2, 3] = -position
     twists = np.zeros((1, 6))
     twists[0, 2] = -speed
-    return poses, twists
+    return poses, twists, (np.array([position]), np.array([speed]))
 
 
 def run(system, steps=40):
     rows = []
     for k in range(steps):
-        poses, twists = at(0.3 + 0.01 * math.sin(0.2 * k), 2.0 * math.cos(0.2 * k))
-        state = system.step(poses, twists, VALUES, KINDS)
+        now = at(0.3 + 0.01 * math.sin(0.2 * k), 2.0 * math.cos(0.2 * k))
+        state = system.step(*now, VALUES, KINDS)
         rows.append(np.concatenate([state.lengths, state.rates, state.tensions]))
         rows.append(np.concatenate([state.wrenches.ravel(), system.state_values]))
     return np.concatenate(rows)
 
 
 def test_wrenches_carry_the_tensions_of_the_actuators():
-    system = MuscleSystem(slide(*ACTUATORS), DT, "numeric")
+    # without joints nothing is known of what the muscles move: tensions are those of this instant
+    robot = dataclasses.replace(slide(*ACTUATORS), joints=(), home={})
+    system = MuscleSystem(robot, DT, "numeric")
     system.reset(at(0.3)[0])
     for _ in range(20):
         state = system.step(*at(0.3), VALUES, KINDS)
@@ -139,22 +141,6 @@ def test_a_robot_without_muscles(backend):
     np.testing.assert_array_equal(state.wrenches, np.zeros((1, 6)))
 
 
-def test_mass_that_a_muscle_feels():
-    """M along the slide, m / cos(60 deg)^2 askew, infinite where nothing moves."""
-    across = (
-        ViaPoint(WORLD, np.array([0.3 * math.sqrt(3.0), 0.0, 0.0])),
-        ViaPoint("mass", np.zeros(3)),
-    )
-    still = (ViaPoint(WORLD, np.zeros(3)), ViaPoint(WORLD, np.ones(3)))
-    robot = slide(Cable(), Cable(), Cable())
-    paths = (robot.muscles[0].path, across, still)
-    muscles = tuple(
-        dataclasses.replace(m, path=path) for m, path in zip(robot.muscles, paths, strict=True)
-    )
-    masses = effective_masses(dataclasses.replace(robot, muscles=muscles))
-    np.testing.assert_allclose(masses, [2.0, 8.0, math.inf])
-
-
 @pytest.mark.parametrize("geometry", [Sphere(0.05), Cylinder(0.05, math.inf)])
 @pytest.mark.parametrize("backend", ["numeric", "compiled"])
 def test_rest_length_includes_the_arc(geometry, backend):
@@ -181,6 +167,7 @@ def test_rest_length_includes_the_arc(geometry, backend):
     straight = math.sqrt(0.3**2 - 0.05**2)
     length = 2.0 * straight + 0.05 * (math.pi - 2.0 * math.atan2(straight, 0.05))
     assert system.state_values[0] == pytest.approx(length - 10.0 / 1e3, abs=1e-9)
-    state = system.step(poses, np.zeros((1, 6)), np.zeros(1), np.array([NO_COMMAND]))
+    joints = (np.array([0.3]), np.zeros(1))
+    state = system.step(poses, np.zeros((1, 6)), joints, np.zeros(1), np.array([NO_COMMAND]))
     assert state.lengths[0] == pytest.approx(length, abs=1e-9)
     assert state.tensions[0] == pytest.approx(10.0, abs=1e-6)

@@ -246,7 +246,9 @@ class MuscleHost:
         if dt != self._dt:
             self._change_step(dt)
         values = self.command.values(seconds(self.stamp))
-        muscles = self.muscles.step(self._poses, self._twists, values, self.command.kinds)
+        muscles = self.muscles.step(
+            self._poses, self._twists, (self.q, self.qd), values, self.command.kinds
+        )
         self.tensions[:] = muscles.tensions
         wrenches = muscles.wrenches
         if not math.isfinite(wrenches.sum()):

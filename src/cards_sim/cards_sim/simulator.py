@@ -136,6 +136,7 @@ class Simulator:
         data, sensors = self.data, self.data.sensordata
         self._q = data.qpos[: self.tree.nq]
         self._qd = data.qvel[: self.tree.nv]
+        self._joints = (self._q, self._qd)
         self._sensed_poses = sensors[: 12 * n].reshape(n, 4, 3).transpose(0, 2, 1)
         self._twists = sensors[12 * n : 18 * n].reshape(n, 6)
         self._warnings = data.warning.number
@@ -259,7 +260,7 @@ class Simulator:
         self._last_q[:] = data.qpos
         self._last_qd[:] = data.qvel
         self._last_actuators[:] = self.muscles.actuators.state
-        muscles = self.muscles.step(self._poses, self._twists, values, kinds)
+        muscles = self.muscles.step(self._poses, self._twists, self._joints, values, kinds)
         wrenches = muscles.wrenches
         data.xfrc_applied[self._bodies] = wrenches[self._rows] if self._merged else wrenches
         if self._pushes:

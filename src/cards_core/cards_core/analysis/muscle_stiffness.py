@@ -74,14 +74,14 @@ def muscle_stiffness(robot: Robot, lengths: Array, tensions: Array) -> Array:
 def _spring_slope(spring: Any, tension: float) -> float:
     if tension <= 0.0:
         return 0.0
-    p = SimpleNamespace(**springs.parameters(spring, 0.0))
+    p = SimpleNamespace(**springs.parameters(spring))
     d = springs.coordinate_of_tension(NUMPY, spring.law, p, np.array(tension))
     slope = springs.tension(NUMPY, spring.law, p, d)[1]
     return float(slope / springs.elongation(NUMPY, spring.law, p, d)[1])
 
 
 def _braid_slope(muscle: Muscle, length: float, tension: float) -> float:
-    model = McKibbenMuscle([muscle], SETTLING_STEP, np.full(1, np.inf))
+    model = McKibbenMuscle([muscle], SETTLING_STEP)
     p = model.one(0)
     braid = length - p.tendon
     given = Inputs(length, 0.0, FORCE, tension)

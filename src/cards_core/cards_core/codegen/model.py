@@ -63,6 +63,8 @@ class BoundKernel:
 
     Attributes:
         inputs, outputs: Name to NumPy view into the buffer; write inputs, call, read outputs.
+        buffer: All inputs, then all outputs.
+        address: Of the C function, ``void f(double *buffer)``; 0 if there is none.
     """
 
     def __init__(
@@ -70,14 +72,22 @@ class BoundKernel:
         layout: Layout,
         bind: Callable[[Numbers], Callable[[], None]],
         dtype: np.dtype[Any] = DOUBLE,
+        address: int = 0,
     ) -> None:
-        self._buffer = np.zeros(max(layout.size, 1), dtype)
+        self._layout = layout
+        self.address = address
+        self.buffer = np.zeros(max(layout.size, 1), dtype)
         self.inputs = {s.name: self._view(s) for s in layout.inputs}
         self.outputs = {s.name: self._view(s) for s in layout.outputs}
-        self.call: Callable[[], None] = bind(self._buffer)
+        self.call: Callable[[], None] = bind(self.buffer)
+
+    def place(self, name: str) -> int:
+        """Return where an input or output starts in the buffer."""
+        slots = (*self._layout.inputs, *self._layout.outputs)
+        return next(slot.start for slot in slots if slot.name == name)
 
     def _view(self, slot: Slot) -> Array:
-        view: Array = self._buffer[slot.start : slot.stop].reshape(slot.shape)
+        view: Array = self.buffer[slot.start : slot.stop].reshape(slot.shape)
         return view
 
 
@@ -121,16 +131,24 @@ class NativeModel:
         report: BuildReport,
         variant: Variant = ONE_STATE,
         functions: dict[str, Any] | None = None,
+        *,
+        addresses: dict[str, int] | None = None,
     ) -> None:
         self.layouts = layouts
         self._binders = binders
         self.report = report
         self.variant = variant
         self._functions = functions or {}
+        self._addresses = addresses or {}
 
     def bind(self, kernel: str) -> BoundKernel:
         """Return a kernel with a buffer of its own; not for batches."""
-        return BoundKernel(self.layouts[kernel], self._binders[kernel], self.variant.dtype)
+        return BoundKernel(
+            self.layouts[kernel],
+            self._binders[kernel],
+            self.variant.dtype,
+            self._addresses.get(kernel, 0),
+        )
 
     def rows(self, kernel: str, inputs: Numbers, threads: int = 1) -> Numbers:
         """Evaluate a kernel for many states.
@@ -150,9 +168,9 @@ class NativeModel:
         if not self._functions:  # without a compiler: one by one
             bound = self.bind(kernel)
             for row, result in zip(data, out, strict=True):
-                bound._buffer[: layout.input_size] = row
+                bound.buffer[: layout.input_size] = row
                 bound.call()
-                result[:] = bound._buffer[layout.input_size :]
+                result[:] = bound.buffer[layout.input_size :]
             return out
         function = self._functions[kernel]
         # whole blocks of lanes, so that the result does not depend on the number of threads

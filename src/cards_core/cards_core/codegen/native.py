@@ -245,7 +245,11 @@ def _load(
     if variant.batch:
         return NativeModel(layouts, {}, report, variant, functions)
     binders = {name: _native_binder(function) for name, function in functions.items()}
-    return NativeModel(layouts, binders, report, variant)
+    addresses = {
+        name: int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+        for name, function in functions.items()
+    }
+    return NativeModel(layouts, binders, report, variant, addresses=addresses)
 
 
 def _layout_digest(kernels: dict[str, Any]) -> str:

@@ -86,6 +86,15 @@ class CompiledDynamics:
         """How the native code came to be."""
         return self._model.report
 
+    @property
+    def state_kernel(self) -> BoundKernel:
+        """The kernel that `update` calls, with the buffer of its last state."""
+        return self._update
+
+    def update_kernel(self) -> BoundKernel:
+        """Return the kernel of `update` with a buffer of its own."""
+        return self._model.bind("update")
+
     def _kernels(self) -> Sequence[Kernel]:
         # casadi takes 0.3 s to import and is not needed when the code is cached
         from cards_core.dynamics.symbolic.kernels import robot_kernels

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.description.model import Robot
-from cards_core.dynamics import make_dynamics
-from cards_core.errors import ShapeError
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.engine import MuscleEngine, MuscleState
+from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.typing import Array
 
 
@@ -24,8 +23,8 @@ class MuscleSystem:
     """Muscle paths and actuator models of a robot.
 
     Args:
-        robot: The description. Its joints give the mass that each muscle feels at home, which
-            decides how stiff elements are integrated; without joints it is taken as unknown.
+        robot: The description. Its joints give the mass matrix, without which no muscle counts
+            as stiff; see `cards_core.muscles.implicit`.
         dt: Time step of the host, [s].
         backend: ``compiled`` or ``numeric``.
         engine_robot: The same robot with other link frames, if the host's poses refer to those.
@@ -47,11 +46,13 @@ class MuscleSystem:
     ) -> None:
         self.robot = robot
         self.engine = MuscleEngine(engine_robot or robot, backend)
-        mass = effective_masses(robot) if robot.joints else None
-        if mass is not None:
-            self.engine.mobility[:] = dt / mass
-        self.actuators = ActuatorBank(robot, dt, backend, effective_mass=mass)
+        self.actuators = ActuatorBank(robot, dt, backend)
         self.ideal = self.actuators.ideal
+        rubs = self.engine.layout.friction
+        self._implicit: ImplicitTensions | None = None
+        if robot.joints and (rubs or not self.ideal):
+            self._implicit = ImplicitTensions(robot, self.actuators, dt, backend)
+        self._rubs = rubs
         self.state_names: tuple[str, ...] = self.actuators.state_names
         self._still = np.zeros((len(robot.links), 6))
 
@@ -63,6 +64,8 @@ class MuscleSystem:
     def reset(self, link_poses: Array) -> None:
         """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4)."""
         self.engine.reset()
+        if self._implicit is not None:
+            self._implicit.reset()
         lengths, _ = self.engine.motion(link_poses, self._still)
         self.actuators.reset(lengths)
 
@@ -70,6 +73,7 @@ class MuscleSystem:
         self,
         link_poses: Array,
         link_twists: Array,
+        joints: tuple[Array, Array],
         values: Array,
         kinds: npt.NDArray[np.intp] | None = None,
     ) -> MuscleState:
@@ -79,34 +83,21 @@ class MuscleSystem:
             link_poses: Link-to-world matrices, shape (n, 4, 4).
             link_twists: World velocity of each link's origin, then angular velocity in world
                 axes, shape (n, 6), [m/s] and [rad/s].
+            joints: Coordinates q, shape (nq,), and velocities qd, shape (nv,), that belong to
+                these poses.
             values: What every muscle is told, shape (m,).
             kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m,); tensions if None.
         """
-        if self.ideal:
+        implicit = self._implicit
+        if self.ideal and implicit is None:
             return self.engine.update(link_poses, link_twists, values)
         if kinds is None:
             kinds = np.zeros(len(values), dtype=np.intp)
         lengths, rates = self.engine.motion(link_poses, link_twists)
-        tensions = self.actuators.step(lengths, rates, kinds, values)
+        if implicit is None:
+            tensions = self.actuators.step(lengths, rates, kinds, values)
+        else:
+            tensions = implicit.step(lengths, rates, kinds, values, joints)
+            if self._rubs:
+                self.engine.mobility[:] = implicit.mobility
         return self.engine.update(link_poses, link_twists, tensions)
-
-
-def effective_masses(robot: Robot) -> Array:
-    """Return the mass that every muscle feels along its path at home, shape (m,), [kg].
-
-        1 / m_i = L_i M^-1 L_i'
-
-    Infinite for a muscle that moves nothing.
-    """
-    dynamics = make_dynamics(robot, "numeric")
-    tree = dynamics.tree
-    state = dynamics.update(np.asarray(tree.home, dtype=float), np.zeros(tree.nv))
-    jacobian = state.muscle_jacobian
-    response = np.linalg.lstsq(state.mass_matrix, jacobian.T, rcond=None)[0]
-    mobility = np.einsum("ij,ji->i", jacobian, response)
-    if not np.all(np.isfinite(mobility)):
-        raise ShapeError("the mass matrix at home is not finite")
-    masses: Array = np.full(len(mobility), np.inf)
-    moving = mobility > 1e-12
-    masses[moving] = 1.0 / mobility[moving]
-    return masses

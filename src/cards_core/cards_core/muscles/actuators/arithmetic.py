@@ -1,7 +1,8 @@
-"""The few functions that actuator models are written in, so that one text serves two evaluators.
+"""The few functions that actuator models are written in, so that one text serves all evaluators.
 
 A model calls ``m.exp``, ``m.where`` and so on: with `NumpyArithmetic` on arrays over the muscles
-of one type (the reference), with the CasADi counterpart in `symbolic` on one muscle at a time.
+of one type (the reference), with `DualArithmetic` on arrays with their derivative along one
+direction, with the CasADi counterpart in `symbolic` on one muscle at a time.
 CasADi evaluates both branches of ``where`` and multiplies by 0 or 1, so a branch that is not
 taken must be finite too: arguments of logarithms, roots and quotients are limited first.
 """
@@ -59,6 +60,125 @@ class NumpyArithmetic:
 
 
 NUMPY: Arithmetic = NumpyArithmetic()
+
+
+class Dual:
+    """Values and their derivatives along one direction (forward differentiation), elementwise.
+
+    Attributes:
+        value: Array.
+        slope: Array, or 0.0 for a constant.
+    """
+
+    __array_ufunc__ = None  # arrays leave operators to this class
+
+    def __init__(self, value: Any, slope: Any = 0.0) -> None:
+        self.value = value
+        self.slope = slope
+
+    @staticmethod
+    def of(x: Any) -> Dual:
+        """Return x, or x as a constant."""
+        return x if isinstance(x, Dual) else Dual(x)
+
+    def __add__(self, other: Any) -> Dual:
+        other = Dual.of(other)
+        return Dual(self.value + other.value, self.slope + other.slope)
+
+    def __sub__(self, other: Any) -> Dual:
+        other = Dual.of(other)
+        return Dual(self.value - other.value, self.slope - other.slope)
+
+    def __mul__(self, other: Any) -> Dual:
+        other = Dual.of(other)
+        slope = self.slope * other.value + self.value * other.slope
+        return Dual(self.value * other.value, slope)
+
+    def __truediv__(self, other: Any) -> Dual:
+        other = Dual.of(other)
+        value = self.value / other.value
+        return Dual(value, (self.slope - value * other.slope) / other.value)
+
+    def __rsub__(self, other: Any) -> Dual:
+        return Dual.of(other) - self
+
+    def __rtruediv__(self, other: Any) -> Dual:
+        return Dual.of(other) / self
+
+    def __pow__(self, power: int) -> Dual:
+        return Dual(self.value**power, power * self.value ** (power - 1) * self.slope)
+
+    def __neg__(self) -> Dual:
+        return Dual(-self.value, -self.slope)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __lt__(self, other: Any) -> Any:
+        return self.value < Dual.of(other).value
+
+    def __gt__(self, other: Any) -> Any:
+        return self.value > Dual.of(other).value
+
+    def __eq__(self, other: object) -> Any:
+        return self.value == Dual.of(other).value
+
+    __hash__ = None  # type: ignore[assignment]  # as arrays
+
+
+class DualArithmetic:
+    """The functions on `Dual`; kinks have the slope of the side that is taken."""
+
+    @staticmethod
+    def exp(x: Real, /) -> Real:
+        """See `Arithmetic`."""
+        value = np.exp(Dual.of(x).value)
+        return Dual(value, value * Dual.of(x).slope)
+
+    @staticmethod
+    def log(x: Real, /) -> Real:
+        """See `Arithmetic`."""
+        x = Dual.of(x)
+        return Dual(np.log(x.value), x.slope / x.value)
+
+    @staticmethod
+    def sqrt(x: Real, /) -> Real:
+        """See `Arithmetic`; the slope at zero is that of a constant."""
+        x = Dual.of(x)
+        value = np.sqrt(x.value)
+        return Dual(value, 0.5 * x.slope / np.where(value > 0.0, value, np.inf))
+
+    @staticmethod
+    def tanh(x: Real, /) -> Real:
+        """See `Arithmetic`."""
+        value = np.tanh(Dual.of(x).value)
+        return Dual(value, (1.0 - value * value) * Dual.of(x).slope)
+
+    @staticmethod
+    def asinh(x: Real, /) -> Real:
+        """See `Arithmetic`."""
+        x = Dual.of(x)
+        return Dual(np.arcsinh(x.value), x.slope / np.sqrt(1.0 + x.value * x.value))
+
+    @staticmethod
+    def minimum(x: Real, y: Real, /) -> Real:
+        """See `Arithmetic`."""
+        return DualArithmetic.where(Dual.of(x) < y, x, y)
+
+    @staticmethod
+    def maximum(x: Real, y: Real, /) -> Real:
+        """See `Arithmetic`."""
+        return DualArithmetic.where(Dual.of(x) > y, x, y)
+
+    @staticmethod
+    def where(condition: Real, x: Real, y: Real, /) -> Real:
+        """See `Arithmetic`."""
+        x, y = Dual.of(x), Dual.of(y)
+        value = np.where(condition, x.value, y.value)
+        return Dual(value, np.where(condition, x.slope, y.slope))
+
+
+DUAL: Arithmetic = DualArithmetic()
 
 
 def clip(m: Arithmetic, x: Real, low: Real, high: Real) -> Real:

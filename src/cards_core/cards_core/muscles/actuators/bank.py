@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from cards_core.description.actuators import check_parameters
 from cards_core.description.model import Muscle, Robot
-from cards_core.errors import CardsError, DescriptionError, ShapeError
-from cards_core.muscles.actuators.arithmetic import NUMPY, clip
+from cards_core.errors import CardsError, DescriptionError
+from cards_core.muscles.actuators.arithmetic import DUAL, NUMPY, Dual, clip
 from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
 from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
 from cards_core.muscles.actuators.model import Inputs, Model
@@ -25,6 +25,10 @@ from cards_core.typing import Array
 
 if TYPE_CHECKING:
     from cards_core.codegen.kernel import Kernel
+    from cards_core.codegen.model import BoundKernel
+
+INPUTS = ("lengths", "rates", "kinds", "values")
+"""Inputs of the kernels, as `ActuatorBank.step` has them."""
 
 LARGEST_INPUT = 1e6
 """Lengths [m] and rates [m/s] beyond are cut, so that nothing overflows."""
@@ -63,9 +67,7 @@ class Group:
         self.places = places
 
 
-def make_groups(
-    muscles: Sequence[Muscle], dt: float, masses: Array
-) -> tuple[list[Group], tuple[str, ...], int]:
+def make_groups(muscles: Sequence[Muscle], dt: float) -> tuple[list[Group], tuple[str, ...], int]:
     """Sort muscles into groups.
 
     Returns:
@@ -87,7 +89,7 @@ def make_groups(
         seen, hidden = seen + shown, hidden + more
     groups = [
         Group(
-            kind([muscles[row] for row in rows], dt, masses[rows]),
+            kind([muscles[row] for row in rows], dt),
             np.array(rows),
             np.array([places[row] for row in rows], dtype=np.intp).reshape(len(rows), -1).T,
         )
@@ -103,18 +105,19 @@ class ActuatorBank:
         robot: The description.
         dt: Time between steps, [s].
         backend: ``compiled`` (native code, cached) or ``numeric`` (NumPy, the reference).
-        effective_mass: What each muscle feels along its path, shape (m,), [kg]: decides which
-            elements are stiff against the step (`model.implicit_terms`). Infinite where None.
 
     Attributes:
         ideal: True if all muscles are ideal cables: `step` then returns the values it is given.
         state_names: Published states, ``muscle/state``, in the order of the muscles.
+        slope_kernel, spring_kernel: Native forms of `linearise`, whose buffer it uses, and of
+            `springs`; None without.
         state_values: Their values, in SI units and degC; overwritten by the next step.
+        stiffness: Largest usual dT/dl of every muscle, shape (m,), [N/m]; zero for ideal cables.
+        damping: Largest usual dT/dl', shape (m,), [N s/m].
 
     Raises:
         DescriptionError: A parameter out of range; names muscle and attribute.
         CardsError: ``dt`` is not a time > 0.
-        ShapeError: ``effective_mass`` is not one mass > 0 per muscle.
     """
 
     def __init__(
@@ -122,8 +125,6 @@ class ActuatorBank:
         robot: Robot,
         dt: float,
         backend: Literal["compiled", "numeric"] = "compiled",
-        *,
-        effective_mass: Array | None = None,
     ) -> None:
         if not 0.0 < dt < np.inf:
             raise CardsError(f"step of the actuators is {dt} s, expected a time > 0")
@@ -139,21 +140,25 @@ class ActuatorBank:
                     element=f"muscle '{muscle.name}'",
                 ) from None
         count = len(muscles)
-        masses = np.full(count, np.inf) if effective_mass is None else np.array(effective_mass)
-        if masses.shape != (count,) or not np.all(masses > 0.0):
-            raise ShapeError(
-                f"effective_mass has shape {masses.shape} and values {masses}, expected one mass "
-                f"> 0 for each of the {count} muscles"
-            )
         self._muscles = muscles
         self._dt = float(dt)
-        self._masses = masses
-        self._groups, self.state_names, size = make_groups(muscles, self._dt, masses)
+        self._groups, self.state_names, size = make_groups(muscles, self._dt)
+        self.stiffness: Array = np.zeros(count)
+        self.damping: Array = np.zeros(count)
+        for group in self._groups:
+            self.stiffness[group.rows] = group.model.stiffness
+            self.damping[group.rows] = group.model.damping
         self.ideal = all(type(group.model) is IdealCable for group in self._groups)
         self._state: Array = np.zeros(size)
         self._lengths: Array = np.zeros(count)
         self._tensions: Array = np.zeros(count)
+        self._slopes: Array = np.zeros(count)
+        self._trial_tensions: Array = np.zeros(count)
+        self._advanced: Array = np.zeros(size)
+        self.slope_kernel: BoundKernel | None = None
+        self.spring_kernel: BoundKernel | None = None
         self.step = self._step_ideal if self.ideal else self._step_numeric
+        self.linearise = self._linearise_numeric
         if backend == "compiled" and not self.ideal:
             self._bind_native()
         self.state_values = self._state[: len(self.state_names)]
@@ -166,28 +171,33 @@ class ActuatorBank:
     def _bind_native(self) -> None:
         from cards_core.codegen.native import load_or_build
 
-        kernel = load_or_build(self._content(), self._kernels).bind("actuators")
-        names = ("lengths", "rates", "kinds", "values")
-        self._inputs = tuple(kernel.inputs[name] for name in names)
+        model = load_or_build(self._content(), self._kernels)
+        kernel = model.bind("actuators")
+        self._inputs = tuple(kernel.inputs[name] for name in INPUTS)
         self._lengths = kernel.inputs["lengths"]
         self._state = kernel.inputs["state"]
-        self._advanced = kernel.outputs["advanced"]
+        self._stepped = kernel.outputs["advanced"]
         self._tensions = kernel.outputs["tensions"]
         self._call = kernel.call
+        self.linearise = self._linearise_native
         self.step = self._step_native
+        self.slope_kernel = model.bind("actuator_slopes")
+        self.spring_kernel = model.bind("springs")
+        self._trial_tensions = self.slope_kernel.outputs["tensions"]
+        self._advanced = self.slope_kernel.outputs["advanced"]
 
     def _content(self) -> bytes:
-        digest = hashlib.sha256(b"actuator bank 1")
+        digest = hashlib.sha256(b"actuator bank 2")
         for muscle in self._muscles:
             limits = (muscle.tension_min, muscle.tension_max)
             digest.update(repr((muscle.actuator, limits)).encode())
-        digest.update(np.array([self._dt, *self._masses]).tobytes())
+        digest.update(np.array([self._dt]).tobytes())
         return digest.digest()
 
     def _kernels(self) -> Sequence[Kernel]:
-        from cards_core.muscles.actuators.symbolic import actuator_kernel
+        from cards_core.muscles.actuators.symbolic import actuator_kernels
 
-        return [actuator_kernel(self._groups, len(self._muscles), len(self._state))]
+        return actuator_kernels(self._groups, len(self._muscles), len(self._state), self._dt)
 
     def reset(self, lengths: Array) -> None:
         """Put all actuators to rest.
@@ -219,7 +229,92 @@ class ActuatorBank:
         own_kinds[:] = kinds
         own_values[:] = values
         self._call()
+        self._state[:] = self._stepped
+        return self._tensions
+
+    def _linearise_native(
+        self, lengths: Array, rates: Array, kinds: npt.NDArray[Any], values: Array
+    ) -> tuple[Array, Array]:
+        kernel = self.slope_kernel
+        assert kernel is not None
+        for name, given in zip(INPUTS, (lengths, rates, kinds, values), strict=True):
+            kernel.inputs[name][:] = given
+        kernel.inputs["state"][:] = self._state
+        kernel.call()
+        return kernel.outputs["tensions"], kernel.outputs["slopes"]
+
+    def springs(self, lengths: Array) -> tuple[Array, Array]:
+        """Return stretch [m] and energy [J] of the muscles that are springs and nothing else.
+
+        Zeros for the others; each of shape (m,), newly allocated.
+
+        Args:
+            lengths: Of the paths, shape (m,), [m].
+        """
+        count = len(self._muscles)
+        stretch, stored = np.zeros(count), np.zeros(count)
+        lengths = np.clip(lengths, 0.0, LARGEST_INPUT)
+        for group in self._groups:
+            states = [self._state[place] for place in group.places]
+            found = group.model.stretch(NUMPY, group.model.p, states, lengths[group.rows])
+            stretch[group.rows], stored[group.rows] = found
+        return stretch, stored
+
+    def tell(self, kinds: npt.NDArray[Any], values: Array) -> None:
+        """Put commands and states into `slope_kernel`, for callers of its native function."""
+        kernel = self.slope_kernel
+        if kernel is not None:
+            kernel.inputs["kinds"][:] = kinds
+            kernel.inputs["values"][:] = values
+            kernel.inputs["state"][:] = self._state
+
+    def _linearise_numeric(
+        self, lengths: Array, rates: Array, kinds: npt.NDArray[Any], values: Array
+    ) -> tuple[Array, Array]:
+        """Return what `step` would, and its slope; the states wait for `accept`.
+
+        Args:
+            lengths: Of the paths, shape (m,), [m].
+            rates: Of the paths, shape (m,), [m/s].
+            kinds: What the values command, shape (m,).
+            values: Commands, shape (m,).
+
+        Returns:
+            Tensions T [N] and dT/dl + (1/dt) dT/dl' [N/m], each of shape (m,): the slope over
+            the length at the end of a step of dt whose mean rate is (l_end - l)/dt. Overwritten
+            by the next call.
+        """
+        lengths = np.clip(lengths, 0.0, LARGEST_INPUT)
+        rates = np.clip(rates, -LARGEST_INPUT, LARGEST_INPUT)
+        values = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
+        for group in self._groups:
+            rows, model = group.rows, group.model
+            tension, states = model.step(
+                DUAL,
+                model.p,
+                [self._state[place] for place in group.places],
+                Inputs(
+                    Dual(lengths[rows], np.ones(len(rows))),
+                    Dual(rates[rows], np.full(len(rows), 1.0 / self._dt)),
+                    kinds[rows],
+                    values[rows],
+                ),
+            )
+            self._trial_tensions[rows] = Dual.of(tension).value
+            self._slopes[rows] = Dual.of(tension).slope
+            for place, new in zip(group.places, states, strict=True):
+                self._advanced[place] = Dual.of(new).value
+        return self._trial_tensions, self._slopes
+
+    def accept(self, lengths: Array) -> Array:
+        """Take over the states of the last `linearise`; return its tensions, shape (m,), [N].
+
+        Args:
+            lengths: Of the paths now, to which `energy` refers, shape (m,), [m].
+        """
+        self._lengths[:] = np.clip(lengths, 0.0, LARGEST_INPUT)
         self._state[:] = self._advanced
+        self._tensions[:] = self._trial_tensions
         return self._tensions
 
     def _step_numeric(

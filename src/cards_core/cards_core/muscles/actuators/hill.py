@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -22,7 +21,6 @@ from cards_core.muscles.actuators.model import (
     Inputs,
     Model,
     Parameters,
-    implicit_terms,
     integral,
     limits,
 )
@@ -53,22 +51,22 @@ class _Hill(Model):
     command the muscle relaxes.
     """
 
-    def __init__(self, muscles: Sequence[Muscle], dt: float, masses: Array) -> None:
+    def __init__(self, muscles: Sequence[Muscle], dt: float) -> None:
         actuator: Any = muscles[0].actuator
         self.curves = CURVES[actuator.curves]
-        super().__init__(muscles, dt, masses)
+        super().__init__(muscles, dt)
 
     @classmethod
     def variant(cls, actuator: Any) -> tuple[Any, ...]:
         """See `Model`."""
         return (actuator.curves,)
 
-    def parameters(self, muscle: Muscle, dt: float, mass: float) -> dict[str, float]:
+    def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """See `Model`."""
         item: Any = muscle.actuator
         curves = self.curves
         strain = item.tendon_strain or curves.strain
-        values = limits(muscle) | {
+        return limits(muscle) | {
             "f0": item.max_isometric_force,
             "opt": item.optimal_fiber_length,
             "slack": item.tendon_slack_length,
@@ -82,11 +80,6 @@ class _Hill(Model):
             "stiffness": curves.tendon_stiffness(strain),
             "dt": dt,
         }
-        return values | self.coupling(values, dt, mass)
-
-    @abstractmethod
-    def coupling(self, p: dict[str, float], dt: float, mass: float) -> dict[str, float]:
-        """Return the terms of the implicit coupling to the bodies."""
 
     def fiber(self, m: Arithmetic, p: Parameters, y: Real) -> tuple[Real, Real]:
         """Return fibre length and cosine of the pennation angle for a length along the tendon."""
@@ -146,23 +139,20 @@ class RigidTendonMuscle(_Hill):
         y = (l - l_slack)/l_opt,   vm = l' (y/lm)/(v_max l_opt)
 
     Shorter than the tendon the muscle is slack; between that and the shortest fibre the tension
-    fades in. The force-velocity curve is a damper c of thousands of N s/m, which an explicit step
-    of a light body would not survive; where ``c dt/m > 0.5`` the tension follows
-    ``(T + g T_last)/(1 + g)``, ``g = c dt/m``: one Newton step of the implicit force with the
-    other forces on the body balanced by the last tension, exact at rest.
+    fades in. The force-velocity curve is a damper of thousands of N s/m, usually stiff against
+    the host's step (`cards_core.muscles.implicit`).
 
     States: ``activation``, ``fiber_length`` [m].
     """
 
     published: ClassVar[tuple[str, ...]] = ("activation", "fiber_length")
-    hidden: ClassVar[tuple[str, ...]] = ("tension",)
 
-    def coupling(self, p: dict[str, float], dt: float, mass: float) -> dict[str, float]:
-        """See `_Hill`."""
+    def steepness(self, actuator: Any) -> tuple[float, float]:
+        """See `Model`: the force-velocity curve of the active muscle at rest."""
         still = np.zeros(1)
-        steepest = float(self.curves.velocity(NUMPY, still, still + 1.0)[1][0]) + p["beta"]
-        drag = p["f0"] * steepest / (p["vmax"] * p["opt"])
-        return {"mobility": implicit_terms(0.0, drag, dt, mass)["mobility"]}
+        slope = float(self.curves.velocity(NUMPY, still, still + 1.0)[1][0]) + actuator.damping
+        fastest = actuator.max_velocity * actuator.optimal_fiber_length
+        return 0.0, actuator.max_isometric_force * slope / fastest
 
     def step(
         self,
@@ -172,20 +162,16 @@ class RigidTendonMuscle(_Hill):
         given: Inputs,
     ) -> tuple[Real, list[Real]]:
         """See `Model`."""
-        a, last = x[0], x[2]
+        a = x[0]
         y = (given.length - p.slack) / p.opt
         a = self.activate(m, p, a, self.excitation(m, p, a, y, given))
         lm, cos = self.fiber(m, p, m.maximum(y, SHORTEST_FIBER))
         fade = clip(m, y / SHORTEST_FIBER, 0.0, 1.0)
         vm = given.rate * cos / (p.vmax * p.opt)
-        fv, fv_slope, _ = self.curves.velocity(m, vm, a)
+        fv = self.curves.velocity(m, vm, a)[0]
         strength = a * self.curves.active(m, lm)[0]
         pull = strength * fv + self.curves.passive(m, lm)[0] + p.beta * vm
-        tension = p.f0 * fade * cos * m.maximum(pull, 0.0)
-        damper = p.f0 * fade * cos * cos * (strength * fv_slope + p.beta) / (p.vmax * p.opt)
-        drag = p.mobility * damper
-        tension = (tension + drag * last) / (1.0 + drag)
-        return tension, [a, lm * p.opt, tension]
+        return p.f0 * fade * cos * m.maximum(pull, 0.0), [a, lm * p.opt]
 
     def rest(self, lengths: Array) -> list[Array]:
         """See `Model`."""
@@ -193,9 +179,8 @@ class RigidTendonMuscle(_Hill):
         y = (lengths - p.slack) / p.opt
         given = Inputs(lengths, 0.0 * lengths, np.full(len(lengths), FORCE), p.tension_min)
         a = self.excitation(NUMPY, p, 0.0 * y, y, given)
-        lm, cos = self.fiber(NUMPY, p, np.maximum(y, SHORTEST_FIBER))
-        pull = a * self.curves.active(NUMPY, lm)[0] + self.curves.passive(NUMPY, lm)[0]
-        return [a, lm * p.opt, p.f0 * np.clip(y / SHORTEST_FIBER, 0.0, 1.0) * cos * pull]
+        lm, _ = self.fiber(NUMPY, p, np.maximum(y, SHORTEST_FIBER))
+        return [a, lm * p.opt]
 
 
 class ElasticTendonMuscle(_Hill):
@@ -203,32 +188,33 @@ class ElasticTendonMuscle(_Hill):
 
     One backward Euler step per call: the unknown is the tendon's normalised length lt, with
 
-        y = (l - l_slack lt - s F0 fT(lt))/l_opt,   vm = (lm(y) - lm_old)/(dt v_max)
+        y = (l - l_slack lt)/l_opt,   vm = (lm(y) - lm_old)/(dt v_max)
         fT(lt) = (a fL(lm) fV(vm) + fP(lm) + beta vm) y/lm
 
     by a fixed number of safeguarded iterations from the last step's value; fL and fP, which change
-    little in a step, are taken along their tangents at lm_old (exact at rest). The compliance s is
-    that of `implicit_terms` (0 unless the tendon is stiff against the body's mass). The tension
-    is that of the tendon. States: ``activation``, ``fiber_length`` [m].
+    little in a step, are taken along their tangents at lm_old (exact at rest). The tension is that
+    of the tendon. States: ``activation``, ``fiber_length`` [m].
     """
 
     published: ClassVar[tuple[str, ...]] = ("activation", "fiber_length")
     hidden: ClassVar[tuple[str, ...]] = ("tendon",)
 
-    def coupling(self, p: dict[str, float], dt: float, mass: float) -> dict[str, float]:
-        """See `_Hill`."""
-        nominal = np.array([1.0 + p["strain"]])
-        slope = self.curves.tendon(NUMPY, nominal, p["strain"], p["stiffness"])[1]
-        implicit = implicit_terms(p["f0"] * float(slope[0]) / p["slack"], 0.0, dt, mass)
-        return {"ahead": implicit["ahead"], "extra": implicit["compliance"] * p["f0"]}
+    def steepness(self, actuator: Any) -> tuple[float, float]:
+        """See `Model`: the tendon at its nominal strain."""
+        strain = actuator.tendon_strain or self.curves.strain
+        stiffness = self.curves.tendon_stiffness(strain)
+        slope = self.curves.tendon(NUMPY, np.array([1.0 + strain]), strain, stiffness)[1]
+        force = actuator.max_isometric_force
+        return force * float(slope[0]) / actuator.tendon_slack_length, 0.0
 
     def tendon(self, m: Arithmetic, p: Parameters, lt: Real) -> tuple[Real, Real]:
         """Return fT and its slope."""
         return self.curves.tendon(m, lt, p.strain, p.stiffness)
 
-    def along(self, p: Parameters, seen: Real, lt: Real, force: Real) -> Real:
-        """Return y for a tendon length and its force."""
-        return (seen - p.slack * lt - p.extra * force) / p.opt
+    @staticmethod
+    def along(p: Parameters, length: Real, lt: Real) -> Real:
+        """Return y for a path and a tendon length."""
+        return (length - p.slack * lt) / p.opt
 
     def step(
         self,
@@ -239,10 +225,9 @@ class ElasticTendonMuscle(_Hill):
     ) -> tuple[Real, list[Real]]:
         """See `Model`."""
         a, fiber, lt = x
-        seen = given.length + p.ahead * given.rate
         force = self.commanded(m, p, given.value)
         stretched = self.curves.tendon_length(m, force, p.strain, p.stiffness)
-        y = self.along(p, seen, stretched, force)
+        y = self.along(p, given.length, stretched)
         a = self.activate(m, p, a, self.excitation(m, p, a, y, given))
         old = fiber / p.opt
         old_y = m.sqrt(m.maximum(old * old - p.width * p.width, SHORTEST_FIBER**2))
@@ -252,7 +237,7 @@ class ElasticTendonMuscle(_Hill):
 
         def residual(lt: Real) -> tuple[Real, Real, Real]:
             force, slope = self.tendon(m, p, lt)
-            y = m.maximum(self.along(p, seen, lt, force), SHORTEST_FIBER)
+            y = m.maximum(self.along(p, given.length, lt), SHORTEST_FIBER)
             lm, cos = self.fiber(m, p, y)
             vm = (lm - old) / span
             fv, fv_slope, fv_bend = self.curves.velocity(m, vm, a)
@@ -261,18 +246,20 @@ class ElasticTendonMuscle(_Hill):
             pull = a * fl * fv + fp + p.beta * vm
             pull_slope = a * (fl_slope * fv + fl * fv_slope / span) + fp_slope + p.beta / span
             by_y = pull_slope * cos * cos + pull * p.width * p.width / (lm * lm * lm)
-            pace = (p.slack + p.extra * slope) / p.opt
+            pace = p.slack / p.opt
             bend = -a * fl * fv_bend * cos * (cos * pace / span) ** 2
             return force - pull * cos, m.maximum(slope + by_y * pace, 1e-3), bend
 
         # a fibre no shorter than before behind a slack tendon pulls; the shortest one does not
-        low = m.minimum(self.along(p, seen, 0.0, 0.0) - old_y, p.slack / p.opt) * p.opt / p.slack
-        high = m.maximum((seen - p.opt * SHORTEST_FIBER) / p.slack, low)
+        low = (
+            m.minimum(self.along(p, given.length, 0.0) - old_y, p.slack / p.opt) * p.opt / p.slack
+        )
+        high = m.maximum((given.length - p.opt * SHORTEST_FIBER) / p.slack, low)
         lt = increasing_root(
             m, residual, clip(m, lt, low, high), (low, high), self.curves.iterations
         )
         force, _ = self.tendon(m, p, lt)
-        lm, _ = self.fiber(m, p, m.maximum(self.along(p, seen, lt, force), SHORTEST_FIBER))
+        lm, _ = self.fiber(m, p, m.maximum(self.along(p, given.length, lt), SHORTEST_FIBER))
         return p.f0 * force, [a, lm * p.opt, lt]
 
     def rest(self, lengths: Array) -> list[Array]:
@@ -281,7 +268,7 @@ class ElasticTendonMuscle(_Hill):
         given = Inputs(lengths, 0.0 * lengths, np.full(len(lengths), FORCE), p.tension_min)
         force = self.commanded(NUMPY, p, p.tension_min)
         stretched = self.curves.tendon_length(NUMPY, force, p.strain, p.stiffness)
-        y = self.along(p, lengths, stretched, force)
+        y = self.along(p, lengths, stretched)
         a = self.excitation(NUMPY, p, 0.0 * y, y, given)
         low = np.ones(len(lengths))
         high = np.maximum((lengths - p.opt * SHORTEST_FIBER) / p.slack, low)
@@ -289,14 +276,14 @@ class ElasticTendonMuscle(_Hill):
             middle = 0.5 * (low + high)
             force, _ = self.tendon(NUMPY, p, middle)
             lm, cos = self.fiber(
-                NUMPY, p, np.maximum(self.along(p, lengths, middle, force), SHORTEST_FIBER)
+                NUMPY, p, np.maximum(self.along(p, lengths, middle), SHORTEST_FIBER)
             )
             active, passive = self.curves.active(NUMPY, lm)[0], self.curves.passive(NUMPY, lm)[0]
             short = force < (a * active + passive) * cos
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         lt = np.minimum(low, (lengths - p.opt * SHORTEST_FIBER) / p.slack)
         force, _ = self.tendon(NUMPY, p, lt)
-        lm, _ = self.fiber(NUMPY, p, np.maximum(self.along(p, lengths, lt, force), SHORTEST_FIBER))
+        lm, _ = self.fiber(NUMPY, p, np.maximum(self.along(p, lengths, lt), SHORTEST_FIBER))
         return [a, lm * p.opt, lt]
 
     def energy(self, x: Sequence[Array], lengths: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What all actuator models share: groups of muscles of one variant, and the implicit coupling."""
+"""What all actuator models share: groups of muscles of one variant, evaluated together."""
 
 from __future__ import annotations
 
@@ -43,28 +43,30 @@ class Model(ABC):
     Args:
         muscles: The muscles of the group.
         dt: Step, [s].
-        masses: What each muscle feels along its path, [kg]; infinite where unknown.
 
     Attributes:
         published: Names of the inner states that users see, in SI units (temperatures in degC).
         hidden: Names of the inner states that only the model needs.
         p: Parameters, arrays of shape (n,).
+        stiffness: Largest usual dT/dl, shape (n,), [N/m]: with `damping` it decides whether the
+            muscle is stiff against the host's step, see `cards_core.muscles.implicit`.
+        damping: Largest usual dT/dl', shape (n,), [N s/m].
     """
 
     published: ClassVar[tuple[str, ...]] = ()
     hidden: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, muscles: Sequence[Muscle], dt: float, masses: Array) -> None:
+    def __init__(self, muscles: Sequence[Muscle], dt: float) -> None:
         self.muscles = tuple(muscles)
         self.dt = dt
-        values = [
-            self.parameters(muscle, dt, float(mass))
-            for muscle, mass in zip(muscles, masses, strict=True)
-        ]
+        values = [self.parameters(muscle, dt) for muscle in muscles]
         self._values = values
         self.p = SimpleNamespace(
             **{name: np.array([item[name] for item in values]) for name in values[0]}
         )
+        slopes = np.array([self.steepness(muscle.actuator) for muscle in muscles])
+        self.stiffness: Array = slopes[:, 0]
+        self.damping: Array = slopes[:, 1]
 
     def one(self, index: int) -> Parameters:
         """Return the parameters of one muscle of the group, as floats."""
@@ -77,8 +79,12 @@ class Model(ABC):
         return ()
 
     @abstractmethod
-    def parameters(self, muscle: Muscle, dt: float, mass: float) -> dict[str, float]:
+    def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """Return the numbers that `step` needs for one muscle."""
+
+    @abstractmethod
+    def steepness(self, actuator: Any) -> tuple[float, float]:
+        """Return the largest usual dT/dl [N/m] and dT/dl' [N s/m] of an actuator."""
 
     @abstractmethod
     def step(
@@ -104,6 +110,16 @@ class Model(ABC):
     def rest(self, lengths: Array) -> list[Array]:
         """Return the inner states in equilibrium at rest, with the muscles' smallest tension."""
 
+    def stretch(
+        self, m: Arithmetic, p: Parameters, x: Sequence[Real], length: Real
+    ) -> tuple[Real, Real]:
+        """Return the stretch [m] and energy [J] of a muscle that is a spring and nothing else.
+
+        Zeros for muscles with a source of energy of their own.
+        """
+        del m, p, x
+        return 0.0 * length, 0.0 * length
+
     @abstractmethod
     def energy(self, x: Sequence[Array], lengths: Array) -> Array:
         """Return the elastic energy that passive parts store, shape (n,), [J]."""
@@ -115,33 +131,6 @@ def limits(muscle: Muscle) -> dict[str, float]:
         "tension_min": muscle.tension_min,
         "tension_max": min(muscle.tension_max, LARGEST_FORCE),
     }
-
-
-def implicit_terms(stiffness: float, damping: float, dt: float, mass: float) -> dict[str, float]:
-    """Return the terms of a linearly implicit force, or zeros where a plain one is stable.
-
-    The body that a muscle pulls advances by ``v+ = v - dt T / m``, so that at the end of the step
-    the path has the length ``l + dt v - (dt^2/m) T``. Where the element is stiff against the step,
-    ``k dt^2/m > 0.1`` or ``c dt/m > 0.5``, its tension is therefore taken at the length
-    ``l + ahead l'`` behind a series compliance ``dt^2/m``; for a linear element
-
-        T = (k (l + dt l' - L0) + c l') / (1 + dt c/m + dt^2 k/m)
-
-    which is stable for any k and c, and only takes energy away. The price is that the element is
-    softer than it was told, by that compliance.
-
-    Args:
-        stiffness: Largest usual one, [N/m].
-        damping: [N s/m].
-        dt: [s].
-        mass: That the muscle feels along its path, [kg].
-
-    Returns:
-        ``ahead`` [s], ``compliance`` dt^2/m [m/N] and ``mobility`` dt/m [s/kg].
-    """
-    if stiffness * dt**2 / mass > 0.1 or damping * dt / mass > 0.5:
-        return {"ahead": dt, "compliance": dt**2 / mass, "mobility": dt / mass}
-    return {"ahead": 0.0, "compliance": 0.0, "mobility": 0.0}
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)

@@ -20,7 +20,6 @@ from cards_core.muscles.actuators.model import (
     Inputs,
     Model,
     Parameters,
-    implicit_terms,
     limits,
 )
 from cards_core.muscles.command import FORCE, PRESSURE
@@ -55,9 +54,8 @@ class McKibbenMuscle(Model):
     """
 
     published: ClassVar[tuple[str, ...]] = ("pressure",)
-    hidden: ClassVar[tuple[str, ...]] = ("tension",)
 
-    def parameters(self, muscle: Muscle, dt: float, mass: float) -> dict[str, float]:
+    def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """See `Model`."""
         item: Any = muscle.actuator
         cos = item.rest_length / item.thread_length
@@ -65,8 +63,6 @@ class McKibbenMuscle(Model):
         r0 = item.thread_length * math.sqrt(sin2) / (2.0 * math.pi * item.turns)
         area = math.pi * r0**2
         shape, fixed = 3.0 * cos**2 / sin2, 1.0 / sin2
-        strongest = item.max_pressure * area * (shape - fixed)
-        drag = item.friction * strongest / item.friction_speed
         return limits(muscle) | {
             "tendon": item.tendon_length,
             "b": item.thread_length,
@@ -80,8 +76,15 @@ class McKibbenMuscle(Model):
             "v0": item.friction_speed,
             "max_pressure": item.max_pressure,
             "decay": math.exp(-dt / item.pressure_time),
-            "mobility": implicit_terms(0.0, drag, dt, mass)["mobility"],
         }
+
+    def steepness(self, actuator: Any) -> tuple[float, float]:
+        """See `Model`: thread friction at the largest pressure; air is soft."""
+        cos = actuator.rest_length / actuator.thread_length
+        sin2 = 1.0 - cos**2
+        area = actuator.thread_length**2 * sin2 / (4.0 * math.pi * actuator.turns**2)
+        strongest = actuator.max_pressure * area * (3.0 * cos**2 / sin2 - 1.0 / sin2)
+        return 0.0, actuator.friction * strongest / actuator.friction_speed
 
     @staticmethod
     def area(m: Arithmetic, p: Parameters, length: Real) -> Real:
@@ -103,15 +106,10 @@ class McKibbenMuscle(Model):
         inner = m.maximum(pressure - p.threshold, 0.0)
         return m.maximum(inner * self.area(m, p, braid) + p.bladder * (braid - p.l0), 0.0)
 
-    def rub(self, m: Arithmetic, p: Parameters, static: Real, rate: Real, last: Real) -> Real:
-        """Return the tension with friction.
-
-        Steep friction on a light body takes part of the last tension instead, as the rigid
-        tendon of `hill` does.
-        """
-        bend = m.tanh(rate / p.v0)
-        drag = p.mobility * static * p.mu / p.v0 * (1.0 - bend * bend)
-        return (static * (1.0 + p.mu * bend) + drag * last) / (1.0 + drag)
+    @staticmethod
+    def rub(m: Arithmetic, p: Parameters, static: Real, rate: Real) -> Real:
+        """Return the tension with friction."""
+        return static * (1.0 + p.mu * m.tanh(rate / p.v0))
 
     def step(
         self,
@@ -121,20 +119,19 @@ class McKibbenMuscle(Model):
         given: Inputs,
     ) -> tuple[Real, list[Real]]:
         """See `Model`."""
-        pressure, last = x
+        pressure = x[0]
         braid = given.length - p.tendon
         target = self.commanded_pressure(m, p, braid, given)
         pressure = target + (pressure - target) * p.decay
         static = self.static(m, p, pressure, braid)
-        tension = self.rub(m, p, static, given.rate, last)
-        return tension, [pressure, tension]
+        return self.rub(m, p, static, given.rate), [pressure]
 
     def rest(self, lengths: Array) -> list[Array]:
         """See `Model`."""
         p, braid = self.p, lengths - self.p.tendon
         given = Inputs(lengths, 0.0 * lengths, np.full(len(lengths), FORCE), p.tension_min)
         pressure = self.commanded_pressure(NUMPY, p, braid, given)
-        return [pressure, self.static(NUMPY, p, pressure, braid)]
+        return [pressure]
 
     def energy(self, x: Sequence[Array], lengths: Array) -> Array:
         """Return the energy of the bladder pulled beyond its rest length.
@@ -160,13 +157,13 @@ class ValveMcKibbenMuscle(McKibbenMuscle):
     change is integrated exactly, the flow by backward Euler.
     """
 
-    hidden: ClassVar[tuple[str, ...]] = ("tension", "volume")
+    hidden: ClassVar[tuple[str, ...]] = ("volume",)
 
-    def parameters(self, muscle: Muscle, dt: float, mass: float) -> dict[str, float]:
+    def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """See `Model`."""
         item: Any = muscle.actuator
         valve = item.valve
-        return super().parameters(muscle, dt, mass) | {
+        return super().parameters(muscle, dt) | {
             "turns2": 4.0 * math.pi * item.turns**2,
             "g": valve.polytropic_exponent,
             "flow": dt * valve.polytropic_exponent * valve.conductance * REFERENCE_PRESSURE,
@@ -201,7 +198,7 @@ class ValveMcKibbenMuscle(McKibbenMuscle):
         given: Inputs,
     ) -> tuple[Real, list[Real]]:
         """See `Model`."""
-        pressure, last, volume = x
+        pressure, volume = x
         braid = given.length - p.tendon
         target = self.commanded_pressure(m, p, braid, given)
         now = self.volume(m, p, braid)
@@ -229,8 +226,7 @@ class ValveMcKibbenMuscle(McKibbenMuscle):
         absolute = root_with_unit_slope(m, residual, squeezed, ITERATIONS)
         pressure = absolute - p.outside
         static = self.static(m, p, pressure, braid)
-        tension = self.rub(m, p, static, given.rate, last)
-        return tension, [pressure, tension, now]
+        return self.rub(m, p, static, given.rate), [pressure, now]
 
     def rest(self, lengths: Array) -> list[Array]:
         """See `Model`."""

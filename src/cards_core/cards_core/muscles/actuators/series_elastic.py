@@ -20,7 +20,6 @@ from cards_core.muscles.actuators.model import (
     Inputs,
     Model,
     Parameters,
-    implicit_terms,
     limits,
 )
 from cards_core.muscles.command import FORCE, LENGTH
@@ -62,17 +61,17 @@ class SeriesElasticUnit(Model):
     published: ClassVar[tuple[str, ...]] = ("rest_length", "winding_speed", "current")
     hidden: ClassVar[tuple[str, ...]] = ("reference",)
 
-    def __init__(self, muscles: Sequence[Muscle], dt: float, masses: Array) -> None:
+    def __init__(self, muscles: Sequence[Muscle], dt: float) -> None:
         actuator: Any = muscles[0].actuator
         self.law: str = actuator.spring.law
-        super().__init__(muscles, dt, masses)
+        super().__init__(muscles, dt)
 
     @classmethod
     def variant(cls, actuator: Any) -> tuple[Any, ...]:
         """See `Model`."""
         return (actuator.spring.law,)
 
-    def parameters(self, muscle: Muscle, dt: float, mass: float) -> dict[str, float]:
+    def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """See `Model`."""
         unit: Any = muscle.actuator
         motor = unit.motor
@@ -80,11 +79,9 @@ class SeriesElasticUnit(Model):
         inertia = motor.rotor_inertia * n**2
         kp = unit.position_gain or inertia * DEFAULT_BANDWIDTH**2
         kd = 2.0 * (kp * inertia) ** 0.5 if unit.velocity_gain is None else unit.velocity_gain
-        implicit = implicit_terms(springs.nominal_stiffness(unit.spring), 0.0, dt, mass)
-        values = limits(muscle) | springs.parameters(unit.spring, implicit["compliance"])
+        values = limits(muscle) | springs.parameters(unit.spring)
         return values | {
             "dt": dt,
-            "ahead": implicit["ahead"],
             "kp": kp,
             "kd": kd,
             "gain": motor.torque_constant * n,  # force at the cable per current, EMF per speed
@@ -98,6 +95,10 @@ class SeriesElasticUnit(Model):
             "viscous": motor.viscous_friction * n**2,
             "sharpness": n / motor.friction_speed,
         }
+
+    def steepness(self, actuator: Any) -> tuple[float, float]:
+        """See `Model`."""
+        return springs.nominal_stiffness(actuator.spring), 0.0
 
     def step(
         self,
@@ -120,17 +121,16 @@ class SeriesElasticUnit(Model):
     ) -> tuple[Real, list[Real], Real]:
         """Advance motor and spring; return tension, states and current."""
         rest, speed, reference = x[0], x[1], x[3]
-        seen = given.length + p.ahead * given.rate
-        d = springs.coordinate_of_elongation(m, self.law, p, seen - rest)
+        d = springs.coordinate_of_elongation(m, self.law, p, given.length - rest)
         before, slope = springs.tension(m, self.law, p, d)
         _, stretch = springs.elongation(m, self.law, p, d)
-        stiffness = slope / (stretch + p.compliance * slope)
+        stiffness = slope / stretch
 
         force = clip(m, given.value, p.tension_min, p.tension_max)
         wanted = springs.coordinate_of_tension(m, self.law, p, force)
-        gap = springs.elongation(m, self.law, p, wanted)[0] + p.compliance * force
+        gap = springs.elongation(m, self.law, p, wanted)[0]
         reference = m.where(given.kind == LENGTH, given.value, reference)
-        reference = m.where(given.kind == FORCE, seen - gap, reference)
+        reference = m.where(given.kind == FORCE, given.length - gap, reference)
         reference_speed = m.where(given.kind == FORCE, -given.rate, 0.0)
 
         def current(w: Real) -> tuple[Real, Real]:
@@ -162,7 +162,7 @@ class SeriesElasticUnit(Model):
         speed = root_with_unit_slope(m, residual, speed, ITERATIONS)
         i, _ = current(speed)
         rest = rest - p.dt * speed
-        d = springs.coordinate_of_elongation(m, self.law, p, seen - rest)
+        d = springs.coordinate_of_elongation(m, self.law, p, given.length - rest)
         tension, _ = springs.tension(m, self.law, p, d)
         return tension, [rest, speed, i, reference], i
 
@@ -170,7 +170,7 @@ class SeriesElasticUnit(Model):
         """See `Model`."""
         p, force = self.p, self.p.tension_min
         d = springs.coordinate_of_tension(NUMPY, self.law, p, force)
-        gap = springs.elongation(NUMPY, self.law, p, d)[0] + p.compliance * force
+        gap = springs.elongation(NUMPY, self.law, p, d)[0]
         still = np.zeros(len(lengths))
         return [lengths - gap, still, force / p.gain, lengths - gap]
 
@@ -190,10 +190,10 @@ class HeatedSeriesElasticUnit(SeriesElasticUnit):
         "housing_temperature",
     )
 
-    def parameters(self, muscle: Muscle, dt: float, mass: float) -> dict[str, float]:
+    def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """See `Model`."""
         unit: Any = muscle.actuator
-        return super().parameters(muscle, dt, mass) | thermal.parameters(unit.thermal, dt)
+        return super().parameters(muscle, dt) | thermal.parameters(unit.thermal, dt)
 
     def step(
         self,

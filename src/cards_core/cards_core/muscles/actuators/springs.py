@@ -31,9 +31,9 @@ ITERATIONS = 4
 """Newton iterations for the coordinate; the curves are nearly straight at that scale."""
 
 
-def parameters(spring: Spring, compliance: float) -> dict[str, float]:
-    """Return the numbers of a law, with the series compliance [m/N] of `implicit_terms`."""
-    values: dict[str, float] = {"compliance": compliance}
+def parameters(spring: Spring) -> dict[str, float]:
+    """Return the numbers of a law."""
+    values: dict[str, float] = {}
     if spring.law == "exponential":
         a, b = float(spring.force_scale or 0.0), float(spring.growth or 0.0)
         values |= {"a": a, "b": b, "end": spring.travel or 10.0 / b}
@@ -103,19 +103,17 @@ def elongation(m: Arithmetic, law: str, p: Parameters, d: Real) -> tuple[Real, R
 
 
 def coordinate_of_elongation(m: Arithmetic, law: str, p: Parameters, delta: Real) -> Real:
-    """Solve delta(d) + compliance T(d) = delta for d; 0 for a slack spring (delta < 0)."""
+    """Solve delta(d) = delta for d; 0 for a slack spring (delta < 0)."""
     delta = m.maximum(delta, 0.0)
+    if law != "triangle":  # the coordinate is the elongation
+        return delta
     high = delta / p.shallowest
 
     def residual(d: Real) -> tuple[Real, Real, Real]:
         own, own_slope = elongation(m, law, p, d)
-        force, force_slope = tension(m, law, p, d)
-        return own + p.compliance * force - delta, own_slope + p.compliance * force_slope, 0.0
+        return own - delta, own_slope, 0.0
 
-    start = high
-    if law == "exponential":  # Newton from far right would take one growth length per iteration
-        start = m.minimum(high, m.log(1.0 + delta / (p.compliance * p.a + 1e-30)) / p.b)
-    return increasing_root(m, residual, start, (0.0 * high, high), ITERATIONS)
+    return increasing_root(m, residual, high, (0.0 * high, high), ITERATIONS)
 
 
 def coordinate_of_tension(m: Arithmetic, law: str, p: Parameters, force: Real) -> Real:
@@ -134,7 +132,7 @@ def coordinate_of_tension(m: Arithmetic, law: str, p: Parameters, force: Real) -
 
 def nominal_stiffness(spring: Spring) -> float:
     """Return dT/d delta at 10 mm or the end of the travel, whichever is first, [N/m]."""
-    p = SimpleNamespace(**parameters(spring, 0.0))
+    p = SimpleNamespace(**parameters(spring))
     d = np.array(min(p.end, 0.01))
     return float(tension(NUMPY, spring.law, p, d)[1] / elongation(NUMPY, spring.law, p, d)[1])
 

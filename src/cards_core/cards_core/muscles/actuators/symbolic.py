@@ -32,8 +32,14 @@ class CasadiArithmetic:
 CASADI: Arithmetic = CasadiArithmetic()
 
 
-def actuator_kernel(groups: Sequence[Group], muscles: int, states: int) -> Kernel:
-    """Return the kernel ``actuators``: one step of all muscles, written out one by one."""
+def actuator_kernels(
+    groups: Sequence[Group], muscles: int, states: int, dt: float
+) -> list[Kernel]:
+    """Return the kernels of one step of all muscles, written out one by one.
+
+    ``actuators``: tensions and advanced states. ``actuator_slopes``: also the slopes
+    dT/dl + (1/dt) dT/dl'. ``springs``: stretch and energy of muscles that are springs.
+    """
     lengths = ca.SX.sym("lengths", muscles)
     rates = ca.SX.sym("rates", muscles)
     kinds = ca.SX.sym("kinds", muscles)
@@ -41,6 +47,7 @@ def actuator_kernel(groups: Sequence[Group], muscles: int, states: int) -> Kerne
     state = ca.SX.sym("state", states)
     tensions = ca.SX.zeros(muscles)
     advanced = ca.SX.zeros(states)
+    stretch, stored = ca.SX.zeros(muscles), ca.SX.zeros(muscles)
     for group in groups:
         for i, row in enumerate(group.rows.tolist()):
             places = group.places[:, i].tolist()
@@ -57,14 +64,28 @@ def actuator_kernel(groups: Sequence[Group], muscles: int, states: int) -> Kerne
             )
             for place, expression in zip(places, new, strict=True):
                 advanced[place] = expression
-    return Kernel(
-        "actuators",
-        (
-            ("lengths", (muscles,), lengths),
-            ("rates", (muscles,), rates),
-            ("kinds", (muscles,), kinds),
-            ("values", (muscles,), values),
-            ("state", (states,), state),
-        ),
-        (("tensions", (muscles,), tensions), ("advanced", (states,), advanced)),
+            stretch[row], stored[row] = group.model.stretch(
+                CASADI,
+                group.model.one(i),
+                [state[place] for place in places],
+                clip(CASADI, lengths[row], 0.0, LARGEST_INPUT),
+            )
+    direction = ca.vertcat(ca.DM.ones(muscles), ca.DM.ones(muscles) / dt)
+    slopes = ca.jtimes(tensions, ca.vertcat(lengths, rates), direction)
+    inputs = (
+        ("lengths", (muscles,), lengths),
+        ("rates", (muscles,), rates),
+        ("kinds", (muscles,), kinds),
+        ("values", (muscles,), values),
+        ("state", (states,), state),
     )
+    results = (("tensions", (muscles,), tensions), ("advanced", (states,), advanced))
+    return [
+        Kernel("actuators", inputs, results),
+        Kernel("actuator_slopes", inputs, (*results, ("slopes", (muscles,), slopes))),
+        Kernel(
+            "springs",
+            (inputs[0], inputs[-1]),
+            (("stretch", (muscles,), stretch), ("stored", (muscles,), stored)),
+        ),
+    ]

@@ -1,0 +1,524 @@
+"""Tensions of muscles that are stiff against the step of the host: those at its end.
+
+A host advances by ``v+ = v + dt A^-1 (...)``, ``q+ = q (+) dt v+`` with A = M + dt D, M the mass
+matrix at the present pose and D the damping of the joints. Muscles whose tension at the *start*
+of the step would make that explode get the tension at its *end* instead. With x = dt v+, and the
+laws psi of the actuators over length and mean rate of the path,
+
+    A (x - x_free)/dt^2 + L' T = 0,     T_i = psi_i(l_i(q (+) x), (l_i(q (+) x) - l_i(q))/dt)
+    x_free = dt A^-1 (M v - dt (C + G) + dt r)
+
+for all of them together: they pull the same bodies, so that sixty soft cables side by side are as
+stiff as one stiff cable. In the limit of a rigid cable this is the SHAKE scheme for constraints;
+L' at the start gives the forces, which keeps their balance exact. Damping and stiffness of any
+size only take energy away.
+
+The muscles count as stiff if ``dt^2 sum k_i w_i > 0.1`` or ``dt sum c_i w_i > 0.5``, with k_i
+and c_i the largest usual dT/dl and dT/dl' of muscle i and ``w_i = L_i A^-1 L_i'`` the inverse of
+the mass that it feels along its path now. The sums bound the largest eigenvalue of the coupled
+system. Soft muscles keep the tension at the start of the step: this is the symplectic Euler
+scheme, whose energy oscillates by a share of ``dt/2 sqrt(sum k_i w_i) <= 16 %`` and does not
+drift, while the implicit one damps every oscillation.
+
+r is what else acts on the robot: contacts, limits of joints, pushes. The motion of the last step
+tells, ``dt r = A v+ - M v + dt (C + G + L' T)``; of it counts the share, 0 .. 1, that balances the
+forces known now best. So the tension is exact on a robot at rest, whatever holds it.
+
+Newton's method with a line search on the nonlinear equation. It need not have a solution where
+a path turns by a large angle within the step; then l(q (+) x) is replaced by l + L x, which makes
+the problem convex. So are muscles with contacts that have no closed form.
+
+What the body's motion over a step adds to a path that turns within it is then not in T: stretch
+that no work paid for. The energy of springs is therefore kept account of: with the work
+``dt T' L (v + v+)/2`` that they took in since the muscles became stiff, and with that of winches.
+Where their stretch stands for more energy than that (by a share `CREDIT` of kinetic and stored
+energy), all stretches count less in proportion. So passive muscles never give back more than they
+were given, whatever the motion.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.codegen.library import load_library
+from cards_core.description.model import Robot
+from cards_core.dynamics import make_dynamics
+from cards_core.dynamics.compiled import CompiledDynamics
+from cards_core.dynamics.differences import geodesic_muscles
+from cards_core.errors import CardsError
+from cards_core.kinematics.tree import Tree
+from cards_core.muscles.actuators.bank import ActuatorBank
+from cards_core.typing import Array
+
+STIFF = 0.1
+"""Bound of ``dt^2 sum k_i w_i`` up to which muscles keep the tension at the start of the step."""
+
+DAMPED = 0.5
+"""Bound of ``dt sum c_i w_i``."""
+
+CREDIT = 3e-4
+"""Share of kinetic and stored energy by which springs may be in debt: what the account misses is
+of the order of the step."""
+
+TOLERANCE = 1e-9
+"""Residual at which the equation counts as solved, relative to its parts."""
+
+LOOSE = 1e-4
+"""Residual that is accepted where rounding or a kink lets it fall no further."""
+
+ITERATIONS, HALVINGS = 50, 12
+CONVEX_ITERATIONS, CONVEX_HALVINGS = 60, 40
+
+
+class ImplicitTensions:
+    """Steps the actuators of a robot, stiff ones implicitly.
+
+    Args:
+        robot: The description; its joints give the mass matrix.
+        bank: Its actuators.
+        dt: Time step of the host, [s].
+        backend: ``compiled`` or ``numeric``.
+
+    Attributes:
+        mobility: dt by the mass that every muscle feels along its path, ``dt L_i A^-1 L_i'``, at
+            the pose of the last step, shape (m,), [s/kg].
+        straight: Steps since the last reset in which the lengths at the end had to be taken along
+            straight lines because the nonlinear equation has no solution.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        bank: ActuatorBank,
+        dt: float,
+        backend: Literal["compiled", "numeric"] = "compiled",
+    ) -> None:
+        self._bank = bank
+        self._dt = dt
+        self._dynamics = make_dynamics(robot, backend)
+        self._tree = tree = self._dynamics.tree
+        count = len(robot.muscles)
+        self._bent = not len(geodesic_muscles(tree))
+        self._joint_damping = joint_damping(tree)
+        self._lawful = bank.stiffness + bank.damping > 0.0
+        self._last = np.zeros(count)
+        self._last_qd, self._last_jacobian = np.zeros(tree.nv), np.zeros((count, tree.nv))
+        self._last_a, self._last_momentum = np.zeros((tree.nv, tree.nv)), np.zeros(tree.nv)
+        self._paid = np.array([-1.0])
+        self._slip = np.zeros(count)
+        self._spring_state = bank.state.copy()
+        self.mobility: Array = np.zeros(count)
+        self.straight = 0
+        self.step = self._step_numeric
+        if (
+            isinstance(self._dynamics, CompiledDynamics)
+            and self._dynamics.update_kernel().address
+            and (bank.slope_kernel is None or bank.slope_kernel.address)
+        ):
+            self._bind_native(self._dynamics)
+
+    def reset(self) -> None:
+        """Forget the last step."""
+        self._last[:] = 0.0
+        self._paid[:] = -1.0
+        self.straight = 0
+
+    @property
+    def stiff(self) -> bool:
+        """Whether the muscles were stiff in the last step."""
+        return bool(self._paid[0] >= 0.0)
+
+    # Native -----------------------------------------------------------------------------------
+
+    def _bind_native(self, dynamics: CompiledDynamics) -> None:
+        bank, tree = self._bank, self._tree
+        nv, m = tree.nv, len(self._last)
+        library = _library()
+        now, trial = dynamics.state_kernel, dynamics.update_kernel()
+        laws, springs = bank.slope_kernel, bank.spring_kernel
+        nodes = tree.nodes
+        self._lengths, self._rates = np.zeros(m), np.zeros(m)
+        tables = [
+            np.array([node.kind == "ball" for node in nodes], dtype=np.int_),
+            np.array([node.q for node in nodes], dtype=np.int_),
+            np.array([node.v for node in nodes], dtype=np.int_),
+        ]
+        work = np.zeros(int(library.cards_implicit_work(nv, m)))
+        setup = _Setup(
+            nv=nv,
+            m=m,
+            nodes=len(nodes),
+            dt=self._dt,
+            springs_bound=STIFF,
+            dampers_bound=DAMPED,
+            credit=CREDIT,
+            tolerance=TOLERANCE,
+            loose=LOOSE,
+            model=trial.address if self._bent else None,
+            model_io=trial.buffer.ctypes.data,
+            model_q=trial.place("q"),
+            model_lengths=trial.place("muscle_lengths"),
+            model_jacobian=trial.place("muscle_jacobian"),
+        )
+        pointers = {
+            "quaternion": tables[0],
+            "place_q": tables[1],
+            "place_v": tables[2],
+            "joint_damping": self._joint_damping,
+            "stiffness": bank.stiffness,
+            "damping": bank.damping,
+            "q": now.inputs["q"],
+            "qd": now.inputs["qd"],
+            "mass": now.outputs["mass_matrix"],
+            "coriolis": now.outputs["coriolis"],
+            "gravity": now.outputs["gravity"],
+            "model_now": now.outputs["muscle_lengths"],
+            "jacobian": now.outputs["muscle_jacobian"],
+            "lengths": self._lengths,
+            "rates": self._rates,
+            "last": self._last,
+            "last_qd": self._last_qd,
+            "last_jacobian": self._last_jacobian,
+            "last_A": self._last_a,
+            "last_momentum": self._last_momentum,
+            "paid": self._paid,
+            "slip": self._slip,
+            "mobility": self.mobility,
+            "work": work,
+        }
+        for name, array in pointers.items():
+            setattr(setup, name, array.ctypes.data)
+        if laws is not None and springs is not None:
+            setup.actuators = laws.address
+            setup.actuator_io = laws.buffer.ctypes.data
+            setup.bank_lengths = laws.place("lengths")
+            setup.bank_rates = laws.place("rates")
+            setup.bank_tensions = laws.place("tensions")
+            setup.bank_slopes = laws.place("slopes")
+            setup.bank_state = laws.place("state")
+            setup.springs, setup.spring_io = springs.address, springs.buffer.ctypes.data
+            setup.spring_state = springs.place("state")
+            setup.spring_stretch = springs.place("stretch")
+            setup.spring_stored = springs.place("stored")
+            setup.states = len(bank.state)
+        self._keep = (setup, tables, work, pointers, now, trial, laws)
+        self._solve = library.cards_implicit
+        self._setup = ctypes.byref(setup)
+        self.step = self._step_native
+
+    def _step_native(
+        self,
+        lengths: Array,
+        rates: Array,
+        kinds: npt.NDArray[Any],
+        values: Array,
+        joints: tuple[Array, Array],
+    ) -> Array:
+        bank = self._bank
+        self._dynamics.update(*joints)
+        self._lengths[:] = lengths
+        self._rates[:] = rates
+        bank.tell(kinds, values)
+        found = self._solve(self._setup)
+        if found == 0:
+            tensions = bank.step(lengths, rates, kinds, values)
+            self._last[:] = tensions
+            return tensions
+        if found < 0:
+            raise CardsError(_no_mass(self._tree, joints[0]))
+        self.straight += int(found == 2 and self._bent)
+        return bank.accept(lengths - self._slip)
+
+    # NumPy ------------------------------------------------------------------------------------
+
+    def _step_numeric(
+        self,
+        lengths: Array,
+        rates: Array,
+        kinds: npt.NDArray[Any],
+        values: Array,
+        joints: tuple[Array, Array],
+    ) -> Array:
+        """Return the tensions of this step and advance the actuators by dt.
+
+        Args:
+            lengths: Of the paths now, shape (m,), [m].
+            rates: Of the paths now, shape (m,), [m/s].
+            kinds: What the values command, shape (m,); see `ActuatorBank.step`.
+            values: Commands, shape (m,).
+            joints: Coordinates q, shape (nq,), and velocities qd, shape (nv,), now.
+
+        Returns:
+            Shape (m,), [N], at least 0; overwritten by the next step.
+
+        Raises:
+            CardsError: The mass matrix is not positive definite at this pose.
+        """
+        dt, bank, (q, qd) = self._dt, self._bank, joints
+        state = self._dynamics.update(q, qd)
+        mass, jacobian = state.mass_matrix.copy(), state.muscle_jacobian.copy()
+        now, bias = state.muscle_lengths.copy(), state.coriolis + state.gravity
+        a = mass + dt * np.diag(self._joint_damping)
+        try:
+            factor: Array = np.asarray(np.linalg.cholesky(a), dtype=float)
+        except np.linalg.LinAlgError:
+            raise CardsError(_no_mass(self._tree, q)) from None
+        half = np.linalg.solve(factor, jacobian.T)
+        self.mobility[:] = dt * np.sum(half * half, axis=0)
+        springs = float(dt * bank.stiffness @ self.mobility)
+        if not (springs > STIFF or float(bank.damping @ self.mobility) > DAMPED):
+            self._paid[:] = -1.0
+            tensions = bank.step(lengths, rates, kinds, values)
+            self._last[:] = tensions
+            return tensions
+        known = self._paid[0] >= 0.0
+        lengths = lengths - self._settle(lengths, mass, qd)
+        momentum = mass @ qd - dt * bias
+        pull = dt * jacobian.T @ self._last
+        others = self._others(factor, -dt * bias - pull, qd) if known else np.zeros(len(qd))
+        free = dt * _by(factor, momentum + others)
+        problem = _Problem(
+            owner=self,
+            a=a,
+            factor=factor,
+            jacobian=jacobian,
+            free=free,
+            q=np.array(q),
+            now=now,
+            lengths=lengths,
+            rates=rates,
+            told=(kinds, values),
+        )
+        start = dt * _by(factor, momentum + others - pull)
+        if not (self._bent and problem.exact(start)):
+            self.straight += int(self._bent)
+            problem.convex()
+        tensions = bank.accept(lengths)
+        self._last[:], self._last_qd[:], self._last_jacobian[:] = tensions, qd, jacobian
+        self._last_a[:] = a
+        self._last_momentum[:] = momentum - dt * jacobian.T @ tensions
+        return tensions
+
+    def _others(self, factor: Array, forces: Array, qd: Array) -> Array:
+        """Return dt times the forces of the last step that the model does not know.
+
+        Only as far as they balance ``forces``, dt times those it knows: an impact does not come
+        again. Shapes (nv,).
+        """
+        found = self._last_a @ qd - self._last_momentum
+        half, against = np.linalg.solve(factor, found), np.linalg.solve(factor, forces)
+        share = -float(half @ against)
+        return np.asarray(found * (min(share / float(half @ half), 1.0) if share > 0.0 else 0.0))
+
+    def _settle(self, lengths: Array, mass: Array, qd: Array) -> Array:
+        """Return by how much every path counts shorter, so that no spring gives what it never got.
+
+        The arguments are those of the present state; the result has shape (m,), [m].
+        """
+        stretch, now = self._bank.springs(lengths)
+        stored = float(np.sum(now))
+        if self._paid[0] < 0.0:
+            self._paid[0] = stored
+        else:
+            speed = self._last_jacobian @ (self._last_qd + qd)
+            self._paid[0] += 0.5 * self._dt * self._last @ speed
+            self._paid[0] += stored - self._unwound(lengths)
+            self._paid[0] = max(self._paid[0], 0.0)
+        self._spring_state = self._bank.state.copy()
+        allowed = self._paid[0] + CREDIT * (0.5 * qd @ mass @ qd + stored)
+        share = 1.0 - np.sqrt(allowed / stored) if stored > allowed else 0.0
+        return np.asarray(share * stretch)
+
+    def _unwound(self, lengths: Array) -> float:
+        """Return the energy that springs would have if no winch had moved in the last step."""
+        state = self._bank.state
+        now = state.copy()
+        state[:] = self._spring_state
+        stored = float(np.sum(self._bank.springs(lengths)[1]))
+        state[:] = now
+        return stored
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The equation of one step; ``native/implicit.c`` has the same in C.
+
+    Attributes:
+        a, factor: A and its Cholesky factor, shape (nv, nv).
+        jacobian: L now, shape (m, nv).
+        free: x without muscles, shape (nv,).
+        q: Coordinates now, shape (nq,).
+        now: Lengths at q by the model, shape (m,), [m].
+        lengths: Lengths that count, by the host's paths, shape (m,), [m].
+        rates: Rates now, shape (m,), [m/s].
+        told: Kinds and values of the commands.
+    """
+
+    owner: ImplicitTensions
+    a: Array
+    factor: Array
+    jacobian: Array
+    free: Array
+    q: Array
+    now: Array
+    lengths: Array
+    rates: Array
+    told: tuple[npt.NDArray[Any], Array]
+
+    @property
+    def dt(self) -> float:
+        """Time step, [s]."""
+        return self.owner._dt
+
+    def evaluate(self, x: Array, *, linear: bool) -> tuple[Array, Array, Array, Array]:
+        """Return F, the tensions, their slopes and the Jacobian at the end of the step."""
+        owner = self.owner
+        end = self.jacobian
+        if linear:
+            change = end @ x
+        else:
+            trial = owner._dynamics.update(owner._tree.integrate(self.q, x), np.zeros(len(x)))
+            change, end = trial.muscle_lengths - self.now, trial.muscle_jacobian.copy()
+        tensions, slopes = owner._bank.linearise(
+            np.where(owner._lawful, self.lengths + change, self.lengths),
+            np.where(owner._lawful, change / self.dt, self.rates),
+            *self.told,
+        )
+        tensions, slopes = tensions.copy(), np.where(owner._lawful, np.maximum(slopes, 0.0), 0.0)
+        residual = self.a @ (x - self.free) / self.dt**2 + self.jacobian.T @ tensions
+        return residual, tensions, slopes, end
+
+    def squared(self, b: Array) -> float:
+        """Return dt^2 b' A^-1 b."""
+        half = np.linalg.solve(self.factor, b)
+        return float(self.dt**2 * half @ half)
+
+    def scale(self, x: Array, tensions: Array, slopes: Array) -> tuple[float, float]:
+        """Return what F is measured against, and what rounding leaves of it."""
+        whole = x @ self.a @ x / self.dt**2 + self.squared(self.jacobian.T @ tensions)
+        error = 1e-15 * slopes * self.lengths
+        return float(whole), float(np.sum(error * error * self.dt * self.owner.mobility))
+
+    def exact(self, x: Array) -> bool:
+        """Solve with the lengths that the paths have at the end of the step."""
+        residual, tensions, slopes, end = self.evaluate(x, linear=False)
+        size = self.squared(residual)
+        for _ in range(ITERATIONS):
+            whole, rounding = self.scale(x, tensions, slopes)
+            if size <= TOLERANCE**2 * whole + rounding:
+                return True
+            direction = self.direction(residual, slopes, end)
+            if direction is None:
+                return False
+            for halving in range(HALVINGS):
+                share = 0.5**halving
+                trial = x + share * direction
+                found = self.evaluate(trial, linear=False)
+                if self.squared(found[0]) < size * (1.0 - 1e-4 * share):
+                    break
+            else:
+                if size > LOOSE**2 * whole:
+                    return False
+                self.evaluate(x, linear=False)
+                return True
+            x, (residual, tensions, slopes, end) = trial, found
+            size = self.squared(residual)
+        return False
+
+    def convex(self) -> None:
+        """Solve with l + L x."""
+        x = self.free
+        residual, tensions, slopes, end = self.evaluate(x, linear=True)
+        for _ in range(CONVEX_ITERATIONS):
+            whole, rounding = self.scale(x, tensions, slopes)
+            if self.squared(residual) <= TOLERANCE**2 * whole + rounding:
+                return
+            direction = self.direction(residual, slopes, end)
+            if direction is None:
+                return
+            start = abs(float(residual @ direction))
+            for halving in range(CONVEX_HALVINGS):
+                trial = x + 0.5**halving * direction
+                found = self.evaluate(trial, linear=True)
+                if float(found[0] @ direction) <= 0.5 * start:
+                    break
+            x, (residual, tensions, slopes, end) = trial, found
+
+    def direction(self, residual: Array, slopes: Array, end: Array) -> Array | None:
+        """Return Newton's direction, or None if the matrix is singular."""
+        matrix = self.a / self.dt**2 + self.jacobian.T @ (slopes[:, None] * end)
+        try:
+            return np.asarray(-np.linalg.solve(matrix, residual))
+        except np.linalg.LinAlgError:
+            return None
+
+
+def _by(factor: Array, b: Array) -> Array:
+    """Return A^-1 b for the Cholesky factor of A."""
+    return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, b)))
+
+
+def joint_damping(tree: Tree) -> Array:
+    """Return the viscous coefficient of every joint velocity, shape (nv,), [Nms/rad], [Ns/m]."""
+    values = np.zeros(tree.nv)
+    by_name = {name: index for index, name in enumerate(tree.velocity_names)}
+    for joint in tree.robot.joints:
+        names = [joint.name]
+        if len(joint.axes) > 1:
+            names = [f"{joint.name}_{i + 1}" for i in range(len(joint.axes))]
+        for name, axis in zip(names, joint.axes, strict=False):
+            values[by_name[name]] = axis.damping
+    return values
+
+
+def _no_mass(tree: Tree, q: Array) -> str:
+    pose = ", ".join(f"{n}={x:g}" for n, x in zip(tree.position_names, q, strict=True))
+    return (
+        f"the mass matrix of '{tree.robot.name}' is not positive definite at {pose} (expected: "
+        "every joint moves something with mass or inertia)"
+    )
+
+
+class _Setup(ctypes.Structure):
+    """``step_t`` of ``native/implicit.c``."""
+
+    _fields_ = [
+        *((name, ctypes.c_long) for name in ("nv", "m", "nodes")),
+        *((name, ctypes.c_void_p) for name in ("quaternion", "place_q", "place_v")),
+        *((name, ctypes.c_double) for name in ("dt", "springs_bound", "dampers_bound")),
+        *((name, ctypes.c_double) for name in ("tolerance", "loose", "credit")),
+        *((name, ctypes.c_void_p) for name in ("joint_damping", "stiffness", "damping")),
+        *((name, ctypes.c_void_p) for name in ("model", "actuators", "springs")),
+        *((f"{name}_io", ctypes.c_void_p) for name in ("model", "actuator", "spring")),
+        *((name, ctypes.c_long) for name in ("model_q", "model_lengths", "model_jacobian")),
+        *(
+            (f"bank_{n}", ctypes.c_long)
+            for n in ("lengths", "rates", "tensions", "slopes", "state")
+        ),
+        *((f"spring_{name}", ctypes.c_long) for name in ("state", "stretch", "stored")),
+        ("states", ctypes.c_long),
+        *((name, ctypes.c_void_p) for name in ("q", "qd", "mass", "coriolis", "gravity")),
+        *((name, ctypes.c_void_p) for name in ("model_now", "jacobian", "lengths", "rates")),
+        *((name, ctypes.c_void_p) for name in ("last", "last_qd", "last_jacobian")),
+        *((f"last_{name}", ctypes.c_void_p) for name in ("A", "momentum")),
+        *((name, ctypes.c_void_p) for name in ("paid", "slip", "mobility", "work")),
+    ]
+
+
+@cache
+def _library() -> ctypes.PyDLL:
+    source = (Path(__file__).parent / "native" / "implicit.c").read_text(encoding="utf-8")
+    loaded = load_library("the implicit step of muscles", source)
+    # PyDLL keeps the GIL: releasing and taking it costs more than a call
+    library = ctypes.PyDLL(loaded._name)
+    library.cards_implicit.restype = ctypes.c_long
+    library.cards_implicit_work.restype = ctypes.c_long
+    library.cards_implicit_work.argtypes = (ctypes.c_long, ctypes.c_long)
+    return library

@@ -1,0 +1,382 @@
+/* Tensions of muscles that are stiff against the step of the host; see `cards_core.muscles.implicit`,
+   whose NumPy form is the reference. Matrices are stored by rows. */
+#include <math.h>
+#include <string.h>
+
+enum { ITERATIONS = 50, HALVINGS = 12, CONVEX_ITERATIONS = 60, CONVEX_HALVINGS = 40 };
+
+typedef void (*kernel_t)(double *);
+
+typedef struct {
+  long nv, m, nodes;
+  const long *quaternion, *place_q, *place_v;  /* of every node */
+  double dt, springs_bound, dampers_bound, tolerance, loose, credit;
+  const double *joint_damping;                 /* (nv,) */
+  const double *stiffness, *damping;           /* (m,) */
+  kernel_t model, actuators, springs;          /* model: 0 where it cannot be called from here */
+  double *model_io, *actuator_io, *spring_io;
+  long model_q, model_lengths, model_jacobian;
+  long bank_lengths, bank_rates, bank_tensions, bank_slopes, bank_state;
+  long spring_state, spring_stretch, spring_stored, states;
+  const double *q, *qd, *mass, *coriolis, *gravity, *model_now, *jacobian; /* of the robot now */
+  const double *lengths, *rates;               /* of the host's paths now */
+  double *last;                                /* (m,): tensions of the last step */
+  double *last_qd, *last_jacobian;             /* (nv,), (m, nv) */
+  double *last_A, *last_momentum;              /* (nv, nv), (nv,): A v+ without other forces */
+  double *paid;                                /* energy that springs were given; < 0: unknown */
+  double *slip;                                /* (m,): for the caller */
+  double *mobility;                            /* (m,): dt L A^-1 L', for the caller */
+  double *work;
+} step_t;
+
+typedef struct {
+  double *A, *R, *free, *x, *try_x, *F, *try_F, *z, *d, *J, *T, *g, *L, *weight;
+  long *lawful;
+} scratch_t;
+
+static void lower_solve(const double *R, long n, double *b) {
+  for (long i = 0; i < n; i++) {
+    double sum = b[i];
+    for (long k = 0; k < i; k++) sum -= R[i * n + k] * b[k];
+    b[i] = sum / R[i * n + i];
+  }
+}
+
+static void upper_solve(const double *R, long n, double *b) {
+  for (long i = n - 1; i >= 0; i--) {
+    double sum = b[i];
+    for (long k = i + 1; k < n; k++) sum -= R[k * n + i] * b[k];
+    b[i] = sum / R[i * n + i];
+  }
+}
+
+static int cholesky(double *R, long n) {
+  for (long j = 0; j < n; j++) {
+    for (long i = j; i < n; i++) {
+      double sum = R[i * n + j];
+      for (long k = 0; k < j; k++) sum -= R[i * n + k] * R[j * n + k];
+      if (i == j) {
+        if (!(sum > 0.0)) return 0;
+        R[j * n + j] = sqrt(sum);
+      } else {
+        R[i * n + j] = sum / R[j * n + j];
+      }
+    }
+  }
+  return 1;
+}
+
+/* Gaussian elimination with pivots; 0 for a singular matrix */
+static int solve(double *J, long n, double *b) {
+  for (long j = 0; j < n; j++) {
+    long best = j;
+    for (long i = j + 1; i < n; i++)
+      if (fabs(J[i * n + j]) > fabs(J[best * n + j])) best = i;
+    if (!(fabs(J[best * n + j]) > 0.0)) return 0;
+    if (best != j) {
+      for (long k = 0; k < n; k++) {
+        double swap = J[j * n + k];
+        J[j * n + k] = J[best * n + k];
+        J[best * n + k] = swap;
+      }
+      double swap = b[j];
+      b[j] = b[best];
+      b[best] = swap;
+    }
+    for (long i = j + 1; i < n; i++) {
+      double factor = J[i * n + j] / J[j * n + j];
+      if (factor == 0.0) continue;
+      for (long k = j + 1; k < n; k++) J[i * n + k] -= factor * J[j * n + k];
+      b[i] -= factor * b[j];
+    }
+  }
+  for (long i = n - 1; i >= 0; i--) {
+    double sum = b[i];
+    for (long k = i + 1; k < n; k++) sum -= J[i * n + k] * b[k];
+    b[i] = sum / J[i * n + i];
+  }
+  return 1;
+}
+
+/* q moved along x, as `Tree.integrate` */
+static void integrate(const step_t *s, const double *x, double *out) {
+  for (long k = 0; k < s->nodes; k++) {
+    const double *q = s->q + s->place_q[k], *v = x + s->place_v[k];
+    double *to = out + s->place_q[k];
+    if (!s->quaternion[k]) {
+      to[0] = q[0] + v[0];
+      continue;
+    }
+    double angle = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    /* sin(a/2)/a, by its series where a is small */
+    double c = cos(0.5 * angle);
+    double f = angle < 1e-4 ? 0.5 - angle * angle / 48.0 : sin(0.5 * angle) / angle;
+    double a = f * v[0], b = f * v[1], d = f * v[2];
+    double w = q[0] * c - q[1] * a - q[2] * b - q[3] * d;
+    double i = q[0] * a + q[1] * c + q[2] * d - q[3] * b;
+    double j = q[0] * b - q[1] * d + q[2] * c + q[3] * a;
+    double l = q[0] * d + q[1] * b - q[2] * a + q[3] * c;
+    double norm = sqrt(w * w + i * i + j * j + l * l);
+    to[0] = w / norm;
+    to[1] = i / norm;
+    to[2] = j / norm;
+    to[3] = l / norm;
+  }
+}
+
+/* F(x), tensions, slopes and the Jacobian at the end of the step */
+static void evaluate(const step_t *s, scratch_t *c, const double *x, double *F, int linear) {
+  const long n = s->nv, m = s->m;
+  const double *L = s->jacobian;
+  double *ends = s->actuator_io + s->bank_lengths, *rates = s->actuator_io + s->bank_rates;
+  const double *trial = 0;
+  if (!linear) {
+    integrate(s, x, s->model_io + s->model_q);
+    s->model(s->model_io);
+    trial = s->model_io + s->model_lengths;
+    memcpy(c->L, s->model_io + s->model_jacobian, (size_t)(m * n) * sizeof(double));
+  }
+  for (long i = 0; i < m; i++) {
+    ends[i] = s->lengths[i] - s->slip[i];
+    rates[i] = s->rates[i];
+    if (!c->lawful[i]) continue;
+    double change = 0.0;
+    if (linear)
+      for (long k = 0; k < n; k++) change += L[i * n + k] * x[k];
+    else
+      change = trial[i] - s->model_now[i];
+    ends[i] += change;
+    rates[i] = change / s->dt;
+  }
+  s->actuators(s->actuator_io);
+  memcpy(c->T, s->actuator_io + s->bank_tensions, (size_t)m * sizeof(double));
+  for (long i = 0; i < m; i++) {
+    double slope = s->actuator_io[s->bank_slopes + i];
+    c->g[i] = c->lawful[i] && slope > 0.0 ? slope : 0.0;
+  }
+  const double inverse = 1.0 / (s->dt * s->dt);
+  for (long k = 0; k < n; k++) {
+    double sum = 0.0;
+    for (long j = 0; j < n; j++) sum += c->A[k * n + j] * (x[j] - c->free[j]);
+    sum *= inverse;
+    for (long i = 0; i < m; i++) sum += L[i * n + k] * c->T[i];
+    F[k] = sum;
+  }
+}
+
+/* dt^2 b' A^-1 b */
+static double squared(const step_t *s, scratch_t *c, const double *b) {
+  double sum = 0.0;
+  memcpy(c->z, b, (size_t)s->nv * sizeof(double));
+  lower_solve(c->R, s->nv, c->z);
+  for (long k = 0; k < s->nv; k++) sum += c->z[k] * c->z[k];
+  return s->dt * s->dt * sum;
+}
+
+/* Stretch that nobody paid for, as it appears where a path turns by a large angle within a step, is
+   not believed: the springs together give back no more than they were given. */
+static void settle(const step_t *s) {
+  const long n = s->nv, m = s->m;
+  double *io = s->spring_io, kinetic = 0.0, before = 0.0, stored = 0.0;
+  /* with the states of the last step, which are still there: the winches' work is the difference */
+  memcpy(io, s->lengths, (size_t)m * sizeof(double));
+  s->springs(io);
+  for (long i = 0; i < m; i++) before += io[s->spring_stored + i];
+  memcpy(io + s->spring_state, s->actuator_io + s->bank_state, (size_t)s->states * sizeof(double));
+  s->springs(io);
+  for (long i = 0; i < m; i++) stored += io[s->spring_stored + i];
+  for (long k = 0; k < n; k++)
+    for (long j = 0; j < n; j++) kinetic += 0.5 * s->qd[k] * s->mass[k * n + j] * s->qd[j];
+  if (*s->paid < 0.0) {
+    *s->paid = stored;
+  } else {
+    for (long i = 0; i < m; i++)
+      for (long k = 0; k < n; k++)
+        *s->paid += 0.5 * s->dt * s->last[i] * s->last_jacobian[i * n + k] *
+                    (s->last_qd[k] + s->qd[k]);
+    *s->paid += stored - before;
+    if (*s->paid < 0.0) *s->paid = 0.0;
+  }
+  const double allowed = *s->paid + s->credit * (kinetic + stored);
+  const double share = stored > allowed ? 1.0 - sqrt(allowed / stored) : 0.0;
+  for (long i = 0; i < m; i++) s->slip[i] = share * io[s->spring_stretch + i];
+}
+
+/* what F is measured against: the motion's and the muscles' part, and what rounding leaves */
+static double scale(const step_t *s, scratch_t *c, const double *x, double *rounding) {
+  const long n = s->nv;
+  double motion = 0.0;
+  for (long k = 0; k < n; k++)
+    for (long j = 0; j < n; j++) motion += x[k] * c->A[k * n + j] * x[j];
+  double *pull = c->weight;
+  memset(pull, 0, (size_t)n * sizeof(double));
+  *rounding = 0.0;
+  for (long i = 0; i < s->m; i++) {
+    for (long k = 0; k < n; k++) pull[k] += s->jacobian[i * n + k] * c->T[i];
+    double error = 1e-15 * c->g[i] * s->lengths[i];
+    *rounding += error * error * s->dt * s->mobility[i];
+  }
+  return motion / (s->dt * s->dt) + squared(s, c, pull);
+}
+
+/* Newton's direction; 0 for a singular matrix */
+static int direction(const step_t *s, scratch_t *c, const double *F, int linear) {
+  const long n = s->nv;
+  const double inverse = 1.0 / (s->dt * s->dt), *end = linear ? s->jacobian : c->L;
+  for (long k = 0; k < n * n; k++) c->J[k] = inverse * c->A[k];
+  for (long i = 0; i < s->m; i++) {
+    if (c->g[i] == 0.0) continue;
+    for (long k = 0; k < n; k++) {
+      double left = c->g[i] * s->jacobian[i * n + k];
+      for (long j = 0; j < n; j++) c->J[k * n + j] += left * end[i * n + j];
+    }
+  }
+  for (long k = 0; k < n; k++) c->d[k] = -F[k];
+  return solve(c->J, n, c->d);
+}
+
+/* with the lengths that the paths have at the end of the step; 0 if it is not solved */
+static int exact(const step_t *s, scratch_t *c) {
+  const long n = s->nv;
+  evaluate(s, c, c->x, c->F, 0);
+  double size = squared(s, c, c->F);
+  for (long iteration = 0; iteration < ITERATIONS; iteration++) {
+    double rounding, whole = scale(s, c, c->x, &rounding);
+    if (size <= s->tolerance * s->tolerance * whole + rounding) return 1;
+    if (!direction(s, c, c->F, 0)) return 0;
+    double share = 1.0, next = 0.0;
+    long halving = 0;
+    for (; halving < HALVINGS; halving++, share *= 0.5) {
+      for (long k = 0; k < n; k++) c->try_x[k] = c->x[k] + share * c->d[k];
+      evaluate(s, c, c->try_x, c->try_F, 0);
+      next = squared(s, c, c->try_F);
+      if (next < size * (1.0 - 1e-4 * share)) break;
+    }
+    if (halving == HALVINGS) {
+      if (size > s->loose * s->loose * whole) return 0;
+      evaluate(s, c, c->x, c->F, 0);
+      return 1;
+    }
+    memcpy(c->x, c->try_x, (size_t)n * sizeof(double));
+    memcpy(c->F, c->try_F, (size_t)n * sizeof(double));
+    size = next;
+  }
+  return 0;
+}
+
+/* with l + L x: a convex problem, which always has a solution */
+static void convex(const step_t *s, scratch_t *c) {
+  const long n = s->nv;
+  memcpy(c->x, c->free, (size_t)n * sizeof(double));
+  evaluate(s, c, c->x, c->F, 1);
+  for (long iteration = 0; iteration < CONVEX_ITERATIONS; iteration++) {
+    double rounding, whole = scale(s, c, c->x, &rounding);
+    if (squared(s, c, c->F) <= s->tolerance * s->tolerance * whole + rounding) return;
+    if (!direction(s, c, c->F, 1)) return;
+    double start = 0.0, share = 1.0;
+    for (long k = 0; k < n; k++) start += c->F[k] * c->d[k];
+    for (long halving = 0; halving < CONVEX_HALVINGS; halving++, share *= 0.5) {
+      double slope = 0.0;
+      for (long k = 0; k < n; k++) c->try_x[k] = c->x[k] + share * c->d[k];
+      evaluate(s, c, c->try_x, c->try_F, 1);
+      for (long k = 0; k < n; k++) slope += c->try_F[k] * c->d[k];
+      if (slope <= 0.5 * fabs(start)) break;
+    }
+    memcpy(c->x, c->try_x, (size_t)n * sizeof(double));
+    memcpy(c->F, c->try_F, (size_t)n * sizeof(double));
+  }
+}
+
+/* dt times the forces of the last step that the model does not know (contacts, limits of joints),
+   as far as they balance those that it knows now, which are in c->d */
+static void balance(const step_t *s, scratch_t *c) {
+  const long n = s->nv;
+  double with = 0.0, own = 0.0;
+  for (long k = 0; k < n; k++) {
+    c->F[k] = -s->last_momentum[k];
+    for (long j = 0; j < n; j++) c->F[k] += s->last_A[k * n + j] * s->qd[j];
+  }
+  memcpy(c->z, c->F, (size_t)n * sizeof(double));
+  lower_solve(c->R, n, c->z);
+  memcpy(c->x, c->d, (size_t)n * sizeof(double));
+  lower_solve(c->R, n, c->x);
+  for (long k = 0; k < n; k++) with -= c->x[k] * c->z[k], own += c->z[k] * c->z[k];
+  const double share = with > 0.0 ? (with < own ? with / own : 1.0) : 0.0;
+  for (long k = 0; k < n; k++) c->F[k] *= share;
+}
+
+long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 9 * nv + 3 * m + m * nv; }
+
+/* 0: the muscles are soft; 1: solved; 2: solved along straight lines; -1: the mass matrix is not
+   positive definite. The tensions and the advanced states are in the buffer of the actuators. */
+long cards_implicit(const step_t *s) {
+  const long n = s->nv, m = s->m;
+  const double dt = s->dt;
+  scratch_t c;
+  double *w = s->work;
+  c.A = w, w += n * n;
+  c.R = w, w += n * n;
+  c.J = w, w += n * n;
+  c.free = w, w += n;
+  c.x = w, w += n;
+  c.try_x = w, w += n;
+  c.F = w, w += n;
+  c.try_F = w, w += n;
+  c.z = w, w += n;
+  c.d = w, w += n;
+  c.weight = w, w += 2 * n;
+  c.T = w, w += m;
+  c.g = w, w += m;
+  c.lawful = (long *)w, w += m;
+  c.L = w;
+
+  memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double));
+  for (long k = 0; k < n; k++) c.A[k * n + k] += dt * s->joint_damping[k];
+  memcpy(c.R, c.A, (size_t)(n * n) * sizeof(double));
+  if (!cholesky(c.R, n)) return -1;
+  double springs = 0.0, dampers = 0.0;
+  for (long i = 0; i < m; i++) {
+    s->mobility[i] = squared(s, &c, s->jacobian + i * n) / dt;
+    springs += s->stiffness[i] * dt * s->mobility[i];
+    dampers += s->damping[i] * s->mobility[i];
+  }
+  if (!(springs > s->springs_bound || dampers > s->dampers_bound)) {
+    *s->paid = -1.0;
+    return 0;
+  }
+  for (long i = 0; i < m; i++) c.lawful[i] = s->stiffness[i] > 0.0 || s->damping[i] > 0.0;
+  const int known = *s->paid >= 0.0;
+  settle(s);
+
+  for (long k = 0; k < n; k++) {
+    double pull = 0.0, momentum = 0.0;
+    for (long i = 0; i < m; i++) pull += s->jacobian[i * n + k] * s->last[i];
+    for (long j = 0; j < n; j++) momentum += s->mass[k * n + j] * s->qd[j];
+    c.d[k] = -dt * (s->coriolis[k] + s->gravity[k] + pull);
+    c.free[k] = momentum;
+    c.F[k] = 0.0;
+  }
+  if (known) balance(s, &c);
+  for (long k = 0; k < n; k++) {
+    double bias = dt * (s->coriolis[k] + s->gravity[k]);
+    s->last_momentum[k] = c.free[k] - bias;
+    c.x[k] = dt * (c.free[k] + c.d[k] + c.F[k]); /* with the tensions of the last step */
+    c.free[k] = dt * (c.free[k] - bias + c.F[k]);
+  }
+  lower_solve(c.R, n, c.free);
+  upper_solve(c.R, n, c.free);
+  lower_solve(c.R, n, c.x);
+  upper_solve(c.R, n, c.x);
+  long result = 1;
+  if (!s->model || !exact(s, &c)) {
+    result = 2;
+    convex(s, &c);
+  }
+  memcpy(s->last, c.T, (size_t)m * sizeof(double));
+  for (long k = 0; k < n; k++)
+    for (long i = 0; i < m; i++) s->last_momentum[k] -= dt * s->jacobian[i * n + k] * c.T[i];
+  memcpy(s->last_A, c.A, (size_t)(n * n) * sizeof(double));
+  memcpy(s->last_qd, s->qd, (size_t)n * sizeof(double));
+  memcpy(s->last_jacobian, s->jacobian, (size_t)(m * n) * sizeof(double));
+  return result;
+}
