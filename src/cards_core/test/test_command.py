@@ -19,6 +19,7 @@ from cards_core.muscles.command import (
     NO_COMMAND,
     PRESSURE,
     CommandRefusedError,
+    GateCondition,
     MuscleCommand,
 )
 from random_robots import random_robot
@@ -315,3 +316,30 @@ def test_whatever_is_sent_the_tensions_stay_within_the_limits(commands, time):
     assert np.all(np.isfinite(out))
     assert np.all((out >= LOW) & (out <= HIGH))
     assert command.accepted + command.refused == len(commands)
+
+
+def test_condition_and_lapses_of_the_watchdog():
+    one = gate(timeout=0.1)
+    one.values(5.0)
+    assert one.condition is GateCondition.OBEYING  # nobody has told it anything yet
+    one.submit(NAMES, VALID, 5.0)
+    for time, condition, lapses in (
+        (5.1, GateCondition.OBEYING, 0),
+        (5.2, GateCondition.WATCHDOG, 1),
+        (5.3, GateCondition.WATCHDOG, 2),
+    ):
+        one.values(time)
+        assert (one.condition, one.lapses) == (condition, lapses)
+    assert one.first_lapse == 5.2
+    one.submit(NAMES, VALID, 5.3)
+    # one muscle alone that is late is enough
+    one.submit(NAMES[:1], VALID[:1], 5.35)
+    one.values(5.42)
+    assert (one.condition, one.lapses) == (GateCondition.WATCHDOG, 3)
+    one.estop()
+    one.values(5.5)
+    assert (one.condition, one.lapses) == (GateCondition.STOPPED, 3)
+    one.reset()
+    one.values(0.0)
+    assert (one.condition, one.lapses) == (GateCondition.OBEYING, 0)
+    assert math.isnan(one.first_lapse)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cards_core.control.task_units import POSITIONS, joint_units, operational_units
 from cards_core.kinematics.tree import Tree
 
 
@@ -23,26 +24,16 @@ class Labels:
 
 def joint_labels(tree: Tree) -> Labels:
     """Return the labels of a joint-space controller: coordinates q, error in the tangent space."""
-    units: list[str] = []
-    error_units: list[str] = []
-    for node in tree.nodes:
-        unit = "m" if node.kind == "prismatic" else "rad"
-        units += [unit] if node.nq == 1 else [""] * node.nq
-        error_units += [unit] * node.nv
-    return Labels(tree.position_names, tuple(units), tree.velocity_names, tuple(error_units))
+    units, error_units = joint_units(tree)
+    return Labels(tree.position_names, units, tree.velocity_names, error_units)
 
 
 def operational_labels(names: Sequence[str]) -> Labels:
     """Return the labels of an operational controller with these reference names."""
-    positions = [name for name in names if name in ("x", "y", "z")]
-    others = [name for name in names if name not in ("x", "y", "z")]
-    rotations = [f"rotation_{c}" for c in "xyz"] if others else []
-    return Labels(
-        tuple(names),
-        tuple("m" if name in ("x", "y", "z") else "" for name in names),
-        (*positions, *rotations),
-        ("m",) * len(positions) + ("rad",) * len(rotations),
-    )
+    units, error_units = operational_units(names)
+    positions = [name for name in names if name in POSITIONS]
+    rotations = [f"rotation_{c}" for c in "xyz"][: error_units.count("rad")]
+    return Labels(tuple(names), units, (*positions, *rotations), error_units)
 
 
 def numbered(width: int, error_width: int) -> Labels:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import NoReturn
 
 import numpy as np
@@ -21,6 +22,17 @@ from cards_core.typing import Array
 
 class CommandRefusedError(CardsError):
     """A command that was refused as a whole; nothing of it was applied."""
+
+
+class GateCondition(IntEnum):
+    """Whether the muscles do what they are told; a number in the logs of hosts."""
+
+    OBEYING = 0
+    """They do, or nobody has told them anything yet."""
+    WATCHDOG = 1
+    """A muscle that has been commanded has had no valid command for too long: it is let go."""
+    STOPPED = 2
+    """An emergency stop is active."""
 
 
 KINDS: tuple[CommandKind, ...] = ("force", "length", "pressure", "excitation")
@@ -65,6 +77,8 @@ class MuscleCommand:
         kinds: Code of the kind of command of every muscle (index in `KINDS`, or `NO_COMMAND`),
             shape (m,), as of the last call of `values`.
         accepted, refused: Number of commands since construction.
+        lapses: Calls of `values` since the last `reset` in which the watchdog acted.
+        first_lapse: Time of the first of them, [s]; NaN without any.
         last_refusal: Reason of the latest refusal since the last `reset`, if any.
         last_refusal_time: Its time, [s].
 
@@ -114,6 +128,8 @@ class MuscleCommand:
         self._times[:] = -math.inf
         self._oldest = -math.inf
         self._now = -math.inf
+        self.lapses = 0
+        self.first_lapse = math.nan
         self.last_refusal = None
         self.last_refusal_time = None
 
@@ -139,6 +155,15 @@ class MuscleCommand:
         `reset` has had no valid command for ``timeout``.
         """
         return math.isinf(self._oldest) or self._now - self._oldest > self.timeout
+
+    @property
+    def condition(self) -> GateCondition:
+        """What held at the time of the last call of `values`."""
+        if self._stopped:
+            return GateCondition.STOPPED
+        # minus infinity: never told
+        late = self._now - self._oldest > self.timeout and self._oldest > -math.inf
+        return GateCondition.WATCHDOG if late else GateCondition.OBEYING
 
     @property
     def stale_muscles(self) -> tuple[str, ...]:
@@ -249,6 +274,9 @@ class MuscleCommand:
         self.kinds[:] = self._told_kinds
         if time - self._oldest <= self.timeout:
             return self._told.copy()
+        if self.condition is GateCondition.WATCHDOG:
+            self.first_lapse = self.first_lapse if self.lapses else time
+            self.lapses += 1
         late = time - self._times - self.timeout
         if self.decay_time > 0.0:
             share = np.clip(1.0 - late / self.decay_time, 0.0, 1.0)

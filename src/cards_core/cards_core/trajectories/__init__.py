@@ -1,6 +1,13 @@
 """References for the controllers: what to track, as functions of time."""
 
-from cards_core.trajectories.base import Hold, Reference, Sample, Space, TrajectoryError
+from cards_core.trajectories.base import (
+    Hold,
+    Reference,
+    Sample,
+    Space,
+    Tolerance,
+    TrajectoryError,
+)
 from cards_core.trajectories.compose import Sequence, Stack, rotation_spline, with_approach
 from cards_core.trajectories.curves import Circle, Flower, PlaneCurve
 from cards_core.trajectories.library import from_dict, load_references
@@ -25,6 +32,7 @@ from cards_core.trajectories.splines import (
     quintic_spline,
     spline,
 )
+from cards_core.trajectories.tolerance import tolerance_of
 
 __all__ = [
     "Circle",
@@ -47,6 +55,7 @@ __all__ = [
     "Space",
     "SplineKind",
     "Stack",
+    "Tolerance",
     "TrajectoryError",
     "TrajectoryPoint",
     "caspr_times",
@@ -63,6 +72,7 @@ __all__ = [
     "read_traj",
     "rotation_spline",
     "spline",
+    "tolerance_of",
     "with_approach",
     "write_traj",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 import numpy as np
@@ -33,6 +34,19 @@ class TrajectoryError(CardsError):
     """A reference that cannot be built or evaluated as asked."""
 
 
+@dataclass(frozen=True)
+class Tolerance:
+    """Norm of the error up to which a robot has followed a reference.
+
+    Attributes:
+        length: Of all lengths together, [m]; NaN: not stated.
+        angle: Of all angles together, [rad]; NaN: not stated.
+    """
+
+    length: float = math.nan
+    angle: float = math.nan
+
+
 class Reference(ABC):
     """A point y(t) of `size` coordinates on ``0 <= t <= duration``.
 
@@ -44,6 +58,7 @@ class Reference(ABC):
         name: Name in the file it was read from, else empty.
         space: ``joint`` (y in [rad] or [m]) or ``operational`` (y in [m], world axes).
         coordinate_names: Names of the coordinates if known, else empty.
+        tolerance: As stated in the file; `cards_core.trajectories.tolerance` has what holds.
     """
 
     def __init__(self, size: int, duration: float, breaks: Sequence[float]) -> None:
@@ -53,6 +68,7 @@ class Reference(ABC):
         self.name = ""
         self.space: Space = "joint"
         self.coordinate_names: tuple[str, ...] = ()
+        self.tolerance = Tolerance()
 
     @abstractmethod
     def __call__(self, t: float) -> Sample:
@@ -86,8 +102,8 @@ class Reference(ABC):
         return self(self.duration)[0]
 
     def labelled_as(self, other: Reference) -> Self:
-        """Take over name, space and coordinate names of another reference; return self."""
-        self.name, self.space = other.name, other.space
+        """Take over name, space, coordinate names and tolerance of another; return self."""
+        self.name, self.space, self.tolerance = other.name, other.space, other.tolerance
         self.coordinate_names = other.coordinate_names
         return self
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from cards_core.trajectories.base import Reference, Space, TrajectoryError
+from cards_core.trajectories.base import Reference, Space, Tolerance, TrajectoryError
 from cards_core.trajectories.kinds import KINDS, MAX_NESTING, Context, Kind
 from cards_core.trajectories.yaml_fields import Document, Field, read_yaml
 
@@ -68,6 +68,10 @@ def from_dict(
     return _Library(document, Path(folder), size, names, operational_size).build()
 
 
+_GENERAL = ("space", "joints", "description", "tolerance")
+"""Keys of every trajectory beside ``kind``."""
+
+
 class _Library:
     """Builds the references of one document, on demand because sequences name others."""
 
@@ -119,7 +123,7 @@ class _Library:
         """Build the reference that a mapping defines."""
         field.mapping()
         kind = KINDS[field["kind"].text(KINDS)]
-        general = ("kind",) if inherited else ("kind", "space", "joints", "description")
+        general = ("kind",) if inherited else ("kind", *_GENERAL)
         field.mapping((*general, *kind.required, *kind.optional))
         for key in kind.required:
             field[key]  # complains if it is not there
@@ -134,6 +138,8 @@ class _Library:
                 f"has {reference.size} coordinates", f"{context.size}: {', '.join(context.names)}"
             )
         reference.space = context.space
+        if not inherited and field.has("tolerance"):
+            reference.tolerance = _tolerance(field["tolerance"])
         if context.space == "joint":
             reference.coordinate_names = self._names
         return reference
@@ -167,6 +173,11 @@ class _Library:
                 " and ".join(faults), f"each of {', '.join(robot)} once, in any order"
             )
         return Context("joint", len(robot), names, tuple(names.index(name) for name in robot))
+
+
+def _tolerance(field: Field) -> Tolerance:
+    stated = {name: field[name].number(above=0.0) for name in field.mapping(("length", "angle"))}
+    return Tolerance(**stated)
 
 
 def _is_quaternion(name: str, names: Sequence[str]) -> bool:

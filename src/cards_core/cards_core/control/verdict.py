@@ -1,0 +1,260 @@
+"""Whether a run did what it was for: `judge`, a pure function of what was recorded.
+
+A run has **failed** if
+
+- it ended before its time, for whatever reason but a wish of the user's;
+- the watchdog of the host acted, or an emergency stop: the muscles were let go;
+- a state, a tension or an answer was not a finite number;
+- the controller found no tensions within their limits that do what is asked
+  (`ControlStatus.INFEASIBLE` or worse) in more than `INFEASIBLE_SHARE` of its steps;
+- the RMS error, or the error at the end, is above the tolerance of what was tracked
+  (`cards_core.trajectories.tolerance`); positions and angles are judged each for themselves.
+
+What a task survives is a **warning**: states that got no answer, muscles at their greatest
+tension, a host slower than real time, a reference that was longer than the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+VerdictName: TypeAlias = Literal["ok", "failed", "stopped"]
+
+INFEASIBLE_SHARE = 0.05
+"""Share of the controller's steps above which what is asked exceeds what the muscles can do."""
+
+NOTABLE_SHARE = 0.05
+"""Share of states without an answer, of time at the greatest tension, of steps that gave way to
+a joint limit, and of real time lost, above which there is a warning."""
+
+EXIT_CODES: Mapping[VerdictName, int] = {"ok": 0, "failed": 1, "stopped": 130}
+"""Exit codes of programs that end with a verdict; 130 is that of Ctrl-C."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of a run.
+
+    Attributes:
+        name: ``ok``, ``failed``, or ``stopped``: ended by the user, with nothing wrong until then.
+        failures: Why it failed, a sentence each; empty unless `name` is ``failed``.
+        warnings: What else deserves attention.
+    """
+
+    name: VerdictName
+    failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, failures: Sequence[str], warnings: Sequence[str] = (), *, stopped: bool = False
+    ) -> Verdict:
+        """Return the verdict that follows from what was found."""
+        name: VerdictName = "failed" if failures else "stopped" if stopped else "ok"
+        return cls(name, tuple(failures), tuple(warnings))
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that says the same, see `EXIT_CODES`."""
+        return EXIT_CODES[self.name]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``summary.json``."""
+        return {
+            "verdict": self.name,
+            "failures": list(self.failures),
+            "warnings": list(self.warnings),
+        }
+
+
+def verdict_line(summary: Mapping[str, Any]) -> str:
+    """Return the verdict of a run in one line.
+
+    Args:
+        summary: What `Verdict.entries` returned, with or without other entries.
+    """
+    parts = (summary["verdict"].upper(), "; ".join(summary["failures"]))
+    line = ": ".join(filter(None, parts))
+    count = len(summary["warnings"])
+    return line + (f" ({count} warning{'s' * (count > 1)})" if count else "")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run came to its end.
+
+    Attributes:
+        reached: Time at the end, [s].
+        wanted: Time that the run was to take, [s]; 0: until the user ends it.
+        stopped: Whether the user ended it.
+        failure: What ended it before its time, if something did.
+        step: Time between two states, [s]: a run may end as much before its time.
+    """
+
+    reached: float
+    wanted: float = 0.0
+    stopped: bool = False
+    failure: str = ""
+    step: float = 0.0
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What a host of muscles did.
+
+    Attributes:
+        steps: How many.
+        watchdog: Steps in which its watchdog acted.
+        watchdog_time: When it did so first, [s].
+        watchdog_duration: How long, all in all, [s].
+        stopped: Steps under an emergency stop.
+        stopped_time: When that began, [s].
+        refused: Commands refused.
+        behind: Real time lost, [s].
+        duration: Time of the host that passed, [s].
+        saturated: Muscle to the share of the steps in which it had its greatest tension.
+        not_finite: Sentences on what was not finite.
+    """
+
+    steps: int
+    watchdog: int = 0
+    watchdog_time: float = math.nan
+    watchdog_duration: float = 0.0
+    stopped: int = 0
+    stopped_time: float = math.nan
+    refused: int = 0
+    behind: float = 0.0
+    duration: float = 0.0
+    saturated: Mapping[str, float] = field(default_factory=dict)
+    not_finite: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """How well the lengths, or the angles, of a task were followed.
+
+    With e_k the error of step k and T_k the tolerance then:
+
+    Attributes:
+        unit: ``m`` or ``rad``.
+        rms: ``sqrt(mean |e_k|^2)``.
+        end: |e| of the last step.
+        used: ``sqrt(mean (|e_k| / T_k)^2)``; failed above 1.
+        used_at_end: |e| / T of the last step, likewise.
+    """
+
+    unit: str
+    rms: float
+    end: float
+    used: float
+    used_at_end: float
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """What a controller did.
+
+    Attributes:
+        steps: How many.
+        infeasible: Steps with `ControlStatus.INFEASIBLE` or `ControlStatus.FALLBACK`.
+        invalid: Steps with `ControlStatus.INVALID_STATE`.
+        joint_limit: Steps with `ControlStatus.JOINT_LIMIT`.
+        missed: States without an answer.
+        remaining: What was left of the reference at the end, [s]; 0 if nothing, or without end.
+        tracking: Of lengths and angles, as far as there are any with a tolerance.
+        not_finite: Sentences on what was not finite, beside what `invalid` counts.
+    """
+
+    steps: int
+    infeasible: int = 0
+    invalid: int = 0
+    joint_limit: int = 0
+    missed: int = 0
+    remaining: float = 0.0
+    tracking: tuple[Tracking, ...] = ()
+    not_finite: tuple[str, ...] = ()
+
+
+def ending_failures(ending: Ending) -> list[str]:
+    """Return what was wrong with the end of a run: a sentence, or nothing."""
+    if ending.failure:
+        return [ending.failure]
+    short = ending.wanted - ending.reached
+    if ending.stopped or short <= 1.001 * ending.step + 1e-9 * ending.wanted:
+        return []
+    return [f"it ended after {ending.reached:g} s of {ending.wanted:g} s without being told to"]
+
+
+def judge(host: HostFacts | None, task: TaskFacts | None, ending: Ending) -> Verdict:
+    """Return the verdict on a run.
+
+    Args:
+        host: What the host did; None where that is not known, as in a controller's node.
+        task: What the controller did; None without one.
+        ending: How the run ended.
+    """
+    failures = ending_failures(ending)
+    warnings: list[str] = []
+    if host is not None:
+        _judge_host(host, failures, warnings)
+    if task is not None:
+        _judge_task(task, failures, warnings)
+        if task.remaining > 1e-6 and not ending.stopped and not failures:
+            warnings.append(f"the reference was not finished, {task.remaining:.3g} s were left")
+    return Verdict.of(failures, warnings, stopped=ending.stopped)
+
+
+def _judge_host(host: HostFacts, failures: list[str], warnings: list[str]) -> None:
+    failures += host.not_finite
+    if host.watchdog:
+        failures.append(
+            f"the watchdog let the muscles go for {host.watchdog_duration:.3g} s, first at "
+            f"t = {host.watchdog_time:.3f} s: no valid command came"
+        )
+    if host.stopped:
+        failures.append(f"emergency stop at t = {host.stopped_time:.3f} s")
+    if host.refused:
+        warnings.append(f"{host.refused} commands were refused by the host")
+    if host.behind > NOTABLE_SHARE * host.duration:
+        took = host.duration + host.behind
+        warnings.append(f"slower than real time: {host.duration:.3g} s took {took:.3g} s")
+    full = {name: share for name, share in host.saturated.items() if share > NOTABLE_SHARE}
+    if full:
+        listed = ", ".join(f"{name} for {share:.0%}" for name, share in full.items())
+        warnings.append(f"at the greatest tension: {listed} of the time")
+
+
+def _judge_task(task: TaskFacts, failures: list[str], warnings: list[str]) -> None:
+    failures += task.not_finite
+    steps = max(task.steps, 1)
+    if task.invalid:
+        failures.append(f"{task.invalid} of {task.steps} states, or answers, were not finite")
+    if task.infeasible:
+        text = (
+            f"no tensions within their limits do what is asked in {task.infeasible} of "
+            f"{task.steps} steps"
+        )
+        (failures if task.infeasible > INFEASIBLE_SHARE * steps else warnings).append(text)
+    for one in task.tracking:
+        allowed = f"tolerance {_shown(one.rms / one.used if one.used else 0.0, one.unit)}"
+        if not one.used <= 1.0:
+            failures.append(f"RMS error {_shown(one.rms, one.unit)}, {allowed}")
+        elif not one.used_at_end <= 1.0:
+            limit = _shown(one.end / one.used_at_end, one.unit)
+            failures.append(f"error at the end {_shown(one.end, one.unit)}, tolerance {limit}")
+    if task.joint_limit > NOTABLE_SHARE * steps:
+        warnings.append(
+            f"the task gave way to a joint limit in {task.joint_limit} of {task.steps} steps"
+        )
+    if task.missed > NOTABLE_SHARE * (task.missed + task.steps):
+        warnings.append(
+            f"{task.missed} of {task.missed + task.steps} states got no answer, or a late one"
+        )
+
+
+def _shown(value: float, unit: str) -> str:
+    """Return a length or angle in thousandths of its unit."""
+    return f"{1e3 * value:.3g} m{unit}"
