@@ -13,6 +13,7 @@ from cards_core.kinematics.tree import Tree
 from cards_hardware.node_parameters import parameters as hardware_parameters
 from cards_model_compiler.live_parameters import live_parameters
 from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
+from cards_muscle_plugin.delay import pace
 from cards_rod_plugin.node_parameters import parameters as rod_plugin_parameters
 from cards_rods.node_parameters import parameters as rod_parameters
 from cards_ros.host_parameters import host_parameters, initial_positions
@@ -48,7 +49,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
             "rod_solver": rod_parameters(),
         },
         "gazebo.md": {
-            "simulator in Gazebo": [*host_parameters(), initial_positions(tree)],
+            "simulator in Gazebo": [*host_parameters(), pace(), initial_positions(tree)],
             "rod_solver in Gazebo": rod_plugin_parameters(),
         },
     }

@@ -165,7 +165,7 @@ class MuscleHost:
         self.tensions[:] = 0.0
         self.stamp = 0
         if self.log is not None:
-            self.log.restart()
+            self.log.next_part()
         self.start()
 
     def close(self) -> None:
@@ -260,12 +260,23 @@ class MuscleHost:
         """Return lengths [m] and rates [m/s] of the muscles now, each shape (m,)."""
         return self.muscles.engine.motion(self._poses, self._twists)
 
-    def record(self, lengths: Array, rates: Array) -> None:
-        """Log the present state. Raises `OSError` if the log cannot be written."""
+    def record(self, lengths: Array, rates: Array, behind: float = 0.0) -> None:
+        """Log the present state.
+
+        Args:
+            lengths: Of the muscles, shape (m,), [m].
+            rates: Of their lengths, shape (m,), [m/s].
+            behind: Real time lost so far, [s].
+
+        Raises:
+            OSError: The log cannot be written.
+        """
         if self.log is not None:
-            states = self.muscles.state_values
-            time = seconds(self.stamp)
-            self.log.append(time, self.q, self.qd, lengths, rates, self.tensions, states)
+            gate = self.command
+            self.log.append(
+                seconds(self.stamp), self.q, self.qd, lengths, rates, self.tensions,
+                self.muscles.state_values, float(gate.condition), float(gate.refused), behind,
+            )  # fmt: skip
 
     @property
     def dt(self) -> float:

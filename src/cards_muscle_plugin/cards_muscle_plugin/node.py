@@ -29,6 +29,7 @@ from cards_core.errors import CardsError
 from cards_core.muscles.command import CommandRefusedError, MuscleCommand
 from cards_core.typing import Array
 from cards_muscle_plugin.cost import StepCost
+from cards_muscle_plugin.delay import Delay, pace
 from cards_muscle_plugin.hosted_robot import HostedRobot
 from cards_muscle_plugin.muscle_host import MuscleHost
 from cards_muscle_plugin.ports import ModelPort, StepInfo, WorldPort
@@ -36,6 +37,7 @@ from cards_muscle_plugin.time_gate import TimeGate
 from cards_ros import topics
 from cards_ros.host_health import HostHealth
 from cards_ros.host_log import NAME as LOG_NAME
+from cards_ros.host_log import kept_by_reset
 from cards_ros.host_parameters import host_parameters, initial_positions
 from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
 from cards_ros.loop import NodeLoop, StopFlag, describe
@@ -87,6 +89,7 @@ class SimulatorNode(Node):
         self._model, self._world = model, world
         self.parameters = value = Parameters(self)
         value.declare(host_parameters())
+        value.declare([pace()])
         value.declare([initial_positions(hosted.tree)])
         log_dir: str = value["log_dir"]
         self.host = MuscleHost(
@@ -115,6 +118,7 @@ class SimulatorNode(Node):
         self._info = StepInfo(0, 0, True)
         self._started = False
         self._gate = TimeGate(world, lockstep=self._lockstep, waits=value["wait_for_command"])
+        self._delay = Delay(value["speed"] if self.mode == "realtime" else 0.0)
         self._failure: Exception | None = None
         self._late: CardsError | None = None
         self._ended = False
@@ -140,6 +144,8 @@ class SimulatorNode(Node):
         """Apply the muscles to the step that begins; called while paused, too."""
         self.cost.begin()
         self._info = info
+        if info.paused:
+            self._delay.interrupt()
         if not self._started:
             self._started = True
             self.host.start()
@@ -191,15 +197,17 @@ class SimulatorNode(Node):
         if now % self._clock_period < info.dt:
             self._topics.publish_clock(now)
         try:
-            self.host.record(lengths, rates)
+            self.host.record(lengths, rates, self._delay.note(time.monotonic(), info.dt))
         except OSError as error:
-            # a full disk is no reason to let the arm fall
-            self.log_failure = f"log stopped: {error}"
-            self.get_logger().error(self.log_failure)
-            self.host.log = None
+            self._note_log_failure(error)
         if self._ended:
             self._world.pause(True)
             self._world.stop()
+
+    def _note_log_failure(self, error: OSError) -> None:
+        """Go on without the log: a full disk is no reason to let the arm fall."""
+        self.log_failure = f"log stopped at t = {seconds(self.host.stamp):g} s: {error}"
+        self.get_logger().error(self.log_failure)
 
     def _while_paused(self) -> None:
         if self._gate.to_start:
@@ -265,10 +273,12 @@ class SimulatorNode(Node):
 
     def reset(self, info: StepInfo) -> None:
         """Take over that the world was put back to the start."""
+        self._health.tell_verdict("until the reset")
         self._info = info
         self.steps = 0
         self._failure = self._late = None
         self._gate.reset()
+        self._delay.reset()
         self._published = 0.0
         self._started = True
         self.host.reset()
@@ -282,7 +292,8 @@ class SimulatorNode(Node):
         self._housekeeping()
 
     def close(self) -> None:
-        """Write the log, tell what the steps cost, and leave the ROS graph."""
+        """Say how it was, write the log, tell what the steps cost, and leave the ROS graph."""
+        self._health.tell_verdict("until the end")
         try:
             self.host.close()
         except OSError as error:
@@ -373,6 +384,7 @@ class SimulatorNode(Node):
             response.message = "the world goes back to t = 0"
             if self._gate.waits:
                 response.message += "; time starts with the next command"
+            response.message += kept_by_reset(self.host.log)
         return response
 
     def _on_pause(self, request: Any, response: Any) -> Any:

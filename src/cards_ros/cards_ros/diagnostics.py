@@ -9,6 +9,7 @@ from enum import IntEnum
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
+from cards_core.control.verdict import Verdict
 from cards_ros import topics
 
 PERIOD = 1.0
@@ -111,3 +112,21 @@ class Diagnostics:
 
 def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def tell(node: Node, what: str, verdict: Verdict) -> None:
+    """Write a verdict into the output of a node, one line, and a line for each warning.
+
+    Args:
+        node: Says it.
+        what: What is judged, e.g. ``host until the reset``.
+        verdict: The verdict; that somebody stopped the node is nothing to tell.
+    """
+    logger = node.get_logger()
+    # a severity for each place in the code: rclpy allows no other
+    if verdict.failures:
+        logger.error(f"{what}: failed: {'; '.join(verdict.failures)}")
+    else:
+        logger.info(f"{what}: ok")
+    for warning in verdict.warnings:
+        logger.warning(f"{what}: {warning}")

@@ -8,8 +8,9 @@ from typing import Protocol
 
 from rclpy.node import Node
 
+from cards_core.control.verdict import Ending, HostFacts, judge
 from cards_core.muscles.command import MuscleCommand
-from cards_ros.diagnostics import Diagnostics, Level
+from cards_ros.diagnostics import Diagnostics, Level, tell
 from cards_ros.model_topic import ModelTopic
 from cards_ros.stamps import seconds
 
@@ -114,6 +115,28 @@ class HostHealth:
         if now - self._refused_at > REFUSAL_SHOWN:
             self._node.get_logger().warning(reason)
         self._refused_at = now
+
+    def tell_verdict(self, part: str) -> None:
+        """Write into the node's output whether the muscles were ever let go.
+
+        Args:
+            part: Of what, e.g. ``until the reset``.
+        """
+        view, gate = self._view, self._view.gate
+        if not view.steps:
+            return
+        facts = HostFacts(
+            view.steps,
+            watchdog=gate.lapses,
+            watchdog_time=gate.first_lapse,
+            watchdog_duration=gate.lapses * view.dt,
+            stopped=int(gate.stopped),
+            stopped_time=seconds(view.stamp),
+            refused=gate.refused,
+        )
+        failure = "" if view.failure is None else str(view.failure)
+        verdict = judge(facts, None, Ending(seconds(view.stamp), stopped=True, failure=failure))
+        tell(self._node, f"host {part}", verdict)
 
     def update(self) -> None:
         """Look at the host and publish if something changed or a second is over."""

@@ -1,4 +1,9 @@
-"""The log of a simulator of muscles: one row per step, the same columns from every host."""
+"""The log of a simulator of muscles: one row per step, the same columns from every host.
+
+Beside the state it has what a verdict needs to know: ``gate``, the
+`cards_core.muscles.command.GateCondition` of the step, ``refused``, the commands refused so far,
+and ``behind``, the real time that has been lost so far, [s], in mode realtime.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ NAME = "simulator.npz"
 
 
 def open_host_log(path: Path, robot: Robot, tree: Tree, state_names: Sequence[str]) -> RunLog:
-    """Open a log for rows of time, q, qd, muscle lengths, rates, tensions and actuator states.
+    """Open a log of time, q, qd, muscles, actuator states, gate, refused and behind.
 
     Args:
         path: The ``.npz`` to write.
@@ -38,6 +43,9 @@ def open_host_log(path: Path, robot: Robot, tree: Tree, state_names: Sequence[st
             "muscle_rates": muscles,
             "tensions": muscles,
             "actuators": len(state_names),
+            "gate": None,
+            "refused": None,
+            "behind": None,
         },
         {
             "position_names": np.array(tree.position_names, dtype=np.str_),
@@ -45,3 +53,10 @@ def open_host_log(path: Path, robot: Robot, tree: Tree, state_names: Sequence[st
             "actuator_names": np.array(state_names, dtype=np.str_),
         },
     )
+
+
+def kept_by_reset(log: RunLog | None) -> str:
+    """Return what the answer of a reset says of what has been recorded so far."""
+    if log is None or not log.rows:
+        return ""
+    return f"; the {log.rows} steps before are kept as part {log.number} of the log"

@@ -28,13 +28,15 @@ class SimulatorHost:
         command_timeout: Time without a valid command after which tensions decay, [s].
         decay_time: How long they take to decay to the minimum, [s].
         initial_positions: Joint coordinates at time zero, shape (nq,); home if None.
-        log_path: ``.npz`` to write with one row per step; none if None. A reset starts it anew.
+        log_path: ``.npz`` to write with one row per step; none if None. A reset
+            begins its next part.
 
     Attributes:
         simulator, command: The world and its command gate.
         state: State now.
         stamp: Its time as it appears in messages, [ns].
         log: The log, if any.
+        behind: Real time lost so far, [s]; whoever paces the steps says so here.
 
     Raises:
         ShapeError: Wrong number of initial positions.
@@ -60,14 +62,16 @@ class SimulatorHost:
             self.log = open_host_log(Path(log_path), robot, tree, names)
         self.state: SimulatorState
         self.stamp = 0
+        self.behind = 0.0
         self.reset()
 
     def reset(self) -> None:
         """Go back to time zero, forget all commands, release the emergency stop."""
         self.simulator.reset(self._initial)
         self.command.reset()
+        self.behind = 0.0
         if self.log is not None:
-            self.log.restart()
+            self.log.next_part()
         self._read()
 
     def submit(
@@ -100,9 +104,11 @@ class SimulatorHost:
         """Log the present state. Raises `OSError` if the log cannot be written."""
         if self.log is not None:
             s = self.state
+            gate = self.command
             self.log.append(
-                s.time, s.q, s.qd, s.muscle_lengths, s.muscle_rates, s.tensions, s.actuators
-            )
+                s.time, s.q, s.qd, s.muscle_lengths, s.muscle_rates, s.tensions, s.actuators,
+                float(gate.condition), float(gate.refused), self.behind,
+            )  # fmt: skip
 
     def _read(self) -> None:
         self.state = self.simulator.state

@@ -52,6 +52,11 @@ class Pacer:
         return self._period / self._speed
 
     @property
+    def behind(self) -> float:
+        """Real time that has been given up since `start`, [s]."""
+        return self.dropped * self.interval
+
+    @property
     def deadline(self) -> float:
         """When the next step is due, in the time of the caller's clock, [s]."""
         return self._anchor + self._count * self.interval

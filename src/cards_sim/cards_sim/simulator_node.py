@@ -29,6 +29,7 @@ from cards_core.muscles.command import CommandRefusedError, MuscleCommand
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.host_health import HostHealth
+from cards_ros.host_log import kept_by_reset
 from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
 from cards_ros.messages import JointStateSample
@@ -190,6 +191,7 @@ class SimulatorNode(Node):
             self._released = False
         elif self.mode == "realtime":
             self.pacer.done(time.monotonic())
+            self.host.behind = self.pacer.behind
         self._finished = 0 < self._duration <= self.host.stamp
         last = self._finished and self.mode != "lockstep"  # no answer to the last is wanted
         due = self.steps % self._steps_per_state == 0 and not self._finished
@@ -200,7 +202,7 @@ class SimulatorNode(Node):
         try:
             self.host.record()
         except OSError as error:
-            self._drop_log(error)
+            self._note_log_failure(error)
 
     def _publish_state(self) -> None:
         self._published = time.monotonic()
@@ -208,15 +210,16 @@ class SimulatorNode(Node):
         muscles = (state.muscle_lengths, state.muscle_rates, state.tensions)
         self._topics.publish(self.host.stamp, state.q, state.qd, muscles, state.actuators)
 
-    def _drop_log(self, error: OSError) -> None:
+    def _note_log_failure(self, error: OSError) -> None:
         """Go on without the log: a full disk is no reason to let the arm fall."""
-        self.log_failure = f"log stopped: {error}"
+        self.log_failure = f"log stopped at t = {self._now()} s: {error}"
         self.get_logger().error(self.log_failure)
-        self.host.log = None
 
     # Services ---------------------------------------------------------------------------------
 
     def _on_reset(self, _request: Any, response: Any) -> Any:
+        self._health.tell_verdict("until the reset")
+        kept = kept_by_reset(self.host.log)
         self.host.reset()
         self.failure = None
         self._credit = 0
@@ -228,6 +231,7 @@ class SimulatorNode(Node):
         response.message = "back at t = 0; time starts with the next command"
         if self._released:
             response.message = "back at t = 0"
+        response.message += kept
         return response
 
     def _on_pause(self, request: Any, response: Any) -> Any:
@@ -320,7 +324,8 @@ class SimulatorNode(Node):
         self._health.update()
 
     def close(self) -> None:
-        """Write the log and destroy the node."""
+        """Say how it was, write the log and destroy the node."""
+        self._health.tell_verdict("until the end")
         try:
             self.host.close()
         except OSError as error:

@@ -135,3 +135,26 @@ def test_runs_with_wraps_and_actuators_repeat_to_the_last_bit():
     assert run(host, 200, look=True).tobytes() == first.tobytes()
     fresh = SimulatorHost(Simulator(robot, DT), command_timeout=0.1)
     assert run(fresh, 200).tobytes() == first.tobytes()
+
+
+def test_the_log_says_when_the_muscles_were_let_go(robot, tmp_path):
+    host = SimulatorHost(
+        Simulator(robot), command_timeout=0.0055, log_path=tmp_path / "simulator.npz"
+    )
+    names = names_of(robot)
+    for k in range(20):
+        if k < 5:
+            host.submit(names, np.full(len(names), 20.0))
+        if k == 15:
+            host.command.estop()
+        if k == 10:
+            host.behind = 0.25
+            with pytest.raises(CommandRefusedError):
+                host.submit(["nobody"], [1.0])
+        host.step()
+    host.close()
+    with np.load(tmp_path / "simulator.npz") as log:
+        # the last command came at 4 ms and holds for 5.5 ms
+        assert log["gate"].tolist() == [0] * 10 + [1] * 5 + [2] * 5
+        assert log["refused"].tolist() == [0] * 10 + [1] * 10
+        assert log["behind"].tolist() == [0.0] * 10 + [0.25] * 10

@@ -98,3 +98,14 @@ def test_senseless_values_are_errors(value):
         Pacer(1.0).set_speed(value)
     with pytest.raises(CardsError, match="max_lag"):
         Pacer(1.0, max_lag=value)
+
+
+def test_real_time_that_was_given_up():
+    pacer = Pacer(0.001, speed=2.0, max_lag=0.01)
+    pacer.start(0.0)
+    pacer.done(0.008)  # late, but caught up
+    assert pacer.behind == 0.0
+    pacer.done(1.0)
+    assert pacer.behind == pytest.approx(1.0 - 2 * 0.0005)
+    pacer.start(2.0)
+    assert pacer.behind == 0.0

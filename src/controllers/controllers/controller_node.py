@@ -24,10 +24,12 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.control import CtcOperational
+from cards_core.control.verdict import Ending, judge
 from cards_core.description.model import Robot
 from cards_core.trajectories import Reference
 from cards_core.typing import Array
 from cards_ros import topics
+from cards_ros.diagnostics import tell
 from cards_ros.loop import HotPublisher, HotSubscription, NodeLoop, StopFlag
 from cards_ros.messages import (
     JointSetError,
@@ -40,7 +42,7 @@ from cards_ros.model_agreement import ACCEPT
 from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
-from cards_ros.stamps import nanoseconds
+from cards_ros.stamps import nanoseconds, seconds
 from controllers.build import build_session, rate_names
 from controllers.health import Health
 from controllers.missed_states import MissedStates
@@ -199,7 +201,7 @@ class ControllerNode(Node, ABC):
         try:
             self.session.record(duration, self.missed)
         except OSError as error:
-            self._drop_log(error)
+            self._note_log_failure(error)
         if sample.stamp - self._shown >= self._state_period:
             self._show(sample.stamp)
 
@@ -237,6 +239,7 @@ class ControllerNode(Node, ABC):
         """Note the time of a state that is about to be answered for the first time."""
         if stamp <= self._answered:
             # the simulator was reset, or is another one
+            self._tell_verdict("until the reset")
             self.session.start()
             self._missed = MissedStates()
             self._shown = -self._state_period
@@ -271,11 +274,10 @@ class ControllerNode(Node, ABC):
         if self._error.wanted:
             self._error.publish(self._error_writer.write(stamp, out.error))
 
-    def _drop_log(self, error: OSError) -> None:
+    def _note_log_failure(self, error: OSError) -> None:
         """Go on without the log: a full disk is no reason to let the arm fall."""
-        self.log_failure = f"log stopped: {error}"
+        self.log_failure = f"log stopped at t = {seconds(self._stamp):g} s: {error}"
         self.get_logger().error(self.log_failure)
-        self.session.log = None
 
     # Reference --------------------------------------------------------------------------------
 
@@ -351,8 +353,18 @@ class ControllerNode(Node, ABC):
             self.controller.set_posture_gains(*posture)
         self._last_answer = None
 
+    def _tell_verdict(self, part: str) -> None:
+        """Write into the node's output how the task went since the last reset."""
+        facts = self.session.tally.facts(missed=self.missed)
+        if not facts.steps:
+            return
+        # without a wish of the user's a controller does not end
+        verdict = judge(None, facts, Ending(0.0, stopped=True))
+        tell(self, f"task {part}", verdict)
+
     def close(self) -> None:
-        """Write the log and destroy the node."""
+        """Say how the task went, write the log and destroy the node."""
+        self._tell_verdict("until the end")
         try:
             self.session.close()
         except OSError as error:

@@ -6,13 +6,17 @@ therefore do the same arithmetic, and a closed loop gives the same trajectory to
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 
 from cards_core.control import ControlOutput, CtcJoint, CtcOperational
+from cards_core.control.task_tally import TaskTally
+from cards_core.control.task_units import joint_units, operational_units
 from cards_core.description.model import Robot
-from cards_core.trajectories import Reference, with_approach
+from cards_core.trajectories import Reference, tolerance_of, with_approach
+from cards_core.trajectories.tolerance import HOLDING, UNKNOWN
 from cards_core.typing import Array
 from cards_ros.log import RunLog
 from cards_ros.stamps import seconds
@@ -26,7 +30,8 @@ class ControlSession:
         reference: What to track; None holds the place of the first step.
         approach_speed: If the robot is elsewhere when the reference begins, it first moves to its
             start with at most this speed, [unit of the reference / s]; 0: it jumps there.
-        log_path: ``.npz`` to write with one row per step; none if None. `start` begins it anew.
+        log_path: ``.npz`` to write with one row per step; none if None. `start` begins its
+            next part.
         robot: The robot as it was described, with all muscles and without model errors; the
             controller's own if None.
 
@@ -34,6 +39,8 @@ class ControlSession:
         controller, robot: As given.
         steps: Done since the last start.
         log: The log, if any.
+        tally: What was recorded since the log, or its part, began, with or without a log.
+        tolerance: Of what is tracked.
 
     Raises:
         ParameterError: The reference has the wrong size.
@@ -55,6 +62,13 @@ class ControlSession:
         self._approach_speed = approach_speed
         controller.set_reference(reference)  # refuses wrong sizes now, not in the first step
         out = controller.output
+        joint = controller.kind == CtcJoint.kind
+        names, tree = controller.reference_names, controller.dynamics.tree
+        units, error_units = joint_units(tree) if joint else operational_units(names)
+        self._own_tolerance = HOLDING if reference is None else tolerance_of(reference, units)
+        self.tolerance = self._own_tolerance
+        self._end = math.nan
+        self.tally = TaskTally(error_units)
         self.log: RunLog | None = None
         if log_path is not None:
             size, velocities = out.desired.size, out.error.size
@@ -71,6 +85,9 @@ class ControlSession:
                     "residual": None,
                     "loop_us": None,
                     "missed_deadlines": None,
+                    "tolerance_length": None,
+                    "tolerance_angle": None,
+                    "remaining": None,
                 },
                 {"reference_names": np.array(controller.reference_names, dtype=np.str_)},
             )
@@ -81,17 +98,23 @@ class ControlSession:
         """Begin the reference with the next step.
 
         Args:
-            keep_log: Go on with the log instead of beginning it anew; its times must increase.
+            keep_log: Go on with the log instead of beginning its next part; its times must
+                increase.
         """
         self._begin = True
         self.steps = 0
-        if self.log is not None and not keep_log:
-            self.log.restart()
+        if keep_log:
+            return
+        self.tally.reset()
+        if self.log is not None:
+            self.log.next_part()
 
     def follow(self, reference: Reference, stamp: int) -> None:
         """Track another reference that begins at a stamp [ns]. Raises `ParameterError`."""
         self.controller.set_reference(reference, start=seconds(stamp))
         self._begin = False
+        self.tolerance = UNKNOWN
+        self._end = _end(reference, seconds(stamp))
 
     def step(self, stamp: int, q: Array, qd: Array) -> ControlOutput:
         """Return the answer to a state.
@@ -118,6 +141,21 @@ class ControlSession:
                 reference = with_approach(reference, place, self._approach_speed)
         controller.reset()
         controller.set_reference(reference, start=t)
+        self.tolerance, self._end = self._own_tolerance, _end(reference, t)
+
+    def end_from(self, q: Array, qd: Array) -> float:
+        """Return how long a robot takes from a state to the end of the reference, [s].
+
+        Args:
+            q: Joint coordinates, shape (nq,).
+            qd: Joint velocities, shape (nv,).
+
+        Returns:
+            The duration of the reference and of the approach before it; NaN without a reference.
+        """
+        self._begin_reference(0.0, q, qd)
+        self._begin = True
+        return self._end
 
     def record(self, loop_us: float, missed_deadlines: int) -> None:
         """Log the last step with its duration [us] and the deadlines missed so far.
@@ -125,9 +163,11 @@ class ControlSession:
         Raises:
             OSError: The log cannot be written.
         """
+        out = self.controller.output
+        left = self._end - out.time
+        self.tally.add(out.time, out.status, out.error, self.tolerance, left)
         if self.log is None:
             return
-        out = self.controller.output
         self.log.append(
             out.time,
             out.desired,
@@ -139,9 +179,19 @@ class ControlSession:
             out.residual,
             loop_us,
             float(missed_deadlines),
+            self.tolerance.length,
+            self.tolerance.angle,
+            left,
         )
 
     def close(self) -> None:
         """Write the log."""
         if self.log is not None:
             self.log.close()
+
+
+def _end(reference: Reference | None, start: float) -> float:
+    """Return when a reference that begins at ``start`` [s] is over; NaN if it never is."""
+    if reference is None or not math.isfinite(reference.duration):
+        return math.nan
+    return start + reference.duration

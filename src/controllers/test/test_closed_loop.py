@@ -15,6 +15,7 @@ from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.kinematics.tree import Tree
 from cards_ros.diagnostics import Level
+from cards_ros.log import recover
 from cards_ros.stamps import quantised
 from cards_ros.testing import Probe, end_process, private_domain, start_process
 from cards_sim.simulator import Simulator
@@ -126,8 +127,10 @@ def test_a_killed_controller_leaves_the_muscles_at_their_minimum(domain, process
         probe.until_status("simulator: commands", Level.ERROR, "no valid command for 0.05 s")
         probe.spin(0.1)
     output = end(simulator, signal.SIGTERM)
-    assert not (tmp_path / "controller.npz").exists()
-    assert os.listdir(tmp_path) == ["simulator.npz"]  # the killed one leaves nothing behind
+    assert [name for name in os.listdir(tmp_path) if name[0] != "."] == ["simulator.npz"]
+    # the killed one leaves its rows behind
+    assert recover(tmp_path) == [tmp_path / "controller.npz"]
+    assert sorted(os.listdir(tmp_path)) == ["controller.npz", "simulator.npz"]
     with np.load(tmp_path / "simulator.npz") as log:
         tensions, time = log["tensions"], log["time"]
     relaxed = np.all(tensions == 10.0, axis=1)

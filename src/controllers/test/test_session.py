@@ -90,3 +90,42 @@ def test_every_step_is_logged(dynamics, tmp_path):
         assert log["missed_deadlines"].tolist() == [k // 2 for k in range(10)]
         assert set(log["status"]) == {0.0}
         assert log["reference_names"].tolist() == ["joint_1", "joint_2"]
+
+
+def test_what_a_verdict_needs_is_logged(dynamics, tmp_path):
+    reference = PointToPoint(START, START + np.array([3.0, 4.0]), 2.0)
+    there = START + np.array([0.3, -0.4])  # 0.5 away
+    session = make_session(
+        dynamics, reference, approach_speed=0.25, log_path=tmp_path / "controller.npz"
+    )
+    whole = 15 / 8 * 0.5 / 0.25 + 2.0
+    assert session.end_from(there, np.zeros(2)) == pytest.approx(whole)
+    for k in (7, 8):
+        session.step(k * STEP, there, np.zeros(2))
+        session.record(1.0, 0)
+    assert session.tally.facts().remaining == pytest.approx(whole - 1e-3)
+    session.start(keep_log=True)
+    assert session.tally.facts().steps == 2
+    session.start()
+    assert session.tally.facts().steps == 0
+    session.close()
+    with np.load(tmp_path / "controller.before_reset_1.npz") as log:
+        # 5 % of the path, the approach is not counted
+        assert log["tolerance_angle"] == pytest.approx([0.25, 0.25])
+        assert log["remaining"] == pytest.approx([whole, whole - 1e-3])
+    with np.load(tmp_path / "controller.npz") as log:
+        assert log["time"].size == 0
+
+
+def test_a_reference_over_a_topic_is_not_judged_and_a_held_place_is(dynamics):
+    session = make_session(dynamics, None)
+    assert np.isnan(session.end_from(START, np.zeros(2)))
+    session.step(0, START, np.zeros(2))
+    session.record(1.0, 0)
+    assert session.tolerance.angle == 0.02
+    assert len(session.tally.facts().tracking) == 1
+    session.tally.reset()
+    session.follow(PointToPoint(START, START + 1.0, 1.0), 0)
+    session.step(STEP, START, np.zeros(2))
+    session.record(1.0, 0)
+    assert session.tally.facts().tracking == ()

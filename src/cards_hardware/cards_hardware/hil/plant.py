@@ -37,6 +37,7 @@ from pathlib import Path
 from cards_core.description import load
 from cards_core.errors import CardsError
 from cards_core.kinematics.tree import Tree
+from cards_core.muscles.command import GateCondition
 from cards_hardware.hil.board_bus import BoardBus
 from cards_hardware.hil.design import UnitDesign
 from cards_hardware.hil.drive_bus import DriveCommand
@@ -209,9 +210,11 @@ class Plant:
         host, hil = self._logs
         now = time.monotonic()
         t = self._logged(begin)
+        # what lets the muscles go are the boards, and the bridge's log has their states
         host.append(
-            t, world.q, world.qd, world.lengths, world.rates, world.tensions, world.inner_states
-        )
+            t, world.q, world.qd, world.lengths, world.rates, world.tensions, world.inner_states,
+            float(GateCondition.OBEYING), 0.0, 0.0,
+        )  # fmt: skip
         hil.append(
             t, now, time.time(), self._device, float(self._source), float(self._enabled), fresh
         )
