@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +32,9 @@ KEYS = [
     "loop_p99_us",
     "missed_deadlines",
     "trajectory_sha256",
+    "verdict",
+    "failures",
+    "warnings",
 ]
 
 needs_ros = pytest.mark.skipif(find_spec("rclpy") is None, reason="rclpy is not installed")
@@ -152,6 +157,68 @@ def test_a_wrong_model_is_survived(demo, tmp_path):
     assert summary["controller_model"] == {"mass_factor": 1.1, "attachment_offset": 0.002}
 
 
+@pytest.mark.parametrize("robot", ["bm_arm", "ipanema_1"])
+def test_every_other_robot_does_its_task(demo, tmp_path, robot):
+    """Those above and these are all robots with muscles that `./cards demo` has."""
+    summary = demo(tmp_path, robot, "--mode", "lockstep", "--no-ros")
+    assert summary["verdict"] == "ok"
+    assert summary["failures"] == summary["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    "transport", [("--no-ros",), pytest.param((), marks=[needs_ros, pytest.mark.ros])]
+)
+def test_a_task_that_the_muscles_cannot_do_is_a_failed_run(cards, tmp_path, transport):
+    """In lockstep, so that it fails on any machine and for this reason alone."""
+    weak = tmp_path / "weak.yaml"
+    weak.write_text(
+        "/**: {ros__parameters: {model: planar_2r}}\n"
+        "ctc_joint: {ros__parameters: {reference: there_and_back, kp: 400.0, kd: 40.0, "
+        "tension_max: [10.5, 10.5, 10.5, 10.5]}}\n"
+    )
+    out = tmp_path / "run"
+    arguments = ("--headless", "--mode", "lockstep", "--duration", "1.5", "--out", str(out))
+    result = cards("demo", "planar_2r", "--params-file", str(weak), *arguments, *transport)
+    assert result.returncode == 1, result.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["verdict"] == "failed"
+    assert any("no tensions within their limits" in text for text in summary["failures"])
+    assert any("RMS error" in text for text in summary["failures"])
+    assert "FAILED: no tensions within their limits" in result.stdout
+
+
+def is_node(process, name, out):
+    try:
+        line = (process / "cmdline").read_bytes().decode()
+    except OSError:
+        return False  # gone
+    return f"__node:={name}\0" in line and str(out) in line
+
+
+@needs_ros
+@pytest.mark.ros
+@pytest.mark.parametrize("victim", ["simulator", "ctc_joint"])
+def test_what_a_killed_process_had_recorded_is_not_lost(cards, tmp_path, victim):
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "cards_bringup", "demo", "planar_2r", "--headless"]
+    command += ["--mode", "lockstep", "--duration", "3600", "--out", str(out)]
+    run = subprocess.Popen(command, env=cards.environment, stderr=subprocess.PIPE, text=True)
+    assert any("s simulated" in line for line in run.stderr), "it ended before time went on"
+    (pid,) = (
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdecimal() and is_node(entry, victim, out)
+    )
+    os.kill(pid, signal.SIGKILL)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1, errors
+    summary = json.loads((out / "summary.json").read_text())
+    assert f"'{victim}' ended with signal SIGKILL" in summary["failures"][0]
+    assert summary["sim_time_s"] > 0.1
+    assert (out / "recording.mcap").exists()
+    assert not list(out.glob(".*.rows"))
+
+
 @needs_ros
 @pytest.mark.ros
 def test_topics_do_not_change_the_trajectory(demo, tmp_path):
@@ -172,8 +239,10 @@ def test_ctrl_c_keeps_what_was_simulated_and_leaves_no_process(cards, tmp_path):
     assert any("s simulated" in line for line in run.stderr), "it ended before time went on"
     run.send_signal(signal.SIGINT)
     _, errors = run.communicate(timeout=60)
-    assert run.returncode == 0, errors
-    assert (tmp_path / "run" / "summary.json").exists()
+    assert run.returncode == 130, errors
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["verdict"] == "stopped"
+    assert summary["failures"] == []
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     assert str(tmp_path) not in left.stdout
 
@@ -203,7 +272,9 @@ def test_a_finished_run_is_not_overwritten(cards, planar, flower_folder):
     assert "holds a run already" in result.stderr
 
 
-@pytest.mark.parametrize("left", ["simulator.npz", "controller.npz", "summary.json"])
+@pytest.mark.parametrize(
+    "left", ["simulator.npz", "controller.npz", "summary.json", ".simulator.npz.7.1.rows"]
+)
 def test_parts_of_an_old_run_are_not_taken_for_a_new_one(cards, tmp_path, left):
     (tmp_path / left).write_bytes(b"old")
     result = cards("demo", "planar_2r", "--headless", "--no-ros", "--out", str(tmp_path))
@@ -241,5 +312,8 @@ def test_diverging_physics_end_the_run_with_the_reason(cards, tmp_path):
     for transport in ((), ("--no-ros",)):
         out = str(tmp_path / ("topics" if not transport else "process"))
         result = cards("demo", "planar_2r", *arguments, *transport, "--out", out)
-        assert result.returncode == 2
+        assert result.returncode == 1
         assert "smaller time step" in result.stderr
+        summary = json.loads((tmp_path / out / "summary.json").read_text())
+        assert summary["verdict"] == "failed"
+        assert "FAILED" in result.stdout

@@ -614,10 +614,11 @@ def test_ctrl_c_keeps_the_run_and_leaves_nothing(cards, tmp_path):
         assert [pid for pid in before if os.path.exists(f"/proc/{pid}")] == []
         if not lost:
             break
-        # 2: the run had ended by itself, 130: there was no command yet
-        assert run.returncode in (0, 2, 130), errors
-    assert run.returncode == 0, errors
-    assert (out / "summary.json").exists()
+        # 2: the run had ended by itself before there was a command
+        assert run.returncode in (1, 2, 130), errors
+    verdict = json.loads((out / "summary.json").read_text())["verdict"]
+    # failed: a machine that is busy let the boards wait
+    assert run.returncode == {"stopped": 130, "failed": 1}[verdict], errors
 
 
 def _children(pid):

@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from cards_bringup.in_process import InProcessRun
 from cards_bringup.plan import make_plan
+from cards_core.control.verdict import Ending, judge
 from cards_core.description import load
 from cards_core.dynamics import Dynamics, make_dynamics
 from cards_core.kinematics import Tree
@@ -97,7 +99,8 @@ def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
         seconds: Simulated time of the measurement, [s].
 
     Returns:
-        Medians and 99th percentiles [us] and simulated seconds per second.
+        Medians and 99th percentiles [us], simulated seconds per second, and the verdict on the
+        run: times of a robot that does something else mean nothing.
     """
     plan = make_plan(
         {"simulator": "mujoco", "mode": "lockstep", "rviz": "false", "view": "false"}, robot_name
@@ -115,12 +118,16 @@ def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
         middle = clock()
         host.submit(names, out.tensions)
         host.step()
+        end = clock()
         control.append(middle - start)
-        simulation.append(clock() - middle)
+        simulation.append(end - middle)
+        session.record(1e-3 * (middle - start), 0)
     total = np.array(control) + np.array(simulation)
     result: dict[str, Any] = {"robot": robot_name, "controller": controller_name}
     for name, values in (("control", control), ("simulation", simulation), ("loop", total)):
         result[f"{name}_us"] = float(np.median(values)) / 1e3
         result[f"{name}_p99_us"] = float(np.percentile(values, 99)) / 1e3
     result["real_time_factor"] = seconds / (float(np.sum(total)) * 1e-9)
-    return result
+    facts = replace(session.tally.facts(), remaining=0.0)  # nobody asked for all of it
+    verdict = judge(None, facts, Ending(host.state.time))
+    return {**result, **verdict.entries()}

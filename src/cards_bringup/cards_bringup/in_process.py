@@ -119,6 +119,7 @@ class InProcessRun:
             if pacer is not None:
                 now = clock()
                 pacer.done(now)
+                host.behind = pacer.behind
                 if (rest := pacer.remaining(now)) > 0.0:
                     time.sleep(rest)
             if start - shown > TIME_PERIOD:

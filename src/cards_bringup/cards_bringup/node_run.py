@@ -78,7 +78,12 @@ class NodeRun:
                     essential = spec.role in ("host", "controller")
                     command = spec.command(self.plan.parameter_file, parameters)
                     nodes.start(spec.name, command, essential=essential, stop_time=spec.stop_time)
-                wall = self._wait(nodes, clock, on_time, begin)
+                try:
+                    wall = self._wait(nodes, clock, on_time, begin)
+                except KeyboardInterrupt:
+                    # the host first: it must not find its controllers gone
+                    nodes.stop(*(s.name for s in self.plan.nodes if s.role == "host"))
+                    raise
                 # controllers first: their logs are complete, the host must not wait for them
                 nodes.stop(*(s.name for s in self.plan.nodes if s.role == "controller"))
                 return wall

@@ -12,17 +12,18 @@ import importlib
 import importlib.util
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cards_bringup import node_list
+from cards_bringup.interrupts import Interrupts
 from cards_bringup.node_run import Clock, NodeRun
 from cards_bringup.parameters import load_parameters
 from cards_bringup.plan import make_plan
-from cards_bringup.progress import RunProgress
 from cards_bringup.resources import share_folder
+from cards_bringup.run_end import Start, nothing_recorded, saved, say, simulate
+from cards_core.control.verdict import EXIT_CODES, verdict_line
 from cards_core.errors import CardsError
 
 SOLVER = "rod_solver"
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     rod_library()  # compiles it where the cache has not got it, before anybody waits for the node
     use_ros = not args.no_ros
     if use_ros and importlib.util.find_spec("rclpy") is None:
-        _say(args, "rclpy is not installed: running in one process, as with --no-ros")
+        say(args, "rclpy is not installed: running in one process, as with --no-ros")
         use_ros = False
     view = use_ros and not args.headless
     given = {
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         given["params_file"] = args.params_file
     plan = make_plan(given, _listed(args.robot))
     for note in (*plan.notes, *robot.notes):
-        _say(args, note)
+        say(args, note)
     settings = load_parameters(plan.parameter_file, SOLVER)
     duration = _duration(args, settings, view)
     out = args.out or folder
@@ -112,32 +113,50 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
 
         port = free_port("127.0.0.1", args.port)
         overrides[VIEW] = {"model": model, "port": port}
-        _say(args, f"watch at http://127.0.0.1:{port}")
+        say(args, f"watch at http://127.0.0.1:{port}")
     how = f"{duration:g} s" if duration else "until Ctrl-C"
-    _say(args, f"{robot.name}, {robot.n_limbs} limbs, {how} -> {out}")
-    begin = time.monotonic()
-    with RunProgress(args.robot, duration, quiet=args.json) as progress:
-        try:
-            if use_ros:
-                nodes = NodeRun(plan, overrides, duration, out, may_pause=view, clock=StepClock)
-                nodes.run(progress.update, lambda note: _say(args, note))
-            else:
-                _run_here({**settings, **overrides[SOLVER]}, progress.update)
-        except KeyboardInterrupt:
-            if not (out / _LOG).exists():
-                raise
-            _say(args, "stopped")
-    wall = time.monotonic() - begin
-    from cards_rods.results import write_results
+    say(args, f"{robot.name}, {robot.n_limbs} limbs, {how} -> {out}")
+    with Interrupts(lambda note: say(args, note)) as interrupts:
+        if use_ros:
+            nodes = NodeRun(plan, overrides, duration, out, may_pause=view, clock=StepClock)
+            start: Start = nodes.run
+        else:
+            here = {**settings, **overrides[SOLVER]}
+            start = lambda on_time, _note: _run_here(here, on_time)  # noqa: E731
+        end = simulate(args, start, duration, out)
+        interrupts.saving()
+        if not _has_rows(out / _LOG):
+            return nothing_recorded(args, end, out, SOLVER)
+        if end.error is not None:
+            print(f"error: {end.error}", file=sys.stderr)
+        elif end.stopped:
+            say(args, "stopped")
+        from cards_rods.results import write_results
+        from cards_rods.verdict import RodRun
 
-    _say(args, "plots ...")
-    transport = "ROS topics" if use_ros else "in process"
-    summary = write_results(out, robot, {"transport": transport, "wall_time_s": round(wall, 3)})
+        say(args, "plots ...")
+        metadata = {
+            "transport": "ROS topics" if use_ros else "in process",
+            "wall_time_s": round(end.wall, 3),
+        }
+        how_it_was = RodRun(not view, duration, end.stopped, end.failure)
+        summary = saved(interrupts, out, lambda: write_results(out, robot, metadata, how_it_was))
+    if summary is None:
+        return EXIT_CODES["stopped"]
     if args.json:
         print(json.dumps(summary))
     else:
         _print_summary(summary, out)
-    return 0
+    return EXIT_CODES[summary["verdict"]]
+
+
+def _has_rows(log: Path) -> bool:
+    if not log.exists():
+        return False
+    import numpy as np
+
+    with np.load(log, allow_pickle=False) as arrays:
+        return len(arrays["time"]) > 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -238,9 +257,7 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     show("step, median", "step_p50_us", "us")
     show("step, 99 %", "step_p99_us", "us")
     show("solves per step", "solves_per_step", "")
+    for warning in summary["warnings"]:
+        print(f"  {'warning':<30} {warning}")
+    print(f"  {'verdict':<30} {verdict_line(summary)}")
     print(f"  {out}")
-
-
-def _say(args: argparse.Namespace, text: str) -> None:
-    if not args.json:
-        print(text, file=sys.stderr)

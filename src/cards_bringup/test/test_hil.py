@@ -16,6 +16,7 @@ from cards_bringup.hil.diagnostics import Listener, Said
 from cards_bringup.plan import make_plan
 from cards_bringup.ros_guest import RosGuest
 from cards_core.errors import CardsError
+from cards_hardware.protocol import State
 
 ROBOT = "planar_2r"
 START = 1_790_000_000.0  # [s], of the wall clock
@@ -115,7 +116,7 @@ def plant_logs(folder, seconds=2.0):
     )  # fmt: skip
     np.savez(
         folder / "hardware.npz", time=stamps[::2], age=np.full(len(stamps[::2]), 3e-3),
-        active=np.ones(len(stamps[::2])),
+        active=np.ones(len(stamps[::2])), board_state=np.full(len(stamps[::2]), State.ACTIVE),
     )  # fmt: skip
 
 
@@ -140,6 +141,48 @@ def test_the_error_is_that_of_the_truth_in_the_plant_s_time(tmp_path, plan):
     assert log["error"][:, 1] == pytest.approx(np.zeros(found.rows), abs=1e-6)
     assert found.measured_rms == pytest.approx(np.hypot(2e-3, 1e-3))
     assert log["reference_names"].tolist() == ["joint_1", "joint_2"]
+
+
+def board_states(folder, **states):
+    """Let boards be in other states: name of the state to the first and last row."""
+    with np.load(folder / "hardware.npz") as log:
+        arrays = dict(log)
+    for name, (first, last) in states.items():
+        arrays["board_state"][first:last] = State[name]
+    np.savez(folder / "hardware.npz", **arrays)
+
+
+@pytest.mark.parametrize(
+    ("states", "stopped", "failures", "warnings"),
+    [
+        ({}, False, [], []),
+        ({"HOLD": (100, 102)}, False, [], ["a board waited for a command in 0.40%"]),
+        ({"RELAX": (100, 150)}, False, ["a board let its muscles go at t = 0."], []),
+        ({"ESTOP": (400, None)}, False, ["(ESTOP)"], []),
+        # at the end of a run that the user ends the boards relax as they should
+        ({"RELAX": (400, None)}, True, [], []),
+        ({"FAULT": (100, 150)}, True, ["(FAULT)"], []),
+    ],
+)
+def test_what_boards_did_is_part_of_the_verdict(tmp_path, states, stopped, failures, warnings):
+    plant_logs(tmp_path)
+    board_states(tmp_path, **states)
+    hil = {"muscles_out": {}, "speed": 0.99, "refused": {}}
+    found = results.findings(tmp_path, hil, stopped=stopped)
+    for texts, parts in ((found["failures"], failures), (found["warnings"], warnings)):
+        assert len(texts) == len(parts)
+        assert all(part in text for part, text in zip(parts, texts, strict=True))
+
+
+def test_muscles_taken_out_and_a_slow_machine_are_part_of_the_verdict(tmp_path):
+    plant_logs(tmp_path)
+    hil = {"muscles_out": {"triceps": "slack"}, "speed": 0.9, "refused": {"stale": 3}}
+    found = results.findings(tmp_path, hil, stopped=False)
+    assert found["failures"] == ["muscle triceps was taken out by its board: slack"]
+    assert found["warnings"] == [
+        "slower than real time: 0.9 times",
+        "3 frames were refused by boards",
+    ]
 
 
 def test_extras_count_and_measure(tmp_path, plan):

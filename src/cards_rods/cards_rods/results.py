@@ -14,6 +14,7 @@ from cards_core.rods.robots.robot import RodRobot
 from cards_rods import run_plots
 from cards_rods.rod_log import LOG_NAME
 from cards_rods.summary import Log, summarise
+from cards_rods.verdict import RodRun
 from cards_viz import plots
 
 SUMMARY = "summary.json"
@@ -32,19 +33,22 @@ def load_log(folder: Path) -> dict[str, np.ndarray]:
         raise CardsError(f"{file}: no log of a run ({error})") from error
 
 
-def write_results(folder: Path, robot: RodRobot, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def write_results(
+    folder: Path, robot: RodRobot, metadata: Mapping[str, Any], run: RodRun | None = None
+) -> dict[str, Any]:
     """Write summary and plots beside the log; return the summary.
 
     Args:
         folder: Of the run, with ``rod_solver.npz`` in it.
         robot: The robot that moved.
         metadata: What the log does not know, e.g. the wall time; becomes part of the summary.
+        run: What the log does not know and the verdict needs.
 
     Raises:
         CardsError: There is no log, or it has no rows.
     """
     log = load_log(folder)
-    summary = summarise(robot.name, log, metadata)
+    summary = summarise(robot.name, log, metadata, run)
     figures = {
         "plate": run_plots.plate(log, f"{robot.name}: plate, change since the start"),
         "joints": run_plots.joints(log, robot, f"{robot.name}: joints"),

@@ -15,6 +15,8 @@ residual_max          greatest scaled residual of an accepted equilibrium
 step_p50_us, _p99_us  duration of steps that solved something
 solves_per_step       mean number of solves in these steps
 trajectory_sha256     SHA-256 of q and pose of all steps, little-endian float64, C order
+verdict               ``ok``, ``failed`` or ``stopped``, see `cards_rods.verdict`
+failures, warnings    why, and what else deserves attention: a sentence each
 ===================== ========================================================================
 """
 
@@ -30,18 +32,22 @@ import numpy as np
 from cards_core.errors import CardsError
 from cards_core.rods.status import RodStatus
 from cards_core.typing import Array
+from cards_rods.verdict import RodRun, judge_rods
 
 Log = Mapping[str, Array]
 """Columns of ``rod_solver.npz``, see `cards_rods.rod_log.columns`."""
 
 
-def summarise(robot: str, log: Log, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def summarise(
+    robot: str, log: Log, metadata: Mapping[str, Any], run: RodRun | None = None
+) -> dict[str, Any]:
     """Return the content of ``summary.json``.
 
     Args:
         robot: Its name.
         log: Of the run.
         metadata: What the log does not know; goes to the summary as it is.
+        run: What the log does not know and the verdict needs.
 
     Raises:
         CardsError: The log has no rows.
@@ -84,6 +90,7 @@ def summarise(robot: str, log: Log, metadata: Mapping[str, Any]) -> dict[str, An
         "trajectory_sha256": hashlib.sha256(
             np.ascontiguousarray(np.hstack([log["q"], log["pose"]]), dtype="<f8").tobytes()
         ).hexdigest(),
+        **judge_rods(log, run or RodRun()).entries(),
         **metadata,
     }
 

@@ -114,7 +114,16 @@ def _write(
     tree = Tree(robot)
     _check_widths(robot, tree, simulator, controller)
     labels = _labels(tree, controller, info)
-    summary: dict[str, Any] = _plain(summarise(robot.name, simulator, controller, info))
+    summary: dict[str, Any] = _plain(
+        summarise(
+            robot.name,
+            simulator,
+            controller,
+            info,
+            muscles=robot.muscles,
+            error_units=labels.error_units,
+        )
+    )
     for warning in summary["warnings"]:
         LOG.warning("%s", warning)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -49,6 +49,10 @@ class SimulatorLog:
         tensions: Tensions that acted, shape (T, m), [N].
         actuators: Actuator states, shape (T, k); k is 0 for logs without any.
         actuator_names: Their names, ``muscle/state``, length k.
+        gate: `cards_core.muscles.command.GateCondition` of each step, shape (T,); zeros for logs
+            without it.
+        refused: Commands refused so far, shape (T,), likewise.
+        behind: Real time lost so far, shape (T,), [s], likewise.
     """
 
     time: Array
@@ -59,11 +63,15 @@ class SimulatorLog:
     tensions: Array
     actuators: Array
     actuator_names: tuple[str, ...]
+    gate: Array
+    refused: Array
+    behind: Array
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], source: str = "simulator log") -> Self:
         """Build a log from named arrays. Raises `RunLogError`."""
         names = [item.name for item in fields(cls) if not item.name.startswith("actuator")]
+        names = [name for name in names if name not in _OPTIONAL or name in arrays]
         labels = tuple(str(name) for name in np.ravel(arrays.get("actuator_names", ())))
         if labels or "actuators" in arrays:
             names.append("actuators")
@@ -75,6 +83,8 @@ class SimulatorLog:
                 f"'actuators' has {states.shape[1]} columns",
                 f"one for each of the {len(labels)} names in 'actuator_names'",
             )
+        for name in ("gate", "refused", "behind"):
+            table.setdefault(name, np.zeros(len(table["time"])))
         return cls(**table, actuator_names=labels)
 
     @classmethod
@@ -97,6 +107,9 @@ class ControllerLog:
         residual: Norm of what the equations of the QP lack, shape (K,); NaN for invalid states.
         loop_us: Duration of each step, shape (K,), [us].
         missed_deadlines: Steps that came too late so far, shape (K,), never decreasing.
+        tolerance_length, tolerance_angle: `cards_core.trajectories.Tolerance` of what was
+            tracked, shape (K,), [m] and [rad]; NaN where it is not known.
+        remaining: What was left of the reference, shape (K,), [s]; NaN if it has no end.
     """
 
     time: Array
@@ -109,11 +122,15 @@ class ControllerLog:
     residual: Array
     loop_us: Array
     missed_deadlines: npt.NDArray[np.int64]
+    tolerance_length: Array
+    tolerance_angle: Array
+    remaining: Array
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], source: str = "controller log") -> Self:
         """Build a log from named arrays. Raises `RunLogError`."""
         names = [item.name for item in fields(cls) if item.name != "missed_deadlines"]
+        names = [name for name in names if name not in _OPTIONAL or name in arrays]
         table = _table(arrays, names, source)
         rows = len(table["time"])
         missed = arrays.get("missed_deadlines", 0)
@@ -127,6 +144,8 @@ class ControllerLog:
                 f"one count, or one for each of the {rows} rows",
             )
         table["missed_deadlines"] = np.nan_to_num(column.astype(float)).astype(np.int64)
+        for name in ("tolerance_length", "tolerance_angle", "remaining"):
+            table.setdefault(name, np.full(rows, np.nan))
         return cls(**table)
 
     @classmethod
@@ -135,7 +154,15 @@ class ControllerLog:
         return cls.from_arrays(_read_npz(Path(path)), str(path))
 
 
-_COLUMNS = frozenset({"time", "status", "residual", "loop_us"})
+_OPTIONAL = frozenset(
+    {"gate", "refused", "behind", "tolerance_length", "tolerance_angle", "remaining"}
+)
+"""Keys that logs of other programs need not have."""
+
+_MAY_BE_NAN = frozenset({"actuator_names", "tolerance_length", "tolerance_angle", "remaining"})
+"""What says nothing about a run where it is not finite."""
+
+_COLUMNS = frozenset({"time", "status", "residual", "loop_us"}) | _OPTIONAL
 """Keys with one value per row; all others have one row of values per row."""
 
 
@@ -191,7 +218,7 @@ def not_finite(log: SimulatorLog | ControllerLog) -> list[str]:
     """Return one sentence for every array of ``log`` with values that are not finite."""
     found = []
     for item in fields(log):
-        if item.name == "actuator_names":
+        if item.name in _MAY_BE_NAN:
             continue
         values = np.atleast_2d(np.asarray(getattr(log, item.name), dtype=float).T).T
         bad = ~np.isfinite(values)

@@ -13,11 +13,13 @@ qp_infeasible_steps   steps with status INFEASIBLE or worse (`cards_core.control
 control_rate_hz       controller steps per second of simulation time
 loop_p50_us, _p99_us  percentiles of the duration of a controller step
 trajectory_sha256     SHA-256 of the q of all steps as little-endian float64 in C order
+verdict               ``ok``, ``failed`` or ``stopped``, see `cards_core.control.verdict`
+failures, warnings    why, and what else deserves attention: a sentence each
 ===================== ========================================================================
 
 A number that does not exist for a run (an operational error of a joint-space controller, anything
 of a controller where none ran) is null; so is one that values that are not finite would decide,
-and ``warnings`` says so.
+and ``failures`` says so.
 """
 
 from __future__ import annotations
@@ -31,8 +33,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from cards_core.control.interface import ControlStatus
+from cards_core.control.task_units import POSITIONS
+from cards_core.control.verdict import Ending, Verdict, judge
+from cards_core.description.model import Muscle
 from cards_core.typing import Array
-from cards_viz.run_log import ControllerLog, RunLogError, SimulatorLog, not_finite
+from cards_viz.run_facts import host_facts, task_facts
+from cards_viz.run_log import ControllerLog, RunLogError, SimulatorLog
 
 Space = Literal["joint", "operational"]
 
@@ -54,8 +60,15 @@ KEYS = (
     "loop_p99_us",
     "missed_deadlines",
     "trajectory_sha256",
+    "verdict",
+    "failures",
+    "warnings",
 )
 """Keys of ``summary.json`` that are always there, in this order."""
+
+
+SILENCE = 0.5
+"""Time that a controller may be silent at the end of a run, [s]."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,10 @@ class RunInfo:
         space: Space of the controller's error: joint coordinates or an operational frame.
         axes: Names of the controlled coordinates (``reference_names`` of the controller); empty:
             joint names, or x y z.
+        duration_s: Time that the run was to take, [s]; 0: until the user ends it.
+        stopped: Whether the user ended it.
+        failures: What went wrong and is not in the logs, a sentence each; a run with any failed.
+        warnings: What else deserves attention and is not in the logs.
         extra: More entries for ``summary.json``, e.g. the gains.
     """
 
@@ -77,6 +94,10 @@ class RunInfo:
     wall_time_s: float
     space: Space = "joint"
     axes: tuple[str, ...] = ()
+    duration_s: float = 0.0
+    stopped: bool = False
+    failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -100,11 +121,18 @@ class RunInfo:
         if not isinstance(wall, int | float) or not math.isfinite(wall) or wall < 0:
             raise RunLogError("run metadata", f"wall_time_s is {wall!r}", "seconds, 0 or more")
         extra = dict(data.pop("extra", {}))
+        duration, stopped = float(data.pop("duration_s", 0.0)), bool(data.pop("stopped", False))
+        failures, warnings = (
+            tuple(map(str, data.pop(name, ()))) for name in ("failures", "warnings")
+        )
         mode, axes = str(data.pop("mode")), tuple(map(str, data.pop("axes", ())))
-        clash = [key for key in (*extra, *data) if key in (*KEYS, "warnings")]
+        clash = [key for key in (*extra, *data) if key in KEYS]
         if clash:
             raise RunLogError("run metadata", f"{', '.join(clash)} is computed", "another key")
-        return cls(controller, mode, float(wall), space, axes, {**extra, **data})
+        return cls(
+            controller, mode, float(wall), space, axes,
+            duration, stopped, failures, warnings, {**extra, **data},
+        )  # fmt: skip
 
 
 def trajectory_sha256(q: Array) -> str:
@@ -112,19 +140,63 @@ def trajectory_sha256(q: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(q, dtype="<f8").tobytes()).hexdigest()
 
 
+def verdict_of(
+    simulator: SimulatorLog,
+    controller: ControllerLog | None,
+    info: RunInfo,
+    *,
+    muscles: Sequence[Muscle] = (),
+    error_units: Sequence[str] = (),
+) -> Verdict:
+    """Return the verdict on a run.
+
+    Args:
+        simulator: Log of the simulator.
+        controller: Log of the controller, None where none ran.
+        info: What the logs do not know.
+        muscles: Of the robot, in the order of the log's columns.
+        error_units: ``m`` or ``rad`` of every entry of the controller's error; an error of unknown
+            units is not judged.
+    """
+    reached = float(simulator.time[-1])
+    # a run that something ended is not also too short
+    wanted = 0.0 if info.failures else info.duration_s
+    step = float(np.median(np.diff(simulator.time))) if len(simulator.time) > 1 else 0.0
+    ending = Ending(reached, wanted, info.stopped, step=step)
+    task = None
+    if controller is not None:
+        paced = info.mode != "lockstep"
+        task = task_facts(controller, error_units, paced=paced, reached=reached)
+    found = judge(host_facts(simulator, muscles), task, ending)
+    warnings = [*info.warnings, *found.warnings]
+    if controller is not None and reached - controller.time[-1] > SILENCE:
+        warnings.append(
+            f"the controller's log ends at t = {controller.time[-1]:.3f} s, "
+            f"the simulator's at t = {reached:.3f} s"
+        )
+    return Verdict.of((*info.failures, *found.failures), warnings, stopped=info.stopped)
+
+
 def summarise(
-    robot: str, simulator: SimulatorLog, controller: ControllerLog | None, info: RunInfo
+    robot: str,
+    simulator: SimulatorLog,
+    controller: ControllerLog | None,
+    info: RunInfo,
+    *,
+    muscles: Sequence[Muscle] = (),
+    error_units: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the content of ``summary.json``: `KEYS`, ``warnings``, then extras.
+    """Return the content of ``summary.json``: `KEYS`, then extras.
 
     Args:
         robot: Name of the robot.
         simulator: Log of the simulator.
         controller: Log of the controller, None where none ran.
         info: What the logs do not know.
+        muscles: See `verdict_of`.
+        error_units: See `verdict_of`.
     """
     out: dict[str, Any] = dict.fromkeys(KEYS)
-    warnings = [f"simulator log: {text}" for text in not_finite(simulator)]
     acted = simulator.tensions[simulator.time > 0.0]
     out |= {
         "robot": robot,
@@ -137,9 +209,9 @@ def summarise(
         "trajectory_sha256": trajectory_sha256(simulator.q),
     }
     if controller is not None:
-        warnings += [f"controller log: {text}" for text in not_finite(controller)]
         out |= _of_controller(controller, info)
-    out["warnings"] = warnings
+    verdict = verdict_of(simulator, controller, info, muscles=muscles, error_units=error_units)
+    out |= verdict.entries()
     out["simulator_rows"] = len(simulator.time)
     return out | dict(info.extra)
 
@@ -151,7 +223,7 @@ def position_entries(names: Sequence[str], width: int) -> int:
         names: Names of the controlled coordinates, may be empty.
         width: Number of entries of the error.
     """
-    count = sum(name in ("x", "y", "z") for name in names) if names else 3
+    count = sum(name in POSITIONS for name in names) if names else 3
     return min(count, width)
 
 

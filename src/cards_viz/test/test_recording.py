@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from mcap.reader import make_reader
@@ -141,15 +143,10 @@ def test_same_run_gives_the_same_bytes(tmp_path, run):
 
 def test_velocities_sit_beside_the_right_coordinate(tmp_path, run):
     simulator, _ = run
-    ball = SimulatorLog(
-        simulator.time,
-        np.tile([1.0, 0.0, 0.0, 0.0], (51, 1)),
-        np.tile([0.1, 0.2, 0.3], (51, 1)),
-        simulator.muscle_lengths,
-        simulator.muscle_rates,
-        simulator.tensions,
-        simulator.actuators,
-        simulator.actuator_names,
+    ball = replace(
+        simulator,
+        q=np.tile([1.0, 0.0, 0.0, 0.0], (51, 1)),
+        qd=np.tile([0.1, 0.2, 0.3], (51, 1)),
     )
     names = recording.Names(["b.w", "b.x", "b.y", "b.z"], [1, 2, 3], NAMES.muscles)
     recording.write_mcap(tmp_path / "a", recording.channels(ball, None, names))

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -68,7 +69,9 @@ def test_joint_space():
     assert summary["loop_p50_us"] == 200.0
     assert summary["loop_p99_us"] == pytest.approx(298.0)
     assert summary["missed_deadlines"] == 4
-    assert summary["warnings"] == []
+    # a third of its steps is more than a task may have
+    assert summary["verdict"] == "failed"
+    assert [text[:20] for text in summary["failures"]] == ["no tensions within t"]
 
 
 def test_operational_space():
@@ -117,7 +120,7 @@ def test_values_that_are_not_finite_are_null_and_told():
     assert summary["joint_error_max_rad"] is None
     assert summary["joint_error_rms_rad"] is None
     assert summary["tension_max_N"] == 90.0
-    assert summary["warnings"] == [
+    assert summary["failures"][:2] == [
         "simulator log: q: 1 of 6 values are not finite, first at t = 1 s",
         "controller log: error: 1 of 6 values are not finite, first at t = 0 s",
     ]
@@ -157,3 +160,88 @@ def test_metadata_that_make_no_sense(change, text):
     data = {key: value for key, value in data.items() if value is not None}
     with pytest.raises(RunLogError, match=text):
         RunInfo.from_mapping(data)
+
+
+def good(**changes) -> ControllerLog:
+    known = {
+        "status": [0, 0, 0],
+        "tolerance_length": [np.nan] * 3,
+        "tolerance_angle": [0.01] * 3,
+        "remaining": [1.0, 0.5, 0.0],
+    }
+    return controller(**{**known, **changes})
+
+
+def verdict(host=None, task=None, info=INFO, muscles=()):
+    units = ("rad", "rad")
+    summary = summarise(
+        "arm",
+        simulator(**host or {}),
+        good(**task or {}),
+        info,
+        muscles=muscles,
+        error_units=units,
+    )
+    return summary["verdict"], summary["failures"], summary["warnings"]
+
+
+def test_a_good_run_has_nothing_to_say():
+    assert verdict(info=RunInfo("c", "realtime", 1.0, duration_s=1.0)) == ("ok", [], [
+        # 4 of 7: the logs are short
+        "4 of 7 states got no answer, or a late one"
+    ])  # fmt: skip
+    # nothing comes too late in lockstep
+    assert verdict(info=RunInfo("c", "lockstep", 1.0, duration_s=1.0)) == ("ok", [], [])
+
+
+@pytest.mark.parametrize(
+    ("host", "task", "info", "text"),
+    [
+        (
+            {"gate": [0, 1, 0]},
+            {},
+            {},
+            "the watchdog let the muscles go for 0.5 s, first at t = 0.5",
+        ),
+        ({"gate": [0, 0, 2]}, {}, {}, "emergency stop at t = 1.000 s"),
+        ({"q": [[0, 0], [0, np.nan], [0, 0]]}, {}, {}, "simulator log: q: 1 of 6 values"),
+        ({}, {"status": [0, 4, 0]}, {}, "1 of 3 states, or answers, were not finite"),
+        ({}, {"error": np.full((3, 2), 0.3)}, {}, "RMS error 424 mrad, tolerance 10 mrad"),
+        ({}, {"error": [[0, 0], [0, 0], [0.012, 0]]}, {}, "error at the end 12 mrad"),
+        ({}, {}, {"duration_s": 8.0}, "it ended after 1 s of 8 s"),
+        ({}, {}, {"failures": ("'simulator' ended with signal SIGKILL",)}, "'simulator' ended"),
+    ],
+)
+def test_reasons_to_fail(host, task, info, text):
+    name, failures, _ = verdict(host, task, RunInfo("c", "lockstep", 1.0, **info))
+    assert name == "failed"
+    assert len(failures) == 1
+    assert text in failures[0]
+
+
+def test_reasons_to_warn():
+    host = {"refused": [0, 0, 3], "behind": [0, 0.1, 0.2], "tensions": np.full((3, 2), 100.0)}
+    task = {"remaining": [3.0, 2.5, 2.0]}
+    muscles = [SimpleNamespace(name="a", tension_max=100.0)]
+    muscles.append(SimpleNamespace(name="b", tension_max=200.0))
+    name, failures, warnings = verdict(host, task, muscles=muscles)
+    assert (name, failures) == ("ok", [])
+    assert warnings == [
+        "3 commands were refused by the host",
+        "slower than real time: 1 s took 1.2 s",
+        "at the greatest tension: a for 100% of the time",
+        "the reference was not finished, 2 s were left",
+    ]
+
+
+def test_a_controller_that_fell_silent_is_told():
+    one = {name: values[:1] for name, values in vars(good()).items()}
+    log = ControllerLog.from_arrays(one)
+    summary = summarise("arm", simulator(), log, INFO)
+    assert "the controller's log ends at t = 0.000 s" in summary["warnings"][-1]
+
+
+def test_stopped_by_the_user():
+    stopped = RunInfo("c", "lockstep", 1.0, duration_s=60.0, stopped=True)
+    assert verdict(info=stopped)[0] == "stopped"
+    assert verdict({"gate": [0, 1, 0]}, info=stopped)[0] == "failed"

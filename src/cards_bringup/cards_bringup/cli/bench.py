@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from cards_bringup.hil.options import FIRMWARES
+from cards_core.control.verdict import EXIT_CODES
 from cards_core.errors import CardsError
 
 EXAMPLES = """examples:
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(result))
     else:
         _show(result)
-    return 1 if result.get("stopped") else 0
+    return EXIT_CODES[result.get("verdict", "ok")]
 
 
 def _measure(what: str, robot: str) -> dict[str, Any]:
@@ -123,8 +124,11 @@ def _show(result: dict[str, Any], indent: str = "") -> None:
             _show(value, indent + "  ")
         elif isinstance(value, list):
             for entry in value:
-                print()
-                _show(entry, indent + "  ")
+                if isinstance(entry, dict):
+                    print()
+                    _show(entry, indent + "  ")
+                else:
+                    print(f"{indent}{key:<24} {entry}")
         elif isinstance(value, float):
             print(f"{indent}{key:<24} {_number(value):>12}")
         else:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cards_bringup.hil import options as hil_options
+from cards_bringup.interrupts import Interrupts
+from cards_bringup.run_end import RunEnd, Start, nothing_recorded, saved, say, simulate
+from cards_core.control.verdict import EXIT_CODES, verdict_line
 from cards_core.errors import CardsError
+
+if TYPE_CHECKING:
+    from cards_bringup.run_parts import RunPart
 
 EXAMPLES = """examples:
   ./cards demo roboy_arm                          watch the arm draw at http://127.0.0.1:8080
@@ -26,7 +33,14 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
   ./cards demo stewart_gough                      a plate on six elastic rods, moved by sliders
 
-The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs."""
+The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs.
+Exit code: 0 the task was done, 1 the run failed (the verdict says why), 130 stopped by Ctrl-C."""
+
+Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
+"""Returns more entries of ``summary.json``, ``failures`` and ``warnings`` among them."""
+
+LOG_LAG = 0.5
+"""Simulated time by which the end of a log may lie before the end of the run, [s]."""
 
 MODES = ("lockstep", "realtime", "as_fast_as_possible")
 SIMULATORS = ("mujoco", "gazebo", "auto")
@@ -106,11 +120,11 @@ def run(args: argparse.Namespace) -> int:
         raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
     use_ros = not args.no_ros
     if use_ros and importlib.util.find_spec("rclpy") is None:
-        _say(args, "rclpy is not installed: running in one process, as with --no-ros")
+        say(args, "rclpy is not installed: running in one process, as with --no-ros")
         use_ros = False
     if not use_ros and args.simulator != "mujoco":
         raise CardsError(f"--simulator {args.simulator} without ROS (expected: mujoco)")
-    firmware = hil_options.firmware(args, lambda note: _say(args, note))
+    firmware = hil_options.firmware(args, lambda note: say(args, note))
     view = use_ros and not args.headless
     given = {
         "simulator": args.simulator,
@@ -126,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         given["sim"] = "false"
     plan = make_plan(given, args.robot)
     for note in plan.notes:
-        _say(args, note)
+        say(args, note)
     controller = plan.values["controller"]
     if controller == "none" and args.mode == "lockstep" and use_ros:
         raise CardsError(
@@ -134,37 +148,34 @@ def run(args: argparse.Namespace) -> int:
         )
     model = _text_parameter(plan, "simulator", "model") or args.robot
     robot = load(model)
-    duration = _duration(args, plan, robot)
+    duration = _duration(args, plan, model)
     out = args.out or _run_folder(robot.name, controller)
     _prepare(out)
     overrides = _overrides(args, plan, duration, {"log_dir": str(out.resolve()), "model": model})
     if view:
         from cards_viz.browser import free_port
 
-        overrides["browser_view"] = {"port": free_port("127.0.0.1", args.port)}
+        port = free_port("127.0.0.1", args.port)
+        overrides["browser_view"] = {"port": port}
+        say(args, f"watch at http://127.0.0.1:{port}")
 
-    _say(args, f"{robot.name} under {controller}, {args.mode}, {duration:g} s -> {out}")
-    if firmware:
-        from cards_bringup.hil.demo import HilDemo
+    say(args, f"{robot.name} under {controller}, {args.mode}, {duration:g} s -> {out}")
+    with Interrupts(lambda note: say(args, note)) as interrupts:
+        start: Start
+        extras: Extras
+        if firmware:
+            from cards_bringup.hil.demo import HilDemo
 
-        boards = str(args.boards.resolve()) if args.boards else ""
-        hil = HilDemo(given, args.robot, model, overrides, duration, out, firmware, boards=boards)
-        wall = _simulate(args, hil.run, overrides, duration, out)
-        _say(args, "comparing with the plant's truth ...")
-        extra = hil.results()
-    else:
-        start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
-        wall = _simulate(args, start, overrides, duration, out)
-        extra = {}
-    summary = _write_results(args, plan, robot, {"wall_time_s": wall, **extra}, out)
-    if args.json:
-        print(json.dumps(summary))
-    else:
-        _print_summary(summary, out)
-    return 0
-
-
-Start = Callable[[Callable[[float], None], Callable[[str], None]], float]
+            boards = str(args.boards.resolve()) if args.boards else ""
+            hil = HilDemo(
+                given, args.robot, model, overrides, duration, out, firmware, boards=boards
+            )
+            start = hil.run
+            extras = lambda end: hil.results(stopped=end.stopped)  # noqa: E731
+        else:
+            start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
+            extras = lambda _end: {}  # noqa: E731
+        return _record(_Demo(args, plan, robot, duration, out), start, extras, interrupts)
 
 
 def _runner(
@@ -187,33 +198,39 @@ def _runner(
     return lambda on_time, _note: run.run(on_time)
 
 
-def _simulate(
-    args: argparse.Namespace,
-    start: Start,
-    overrides: dict[str, dict[str, Any]],
-    duration: float,
-    out: Path,
-) -> float:
-    from cards_bringup.progress import RunProgress
-    from cards_bringup.supervisor import ProcessFailedError
+@dataclass(frozen=True)
+class _Demo:
+    """What is run: command line, nodes, robot, simulated time [s] and run folder."""
 
-    begin = time.monotonic()
-    with RunProgress(args.robot, duration, quiet=args.json) as progress:
-        try:
-            if "browser_view" in overrides:
-                _say(args, f"watch at http://127.0.0.1:{overrides['browser_view']['port']}")
-            wall = start(progress.update, lambda note: _say(args, note))
-            if not (out / "simulator.npz").exists():
-                # Gazebo ends well when it cannot read a world; its output says why
-                raise ProcessFailedError("simulator", 0, out / "logs" / "simulator.log")
-            return wall
-        except KeyboardInterrupt:
-            # what has been simulated so far is a result too
-            if not _has_rows(out / "simulator.npz"):
-                _remove_logs(out)
-                raise
-            _say(args, "stopped")
-            return time.monotonic() - begin
+    args: argparse.Namespace
+    plan: Any
+    robot: Any
+    duration: float
+    out: Path
+
+
+def _record(demo: _Demo, start: Start, extras: Extras, interrupts: Interrupts) -> int:
+    """Run, write what was recorded, say how it was; return the exit code."""
+    from cards_bringup.run_parts import arrange
+
+    args, out = demo.args, demo.out
+    end = simulate(args, start, demo.duration, out)
+    interrupts.saving()
+    parts = arrange(out)
+    if not parts:
+        return nothing_recorded(args, end, out, "simulator")
+    if end.error is not None:
+        print(f"error: {end.error}", file=sys.stderr)
+    elif end.stopped:
+        say(args, "stopped")
+    summary = saved(interrupts, out, lambda: _write_results(demo, end, parts, extras))
+    if summary is None:
+        return EXIT_CODES["stopped"]
+    if args.json:
+        print(json.dumps(summary))
+    else:
+        _print_summary(summary, out)
+    return EXIT_CODES[summary["verdict"]]
 
 
 def _overrides(
@@ -263,23 +280,36 @@ def _text_parameter(plan: Any, node: str, name: str) -> str:
     return value
 
 
-def _duration(args: argparse.Namespace, plan: Any, robot: Any) -> float:
+def _duration(args: argparse.Namespace, plan: Any, model: str) -> float:
     """Return the simulated time: as asked, else as long as the reference takes."""
     if args.duration is not None:
         return float(args.duration)
     controller = plan.values["controller"]
     if controller == "none":
         return 0.0 if not args.headless else 5.0
-    from cards_core.kinematics import Tree
-    from cards_core.trajectories import load_references
-    from controllers.references import find_reference_file
-
-    name = plan.values["reference"] or _text_parameter(plan, controller, "reference")
-    if not name:
+    if not (plan.values["reference"] or _text_parameter(plan, controller, "reference")):
         return 10.0
-    file = find_reference_file(_text_parameter(plan, controller, "reference_file"), robot)
-    reference = load_references(file, names=Tree(robot).position_names).get(name)
-    return 10.0 if reference is None else float(reference.duration)
+    return _time_of_reference(plan, model)
+
+
+def _time_of_reference(plan: Any, model: str) -> float:
+    """Return how long the reference takes, and the robot on its way to where it begins, [s]."""
+    import numpy as np
+
+    from cards_bringup.in_process import InProcessRun
+    from cards_ros.host_parameters import initial_positions
+    from controllers.build import build_session
+
+    (host,) = (node.name for node in plan.nodes if node.role == "host")
+    (controller,) = (node.name for node in plan.nodes if node.role == "controller")
+    unlogged = {name: {"model": model, "log_dir": ""} for name in (host, controller)}
+    run = InProcessRun(plan, unlogged, 0.0, Path())
+    session = build_session(controller, run.parameters(controller))
+    tree = session.controller.dynamics.tree
+    given = run.parameters(host)
+    given.declare([initial_positions(tree)])
+    end = session.end_from(np.array(given["initial_positions"]), np.zeros(tree.nv))
+    return end if math.isfinite(end) else 10.0
 
 
 def _run_folder(robot: str, controller: str) -> Path:
@@ -307,7 +337,8 @@ RESULTS = (
 
 def _prepare(out: Path) -> None:
     """Make the run folder; refuse one that holds a run, or parts of one."""
-    for name in RESULTS:
+    rows = [path.name for path in out.glob(".*.rows")]  # of a log that could not be written
+    for name in (*RESULTS, *rows):
         if (out / name).exists():
             raise CardsError(
                 f"--out {out} holds a run already: {name} (expected: a new or empty folder)"
@@ -320,37 +351,72 @@ def _prepare(out: Path) -> None:
         raise CardsError(f"--out {out} cannot be written: {error}") from error
 
 
-def _has_rows(log: Path) -> bool:
-    from cards_viz.run_log import RunLogError, SimulatorLog
-
-    try:
-        SimulatorLog.load(log)
-    except RunLogError:
-        return False
-    return True
-
-
-def _remove_logs(out: Path) -> None:
-    for name in RESULTS:
-        (out / name).unlink(missing_ok=True)
-
-
 def _write_results(
-    args: argparse.Namespace, plan: Any, robot: Any, more: dict[str, Any], out: Path
+    demo: _Demo, end: RunEnd, parts: list[RunPart], extras: Extras
 ) -> dict[str, Any]:
+    """Write a run folder for every part of a run, and return the summary of the main one."""
     from cards_core.description.urdf import to_urdf
     from cards_viz.run_folder import write_run_folder
 
-    _say(args, "plots and recording ...")
-    metadata = {
+    args, plan, robot = demo.args, demo.plan, demo.robot
+    say(args, "plots and recording ...")
+    common = {
         "controller": plan.values["controller"],
         "mode": plan.values["mode"],
         "simulator": plan.values["simulator"],
         "transport": "in process" if args.no_ros else "ROS topics",
         "controller_model": _controller_model(args),
-        **more,
     }
-    return write_run_folder(out, robot, metadata, robot_description=to_urdf(robot))
+    summary: dict[str, Any] = {}
+    first, last = parts[0], parts[-1]
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        if not part.useful:
+            what = f"only {part.time:.3g} s: logs, no plots" if part.time else "nothing"
+            say(args, f"{part.folder.name}: {what} was recorded")
+            continue
+        # the first part also has what the nodes needed to start
+        begun = end.begun if part is first else part.begun
+        # nobody knows when a part without rows began
+        ended = min(end.begun + end.wall, following.begun if following else math.inf)
+        wall = ended - begun
+        metadata: dict[str, Any] = {**common, "wall_time_s": wall}
+        if part is last:
+            metadata |= _ending(end, part.time, demo.duration)
+        else:
+            metadata |= {"stopped": True, "ended_by": "reset"}
+        if not part.name:
+            metadata = _merged(metadata, _or_raise(extras, end))
+        made = write_run_folder(part.folder, robot, metadata, robot_description=to_urdf(robot))
+        if part.name:
+            say(args, f"{part.folder}: {part.time:.3f} s, {verdict_line(made)}")
+        else:
+            summary = made
+    return summary
+
+
+def _or_raise(extras: Extras, end: RunEnd) -> dict[str, Any]:
+    """Return the extras of a run; if they cannot be made, what ended it is the reason."""
+    try:
+        return extras(end)
+    except CardsError as error:
+        if end.error is None:
+            raise
+        raise end.error from error
+
+
+def _merged(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Return both; of what both have, which are lists, one after the other."""
+    return a | b | {key: [*a[key], *b[key]] for key in a.keys() & b.keys()}
+
+
+def _ending(end: RunEnd, recorded: float, duration: float) -> dict[str, Any]:
+    """Return what the summary must know of the end of a run."""
+    failures = [end.failure] if end.failure else []
+    if not failures and end.reached - recorded > LOG_LAG:
+        failures.append(
+            f"the simulator's log ends at t = {recorded:.3f} s, the run at {end.reached:.3f} s"
+        )
+    return {"duration_s": duration, "stopped": end.stopped, "failures": failures}
 
 
 def _print_summary(summary: dict[str, Any], out: Path) -> None:
@@ -376,9 +442,5 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
         from cards_bringup.hil.results import lines
 
         print("\n".join(f"  {text}" for text in lines(summary["hil"])))
+    print(f"  {'verdict':<26} {verdict_line(summary)}")
     print(f"  {out}")
-
-
-def _say(args: argparse.Namespace, text: str) -> None:
-    if not args.json:
-        print(text, file=sys.stderr)

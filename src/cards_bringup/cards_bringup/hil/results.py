@@ -19,10 +19,12 @@ import numpy.typing as npt
 from cards_bringup.hil.diagnostics import Said
 from cards_bringup.in_process import InProcessRun
 from cards_bringup.plan import Plan
+from cards_core.control.verdict import NOTABLE_SHARE
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 from cards_hardware.bridge_log import NAME as BRIDGE_LOG
 from cards_hardware.hil.plant import HIL_LOG
+from cards_hardware.protocol import State
 from controllers.build import build_session
 
 Table = dict[str, npt.NDArray[Any]]
@@ -183,6 +185,43 @@ def extras(
     }
 
 
+def findings(folder: Path, hil: Mapping[str, Any], *, stopped: bool) -> dict[str, list[str]]:
+    """Return what a verdict must know of boards: ``failures`` and ``warnings``, a sentence each.
+
+    Args:
+        folder: Run folder.
+        hil: What `extras` returned.
+        stopped: Whether the user ended the run: the boards then relax as they should.
+    """
+    failures = [
+        f"muscle {name} was taken out by its board: {why}"
+        for name, why in hil["muscles_out"].items()
+    ]
+    warnings = []
+    states = _bridge_rows(folder, _read(folder / HIL_LOG))
+    if states is not None and len(states["time"]):
+        time, state = states["time"] - states["time"][0], states["board_state"]
+        driven = np.isin(state, (State.ACTIVE, State.HOLD))
+        if stopped and driven.any():
+            last = len(driven) - int(np.argmax(driven[::-1]))
+            time, state = time[:last], state[:last]
+        gone = np.isin(state, (State.RELAX, State.FAULT, State.ESTOP))
+        if gone.any():
+            first = int(np.argmax(gone))
+            failures.append(
+                f"a board let its muscles go at t = {time[first]:.3f} s "
+                f"({State(int(state[first])).name})"
+            )
+        held = float(np.mean(state == State.HOLD))
+        if held > 0.0:
+            warnings.append(f"a board waited for a command in {held:.2%} of the states (HOLD)")
+    if hil["speed"] is not None and hil["speed"] < 1.0 - NOTABLE_SHARE:
+        warnings.append(f"slower than real time: {hil['speed']:.3g} times")
+    if refused := sum(hil["refused"].values()):
+        warnings.append(f"{refused} frames were refused by boards")
+    return {"failures": failures, "warnings": warnings}
+
+
 def percentiles(values: Array) -> dict[str, float | int | None]:
     """Return count, p50, p99 and max."""
     if not values.size:
@@ -216,7 +255,7 @@ def _bridge_rows(folder: Path, hil: Table) -> Table | None:
         return None
     states = _read(path)
     inside = (states["time"] >= hil["wall"][0]) & (states["time"] <= hil["wall"][-1])
-    return {name: states[name][inside] for name in ("time", "age")}
+    return {name: states[name][inside] for name in ("time", "age", "board_state")}
 
 
 def _speed(hil: Table) -> float | None:

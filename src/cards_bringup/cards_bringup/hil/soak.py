@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.hil.results import extras
+from cards_bringup.hil.results import extras, findings
 from cards_bringup.hil.run import HilRun
 from cards_bringup.supervisor import Supervisor
+from cards_core.control.verdict import Verdict
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 from cards_hardware.bridge_log import NAME as BRIDGE_LOG
@@ -138,6 +139,10 @@ def bench_hil(
                 raise
             stopped = str(error)  # what was measured until then is worth more than nothing
         hil = extras(folder, firmware, run.status, run.said, None)
+        found = findings(folder, hil, stopped=False)
+        verdict = Verdict.of(
+            [*([stopped] if stopped else []), *found["failures"]], found["warnings"]
+        )
         hil["commands"] = run.status.get("commands")  # the plant's log has every 20th tick only
         intervals = _state_intervals(folder)
     finally:
@@ -149,6 +154,7 @@ def bench_hil(
         "minutes": minutes,
         "ran_s": run.status.get("commanded_s"),
         "stopped": stopped,
+        **verdict.entries(),
         "wall_s": round(time.monotonic() - begin, 1),
         **hil,
         "lost_states": hil["lost_frames"],

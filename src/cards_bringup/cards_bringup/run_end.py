@@ -1,0 +1,143 @@
+"""What all demos share: run until the end, however it comes, and lose nothing recorded."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from cards_bringup.interrupts import Interrupts
+from cards_bringup.progress import RunProgress
+from cards_bringup.supervisor import ProcessFailedError
+from cards_core.control.verdict import EXIT_CODES
+from cards_core.errors import CardsError
+
+Start: TypeAlias = Callable[[Callable[[float], None], Callable[[str], None]], object]
+"""Runs to the end; called with what is to be told the time [s], and with what is to be told notes.
+"""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """How a run came to its end.
+
+    Attributes:
+        begun: When it began, on the monotonic clock, [s].
+        wall: How long it took, [s].
+        reached: Simulated time that was shown last, [s].
+        stopped: Whether the user ended it.
+        error: What ended it, if something did.
+    """
+
+    begun: float
+    wall: float
+    reached: float
+    stopped: bool = False
+    error: CardsError | None = None
+
+    @property
+    def failure(self) -> str:
+        """What ended it in one line, empty if nothing did."""
+        return "" if self.error is None else str(self.error).splitlines()[0]
+
+
+def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path) -> RunEnd:
+    """Run to the end, and save the logs of processes that ended without doing so.
+
+    Args:
+        args: Of ``./cards demo``.
+        start: Runs.
+        duration: For the progress bar, [s]; 0: without end.
+        out: Run folder.
+    """
+    from cards_ros.log import recover
+
+    begin = time.monotonic()
+    reached, stopped, error = 0.0, False, None
+
+    def on_time(now: float) -> None:
+        nonlocal reached
+        reached = now
+        progress.update(now)
+
+    with RunProgress(args.robot, duration, quiet=args.json) as progress:
+        try:
+            start(on_time, lambda note: say(args, note))
+        except KeyboardInterrupt:
+            stopped = True
+        except CardsError as problem:
+            error = problem
+        except OSError as problem:
+            error = CardsError(f"{out}: the run cannot be recorded: {problem}")
+    wall = time.monotonic() - begin
+    try:
+        for path in recover(out):
+            say(args, f"{path.name}: saved for a process that ended without doing so")
+    except OSError as problem:
+        error = CardsError(
+            f"{error or out}; a log cannot be written: {problem}. Its rows are in hidden files in "
+            f"{out}: with more room, cards_ros.log.recover makes the log of them"
+        )
+    return RunEnd(begin, wall, reached, stopped, error)
+
+
+def saved(interrupts: Interrupts, out: Path, write: Callable[[], T]) -> T | None:
+    """Return what ``write`` returns, None if the user gave the results up.
+
+    Raises:
+        CardsError: The results cannot be written; the message says where the logs are.
+    """
+    try:
+        return write()
+    except KeyboardInterrupt:
+        if not interrupts.given_up:
+            raise
+        print(f"given up: no plots and no summary; the logs are in {out}", file=sys.stderr)
+        return None
+    except OSError as error:
+        raise CardsError(
+            f"{out}: plots, recording and summary cannot be written: {error}; the logs are there"
+        ) from error
+
+
+def nothing_recorded(args: argparse.Namespace, end: RunEnd, out: Path, host: str) -> int:
+    """Say that a run left nothing; return the exit code.
+
+    Args:
+        args: Of ``./cards demo``.
+        end: Of the run.
+        out: Run folder; it is removed if it is empty.
+        host: Name of the node that should have recorded.
+
+    Raises:
+        CardsError: Something went wrong.
+    """
+    if end.error is not None:
+        raise end.error
+    if not end.stopped:
+        # Gazebo ends well when it cannot read a world; its output says why
+        raise ProcessFailedError(host, 0, out / "logs" / f"{host}.log")
+    for log in out.glob("*.npz"):
+        log.unlink()
+    logs = f"; the output of its nodes is in {out / 'logs'}" if (out / "logs").exists() else ""
+    message = f"stopped before anything was recorded{logs}"
+    print(message, file=sys.stderr)
+    if args.json:
+        print(json.dumps({"error": {"type": "Stopped", "message": message}}))
+    with contextlib.suppress(OSError):
+        out.rmdir()
+    return EXIT_CODES["stopped"]
+
+
+def say(args: argparse.Namespace, text: str) -> None:
+    """Print a note, unless only JSON is wanted."""
+    if not args.json:
+        print(text, file=sys.stderr)

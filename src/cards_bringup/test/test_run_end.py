@@ -1,0 +1,83 @@
+"""However a run ends, what was recorded is kept, and the end is told."""
+
+import argparse
+
+import numpy as np
+import pytest
+
+from cards_bringup.interrupts import Interrupts
+from cards_bringup.run_end import RunEnd, nothing_recorded, saved, simulate
+from cards_core.errors import CardsError
+from cards_ros.log import RunLog
+
+ARGS = argparse.Namespace(robot="planar_2r", json=False)
+
+
+def run(start, out):
+    return simulate(ARGS, start, 1.0, out)
+
+
+def test_an_end_as_it_should_be(tmp_path):
+    end = run(lambda on_time, _note: on_time(0.7), tmp_path)
+    assert (end.reached, end.stopped, end.failure) == (0.7, False, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "stopped", "failure"),
+    [
+        (KeyboardInterrupt, True, ""),
+        (CardsError("it broke\nand more"), False, "it broke"),
+        (OSError(28, "No space left on device"), False, "the run cannot be recorded"),
+    ],
+)
+def test_rows_of_a_log_that_was_not_closed_are_saved(tmp_path, capsys, error, stopped, failure):
+    log = RunLog(tmp_path / "simulator.npz", {"time": None})
+
+    def start(_on_time, _note):
+        for k in range(600):
+            log.append(float(k))
+        raise error
+
+    end = run(start, tmp_path)
+    assert end.stopped is stopped
+    assert failure in end.failure
+    assert "simulator.npz: saved for a process" in capsys.readouterr().err
+    with np.load(tmp_path / "simulator.npz") as saved_log:
+        assert saved_log["time"].tolist() == list(range(512))
+
+
+def test_a_bug_is_not_hidden(tmp_path):
+    def start(_on_time, _note):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(start, tmp_path)
+
+
+def test_stopped_before_anything_was_recorded(tmp_path, capsys):
+    out = tmp_path / "run"
+    out.mkdir()
+    assert nothing_recorded(ARGS, RunEnd(0.0, 1.0, 0.0, True), out, "simulator") == 130
+    assert capsys.readouterr().err == "stopped before anything was recorded\n"
+    assert not out.exists()
+    (out / "logs").mkdir(parents=True)
+    assert nothing_recorded(ARGS, RunEnd(0.0, 1.0, 0.0, True), out, "simulator") == 130
+    assert f"the output of its nodes is in {out / 'logs'}" in capsys.readouterr().err
+
+
+def test_nothing_recorded_and_not_stopped_is_an_error(tmp_path):
+    broken = RunEnd(0.0, 1.0, 0.0, error=CardsError("it broke"))
+    with pytest.raises(CardsError, match="it broke"):
+        nothing_recorded(ARGS, broken, tmp_path, "simulator")
+    with pytest.raises(CardsError, match="'simulator' ended with exit code 0"):
+        nothing_recorded(ARGS, RunEnd(0.0, 1.0, 0.0), tmp_path, "simulator")
+
+
+def test_results_that_cannot_be_written(tmp_path):
+    def full():
+        raise OSError(28, "No space left on device")
+
+    with Interrupts(print) as interrupts:
+        with pytest.raises(CardsError, match=r"No space left on device; the logs are there"):
+            saved(interrupts, tmp_path, full)
+        assert saved(interrupts, tmp_path, lambda: 7) == 7
