@@ -142,7 +142,8 @@ class Host:
     ids=["cable", "damped", "ligament", "tendon", "rigid", "series_elastic", "pneumatic"],
 )
 def test_light_bodies_on_stiff_muscles_come_to_rest_at_1_khz(actuator, mass, command, weight):
-    host = Host(slide(actuator, mass=mass, gravity=weight / mass, least=weight))
+    robot = slide(actuator, mass=mass, gravity=weight / mass, least=weight)
+    host = Host(robot, backend="compiled")
     kinds, values = np.array([command[0]]), np.array([command[1]])
     last = []
     for _ in range(1500):
@@ -182,7 +183,8 @@ def test_a_wire_that_is_stretched_at_dead_centre_gives_back_what_it_holds(stiffn
     length = make_dynamics(robot, "numeric").update(np.array([home]), np.zeros(1)).muscle_lengths
     wire = Cable(stiffness=stiffness, rest_length=float(length[0]) - 0.0118)
     muscles = (dataclasses.replace(robot.muscles[0], actuator=wire),)
-    host = Host(dataclasses.replace(robot, muscles=muscles), q=[home or 1e-6])
+    robot = dataclasses.replace(robot, muscles=muscles)
+    host = Host(robot, backend="compiled", q=[home or 1e-6])
     start = host.stretched()
     most = 0.0
     for _ in range(3000):
