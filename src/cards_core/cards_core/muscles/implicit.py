@@ -111,7 +111,7 @@ class ImplicitTensions:
         self._last = np.zeros(count)
         self._last_qd, self._last_jacobian = np.zeros(tree.nv), np.zeros((count, tree.nv))
         self._last_a, self._last_momentum = np.zeros((tree.nv, tree.nv)), np.zeros(tree.nv)
-        self._paid = np.array([-1.0])
+        self._paid = np.array([np.nan])
         self._slip = np.zeros(count)
         self._spring_state = bank.state.copy()
         self.mobility: Array = np.zeros(count)
@@ -127,13 +127,13 @@ class ImplicitTensions:
     def reset(self) -> None:
         """Forget the last step."""
         self._last[:] = 0.0
-        self._paid[:] = -1.0
+        self._paid[:] = np.nan
         self.straight = 0
 
     @property
     def stiff(self) -> bool:
         """Whether the muscles were stiff in the last step."""
-        return bool(self._paid[0] >= 0.0)
+        return not np.isnan(self._paid[0])
 
     # Native -----------------------------------------------------------------------------------
 
@@ -274,11 +274,11 @@ class ImplicitTensions:
         self.mobility[:] = dt * np.sum(half * half, axis=0)
         springs = float(dt * bank.stiffness @ self.mobility)
         if not (springs > STIFF or float(bank.damping @ self.mobility) > DAMPED):
-            self._paid[:] = -1.0
+            self._paid[:] = np.nan
             tensions = bank.step(lengths, rates, kinds, values)
             self._last[:] = tensions
             return tensions
-        known = self._paid[0] >= 0.0
+        known = self.stiff
         lengths = lengths - self._settle(lengths, mass, qd)
         momentum = mass @ qd - dt * bias
         pull = dt * jacobian.T @ self._last
@@ -324,15 +324,15 @@ class ImplicitTensions:
         """
         stretch, now = self._bank.springs(lengths)
         stored = float(np.sum(now))
-        if self._paid[0] < 0.0:
+        if not self.stiff:
             self._paid[0] = stored
         else:
             speed = self._last_jacobian @ (self._last_qd + qd)
             self._paid[0] += 0.5 * self._dt * self._last @ speed
             self._paid[0] += stored - self._unwound(lengths)
-            self._paid[0] = max(self._paid[0], 0.0)
         self._spring_state = self._bank.state.copy()
-        allowed = self._paid[0] + CREDIT * (0.5 * qd @ mass @ qd + stored)
+        paid = float(self._paid[0])
+        allowed = max(paid + CREDIT * float(0.5 * qd @ mass @ qd + abs(paid)), 0.0)
         share = 1.0 - np.sqrt(allowed / stored) if stored > allowed else 0.0
         return np.asarray(share * stretch)
 

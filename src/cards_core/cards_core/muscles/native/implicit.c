@@ -23,7 +23,7 @@ typedef struct {
   double *last;                                /* (m,): tensions of the last step */
   double *last_qd, *last_jacobian;             /* (nv,), (m, nv) */
   double *last_A, *last_momentum;              /* (nv, nv), (nv,): A v+ without other forces */
-  double *paid;                                /* energy that springs were given; < 0: unknown */
+  double *paid;                                /* energy that springs were given; NaN: unknown */
   double *slip;                                /* (m,): for the caller */
   double *mobility;                            /* (m,): dt L A^-1 L', for the caller */
   double *work;
@@ -187,7 +187,7 @@ static void settle(const step_t *s) {
   for (long i = 0; i < m; i++) stored += io[s->spring_stored + i];
   for (long k = 0; k < n; k++)
     for (long j = 0; j < n; j++) kinetic += 0.5 * s->qd[k] * s->mass[k * n + j] * s->qd[j];
-  if (*s->paid < 0.0) {
+  if (isnan(*s->paid)) {
     *s->paid = stored;
   } else {
     for (long i = 0; i < m; i++)
@@ -195,9 +195,8 @@ static void settle(const step_t *s) {
         *s->paid += 0.5 * s->dt * s->last[i] * s->last_jacobian[i * n + k] *
                     (s->last_qd[k] + s->qd[k]);
     *s->paid += stored - before;
-    if (*s->paid < 0.0) *s->paid = 0.0;
   }
-  const double allowed = *s->paid + s->credit * (kinetic + stored);
+  const double allowed = fmax(*s->paid + s->credit * (kinetic + fabs(*s->paid)), 0.0);
   const double share = stored > allowed ? 1.0 - sqrt(allowed / stored) : 0.0;
   for (long i = 0; i < m; i++) s->slip[i] = share * io[s->spring_stretch + i];
 }
@@ -341,11 +340,11 @@ long cards_implicit(const step_t *s) {
     dampers += s->damping[i] * s->mobility[i];
   }
   if (!(springs > s->springs_bound || dampers > s->dampers_bound)) {
-    *s->paid = -1.0;
+    *s->paid = NAN;
     return 0;
   }
   for (long i = 0; i < m; i++) c.lawful[i] = s->stiffness[i] > 0.0 || s->damping[i] > 0.0;
-  const int known = *s->paid >= 0.0;
+  const int known = !isnan(*s->paid);
   settle(s);
 
   for (long k = 0; k < n; k++) {
