@@ -193,8 +193,9 @@ def test_solver_failures_are_reported_and_bridged(kind, planar, monkeypatch):
     item = controller(kind, planar)
     q, qd = np.array([-0.5, 0.5]), np.zeros(2)
     good = item.step(0.0, q, qd).tensions.copy()
-    nan = np.full(item._qp.n, np.nan)
-    monkeypatch.setattr(item._qp, "_solve", lambda _: (QpStatus.NUMERICAL, nan, 0))
+    for program in (item._program._exact, item._program._near):
+        nan = np.full(program.n, np.nan)
+        monkeypatch.setattr(program, "_solve", lambda _, x=nan: (QpStatus.NUMERICAL, x, 0))
     out = item.step(0.1, q, qd)
     assert out.status is ControlStatus.FALLBACK
     np.testing.assert_allclose(out.tensions, good, atol=1e-2)

@@ -17,6 +17,7 @@ from control_robots import (
 from scipy.optimize import least_squares, lsq_linear
 
 from cards_core.control import ControlStatus, CtcOperational, ParameterError
+from cards_core.description.model import JointAxis
 from cards_core.description.perturb import perturbed
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import UnknownNameError
@@ -87,11 +88,13 @@ def test_motion_and_task_equations_hold(roboy):
 
 @pytest.mark.parametrize("solver", ["daqp", "osqp"])
 def test_optimum_agrees_with_the_eliminated_least_squares_problem(roboy, solver):
-    """Accelerations eliminated by the equation of motion, solved by SciPy; no limit is near."""
+    """Accelerations eliminated by the equation of motion, solved by SciPy; no limit is near.
+
+    SciPy has no equations: theirs is a weight that leaves 1e-10 of the multipliers.
+    """
+    stiff = 1e5
     weights = {"acceleration_weight": [1.0, 2.0, 0.5, 1.0], "force_weight": 1e-3}
-    item = CtcOperational(
-        roboy, solver=solver, posture=[1.4, 0.1, -0.1, -0.9], task_weight=1e5, **weights
-    )
+    item = CtcOperational(roboy, solver=solver, posture=[1.4, 0.1, -0.1, -0.9], **weights)
     rng = np.random.default_rng(2)
     for _ in range(20):
         q = np.array([1.45, 0.0, 0.0, -1.0]) + rng.uniform(-0.1, 0.1, 4)
@@ -111,13 +114,13 @@ def test_optimum_agrees_with_the_eliminated_least_squares_problem(roboy, solver)
         pull = 100.0 * (item.posture - q) - 20.0 * qd
         root = np.sqrt(weights["acceleration_weight"])
         factor = np.vstack(
-            [root[:, None] * push, np.sqrt(1e-3) * np.eye(11), np.sqrt(1e5) * jacobian @ push]
+            [root[:, None] * push, np.sqrt(1e-3) * np.eye(11), stiff * jacobian @ push]
         )
         target = np.concatenate(
             [
                 root * (pull - drift),
                 np.zeros(11),
-                np.sqrt(1e5) * (command - bias - jacobian @ drift),
+                stiff * (command - bias - jacobian @ drift),
             ]
         )
         best = lsq_linear(factor, target, bounds=(10.0, 5000.0), method="bvls", tol=1e-15)
@@ -208,10 +211,15 @@ def test_joint_limits_hold_when_the_task_leaves_the_workspace(petal_start, targe
 
 
 def test_without_barriers_that_task_breaks_the_limits(petal_start):
-    """The same motion with limits that weigh nothing, so that the test above can fail."""
+    """The same motion by a controller that knows no limits, so that the test above can fail."""
     robot = roboy_arm()
     plant = Plant(robot, petal_start)
-    item = CtcOperational(make_dynamics(robot), kp=400.0, limit_weight=1e-6)
+    joints = tuple(
+        replace(joint, axes=tuple(JointAxis(axis.axis) for axis in joint.axes))
+        for joint in robot.joints
+    )
+    middle = CtcOperational(make_dynamics(robot)).posture
+    item = CtcOperational(make_dynamics(replace(robot, joints=joints)), kp=400.0, posture=middle)
     item.set_reference(PointToPoint(CENTRE, (0.45, -0.45, 0.95), 1.5))
     run = Run(item, plant, 0.95)
     assert np.any(run.q < plant.tree.lower - 0.02) or np.any(run.q > plant.tree.upper + 0.02)
@@ -403,7 +411,7 @@ def test_a_robot_without_muscles_reports_what_is_missing():
         ({"acceleration_weight": -1.0}, ParameterError, "acceleration_weight of 'joint_1'"),
         ({"limit_rate": 0.0}, ParameterError, "limit_rate"),
         ({"limit_margin": -0.1}, ParameterError, "limit_margin"),
-        ({"limit_weight": np.nan}, ParameterError, "limit_weight"),
+        ({"residual_tolerance": np.nan}, ParameterError, "residual_tolerance"),
         (
             {"posture_kp": [1.0]},
             ParameterError,

@@ -183,8 +183,7 @@ def qp_parameters(kind: str, robot: Robot, gain_names: Sequence[str]) -> list[Pa
         Parameter(
             "residual_tolerance",
             _default(kind, "residual_tolerance"),
-            "Residual above which a step counts as infeasible.",
-            "Nm, or m/s^2 of a task",
+            "What may be missing in a step that counts as ok, relative to its equation's terms.",
             lower=1e-12,
         ),
     ]
@@ -197,8 +196,7 @@ def joint_parameters(robot: Robot, tree: Tree) -> list[Parameter]:
         Parameter(
             "slack_weight",
             [_default("ctc_joint", "slack_weight")] * tree.nv,
-            "Weight of a missing torque relative to the mean of Hf.",
-            "N^2/(Nm)^2",
+            "Weight of a missing torque; where not all can be produced, the ratios count.",
             lower=1e-12,
             length=tree.nv,
             names=tree.velocity_names,
@@ -245,8 +243,7 @@ def operational_parameters(robot: Robot, tree: Tree, rate_names: Sequence[str]) 
         Parameter(
             "task_weight",
             [_default(kind, "task_weight")] * len(rate_names),
-            "Weight of what the task lacks.",
-            "s^4/m^2",
+            "Weight of what the task lacks; where not all can be done, the ratios count.",
             lower=1e-12,
             length=len(rate_names),
             names=tuple(rate_names),
@@ -263,13 +260,6 @@ def operational_parameters(robot: Robot, tree: Tree, rate_names: Sequence[str]) 
         ),
         _stiffness(kind, "posture_kp", tree.velocity_names, "that pull"),
         _damping("posture_kd", tree.velocity_names, "that pull"),
-        Parameter(
-            "limit_weight",
-            _default(kind, "limit_weight"),
-            "Weight of what the joint limits lack.",
-            "s^4/rad^2",
-            lower=1e-12,
-        ),
         Parameter(
             "limit_rate",
             _default(kind, "limit_rate"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cards_core.control.goal_program import GoalProgram, GoalResult
 from cards_core.control.interface import (
     ControlOutput,
     ControlStatus,
@@ -21,13 +22,21 @@ from cards_core.control.interface import (
     tension_limits,
     vector,
 )
-from cards_core.control.qp import QpMethod, QpResult, make_qp_solver
+from cards_core.control.qp import QP_INFINITY, QpMethod
 from cards_core.dynamics.interface import Dynamics
 from cards_core.typing import Array
 
 
 class QpController(ABC):
-    """Computed torque by a quadratic program whose first m variables are the tensions.
+    """Computed torque by a `GoalProgram` whose first m variables are the tensions.
+
+    The program is written in the robot's own units of force, torque and acceleration, so that
+    tolerances of solvers, which are absolute, mean the same for a finger and for a crane. The
+    units are powers of two: they change no digit.
+
+    A subclass calls ``super().__init__``, makes the program with `_use` and writes it in
+    `_formulate`. Other bounded variables may follow the tensions, e.g. accelerations or the
+    forces of other actuators: columns of the matrix, with bounds and a weight.
 
     Attributes:
         kind: Name in `make_controller`.
@@ -48,13 +57,9 @@ class QpController(ABC):
         velocity_names: Sequence[str],
         kp: Setting,
         kd: Setting | None,
-        solver: str,
-        variables: int,
-        weights: Sequence[float] | Array,
         tension_min: Setting | None,
         tension_max: Setting | None,
         tension_rate: Setting | None,
-        residual_tolerance: float,
     ) -> None:
         self.dynamics = dynamics
         self.reference_names = tuple(reference_names)
@@ -62,25 +67,33 @@ class QpController(ABC):
         self.tension_min, self.tension_max = tension_limits(
             dynamics.robot, tension_min, tension_max
         )
-        self._tolerance = number(residual_tolerance, "residual_tolerance", strict=True)
         muscles, k = self.tension_min.size, len(velocity_names)
         self.output = ControlOutput.empty(muscles, len(reference_names), k)
         self.output.tensions[:] = self.tension_min
-        self._qp = make_qp_solver(solver, variables, weights)
-        self._qp.lower_bounds[:muscles] = self.tension_min
-        self._qp.upper_bounds[:muscles] = self.tension_max
+        units = _units(dynamics, self.tension_max)
+        self._force_unit, self._torque_unit, self._acceleration_unit = units
         names = [muscle.name for muscle in dynamics.robot.muscles]
         self._rate = (
             None
             if tension_rate is None
             else vector(tension_rate, names, "tension_rate", strict=True)
         )
-        self._low = self._qp.lower_bounds[:muscles]
-        self._up = self._qp.upper_bounds[:muscles]
         self._last_time: float | None = None
         self._reference: Reference | None = None
         self._start = 0.0
         self._scratch = np.zeros(k)
+
+    def _use(self, program: GoalProgram, goal_unit: float) -> None:
+        """Set the program, the unit of its goals, and the limits of the tensions in it."""
+        muscles, unit = self.tension_min.size, self._force_unit
+        self._program, self._goal_unit = program, goal_unit
+        self._tensions = program.result.x[:muscles]
+        self._low, self._up = program.lower_bounds[:muscles], program.upper_bounds[:muscles]
+        self._lowest = self.tension_min / unit
+        # no bound is no bound in any unit
+        unlimited = self.tension_max >= QP_INFINITY
+        self._highest = np.where(unlimited, QP_INFINITY, self.tension_max / unit)
+        self._low[:], self._up[:] = self._lowest, self._highest
 
     def set_gains(self, kp: Setting, kd: Setting | None = None) -> None:
         """Set stiffness [1/s^2] and damping [1/s] of the error, one number or one per velocity.
@@ -111,7 +124,7 @@ class QpController(ABC):
 
     def reset(self) -> None:
         """Forget the solver's warm start, the last tensions and the held place."""
-        self._qp.reset()
+        self._program.reset()
         self._last_time = None
         if isinstance(self._reference, HoldPoint):
             self._reference = None
@@ -143,7 +156,7 @@ class QpController(ABC):
         out.desired[:] = y
         out.desired_dot[:] = yd
         self._formulate(q, qd, ydd)
-        self._finish(self._qp.solve())
+        self._finish(self._program.solve())
         if out.status is not ControlStatus.INVALID_STATE:
             self._reference = reference  # the place of an invalid state is not worth holding
         return out
@@ -155,11 +168,11 @@ class QpController(ABC):
         if reach == 0.0:  # the same instant again, e.g. after new gains: the same bounds
             return
         if not 0.0 < reach < math.inf:  # first step, or the clock was set back
-            self._low[:], self._up[:] = self.tension_min, self.tension_max
+            self._low[:], self._up[:] = self._lowest, self._highest
             return
-        change = rate * reach
-        np.maximum(self.output.tensions - change, self.tension_min, out=self._low)
-        np.minimum(self.output.tensions + change, self.tension_max, out=self._up)
+        tensions, change = self.output.tensions / self._force_unit, rate * reach / self._force_unit
+        np.maximum(tensions - change, self._lowest, out=self._low)
+        np.minimum(tensions + change, self._highest, out=self._up)
 
     @abstractmethod
     def _place(self, q: Array, qd: Array) -> Array:
@@ -181,30 +194,21 @@ class QpController(ABC):
         np.add(out.command, term, out=out.command)
         np.add(out.command, acceleration, out=out.command)
 
-    def _missing(self, result: QpResult) -> Array:
-        """Return the part of the QP's residual that the output reports."""
-        return result.residual
-
-    def _finish(self, result: QpResult) -> ControlOutput:
+    def _finish(self, result: GoalResult) -> ControlOutput:
         if result.method is QpMethod.NEAREST_TO_ZERO:
             return self._invalid()
-        out = self.output
-        out.tensions[:] = result.x[: out.tensions.size]
-        missing = self._missing(result)
-        out.residual = math.sqrt(missing.dot(missing))
+        out, missing = self.output, result.missing
+        np.multiply(self._tensions, self._force_unit, out=out.tensions)
+        out.residual = math.sqrt(missing.dot(missing)) * self._goal_unit
         out.iterations = result.iterations
         out.solve_time = result.solve_time
         if result.method is not QpMethod.SOLVER:
             out.status = ControlStatus.FALLBACK
-        elif out.residual > self._tolerance:
-            out.status = self._blame(result)
-        else:
+        elif result.attained:
             out.status = ControlStatus.OK
+        else:
+            out.status = ControlStatus.JOINT_LIMIT if result.limited else ControlStatus.INFEASIBLE
         return out
-
-    def _blame(self, result: QpResult) -> ControlStatus:
-        """Say why the residual is above the tolerance."""
-        return ControlStatus.INFEASIBLE
 
     def _invalid(self) -> ControlOutput:
         out = self.output
@@ -214,3 +218,32 @@ class QpController(ABC):
         out.iterations = 0
         out.solve_time = 0.0
         return out
+
+
+def _units(dynamics: Dynamics, tension_max: Array) -> tuple[float, float, float]:
+    """Return units of force [N], joint torque [Nm] and joint acceleration [rad/s^2].
+
+    The force is a thousandth of the usual tension limit, or what carries the weight at home if
+    that is less (a limit of 1e8 N says nothing about the robot); the torque is that force on the
+    longest lever; the acceleration is what the force does to the joints, each alone. Solvers keep
+    bounds to 1e-7 of these: far below what matters, far above rounding.
+    """
+    tree = dynamics.tree
+    state = dynamics.update(tree.home, np.zeros(tree.nv))
+    levers = np.max(np.abs(state.muscle_jacobian), axis=0, initial=0.0)
+    lever = float(np.max(levers, initial=0.0))
+    limits = tension_max[tension_max < QP_INFINITY]
+    forces = [1e-3 * float(np.median(limits))] if limits.size else []
+    if lever > 0.0:
+        forces.append(float(np.max(np.abs(state.gravity))) / lever)
+    force = _power_of_two(min((f for f in forces if f > 0.0), default=1.0))
+    masses = np.diagonal(state.mass_matrix)
+    moved = (levers > 0.0) & (masses > 0.0)
+    accelerations = force * levers[moved] / masses[moved]
+    acceleration = float(np.median(accelerations)) if accelerations.size else 1.0
+    return force, _power_of_two(force * lever), _power_of_two(acceleration)
+
+
+def _power_of_two(x: float) -> float:
+    """Return the power of two at or below x; 1 if x is no positive number."""
+    return 2.0 ** math.floor(math.log2(x)) if 0.0 < x < math.inf else 1.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cards_core.control.base import QpController
-from cards_core.control.interface import Setting, vector
+from cards_core.control.goal_program import GoalProgram
+from cards_core.control.interface import Setting, number, vector
 from cards_core.dynamics.interface import Dynamics
 from cards_core.spatial import quaternion_matrix
 from cards_core.typing import Array
@@ -14,13 +15,14 @@ from cards_core.typing import Array
 class CtcJoint(QpController):
     """Track joint coordinates [Trendel2018]_.
 
-        minimise    1/2 f' Hf f + w/2 |s|^2
+        minimise    1/2 f' Hf f,   of all f with the least  s' W s
         subject to  M a_c + C + G = -L' f + s,   fmin <= f <= fmax
                     a_c = qdd_d + Kd (qd_d - qd) + Kp (q_d - q)
 
-    Where the muscles can produce the torque, s vanishes (up to ``multiplier / w``) and the joints
-    obey ``edd + Kd ed + Kp e = 0``. Where they cannot, s is the least torque that is missing: the
-    tensions stay continuous and `ControlOutput.status` says ``INFEASIBLE``.
+    Where the muscles can produce the torque, s is zero and the joints obey
+    ``edd + Kd ed + Kp e = 0``. Where they cannot, s is the least torque that is missing: the
+    tensions stay continuous and `ControlOutput.status` says ``INFEASIBLE``. How that is solved,
+    and why not with a weight for s beside Hf: `cards_core.control.goal_program`.
 
     Rotations of ball joints: q_d - q is the rotation vector from q to q_d in child axes
     (`Tree.difference`), and qd_d, qdd_d of the reference, in the axes of the desired child frame,
@@ -33,10 +35,12 @@ class CtcJoint(QpController):
         solver: ``daqp`` or ``osqp``.
         force_weight: Diagonal of Hf, [1/N^2], > 0, one number or one per muscle; relative sizes
             share the load among the muscles.
-        slack_weight: w relative to the mean of Hf, [N^2/(Nm)^2], one number or one per velocity.
+        slack_weight: Diagonal of W, one number or one per velocity; only the ratios count: where
+            not all torques can be produced, the joint with the larger weight lacks less.
         tension_min, tension_max: Tighter limits than those of the muscles, [N].
         tension_rate: Largest change of a tension per time, [N/s]; None: no limit.
-        residual_tolerance: Missing torque above which a step counts as infeasible, [Nm] or [N].
+        residual_tolerance: Missing torque above which a step counts as infeasible, relative to the
+            torques of that joint, of all muscles and of the motion, added up as magnitudes.
 
     Raises:
         ParameterError: A parameter of the wrong size or out of range.
@@ -53,11 +57,11 @@ class CtcJoint(QpController):
         kd: Setting | None = None,
         solver: str = "daqp",
         force_weight: Setting = 1.0,
-        slack_weight: Setting = 1e10,
+        slack_weight: Setting = 1.0,
         tension_min: Setting | None = None,
         tension_max: Setting | None = None,
         tension_rate: Setting | None = None,
-        residual_tolerance: float = 1e-3,
+        residual_tolerance: float = 1e-8,
     ) -> None:
         tree = dynamics.tree
         names = [muscle.name for muscle in dynamics.robot.muscles]
@@ -70,22 +74,21 @@ class CtcJoint(QpController):
             velocity_names=tree.velocity_names,
             kp=kp,
             kd=kd,
-            solver=solver,
-            variables=len(names),
-            weights=slack,
             tension_min=tension_min,
             tension_max=tension_max,
             tension_rate=tension_rate,
-            residual_tolerance=residual_tolerance,
         )
-        np.fill_diagonal(self._qp.hessian, force / scale)
+        tolerance = number(residual_tolerance, "residual_tolerance", strict=True)
+        program = GoalProgram(solver, force / scale, 0, slack, tolerance=tolerance)
+        self._use(program, self._torque_unit)
+        self._lever = -self._force_unit / self._torque_unit
         self._balls = [(node.q, node.v) for node in tree.nodes if node.kind == "ball"]
 
     def _place(self, q: Array, qd: Array) -> Array:
         return q
 
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
-        out, qp = self.output, self._qp
+        out, program = self.output, self._program
         out.actual[:] = q
         out.actual_dot[:] = qd
         if self._balls:
@@ -96,12 +99,12 @@ class CtcJoint(QpController):
             np.subtract(out.desired, q, out=out.error)
             self._feedback(out.desired_dot, acceleration)
         state = self.dynamics.update(q, qd)
-        np.negative(state.muscle_jacobian.T, out=qp.matrix)
-        torque = qp.row_lower
+        np.multiply(state.muscle_jacobian.T, self._lever, out=program.matrix)
+        torque = program.right
         np.dot(state.mass_matrix, out.command, out=torque)
         np.add(torque, state.coriolis, out=torque)
         np.add(torque, state.gravity, out=torque)
-        qp.row_upper[:] = torque
+        np.divide(torque, self._torque_unit, out=torque)
 
     def _carry_over(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
         """Express the reference's angular rates in the axes of the actual child frames.

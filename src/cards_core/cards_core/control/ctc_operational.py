@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from cards_core.control.base import QpController
+from cards_core.control.goal_program import GoalProgram
 from cards_core.control.interface import (
-    ControlStatus,
     Gains,
     ParameterError,
     Setting,
     number,
     vector,
 )
-from cards_core.control.qp import QP_INFINITY, QpResult
+from cards_core.control.qp import QP_INFINITY
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.tree import Tree
@@ -31,23 +31,27 @@ from cards_core.typing import Array
 class CtcOperational(QpController):
     """Track the position, and optionally the orientation, of a frame [Trendel2018]_.
 
-        minimise    1/2 |qdd - qdd_p|^2_Hq + 1/2 f' Hf f + wt/2 |s|^2 + wl/2 |r|^2
+        minimise    1/2 |qdd - qdd_p|^2_Hq + 1/2 f' Hf f
         subject to  M qdd + C + G = -L' f,                    fmin <= f <= fmax
-                    J qdd + Jdot qd + s = ydd_d + Kd (yd_d - yd) + Kp (y_d - y)
-                    qdd_lo <= qdd + r <= qdd_hi
+                    qdd_lo <= qdd + r <= qdd_hi               least |r|, then
+                    J qdd + Jdot qd + s = ydd_d + Kd (yd_d - yd) + Kp (y_d - y)    least s' Wt s
 
     - qdd_p = Kp_p (q_p - q) - Kd_p qd pulls the motion that the task leaves free to the posture
       q_p, so that the arm does not drift; with zero posture gains the cost is the plain
       ``1/2 qdd' Hq qdd + 1/2 f' Hf f``.
     - The joint limits enter as barriers of second order [Ames2019]_: with h = q - q_lo, h >= 0
       stays so if ``hdd + 2 a hd + a^2 h >= 0``, a the `limit_rate`. Likewise at the upper limit.
-    - The equation of motion is exact. Task and limits have slacks with ``wl >> wt >> Hq``: the
-      task yields to limits and to what the muscles can do, the program always has a solution,
-      and the tensions are continuous.
+    - The equation of motion is exact, and so is the task wherever muscles and joint limits allow
+      it. The order is strict: limits yield (r) only to what the muscles can do, the task (s) to
+      both, and the cost to all. The program always has a solution and the tensions are continuous.
+      How it is solved, and why not by weights: `cards_core.control.goal_program`.
+    - The status is ``OK`` if s is zero, ``JOINT_LIMIT`` if it would be without the joint limits,
+      else ``INFEASIBLE``. A task with more axes than the joints can move, such as ``xyz`` of a
+      tip on a sphere, can be met in some directions only: control as many as there are.
 
     qdd stays a variable: eliminating it by ``qdd = -M^-1 (L' f + C + G)`` leaves 11 instead of
     15 variables for the Roboy arm, but a dense Hessian to form and factor, and took 1.8 times as
-    long for tensions that agree to 4e-10 N.
+    long for tensions that agree to 4e-10 N. The limits are bounds of qdd.
 
     The rotation error is the rotation vector of ``R_d R'`` in world axes.
 
@@ -64,17 +68,19 @@ class CtcOperational(QpController):
         solver: ``daqp`` or ``osqp``.
         acceleration_weight: Diagonal of Hq, [s^4/rad^2], > 0, one number or one per velocity.
         force_weight: Diagonal of Hf, [1/N^2], > 0, one number or one per muscle.
-        task_weight: wt, [s^4/m^2], one number or one per task velocity.
+        task_weight: Diagonal of Wt, one number or one per task velocity; only the ratios count:
+            where not all can be done, the one with the larger weight lacks less.
         posture: ``mid`` (middle of the joint ranges; home where there is none), ``home``, or q_p
             of shape (nq,).
         posture_kp: Kp_p, [1/s^2], one number or one per velocity.
         posture_kd: Kd_p, [1/s]; None is critical damping.
-        limit_weight: wl, [s^4/rad^2].
         limit_rate: a, [1/s]: how steeply a joint may approach its limit, speed <= a * distance.
         limit_margin: Distance kept from the limits, [rad] or [m], at most 5 % of the range.
         tension_min, tension_max: Tighter limits than those of the muscles, [N].
         tension_rate: Largest change of a tension per time, [N/s]; None: no limit.
-        residual_tolerance: |s| above which a step does not count as `ControlStatus.OK`, [m/s^2].
+        residual_tolerance: |s_i| above which a step does not count as `ControlStatus.OK`, relative
+            to the terms of its equation added up as magnitudes, with the joint accelerations that
+            the single forces would cause.
 
     Raises:
         ParameterError: A parameter of the wrong size or out of range.
@@ -95,17 +101,16 @@ class CtcOperational(QpController):
         solver: str = "daqp",
         acceleration_weight: Setting = 1.0,
         force_weight: Setting = 1e-4,
-        task_weight: Setting = 1e6,
+        task_weight: Setting = 1.0,
         posture: str | Sequence[float] | Array = "mid",
         posture_kp: Setting = 100.0,
         posture_kd: Setting | None = None,
-        limit_weight: float = 1e8,
         limit_rate: float = 20.0,
         limit_margin: float = 0.01,
         tension_min: Setting | None = None,
         tension_max: Setting | None = None,
         tension_rate: Setting | None = None,
-        residual_tolerance: float = 1e-2,
+        residual_tolerance: float = 1e-8,
     ) -> None:
         tree = dynamics.tree
         name = dynamics.robot.frame_name(frame)
@@ -117,44 +122,43 @@ class CtcOperational(QpController):
         self._k = len(rows)
         m, n = len(dynamics.robot.muscles), tree.nv
         rates = (*axes, *(f"rotation_{c}" for c in "xyz" if orientation))
-        limits = _Barriers(tree, limit_rate, limit_margin)
         task = vector(task_weight, rates, "task_weight", strict=True)
-        limit = number(limit_weight, "limit_weight", strict=True)
         super().__init__(
             dynamics,
             reference_names=(*axes, *(f"quaternion_{c}" for c in "wxyz" if orientation)),
             velocity_names=rates,
             kp=kp,
             kd=kd,
-            solver=solver,
-            variables=m + n,
-            weights=np.concatenate([np.full(n, np.inf), task, np.full(limits.count, limit)]),
             tension_min=tension_min,
             tension_max=tension_max,
             tension_rate=tension_rate,
-            residual_tolerance=residual_tolerance,
         )
-        self._limits = limits
+        force_unit, unit = self._force_unit, self._acceleration_unit
+        self._limits = _Barriers(tree, limit_rate, limit_margin, unit)
         self._posture = _posture(tree, posture)
         self._posture_gains = Gains(tree.velocity_names, posture_kp, posture_kd, prefix="posture_")
         names = [muscle.name for muscle in dynamics.robot.muscles]
-        self._hq = vector(
-            acceleration_weight, tree.velocity_names, "acceleration_weight", strict=True
-        )
+        hq = vector(acceleration_weight, tree.velocity_names, "acceleration_weight", strict=True)
         force = vector(force_weight, names, "force_weight", strict=True)
-        qp = self._qp
-        np.fill_diagonal(qp.hessian, np.concatenate([force, self._hq]))
-        qp.matrix[n + self._k :, m:] = np.eye(n)[limits.v]
-        # views that every step reads or writes; rows [motion, task, limits], columns [f, qdd]
-        end = n + self._k
-        self._motion_f, self._motion_qdd = qp.matrix[:n, :m], qp.matrix[:n, m:]
-        self._task_qdd = qp.matrix[n:end, m:]
-        self._motion, self._task = qp.row_lower[:n], qp.row_lower[n:end]
-        self._equal, self._equal_up = qp.row_lower[:end], qp.row_upper[:end]
-        self._limit_low, self._limit_up = qp.row_lower[end:], qp.row_upper[end:]
-        self._pull = qp.gradient[m:]
-        self._shortfall = qp.result.residual[n:end]
-        self._qdd = qp.result.x[m:]
+        hessian = np.concatenate([force * force_unit**2, hq * unit**2])
+        scale = float(np.max(hessian, initial=0.0)) or 1.0
+        self._pull_weight = hq * unit / scale
+        program = GoalProgram(
+            solver,
+            hessian / scale,
+            n,
+            task,
+            yielding=list(m + np.arange(n)[self._limits.v]),
+            tolerance=number(residual_tolerance, "residual_tolerance", strict=True),
+        )
+        self._use(program, 1.0)
+        self._lever, self._inertia = -force_unit / self._torque_unit, -unit / self._torque_unit
+        # views that every step writes; rows [motion, task], columns [f, qdd]
+        self._motion_f, self._motion_qdd = program.matrix[:n, :m], program.matrix[:n, m:]
+        self._task_qdd = program.matrix[n:, m:]
+        self._motion, self._task = program.right[:n], program.right[n:]
+        self._limits.bind(program.lower_bounds[m:], program.upper_bounds[m:])
+        self._pull = program.gradient[m:]
         self._damp = np.zeros(n)
         self._scalar = tree.nq == tree.nv
 
@@ -181,8 +185,9 @@ class CtcOperational(QpController):
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
         out = self.output
         place = self.dynamics.operational(q, qd, self.frame)
-        np.copyto(self._task_qdd, place.jacobian[self._rows])
-        np.dot(self._task_qdd, qd, out=out.actual_dot)
+        jacobian = place.jacobian[self._rows]
+        np.multiply(jacobian, self._acceleration_unit, out=self._task_qdd)
+        np.dot(jacobian, qd, out=out.actual_dot)
         if self._orientation:
             self._pose_error(place.position, place.rotation)
         else:
@@ -200,16 +205,16 @@ class CtcOperational(QpController):
         np.multiply(pull, gains.kp, out=pull)
         np.multiply(qd, gains.kd, out=self._damp)
         np.add(pull, self._damp, out=pull)
-        np.multiply(pull, self._hq, out=pull)
+        np.multiply(pull, self._pull_weight, out=pull)
 
-        self._limits.write(q, qd, self._limit_low, self._limit_up)
+        self._limits.write(q, qd)
 
         # -L' f - M qdd = C + G
         state = self.dynamics.update(q, qd)
-        np.negative(state.muscle_jacobian.T, out=self._motion_f)
-        np.negative(state.mass_matrix, out=self._motion_qdd)
+        np.multiply(state.muscle_jacobian.T, self._lever, out=self._motion_f)
+        np.multiply(state.mass_matrix, self._inertia, out=self._motion_qdd)
         np.add(state.coriolis, state.gravity, out=self._motion)
-        np.copyto(self._equal_up, self._equal)
+        np.divide(self._motion, self._torque_unit, out=self._motion)
 
     def _pose_error(self, position: Array, rotation: Array) -> None:
         """Set ``actual`` and ``error`` of a task with orientation."""
@@ -219,15 +224,6 @@ class CtcOperational(QpController):
         np.subtract(out.desired[:k], out.actual[:k], out=out.error[:k])
         out.error[k:] = rotation_log(quaternion_matrix(out.desired[k:]) @ rotation.T)
 
-    def _missing(self, result: QpResult) -> Array:
-        return self._shortfall
-
-    def _blame(self, result: QpResult) -> ControlStatus:
-        qdd = self._qdd[self._limits.v]
-        near = self._tolerance
-        at_limit = (qdd <= self._limit_low + near) | (qdd >= self._limit_up - near)
-        return ControlStatus.JOINT_LIMIT if at_limit.any() else ControlStatus.INFEASIBLE
-
 
 class _Barriers:
     """Bounds on qdd that keep joints within their limits.
@@ -236,12 +232,18 @@ class _Barriers:
 
     Their distance ``a^2 (upper - lower)`` is always positive.
 
+    Args:
+        tree: Gives the limits.
+        rate: a, [1/s].
+        margin: Distance kept, [rad] or [m].
+        unit: Acceleration in whose multiples the bounds are written.
+
     Attributes:
         v: Velocity indices of the limited joints.
         count: Number of limited joints.
     """
 
-    def __init__(self, tree: Tree, rate: float, margin: float) -> None:
+    def __init__(self, tree: Tree, rate: float, margin: float, unit: float) -> None:
         a = number(rate, "limit_rate", strict=True)
         distance = number(margin, "limit_margin")
         q, v = [], []
@@ -254,19 +256,31 @@ class _Barriers:
         self.v, self._q = _selection(v), _selection(q)
         lower, upper = tree.lower[self._q], tree.upper[self._q]
         distances = np.minimum(distance, 0.05 * (upper - lower))
-        self._rate, self._square = -2.0 * a, -a * a
-        self._low = np.maximum(a * a * (lower + distances), -QP_INFINITY)
-        self._up = np.minimum(a * a * (upper - distances), QP_INFINITY)
+        self._rate, self._square = -2.0 * a / unit, -a * a / unit
+        self._low = np.maximum(a * a / unit * (lower + distances), -QP_INFINITY)
+        self._up = np.minimum(a * a / unit * (upper - distances), QP_INFINITY)
         self._term = np.zeros(self.count)
+        self._bounds = np.zeros(self.count), np.zeros(self.count)
+        self._targets: tuple[Array, Array] | None = None
 
-    def write(self, q: Array, qd: Array, low: Array, up: Array) -> None:
-        """Write the bounds for a state, shape (count,) each, [rad/s^2] or [m/s^2]."""
-        term = self._term
+    def bind(self, low: Array, up: Array) -> None:
+        """Set the arrays of bounds of qdd, shape (nv,), that `write` writes into."""
+        if isinstance(self.v, slice):
+            self._bounds = low[self.v], up[self.v]
+        else:
+            self._targets = low, up
+
+    def write(self, q: Array, qd: Array) -> None:
+        """Write the bounds for a state, [rad/s^2] or [m/s^2] over the unit."""
+        term, (low, up) = self._term, self._bounds
         np.multiply(qd[self.v], self._rate, out=term)
         np.multiply(q[self._q], self._square, out=low)
         np.add(term, low, out=term)
         np.add(term, self._low, out=low)
         np.add(term, self._up, out=up)
+        if self._targets is not None:
+            for target, bound in zip(self._targets, (low, up), strict=True):
+                target[self.v] = bound
 
 
 def _axis_indices(axes: str, orientation: bool) -> list[int]:

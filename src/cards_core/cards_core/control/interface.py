@@ -33,10 +33,10 @@ class ControlStatus(IntEnum):
     OK = 0
     """The commanded acceleration is produced, with tensions within their limits."""
     JOINT_LIMIT = 1
-    """The task gave way to a joint limit (`CtcOperational` only)."""
+    """The task gave way to joint limits, without which it would be met (`CtcOperational` only)."""
     INFEASIBLE = 2
-    """Tensions within the limits cannot produce the commanded acceleration; they produce the one
-    of least weighted residual."""
+    """Tensions within the limits cannot produce the commanded acceleration, joint limits or not;
+    they produce the one of least weighted residual."""
     FALLBACK = 3
     """The QP solver failed and a substitute was used (`cards_core.control.qp.QpMethod`)."""
     INVALID_STATE = 4

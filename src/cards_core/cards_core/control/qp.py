@@ -108,13 +108,19 @@ class QpSolver(ABC):
         matrix: A, shape (p, n).
         row_lower, row_upper: Row limits, shape (p,). Bounds and limits that do not exist are
             ``-QP_INFINITY`` and ``QP_INFINITY`` (initially all).
+        careful: True to take the solver's better conditioned, slower way, if it has one; may
+            change from solve to solve.
+        can_be_careful: Whether it has one.
         result: The last result.
 
     Raises:
         ShapeError: ``n`` or ``weights`` make no sense.
     """
 
+    can_be_careful = False
+
     def __init__(self, n: int, weights: Sequence[float] | Array = ()) -> None:
+        self.careful = False
         # half a second to import: now, not in the middle of a control loop that needs the fallback
         importlib.import_module("scipy.optimize")
         w = np.asarray(weights, dtype=float)
@@ -149,7 +155,25 @@ class QpSolver(ABC):
         self.result = QpResult(np.zeros(n), np.zeros(p))
         self._projection = np.zeros(p)
 
-    def solve(self, *, new_hessian: bool = False) -> QpResult:
+    def attempt(self) -> QpResult:
+        """Solve a program whose rows are all equations, to know whether it has a solution.
+
+        A failure is an answer here: x is of no use then, and nothing else is tried. The equations
+        are those of `row_lower`, which `row_upper` must equal; the residual is ``A x`` minus it,
+        the Hessian that of the first solve, the solve time is not measured.
+        """
+        out = self.result
+        if not self._finite(False):
+            return self.solve()
+        out.method = QpMethod.SOLVER
+        out.status, x, out.iterations = self._solve(False)
+        np.maximum(x, self.lower_bounds, out=out.x)
+        np.minimum(out.x, self.upper_bounds, out=out.x)
+        np.dot(self.matrix, out.x, out=out.residual)
+        np.subtract(out.residual, self.row_lower, out=out.residual)
+        return out
+
+    def solve(self, *, new_hessian: bool = False, recover: bool = True) -> QpResult:
         """Solve with the present contents of the arrays.
 
         If the solver fails it is started again, cold, with ``H + eps E``; if that fails too, x is
@@ -158,6 +182,8 @@ class QpSolver(ABC):
         Args:
             new_hessian: True if `hessian` was written since the last solve (the first solve
                 always reads it).
+            recover: False if a failure is an answer: x is of no use then, and nothing else is
+                tried.
         """
         start = time.perf_counter()
         out = self.result
@@ -172,7 +198,7 @@ class QpSolver(ABC):
             out.solve_time = time.perf_counter() - start
             return out
         out.status, x, out.iterations = self._solve(new_hessian)
-        if out.status is not QpStatus.OPTIMAL:
+        if recover and out.status is not QpStatus.OPTIMAL:
             x = self._recover(out)
         # solvers satisfy bounds to a tolerance; whoever receives x may not be that generous
         np.maximum(x, self.lower_bounds, out=out.x)

@@ -1,0 +1,149 @@
+"""Goals met exactly or as nearly as possible, bounds that yield before them: against SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+from cards_core.control.goal_program import GoalProgram
+from cards_core.control.qp import QP_INFINITY, QpMethod, QpStatus
+
+
+def program(rng, n=8, hard=2, goals=2, **options):
+    """A random program with bounds 1..10 whose hard rows a point within them keeps."""
+    item = GoalProgram("daqp", rng.uniform(0.1, 1.0, n), hard, np.ones(goals), **options)
+    item.lower_bounds[:], item.upper_bounds[:] = 1.0, 10.0
+    item.matrix[:] = rng.normal(size=(hard + goals, n))
+    inside = rng.uniform(3.0, 7.0, n)
+    item.right[:] = item.matrix @ inside
+    return item, inside
+
+
+def nearest(item, hard, weights):
+    """Least sum w s^2 by SciPy; the hard rows have a weight beyond all."""
+    root = np.concatenate([np.full(hard, 1e6), np.sqrt(weights)])
+    bounds = item.lower_bounds, item.upper_bounds
+    found = lsq_linear(
+        root[:, None] * item.matrix, root * item.right, bounds, method="bvls", tol=1e-15
+    )
+    return item.matrix[hard:] @ found.x - item.right[hard:]
+
+
+def test_goals_within_reach_are_met_at_the_least_cost():
+    """The cost has no say in the goals, however large, and all the say in the rest."""
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        item, inside = program(rng)
+        item.gradient[:] = 1e6 * rng.normal(size=8)
+        result = item.solve()
+        assert result.attained
+        assert result.method is QpMethod.SOLVER
+        np.testing.assert_allclose(item.matrix @ result.x, item.right, atol=1e-9)
+        assert item.gradient @ result.x <= item.gradient @ inside
+
+
+def test_goals_out_of_reach_are_missed_by_the_least_sum_of_squares():
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        item, _ = program(rng)
+        item.right[2:] += 40.0 * rng.normal(size=2)
+        result = item.solve()
+        best = nearest(item, 2, np.ones(2))
+        assert result.attained == (np.linalg.norm(best) < 1e-6)
+        np.testing.assert_allclose(result.missing, best, atol=1e-4)
+        np.testing.assert_allclose(item.matrix[:2] @ result.x, item.right[:2], atol=1e-7)
+
+
+def test_weights_share_what_is_missing():
+    rng = np.random.default_rng(3)
+    weights = np.array([1.0, 100.0])
+    for _ in range(20):
+        item, _ = program(rng, hard=0)
+        heavy = GoalProgram("daqp", np.ones(8), 0, weights)
+        for name in ("matrix", "right", "lower_bounds", "upper_bounds"):
+            getattr(heavy, name)[:] = getattr(item, name)
+        heavy.right[:] += 100.0
+        least = weights @ nearest(heavy, 0, weights) ** 2
+        assert weights @ heavy.solve().missing ** 2 == pytest.approx(least, rel=1e-6)
+
+
+def test_yielding_bounds_hold_before_goals_and_the_program_says_so():
+    """Without them the goal would be met: ``limited``. With the other bounds against it: not."""
+    item = GoalProgram("daqp", np.ones(2), 0, np.ones(1), yielding=[1])
+    item.matrix[:] = [1.0, 1.0]
+    item.lower_bounds[:], item.upper_bounds[:] = 0.0, 1.0
+    for goal, attained, limited in ((1.5, True, False), (5.0, False, True)):
+        item.right[:] = goal
+        result = item.solve()
+        assert (result.attained, result.limited) == (attained, limited)
+    np.testing.assert_allclose(result.x, [1.0, 1.0], atol=1e-6)
+    item.upper_bounds[1] = QP_INFINITY
+    assert item.solve().attained
+    item.matrix[:] = [1.0, 0.0]
+    result = item.solve()
+    assert (result.attained, result.limited) == (False, False)
+
+
+def test_bounds_that_hard_rows_break_yield_least_and_goals_are_still_met():
+    """x1 = x2 = 5 but both shall be below 1 and 2; the third variable is free for the goal."""
+    item = GoalProgram("daqp", np.ones(3), 1, np.ones(1), yielding=[0, 1])
+    item.matrix[:] = [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    item.right[:] = [10.0, 4.0]
+    item.upper_bounds[:] = [1.0, 2.0, 10.0]
+    result = item.solve()
+    assert result.attained
+    # the excess of 7 is shared evenly
+    np.testing.assert_allclose(result.x, [4.5, 5.5, 4.0], rtol=1e-4)
+    np.testing.assert_array_equal(item.upper_bounds, [1.0, 2.0, 10.0])  # as they were
+    item.right[1] = 20.0
+    result = item.solve()
+    assert (result.attained, result.limited) == (False, False)
+    np.testing.assert_allclose(result.x, [4.5, 5.5, 10.0], rtol=1e-4)
+
+
+def test_the_way_there_does_not_matter():
+    """Warm starts from programs within and out of reach give what a new program gives."""
+    rng = np.random.default_rng(4)
+    item, _ = program(rng, yielding=[0, 1])
+    right = item.right.copy()
+    for _ in range(60):
+        item.right[:] = right
+        item.right[2:] += rng.choice([0.0, 1.0, 50.0]) * rng.normal(size=2)
+        new = GoalProgram("daqp", 1.0 / item._inverse, 2, np.ones(2), yielding=[0, 1])
+        for name in ("matrix", "right", "lower_bounds", "upper_bounds"):
+            getattr(new, name)[:] = getattr(item, name)
+        warm, cold = item.solve(), new.solve()
+        assert (warm.attained, warm.limited) == (cold.attained, cold.limited)
+        np.testing.assert_allclose(warm.x, cold.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf])
+def test_data_that_are_not_finite_are_named(poison):
+    item, _ = program(np.random.default_rng(5))
+    item.right[0] = poison
+    assert item.solve().method is QpMethod.NEAREST_TO_ZERO
+
+
+def test_a_solver_that_always_fails_is_replaced(monkeypatch):
+    rng = np.random.default_rng(6)
+    item, _ = program(rng)
+    good = item.solve().x.copy()
+    for part in (item._exact, item._near):
+        monkeypatch.setattr(part, "_solve", lambda _: (QpStatus.NUMERICAL, np.full(8, np.nan), 0))
+    result = item.solve()
+    assert result.method is QpMethod.CLAMPED
+    assert np.isfinite(result.x).all()
+    assert np.abs(item.matrix @ good - item.matrix @ result.x).max() < 1e-2
+
+
+def test_without_goals_or_variables():
+    """Nothing to want, or nothing to do it with."""
+    rows = GoalProgram("daqp", np.ones(2), 1, np.zeros(0))
+    rows.matrix[:], rows.right[:] = [1.0, 1.0], 2.0
+    np.testing.assert_allclose(rows.solve().x, [1.0, 1.0], atol=1e-9)
+    none = GoalProgram("daqp", np.zeros(0), 0, np.ones(2))
+    none.right[:] = [3.0, -4.0]
+    result = none.solve()
+    assert not result.attained
+    np.testing.assert_array_equal(result.missing, [-3.0, 4.0])
