@@ -197,7 +197,7 @@ def _node(item: Field, config: Path) -> NodeSpec:
             several = value.items() if isinstance(value.value, list) else [value]
             when[name] = tuple(_text(one) for one in several)
     role = item["role"].text(ROLES)
-    name = item["name"].text()
+    name = item["name"].name()
     if role == "controller":
         when.setdefault("controller", (name,))
     sources = item["from_arguments"] if item.has("from_arguments") else None

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from cards_core.errors import CardsError
+from cards_core.files import inside
 
 STOP_SIGNALS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
 """Signals in the order they are tried, and how long [s] each is given."""
@@ -95,7 +96,7 @@ class Supervisor:
             CardsError: The program does not exist.
         """
         self.log_dir.mkdir(parents=True, exist_ok=True)
-        log = self.log_dir / f"{name}.log"
+        log = inside(self.log_dir, f"{name}.log")
         try:
             with log.open("wb") as out:
                 process = subprocess.Popen(

@@ -266,7 +266,7 @@ class _Reader:
         shared = [name for name in tree.velocity_names if name in tree.position_names]
         joints = self._names(item, "joints", shared, MAX_JOINTS) if item.has("joints") else ()
         return BoardLayout(
-            name=item["name"].text(),
+            name=item["name"].name(),
             node=node,
             port=self._port(item["port"]),
             baudrate=self._rate(item),

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from cards_core.errors import CardsError
+from cards_core.files import write_atomically
 from cards_hardware.board_data import Ident
 from cards_hardware.calibration_check import MuscleCheck
 from cards_hardware.calibration_data import ChannelResult
@@ -108,7 +109,7 @@ class CalibrationReport:
             raise CardsError(f"report {file} (expected: a name that ends on .yaml or .json)")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+            write_atomically(file, text)
         except OSError as error:
             raise CardsError(f"cannot write the report: {error}") from None
 

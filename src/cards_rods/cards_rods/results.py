@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import CardsError
+from cards_core.files import writing_together
 from cards_core.rods.robots.robot import RodRobot
 from cards_rods import run_plots
 from cards_rods.rod_log import LOG_NAME
@@ -58,10 +59,11 @@ def write_results(
     moments = _moments(log, robot)
     if moments:
         figures["shapes"] = run_plots.shapes(moments, robot, f"{robot.name}: shapes")
-    for name, figure in figures.items():
-        plots.save(figure, folder / f"{name}.png")
-    text = json.dumps(summary, indent=2, allow_nan=False)
-    (folder / SUMMARY).write_text(text + "\n", encoding="utf-8")
+    with writing_together(folder) as work:
+        for name, figure in figures.items():
+            plots.save(figure, work / f"{name}.png")
+        text = json.dumps(summary, indent=2, allow_nan=False)
+        (work / SUMMARY).write_text(text + "\n", encoding="utf-8")
     return summary
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.files import write_atomically
 
 LONGEST_NAME = 64
 
@@ -88,9 +88,4 @@ class SavedStates:
             return
         content = {"robot": self._robot, "states": self._states}
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._file.with_name(f".{self._file.name}.{os.getpid()}")
-        try:
-            temporary.write_text(json.dumps(content, allow_nan=False) + "\n", encoding="utf-8")
-            temporary.replace(self._file)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(self._file, json.dumps(content, allow_nan=False) + "\n")

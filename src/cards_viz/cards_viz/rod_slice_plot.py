@@ -16,6 +16,7 @@ from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from cards_core.files import writing_together
 from cards_core.rods.analysis.slice_result import METRICS, SliceResult
 from cards_core.rods.analysis.status import SliceStatus
 from cards_core.rods.robots.robot import PLATE_COORDINATES
@@ -70,15 +71,16 @@ def draw(result: SliceResult, folder: Path, *, metric: str | None = None) -> lis
 
     Raises:
         UnknownNameError: There is no such metric.
+        OSError: The folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
         figure = slice_figure(result, metric or "margin")
-    files = [folder / "slice.svg", folder / "slice.png"]
-    with mpl.rc_context({**STYLE, "svg.hashsalt": "cards"}):
-        figure.savefig(files[0], format="svg", metadata={"Date": None, "Creator": None})
-    save(figure, files[1])
-    return files
+    names = ("slice.svg", "slice.png")
+    with writing_together(folder) as work:
+        with mpl.rc_context({**STYLE, "svg.hashsalt": "cards"}):
+            figure.savefig(work / names[0], format="svg", metadata={"Date": None, "Creator": None})
+        save(figure, work / names[1])
+    return [folder / name for name in names]
 
 
 def slice_figure(result: SliceResult, metric: str) -> Figure:

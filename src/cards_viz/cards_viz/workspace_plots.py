@@ -22,6 +22,7 @@ from matplotlib.ticker import MaxNLocator
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace import Grid, Rays, Result
 from cards_core.analysis.workspace.coordinates import Coordinates
+from cards_core.files import writing_together
 from cards_core.kinematics import Tree
 from cards_core.typing import Array
 from cards_viz.plots import STYLE, TENSION_COLORMAP, save
@@ -65,18 +66,19 @@ def draw(result: Result, *, metric: str | None = None, folder: Path | None = Non
 
     Raises:
         UnknownNameError: There is no such metric.
+        OSError: The folder cannot be written.
     """
     target = folder or result.path / "plots"
-    target.mkdir(parents=True, exist_ok=True)
     figure, name = _figure(result, columns_of(result), metric)
-    files = [target / f"{name}.png", target / f"{name}.svg"]
-    save(figure, files[0])
-    with mpl.rc_context({**STYLE, "svg.hashsalt": "cards"}):
-        figure.savefig(files[1], format="svg", metadata={"Date": None, "Creator": None})
-    if result.job.points.kind != "rays":
-        files.append(target / "points.html")
-        write_page(result, files[2], metric=metric)
-    return files
+    names = [f"{name}.png", f"{name}.svg"]
+    with writing_together(target) as work:
+        save(figure, work / names[0])
+        with mpl.rc_context({**STYLE, "svg.hashsalt": "cards"}):
+            figure.savefig(work / names[1], format="svg", metadata={"Date": None, "Creator": None})
+        if result.job.points.kind != "rays":
+            names.append("points.html")
+            write_page(result, work / names[2], metric=metric)
+    return [target / name for name in names]
 
 
 def _figure(result: Result, columns: Columns, metric: str | None) -> tuple[Figure, str]:

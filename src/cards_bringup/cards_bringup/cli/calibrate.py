@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command: 0 if all went well, 1 if something is not as it should be."""
     from cards_bringup.calibration_wizard import Wizard
     from cards_core.description import load
+    from cards_core.files import inside
     from cards_core.kinematics.tree import Tree
     from cards_hardware.board_layout import read_layout
     from cards_hardware.calibration import Calibration
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     tree = Tree(robot)
     q = tree.check_q(_numbers(args.q, "--q")) if args.q else tree.home
     date = datetime.now().astimezone()
-    out = args.out or Path("runs") / f"{robot.name}_calibration_{date:%Y%m%d_%H%M%S}.yaml"
+    out = args.out or inside("runs", f"{robot.name}_calibration_{date:%Y%m%d_%H%M%S}.yaml")
     if out.suffix not in {".yaml", ".yml", ".json"}:
         raise CardsError(f"--out {out} (expected: a name that ends on .yaml or .json)")
     layout = read_layout(

@@ -19,6 +19,7 @@ from cards_bringup.interrupts import Interrupts
 from cards_bringup.run_end import RunEnd, Start, nothing_recorded, saved, say, simulate
 from cards_core.control.verdict import EXIT_CODES, verdict_line
 from cards_core.errors import CardsError
+from cards_core.files import inside
 
 if TYPE_CHECKING:
     from cards_bringup.run_parts import RunPart
@@ -317,12 +318,12 @@ def _run_folder(robot: str, controller: str) -> Path:
 
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     folder = (checkout() or Path.cwd()) / "runs"
-    name = f"{robot}_{controller}_{stamp}"
+    out = inside(folder, f"{robot}_{controller}_{stamp}")
     count = 1
-    while (folder / name).exists():
+    while out.exists():
         count += 1
-        name = f"{robot}_{controller}_{stamp}_{count}"
-    return folder / name
+        out = inside(folder, f"{robot}_{controller}_{stamp}_{count}")
+    return out
 
 
 RESULTS = (

@@ -143,9 +143,10 @@ def _write(file: Path, text: str) -> None:
         CardsError: It cannot be written.
     """
     from cards_core.errors import CardsError
+    from cards_core.files import write_atomically
 
     try:
-        file.write_text(text, encoding="utf-8")
+        write_atomically(file, text)
     except OSError as error:
         reason = error.strerror or error
         raise CardsError(

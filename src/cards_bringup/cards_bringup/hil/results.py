@@ -21,6 +21,7 @@ from cards_bringup.in_process import InProcessRun
 from cards_bringup.plan import Plan
 from cards_core.control.verdict import NOTABLE_SHARE
 from cards_core.errors import CardsError
+from cards_core.files import replacing
 from cards_core.typing import Array
 from cards_hardware.bridge_log import NAME as BRIDGE_LOG
 from cards_hardware.hil.plant import HIL_LOG
@@ -88,7 +89,7 @@ def align(folder: Path, plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) 
     true_error = error.copy()
     true_error[:, :width] += measured[:, :width] - truth[:, :width]
     controller["actual"], controller["error"] = truth, true_error
-    with path.open("wb") as out:
+    with replacing(path) as part, part.open("wb") as out:
         np.savez(out, **controller)  # type: ignore[arg-type]  # its stub knows one option only
     squares = np.sum(error[:, :width] ** 2, axis=1)
     rms = float(np.sqrt(np.mean(squares))) if width else None

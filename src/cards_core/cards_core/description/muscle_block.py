@@ -28,6 +28,7 @@ from cards_core.description.sdf_values import (
 )
 from cards_core.description.wrap_surfaces import read_wrap_surface
 from cards_core.description.xml_lines import XmlElement, XmlSource, parse_xml, shorten
+from cards_core.names import EXPECTED, name_problem
 
 PLUGIN_FILENAME = "gz-sim-python-system-loader-system"
 PLUGIN_NAME = "gz::sim::systems::PythonSystemLoader"
@@ -143,8 +144,14 @@ class _Collected:
             )
 
     def named(self, element: XmlElement) -> str:
-        """Return the name of a muscle or surface. Raises `DescriptionError` if it is taken."""
+        """Return the name of a muscle or surface.
+
+        Raises:
+            DescriptionError: It is none (`cards_core.names`), or taken.
+        """
         name = attribute(element, "name")
+        if problem := name_problem(name):
+            raise element.error(problem, EXPECTED)
         first = self.elements.setdefault((element.tag, name), element)
         if first is not element:
             raise element.error(

@@ -24,6 +24,7 @@ import numpy as np
 from cards_core.description.model import WORLD
 from cards_core.description.sdf_values import known_names, unknown_name
 from cards_core.description.xml_lines import XmlElement, shorten
+from cards_core.names import EXPECTED, name_problem
 from cards_core.spatial import Pose
 
 MODEL_FRAME = "__model__"
@@ -93,10 +94,13 @@ class Scope:
         """Declare a name.
 
         Raises:
-            DescriptionError: The name is empty, reserved, contains ``::`` or is taken.
+            DescriptionError: The name is none (`cards_core.names`), reserved, contains ``::`` or
+                is taken.
         """
         if not name:
             raise node.element.error("has no name", 'name="..."')
+        if problem := name_problem(name):
+            raise node.element.error(problem, EXPECTED)
         if name == WORLD or (len(name) >= 4 and name.startswith("__") and name.endswith("__")):
             raise node.element.error(
                 f"the name '{shorten(name)}' is reserved", "another name (not world, not __...__)"

@@ -36,6 +36,7 @@ from cards_core.description.sdf_elements import (
 from cards_core.description.sdf_reader import GRAVITY, read_sdf
 from cards_core.description.sdf_ready import sdf_ready
 from cards_core.errors import DescriptionError
+from cards_core.files import writing_together
 from cards_core.spatial import Pose, quaternion_matrix
 
 VERSION = "1.11"
@@ -80,11 +81,10 @@ def write_model(robot: Robot, folder: str | os.PathLike[str], *, description: st
     ET.SubElement(config, "version").text = "1.0"
     ET.SubElement(config, "sdf", version=VERSION).text = "model.sdf"
     ET.SubElement(config, "description").text = description or f"{robot.name} with muscles"
-    target.mkdir(parents=True, exist_ok=True)
-    (target / "model.config").write_text(_serialise(config), encoding="utf-8")
-    path = target / "model.sdf"
-    path.write_text(text, encoding="utf-8")
-    return path
+    with writing_together(target) as work:
+        (work / "model.config").write_text(_serialise(config), encoding="utf-8")
+        (work / "model.sdf").write_text(text, encoding="utf-8")
+    return target / "model.sdf"
 
 
 def _serialise(root: ET.Element) -> str:

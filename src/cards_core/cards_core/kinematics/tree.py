@@ -37,6 +37,7 @@ from cards_core.description.model import (
     path_links,
 )
 from cards_core.errors import DescriptionError, ShapeError, UnknownNameError
+from cards_core.names import EXPECTED, name_problem
 from cards_core.spatial import (
     Pose,
     quaternion_log,
@@ -359,15 +360,30 @@ def _home_of(robot: Robot, joint: Joint) -> list[float]:
     return [float(x) for x in values]
 
 
+def _check_name(robot: Robot, kind: str, name: str, line: int | None) -> None:
+    for part in name.split("::"):  # of nested models
+        if problem := name_problem(part):
+            raise DescriptionError(
+                problem,
+                source=robot.source,
+                line=line,
+                element=f"{kind} '{name}'",
+                expected=EXPECTED,
+            )
+
+
 def _check_names(robot: Robot) -> None:
-    """Refuse duplicate names and references to links that do not exist."""
+    """Refuse what is no name, duplicate names and references to links that do not exist."""
     where = robot.source
+    _check_name(robot, "model", robot.name, None)
     for kind, items in (
         ("link", robot.links),
         ("joint", robot.joints),
         ("muscle", robot.muscles),
         ("frame", robot.frames),
     ):
+        for item in items:
+            _check_name(robot, kind, item.name, item.line)
         for name, count in Counter(item.name for item in items).items():
             if count > 1:
                 lines = [item.line for item in items if item.name == name]

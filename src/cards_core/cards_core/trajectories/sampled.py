@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.errors import DescriptionError
+from cards_core.files import write_atomically
 from cards_core.trajectories.base import (
     Reference,
     Sample,
@@ -200,7 +201,7 @@ def write_traj(path: str | Path, reference: Reference, time_step: float) -> None
     for t, y, yd, ydd in zip(times.tolist(), *(b.tolist() for b in blocks), strict=True):
         groups = ("p", *map(repr, y), "v", *map(repr, yd), "a", *map(repr, ydd))
         lines.append(",".join(("t", repr(t), *groups)))
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_atomically(path, "\n".join(lines) + "\n")
 
 
 def _parse_line(line: str, source: str, number: int) -> list[list[float]]:

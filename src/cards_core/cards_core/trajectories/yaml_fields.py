@@ -14,6 +14,7 @@ import numpy as np
 import yaml
 
 from cards_core.errors import DescriptionError
+from cards_core.names import EXPECTED, name_problem
 from cards_core.typing import Array
 
 Place: TypeAlias = tuple[str | int, ...]
@@ -265,6 +266,13 @@ class Field:
                 hint = f", did you mean '{close[0]}'?" if close else ""
                 raise self.error(f"is '{self.value}'{hint}", f"one of {', '.join(known)}")
         return self.value
+
+    def name(self) -> str:
+        """Return a text that is a name (`cards_core.names`)."""
+        text = self.text()
+        if problem := name_problem(text):
+            raise self.error(f"is {_show(text)}: {problem}", EXPECTED)
+        return text
 
     def flag(self) -> bool:
         """Return true or false."""

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from cards_core.description import load
 from cards_core.errors import DescriptionError
+from cards_core.files import inside
 from cards_core.kinematics.tree import Tree
 from cards_hardware.board import Board
 from cards_hardware.board_layout import BoardLayout, Layout, read_layout
@@ -170,7 +171,7 @@ class Rig:
             emulator = Emulator(
                 self.firmware,
                 drive_socket=Path(board.socket),
-                folder=self.folder / f"board_{board.name}",
+                folder=inside(self.folder, f"board_{board.name}"),
             )
             self.emulators.append(self._stack.enter_context(emulator))
             if emulator.pid is not None:

@@ -131,15 +131,15 @@ def _write(result: Any, q: Any, folder: Path) -> list[Path]:
     from cards_viz.cable_function_plot import cable_function
     from cards_viz.plots import save
 
-    files = [folder / f"cable_function.{ending}" for ending in ("json", "png")]
-    files.append(folder / "poses.npz")
+    names = ["cable_function.json", "cable_function.png", "poses.npz"]
     statuses = {f"status_{name}": found.statuses for name, found in result.necessity.items()}
     use = result.tensions
-    with writing(folder):
-        files[0].write_text(json.dumps(result.to_json(), indent=1) + "\n", encoding="utf-8")
-        save(cable_function(result), files[1])
+    with writing(folder) as work:
+        text = json.dumps(result.to_json(), indent=1) + "\n"
+        (work / names[0]).write_text(text, encoding="utf-8")
+        save(cable_function(result), work / names[1])
         np.savez_compressed(
-            files[2],
+            work / names[2],
             q=q,
             groups=np.array(list(result.groups)),
             muscles=np.array(use.muscles),
@@ -148,7 +148,7 @@ def _write(result: Any, q: Any, folder: Path) -> list[Path]:
             greatest_tension=use.most,
             **statuses,
         )
-    return files
+    return [folder / name for name in names]
 
 
 def _print(result: Any) -> None:

@@ -24,6 +24,7 @@ from cards_bringup.cli.eval import numbers
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.files import writing_together
 from cards_core.typing import Array
 
 TABLE_NOTE = """
@@ -256,23 +257,12 @@ def _write(
     from cards_viz.plots import save
     from cards_viz.point_plot import Quantity, over_points
 
-    folder: Path = args.out
-    files = [folder / f"{args.kind}.{ending}" for ending in ("npz", "csv", "png")]
+    names = [f"{args.kind}.{ending}" for ending in ("npz", "csv", "png")]
     arrays: dict[str, Any] = {key: item.values for key, item in series.items()}
     arrays |= {f"{key}_names": np.array(item.names) for key, item in series.items()}
     if time is not None:
         arrays["time"] = time
     codes = np.array([PointStatus[name] for name in status], dtype=np.uint8)
-    with writing(folder):
-        np.savez_compressed(files[0], status=codes, **arrays)
-        with open(files[1], "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            head = [f"{key}/{name}" for key, item in series.items() for name in item.names]
-            writer.writerow((["time"] if time is not None else []) + ["status", *head])
-            for i, name in enumerate(status):
-                row = [repr(float(x)) for item in series.values() for x in item.values[i]]
-                begin = [] if time is None else [repr(float(time[i]))]
-                writer.writerow([*begin, name, *row])
     plotted = [
         Quantity(item.title, item.unit, item.labels or item.names, item.values)
         for item in series.values()
@@ -281,16 +271,41 @@ def _write(
     x = np.arange(len(status), dtype=float) if time is None else time
     label = "point" if time is None else "time [s]"
     title = f"{args.kind} of {dynamics.robot.name}"
-    with writing(folder):
-        save(over_points(x, label, plotted, title), files[2])
-    return files
+    with writing(args.out) as work:
+        np.savez_compressed(work / names[0], status=codes, **arrays)
+        _write_csv(work / names[1], status, series, time)
+        save(over_points(x, label, plotted, title), work / names[2])
+    return [args.out / name for name in names]
+
+
+def _write_csv(
+    path: Path, status: list[str], series: dict[str, Series], time: Array | None
+) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        head = [f"{key}/{name}" for key, item in series.items() for name in item.names]
+        writer.writerow((["time"] if time is not None else []) + ["status", *head])
+        for i, name in enumerate(status):
+            row = [repr(float(x)) for item in series.values() for x in item.values[i]]
+            begin = [] if time is None else [repr(float(time[i]))]
+            writer.writerow([*begin, name, *row])
 
 
 @contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Make a folder, and say it in words when it cannot be written. Raises `CardsError`."""
+def writing(folder: Path) -> Iterator[Path]:
+    """Give a folder whose files move to ``folder`` together, when all of them are complete.
+
+    Raises:
+        CardsError: The folder cannot be written.
+    """
+    with in_words(folder), writing_together(folder) as work:
+        yield work
+
+
+@contextlib.contextmanager
+def in_words(folder: Path) -> Iterator[None]:
+    """Say that a folder cannot be written. Raises `CardsError` instead of `OSError`."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         raise CardsError(

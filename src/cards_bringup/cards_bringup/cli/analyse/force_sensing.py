@@ -247,17 +247,18 @@ def _write(
     from cards_viz.plots import save
     from cards_viz.wrench_plot import estimate_figure
 
-    files = [args.out / "force_sensing.json", args.out / "force_sensing.png"]
-    with writing(args.out):
-        files[0].write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        save(estimate_figure(content), files[1])
+    names = ["force_sensing.json", "force_sensing.png"]
+    with writing(args.out) as work:
+        text = json.dumps(content, indent=1) + "\n"
+        (work / names[0]).write_text(text, encoding="utf-8")
+        save(estimate_figure(content), work / names[1])
         if study is not None and study.shapes:
-            files.append(args.out / "shapes.csv")
-            write_shapes(files[-1], robot, study.shapes)
+            names.append("shapes.csv")
+            write_shapes(work / names[-1], robot, study.shapes)
         if study is not None and study.bases is not None:
-            files.append(args.out / "bases.csv")
-            write_bases(files[-1], robot, study.bases.wrenches)
-    return files
+            names.append("bases.csv")
+            write_bases(work / names[-1], robot, study.bases.wrenches)
+    return [args.out / name for name in names]
 
 
 def _print(content: dict[str, Any], files: list[Path]) -> None:

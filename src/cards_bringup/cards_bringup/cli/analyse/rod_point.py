@@ -150,9 +150,10 @@ def run(args: argparse.Namespace) -> int:
         }
     files = []
     if args.out is not None:
-        files.append(args.out / f"{args.kind}.json")
-        with writing(args.out):
-            files[0].write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        name = f"{args.kind}.json"
+        with writing(args.out) as work:
+            (work / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        files.append(args.out / name)
     if args.json:
         print(json.dumps({**content, "files": [str(file) for file in files]}))
     else:

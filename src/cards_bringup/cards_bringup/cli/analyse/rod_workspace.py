@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli.analyse.common import writing
+from cards_bringup.cli.analyse.common import in_words
 from cards_bringup.cli.analyse.rods import refuse_options, wrench_of
 from cards_core.errors import CardsError
+from cards_core.files import inside
 
 NOT_FOR_RODS = (
     "condition",
@@ -72,12 +73,12 @@ def run(args: argparse.Namespace) -> int:
         print("stopped; nothing was written", file=sys.stderr)
         raise
     folder = args.out or _folder(robot.name, grid, options)
-    with writing(folder):
+    with in_words(folder):
         files = result.save(folder)
     if args.plot or args.show:
         from cards_viz.rod_slice_plot import draw
 
-        with writing(folder / "plots"):
+        with in_words(folder / "plots"):
             files += draw(result, folder / "plots", metric=args.metric)
     summary = result.summary()
     if args.json:
@@ -94,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
 def _folder(robot: str, grid: Any, options: Any) -> Path:
     """Return a folder whose name follows from what was asked."""
     text = json.dumps([grid.to_json(), list(options.wrench), options.frame, options.near])
-    return Path("runs", f"workspace_{robot}_{hashlib.sha256(text.encode()).hexdigest()[:8]}")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return inside("runs", f"workspace_{robot}_{digest}")
 
 
 def _print(summary: dict[str, Any], files: list[Path]) -> None:

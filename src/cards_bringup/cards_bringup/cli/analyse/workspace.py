@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cards_core.errors import CardsError
+from cards_core.files import inside
 
 EXAMPLES = """examples:
   ./cards analyse workspace --list-conditions
@@ -125,9 +126,11 @@ def run(args: argparse.Namespace) -> int:
         raise
     files = []
     if args.plot or args.show:
+        from cards_bringup.cli.analyse.common import in_words
         from cards_viz.workspace_plots import draw
 
-        files = draw(result, metric=args.metric)
+        with in_words(result.path / "plots"):
+            files = draw(result, metric=args.metric)
     if args.json:
         paths = {"folder": str(out), "plots": [str(file) for file in files]}
         print(json.dumps({**result.summary, **paths}))
@@ -184,7 +187,7 @@ def _job(args: argparse.Namespace) -> tuple[Any, Path]:
     )
     # the name follows from the job: the same command finds the same folder
     name = f"workspace_{job.robot.name}_{job.condition}_{job.key[:8]}"
-    return job, args.out or Path("runs", name)
+    return job, args.out or inside("runs", name)
 
 
 def _list_conditions(*, as_json: bool) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from cards_core.analysis.conditions.base import STATUS, Column
-from cards_core.analysis.workspace.chunk_file import Columns, write_atomically
+from cards_core.analysis.workspace.chunk_file import Columns
 from cards_core.analysis.workspace.evaluate import Worker
 from cards_core.analysis.workspace.folder import SUMMARY, JobFolder
 from cards_core.analysis.workspace.rays import BoundRays
 from cards_core.analysis.workspace.result_file import metadata, write_result
 from cards_core.analysis.workspace.summary import PointSummary, RaySummary
+from cards_core.files import write_atomically
 
 
 def result_columns(worker: Worker) -> tuple[Column, ...]:

@@ -1,4 +1,4 @@
-"""Chunks of a result as bytes and as files that are there completely or not at all.
+"""Chunks of a result as bytes, with a sum that tells whether they are what was written.
 
 Layout: ``CARDSCH1``, sha256 of everything after it, length of the head as 8 bytes, the head
 (JSON: job, chunk, columns with type and length), the columns as little-endian arrays.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,33 +89,3 @@ def read_chunk(path: Path, job: str, index: int) -> Columns:
     if (chunk.job, chunk.index) != (job, index):
         raise DamagedChunkError(f"chunk {chunk.index} of job {chunk.job[:12]}")
     return chunk.columns
-
-
-def write_atomically(path: Path, data: bytes | str) -> None:
-    """Write a file that is old or new at any moment, also when power fails.
-
-    Raises:
-        OSError: It cannot be written; what was there is untouched.
-    """
-    content = data.encode() if isinstance(data, str) else data
-    # one writer per folder holds the lock, but its threads write different files
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        commit(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def commit(temporary: Path, path: Path) -> None:
-    """Give a finished file its name, and make the name last."""
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

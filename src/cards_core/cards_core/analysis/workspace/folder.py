@@ -28,15 +28,14 @@ import numpy as np
 from cards_core.analysis.workspace.chunk_file import (
     Columns,
     DamagedChunkError,
-    commit,
     read_chunk,
-    write_atomically,
 )
 from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.job import Job
 from cards_core.analysis.workspace.point_file import PointTable
 from cards_core.analysis.workspace.points import PointSet
 from cards_core.analysis.workspace.rays import Rays
+from cards_core.files import PART, is_part, replacing, write_atomically
 from cards_core.typing import Array
 
 JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK, PLOTS = (
@@ -48,8 +47,9 @@ JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK, PLOTS = (
     ".lock",
     "plots",
 )
-_BEFORE_JOB = {LOCK, CHUNKS, POINTS, f".{POINTS}.part", f".{JOB}.part"}
-"""What a folder may hold whose process was killed before it had written the job."""
+_BEFORE_JOB = {LOCK, CHUNKS, POINTS}
+"""What a folder may hold, besides unfinished files, whose process was killed before it had written
+the job."""
 
 _OURS = {JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK, "result.parquet", "result.npz"}
 
@@ -81,6 +81,7 @@ class JobFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             if (self.path / JOB).exists():
                 self._check_same()
+            self._remove_unfinished()
             self.chunks.mkdir(exist_ok=True)
             self._store_points()
             # last: a folder with a job has everything that resuming needs
@@ -102,9 +103,10 @@ class JobFolder:
             names = {item.name for item in self.path.iterdir()} if self.path.exists() else set()
         except OSError as error:
             raise self.unwritable(error) from error
-        if JOB not in names and names - _BEFORE_JOB:
+        others = {name for name in names - _BEFORE_JOB if not is_part(name)}
+        if JOB not in names and others:
             raise JobError(
-                f"{self.path} holds other files, e.g. '{min(names - _BEFORE_JOB)}' "
+                f"{self.path} holds other files, e.g. '{min(others)}' "
                 "(expected: a new or empty folder, or one of the same job)"
             )
 
@@ -122,24 +124,20 @@ class JobFolder:
         target = self.path / POINTS
         if table is None or (target.exists() and _sha256(target) == table.sha256):
             return
-        temporary = target.with_name(f".{POINTS}.part")
         digest = hashlib.sha256()
-        with temporary.open("wb") as stream:
-            data = np.zeros((0, 1)) if table.data is None else table.data
-            for start in range(0, len(data), 65536):
-                content = data[start : start + 65536].astype("<f8").tobytes()
-                digest.update(content)
-                stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if digest.hexdigest() != table.sha256:
-            # the values came from this folder's own, damaged file, or from nowhere
-            temporary.unlink()
-            raise JobError(
-                f"{target} is missing or damaged (expected: the points with sha256 "
-                f"{table.sha256[:12]}; start the job again with the file of points)"
-            )
-        commit(temporary, target)
+        with replacing(target) as temporary:
+            with temporary.open("wb") as stream:
+                data = np.zeros((0, 1)) if table.data is None else table.data
+                for start in range(0, len(data), 65536):
+                    content = data[start : start + 65536].astype("<f8").tobytes()
+                    digest.update(content)
+                    stream.write(content)
+            if digest.hexdigest() != table.sha256:
+                # the values came from this folder's own, damaged file, or from nowhere
+                raise JobError(
+                    f"{target} is missing or damaged (expected: the points with sha256 "
+                    f"{table.sha256[:12]}; start the job again with the file of points)"
+                )
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -230,12 +228,18 @@ class JobFolder:
         self.discard_chunks()
         for name in _OURS - {LOCK, CHUNKS, JOB}:
             (self.path / name).unlink(missing_ok=True)
-            (self.path / f".{name}.part").unlink(missing_ok=True)
+        self._remove_unfinished()
         for picture in (self.path / PLOTS).glob("*.*"):
             if picture.suffix in (".png", ".svg", ".html"):  # they show what is gone
                 picture.unlink()
         (self.path / JOB).unlink(missing_ok=True)
         self._discarded = True
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a process that was killed was writing; the folder must be locked."""
+        for name in _OURS:
+            for item in self.path.glob(f".{name}.*{PART[1:]}"):
+                item.unlink()
 
     def add_run(self, entry: dict[str, Any]) -> None:
         """Append to ``run.json``, one entry for each time that the job was worked on."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,8 +19,9 @@ import numpy.typing as npt
 import cards_core
 from cards_core.analysis.conditions.base import Column
 from cards_core.analysis.status import PointStatus
-from cards_core.analysis.workspace.chunk_file import Columns, commit
+from cards_core.analysis.workspace.chunk_file import Columns
 from cards_core.analysis.workspace.job import Job
+from cards_core.files import replacing
 
 METADATA_KEY = "cards"
 """Of the JSON in a Parquet file's schema, and of the array in an NPZ file."""
@@ -64,16 +64,9 @@ def write_result(
     Raises:
         OSError: It cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.part")
     write = _write_parquet if path.suffix == ".parquet" else _write_npz
-    try:
+    with replacing(path) as temporary:
         write(temporary, columns, chunks, about)
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        commit(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _write_parquet(

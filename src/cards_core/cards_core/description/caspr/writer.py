@@ -12,6 +12,7 @@ from cards_core.description.caspr.trajectories_yaml import sampled_file_name, tr
 from cards_core.description.sdf_reader import read_sdf
 from cards_core.description.sdf_writer import write_model
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.files import inside
 from cards_core.kinematics.tree import Tree
 from cards_core.trajectories.library import load_references
 from cards_core.trajectories.sampled import write_traj
@@ -43,7 +44,7 @@ def write_import(model: CasprModel, out_dir: str | Path, *, force: bool = False)
             expected="positive masses",
         )
     parent = Path(out_dir)
-    target = parent / model.name
+    target = inside(parent, model.name)
     _check_target(target, force=force)
     try:
         parent.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.errors import UnknownNameError
+from cards_core.files import writing_together
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.status import SliceStatus, is_good
 from cards_core.rods.analysis.walk import SliceOptions
@@ -136,19 +135,12 @@ class SliceResult:
         Raises:
             OSError: The folder cannot be written.
         """
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        # beside the files they become: renaming within a file system cannot fail half-way
-        work = Path(tempfile.mkdtemp(prefix=".slice-", dir=target))
-        try:
+        with writing_together(folder) as work:
             self._write_npz(work / "result.npz")
             self._write_csv(work / "result.csv")
             text = json.dumps(self.summary(), indent=1) + "\n"
             (work / "summary.json").write_text(text, encoding="utf-8")
-            names = ["result.npz", "result.csv", "summary.json"]
-            return [(work / name).replace(target / name) for name in names]
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+        return [Path(folder, name) for name in ("result.npz", "result.csv", "summary.json")]
 
     def _write_npz(self, path: Path) -> None:
         arrays: dict[str, npt.NDArray[Any]] = {

@@ -1,0 +1,150 @@
+"""Files that are whole or not there at all: written beside their place, named when complete.
+
+Whatever a full disk, a signal or a loss of power cuts short leaves the file that was there before,
+or none. What cannot be renamed into, a device or a pipe such as ``/dev/stdout``, is written as it
+is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from cards_core.errors import CardsError
+from cards_core.names import EXPECTED, name_problem
+
+PART = ".part"
+"""Ending of a file that is being written; its name begins with a dot."""
+
+LONGEST_FILE_NAME = 255
+"""Of the usual file systems."""
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a path to write to; what was written gets its name when the block ends well.
+
+    Links are followed, and an existing file keeps its permissions.
+
+    Args:
+        path: The file; its folder exists.
+
+    Raises:
+        OSError: It cannot be written; what was there is untouched.
+    """
+    target = Path(path)
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        old = None
+    real = Path(os.path.realpath(target))
+    if old is not None and not (stat.S_ISREG(old.st_mode) and real.exists()):
+        yield target
+        return
+    if old is not None and not os.access(real, os.W_OK):
+        raise PermissionError(13, os.strerror(13), str(target))
+    temporary = real.with_name(f".{real.name}.{os.getpid()}{PART}")
+    try:
+        yield temporary
+        if old is not None:
+            temporary.chmod(stat.S_IMODE(old.st_mode))
+        _synchronise(temporary)
+        commit(temporary, real)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
+    """Write a file that is old or new at any moment, also when power fails; text as UTF-8.
+
+    Raises:
+        OSError: It cannot be written; what was there is untouched.
+    """
+    with replacing(path) as temporary:
+        temporary.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def writing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a folder to write files in that belong together; they move when the block ends well.
+
+    Folders that are missing are made, and are gone again when the block fails.
+
+    Args:
+        folder: Where the files go; those of the same names are replaced.
+
+    Raises:
+        OSError: The folder cannot be written; what was there is untouched.
+    """
+    target = Path(folder)
+    made = _make(target)
+    try:
+        work = Path(tempfile.mkdtemp(prefix=".writing-", dir=target))
+        try:
+            yield work
+            files = sorted(work.iterdir())
+            for file in files:
+                if (target / file.name).is_dir():
+                    raise IsADirectoryError(21, os.strerror(21), str(target / file.name))
+                _synchronise(file)
+            for file in files:
+                commit(file, target / file.name)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    except BaseException:
+        for item in reversed(made):
+            with contextlib.suppress(OSError):  # somebody else may have put something there
+                item.rmdir()
+        raise
+
+
+def is_part(name: str) -> bool:
+    """Return True for the name of a file that a process which was killed left unfinished."""
+    return name.startswith(".") and name.endswith(PART)
+
+
+def commit(temporary: Path, path: Path) -> None:
+    """Give a finished file its name, and make the name last."""
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def inside(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the path of something directly in a folder, whatever its name is made of.
+
+    Args:
+        folder: The folder.
+        name: Of a file or folder in it.
+
+    Raises:
+        CardsError: The name would lead elsewhere, or nowhere.
+    """
+    if problem := name_problem(name, LONGEST_FILE_NAME):
+        raise CardsError(f"'{name}' is no name in {folder}: {problem} (expected: {EXPECTED})")
+    return Path(folder, name)
+
+
+def _make(folder: Path) -> list[Path]:
+    """Make a folder with its parents; return what was missing, outermost first."""
+    missing = [item for item in (folder, *folder.parents) if not item.exists()][::-1]
+    made: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    finally:
+        made += [item for item in missing if item.is_dir()]
+    return made
+
+
+def _synchronise(file: Path) -> None:
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
