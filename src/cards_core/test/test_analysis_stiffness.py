@@ -198,9 +198,7 @@ def test_elastic_robot_uses_what_its_file_says():
     q = np.array([0.2, 0.1])
     found = joint_stiffness(dynamics, q, np.full(4, 20.0))
     np.testing.assert_allclose(found.muscle_stiffness, 2e4)
-    given = joint_stiffness(
-        dynamics, q, np.full(4, 20.0), stiffness=np.array([1e4, *[np.nan] * 3])
-    )
+    given = joint_stiffness(dynamics, q, np.full(4, 20.0), stiffness=[1e4, None, None, None])
     np.testing.assert_allclose(given.muscle_stiffness, [1e4, 2e4, 2e4, 2e4])
 
 

@@ -23,6 +23,7 @@ from scipy.linalg import lapack
 
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tangent import TangentSpace
+from cards_core.checks import finite_number
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.typing import Array
@@ -34,6 +35,9 @@ Solver = Literal["rk4", "RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA"]
 """Integrators: ``rk4`` has a fixed step, the others are SciPy's with error control."""
 
 SOLVERS: tuple[Solver, ...] = get_args(Solver)
+
+MOST_STEPS = 100_000_000
+"""Longest integration with a fixed step: some hours."""
 
 PIVOT_TOLERANCE = 1e-13
 """Pivot of the factorisation, relative to the diagonal of M, that is no inertia any more."""
@@ -174,14 +178,18 @@ class ForwardDynamics:
         Raises:
             ShapeError: q, qd or times make no sense.
             UnknownNameError: No such solver.
-            CardsError: ``max_step`` or ``tolerance`` is not > 0.
+            CardsError: ``max_step`` or ``tolerance`` is not finite and > 0, or more than
+                `MOST_STEPS` steps of ``rk4``.
         """
         q, qd = self._tree.check_q(q), self._tree.check_qd(qd)
         times = np.asarray(times, dtype=float)
-        if times.ndim != 1 or not times.size or not np.all(np.diff(times) > 0.0):
-            raise ShapeError("times must be increasing numbers, shape (k,), k >= 1")
-        if not (max_step > 0.0 and tolerance > 0.0):
-            raise CardsError(f"max_step {max_step} and tolerance {tolerance} must be > 0")
+        good = times.ndim == 1 and times.size and np.isfinite(times).all()
+        if not good or not np.all(np.diff(times) > 0.0):
+            raise ShapeError("times must be increasing finite numbers, shape (k,), k >= 1")
+        max_step = finite_number(max_step, "max_step [s]", above=0.0)
+        tolerance = finite_number(tolerance, "tolerance", above=0.0)
+        if solver == "rk4":
+            check_steps(float(times[-1] - times[0]), max_step)
         pull, load = _forcing(tensions), None if external is None else _forcing(external)
 
         def rate(t: float, x: Array, v: Array) -> tuple[Array, float, PointStatus]:
@@ -271,6 +279,24 @@ class ForwardDynamics:
             if not found.success:
                 return PointStatus.NOT_CONVERGED, rows
         return PointStatus.FEASIBLE, rows
+
+
+def check_steps(duration: float, max_step: float) -> None:
+    """Refuse an integration by ``rk4`` that would not come to its end.
+
+    Args:
+        duration: [s].
+        max_step: [s].
+
+    Raises:
+        CardsError: It has more than `MOST_STEPS` steps.
+    """
+    if not duration / max_step <= MOST_STEPS:
+        raise CardsError(
+            f"{duration / max_step:.4g} steps of {max_step:g} s for a motion of {duration:g} s "
+            f"(expected: at most {MOST_STEPS:g}, that is at most {MOST_STEPS * max_step:g} s, or "
+            f"steps of at least {duration / MOST_STEPS:g} s)"
+        )
 
 
 class _StopIntegrationError(Exception):

@@ -25,8 +25,9 @@ import numpy.typing as npt
 from cards_core.analysis.forward_kinematics_solver import LengthSolver, Solution
 from cards_core.analysis.inverse_kinematics import rows_of
 from cards_core.analysis.status import PointStatus
+from cards_core.checks import finite_number
 from cards_core.dynamics.interface import Dynamics
-from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.errors import ShapeError, UnknownNameError
 from cards_core.typing import Array
 
 Method = Literal["least_squares", "differential", "hybrid"]
@@ -113,11 +114,9 @@ class ForwardKinematics:
     ) -> None:
         if method not in METHODS:
             raise UnknownNameError("method of forward kinematics", method, METHODS)
-        if not tolerance > 0.0 or correction_period < 1 or starts < 0:
-            raise CardsError(
-                f"forward kinematics with tolerance {tolerance} m, correction_period "
-                f"{correction_period}, starts {starts} (expected: > 0, >= 1, >= 0)"
-            )
+        finite_number(tolerance, "tolerance of forward kinematics [m]", above=0.0)
+        finite_number(correction_period, "correction_period [steps]", at_least=1.0)
+        finite_number(starts, "starts of forward kinematics", at_least=0.0)
         names = [muscle.name for muscle in dynamics.robot.muscles]
         rows = None
         if muscles is not None:

@@ -114,11 +114,12 @@ class InverseDynamics:
             count = len(dynamics.robot.joints)
             weights = np.ones((count, 6)) if interaction_weights is None else interaction_weights
             self._weights = np.asarray(weights, dtype=float)
-            if self._weights.shape != (count, 6) or not np.all(self._weights >= 0.0):
+            good = np.isfinite(self._weights).all() and (self._weights >= 0.0).all()
+            if self._weights.shape != (count, 6) or not good:
                 names = ", ".join(joint.name for joint in dynamics.robot.joints)
                 raise ShapeError(
                     f"interaction weights have shape {self._weights.shape}, expected "
-                    f"({count}, 6), >= 0: force and moment of {names}"
+                    f"({count}, 6), finite, >= 0: force and moment of {names}"
                 )
 
     def step(

@@ -17,7 +17,9 @@ symmetric part.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import lapack
@@ -25,9 +27,13 @@ from scipy.linalg import lapack
 from cards_core.analysis.inverse_kinematics import point_problem
 from cards_core.analysis.muscle_stiffness import muscle_stiffness
 from cards_core.analysis.status import PointStatus
+from cards_core.checks import finite_number
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ShapeError
 from cards_core.typing import Array
+
+PerMuscle: TypeAlias = float | Sequence[float | None] | Array
+"""A number for all muscles, or one for each; None where there is none for a muscle."""
 
 GRAVITY_STEP = 1e-5
 """Step of the central differences of G, [rad] or [m]."""
@@ -70,8 +76,8 @@ def joint_stiffness(
     q: Array,
     tensions: Array,
     *,
-    stiffness: float | Array | None = None,
-    axial_stiffness: float | Array | None = None,
+    stiffness: PerMuscle | None = None,
+    axial_stiffness: PerMuscle | None = None,
     gravity: bool = False,
 ) -> StiffnessResult:
     """Return the joint stiffness of a pose at rest.
@@ -81,12 +87,14 @@ def joint_stiffness(
         q: Coordinates, shape (nq,).
         tensions: f, shape (m,), [N].
         stiffness: df/dl of all muscles or each, shape (m,), [N/m], instead of what their
-            actuators say (`cards_core.analysis.muscle_stiffness`); NaN: the actuator's.
-        axial_stiffness: EA of all muscles or each, shape (m,), [N]: df/dl = EA/l.
+            actuators say (`cards_core.analysis.muscle_stiffness`); None for a muscle: the
+            actuator's.
+        axial_stiffness: EA of all muscles or each, likewise, [N]: df/dl = EA/l.
         gravity: Add dG/dq.
 
     Raises:
-        ShapeError: An array of the wrong shape, or both kinds of stiffness.
+        ShapeError: An array of the wrong shape, both kinds of stiffness, or one that is negative,
+            NaN or infinite.
     """
     tree, robot = dynamics.tree, dynamics.robot
     m, nv = len(robot.muscles), tree.nv
@@ -149,22 +157,33 @@ def _stiffness_of_muscles(
     dynamics: Dynamics,
     lengths: Array,
     tensions: Array,
-    stiffness: float | Array | None,
-    axial_stiffness: float | Array | None,
+    stiffness: PerMuscle | None,
+    axial_stiffness: PerMuscle | None,
 ) -> Array:
     m = len(lengths)
-    given = np.full(m, np.nan)
-    for values, divisor in ((stiffness, np.ones(m)), (axial_stiffness, lengths)):
+    given: list[float | None] = [None] * m
+    for values, unit, divisor in (
+        (stiffness, "N/m", np.ones(m)),
+        (axial_stiffness, "N", lengths),
+    ):
         if values is None:
             continue
-        array = np.asarray(values, dtype=float)
-        if array.shape not in ((), (m,)) or np.any(array < 0.0):
-            raise ShapeError(f"muscle stiffness is {array}, expected one number >= 0, or {m}")
-        given = np.broadcast_to(array, (m,)) / divisor
-    unknown = np.isnan(given)
-    if unknown.any():
-        given = np.where(unknown, muscle_stiffness(dynamics.robot, lengths, tensions), given)
-    return given
+        each = list(values) if isinstance(values, Sequence | np.ndarray) else [values] * m
+        if len(each) != m:
+            raise ShapeError(
+                f"muscle stiffness has {len(each)} values, expected one number >= 0 {unit}, or {m}"
+            )
+        what = f"muscle stiffness [{unit}]"
+        given = [
+            None
+            if value is None
+            else finite_number(value, what, at_least=0.0, error=ShapeError) / by
+            for value, by in zip(each, divisor, strict=True)
+        ]
+    if None in given:
+        own = muscle_stiffness(dynamics.robot, lengths, tensions)
+        return np.array([o if g is None else g for g, o in zip(given, own, strict=True)])
+    return np.array(given, dtype=float)
 
 
 def _frequencies(stiffness: Array, mass_matrix: Array) -> Array:

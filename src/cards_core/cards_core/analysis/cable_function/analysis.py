@@ -23,6 +23,7 @@ from cards_core.analysis.conditions.base import Condition
 from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
+from cards_core.checks import finite_number
 from cards_core.dynamics import Dynamics
 from cards_core.dynamics.batch import BatchState
 from cards_core.errors import ShapeError
@@ -68,7 +69,10 @@ def analyse_cable_function(
         UnknownNameError: A muscle or condition that does not exist.
         ConditionError: A group without muscles or with a muscle's name, or a condition that the
             robot or its options do not allow.
+        CardsError: A tolerance that is not finite and >= 0.
     """
+    finite_number(arm_tolerance, "arm_tolerance [m]", at_least=0.0)
+    finite_number(tension_tolerance, "tension_tolerance", at_least=0.0)
     q = np.asarray(q, dtype=float)
     tree = dynamics.tree
     if q.ndim != 2 or q.shape[1] != tree.nq:

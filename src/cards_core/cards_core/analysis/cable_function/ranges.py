@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from cards_core.analysis.native_library import Rows, pointer
 from cards_core.analysis.status import PointStatus
+from cards_core.checks import finite_number
 from cards_core.codegen.library import load_library
 from cards_core.errors import ShapeError
 from cards_core.typing import Array
@@ -57,6 +58,7 @@ def tension_ranges(
         CompilationError: There is no C compiler.
         MemoryError: There is no memory for the workspace.
     """
+    finite_number(tolerance, "tolerance of tension ranges", at_least=0.0)
     if jacobian.ndim != 3:
         raise ShapeError(f"L has shape {jacobian.shape}, expected (n, m, nv)")
     n, m, nv = jacobian.shape

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.stats import chi2 as chi_squared
 from scipy.stats import norm
 
+from cards_core.checks import finite_number
 from cards_core.rods.analysis.limb_curve import Limbs
 from cards_core.rods.analysis.limb_fit import fit_limb
 from cards_core.rods.analysis.measurements import (
@@ -77,7 +78,12 @@ class WrenchEstimate:
         return np.sqrt(np.diag(self.covariance))
 
     def interval(self, confidence: float = 0.95) -> Array:
-        """Return half the width of each component's confidence interval, shape (6,)."""
+        """Return half the width of each component's confidence interval, shape (6,).
+
+        Raises:
+            CardsError: ``confidence`` is not between 0 and 1.
+        """
+        confidence = finite_number(confidence, "confidence", above=0.0, below=1.0)
         return np.asarray(self.sigma * norm.ppf(0.5 + 0.5 * confidence))
 
     @property

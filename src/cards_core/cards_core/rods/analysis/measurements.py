@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cards_core.checks import finite_number
 from cards_core.errors import CardsError
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.typing import Array
@@ -48,7 +49,17 @@ class BaseMeasurement:
 
     @staticmethod
     def of(wrenches: Array, sigma_force: float, sigma_moment: float) -> BaseMeasurement:
-        """Return wrenches with independent noise of every component, [N] and [N m]."""
+        """Return wrenches with independent noise of every component, [N] and [N m].
+
+        Raises:
+            MeasurementError: A standard deviation that is not finite and > 0.
+        """
+        sigma_force = finite_number(
+            sigma_force, "noise of forces [N]", above=0.0, error=MeasurementError
+        )
+        sigma_moment = finite_number(
+            sigma_moment, "noise of moments [N m]", above=0.0, error=MeasurementError
+        )
         return BaseMeasurement(
             np.asarray(wrenches, dtype=float),
             np.diag(np.repeat([sigma_force**2, sigma_moment**2], 3)),

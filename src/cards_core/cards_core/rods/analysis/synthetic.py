@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from cards_core.checks import finite_number
 from cards_core.rods.analysis.limb_curve import Limbs
-from cards_core.rods.analysis.measurements import BaseMeasurement, ShapeMeasurement
+from cards_core.rods.analysis.measurements import (
+    BaseMeasurement,
+    MeasurementError,
+    ShapeMeasurement,
+)
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 
@@ -28,7 +33,12 @@ def measured_shapes(
         sigma: Standard deviation of the noise of each coordinate, [m].
         rng: Source of the noise.
         markers: Whether the arc lengths of the points are told.
+
+    Raises:
+        MeasurementError: ``sigma`` is not finite and > 0, or there are no points.
     """
+    finite_number(points, "points per rod", at_least=1.0, error=MeasurementError)
+    sigma = finite_number(sigma, "noise of points [m]", above=0.0, error=MeasurementError)
     limbs, out = Limbs(solver, solution.q), []
     for i in range(solver.robot.n_limbs):
         s = np.linspace(0.0, float(limbs.lengths[i]), points + 1)[1:]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cards_core.checks import finite_array, finite_number
 from cards_core.rods.analysis.held_index import held_index
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.status import GOOD, SliceStatus
@@ -59,6 +60,16 @@ class SliceOptions:
     stop: float = STOP_FRACTION
     wrench: Array = field(default_factory=lambda: np.zeros(6))
     frame: str = "world"
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            CardsError: A share that is not between 0 and 1, a wrench that is none.
+        """
+        for name in ("near", "stop"):
+            finite_number(getattr(self, name), f"{name} (share of home)", at_least=0.0, below=1.0)
+        finite_array(self.wrench, "wrench", (6,))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cards_core.errors import RodError, ShapeError
+from cards_core.checks import finite_array
+from cards_core.errors import RodError
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
@@ -105,7 +106,7 @@ class PlateDynamics:
         self.drag = np.repeat(np.asarray(drag, dtype=float), 3)
         self._mass = _mass_matrix(robot)
         if rod_inertia is not None:
-            self._mass += _finite(rod_inertia, (6, 6), "rod_inertia")
+            self._mass += finite_array(rod_inertia, "rod_inertia", (6, 6))
         self.time = 0.0
         self._free = np.asarray(solver.slots)
         self._block = np.ix_(self._free, self._free)
@@ -160,11 +161,11 @@ class PlateDynamics:
             raise RodError("PlateDynamics.step before start; expected start(solution) first")
         if not (math.isfinite(dt) and dt > 0.0):
             raise RodError(f"time step is {dt!r} s; expected a finite number > 0")
-        target = self.q if q is None else _finite(q, self.q.shape, "q")
+        target = self.q if q is None else finite_array(q, "q", self.q.shape)
         if wrench is not None:
             if frame not in ("world", "plate"):
                 raise RodError(f"wrench in frame {frame!r}; expected 'world' or 'plate'")
-            self._load = _finite(wrench, (6,), "wrench"), frame
+            self._load = finite_array(wrench, "wrench", (6,)), frame
         done, part, solves = 0.0, 1.0, 0
         first = self.q
         while done < 1.0 - 1e-12:
@@ -311,10 +312,3 @@ def _check_inertia(robot: RodRobot) -> None:
 
 def _turned(rotation: Matrix3, wrench: Array) -> Array:
     return np.concatenate([rotation @ wrench[:3], rotation @ wrench[3:]])
-
-
-def _finite(values: Array, shape: tuple[int, ...], name: str) -> Array:
-    out = np.array(values, dtype=float)
-    if out.shape != shape or not np.all(np.isfinite(out)):
-        raise ShapeError(f"{name} is {values!r}; expected finite numbers of shape {shape}")
-    return out

@@ -8,11 +8,11 @@ equations. A single rod is a robot with one limb, see `cards_core.rods.dynamics.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from cards_core.errors import RodError, ShapeError
+from cards_core.checks import finite_array
+from cards_core.errors import RodError
 from cards_core.rods.dynamics.grid import grid_of
 from cards_core.rods.dynamics.memory import Memory
 from cards_core.rods.dynamics.native import dynamics_library
@@ -189,7 +189,7 @@ class RobotDynamics:
         iterations = -1
         try:
             if base is not None:
-                self._base = _finite(base, (4, 4), "base")
+                self._base = finite_array(base, "base", (4, 4))
             if wrench is not None:
                 self._force(wrench, frame)
             if pose is not None:
@@ -270,7 +270,7 @@ class RobotDynamics:
 
     def _command(self, q: Array, dt: float) -> None:
         if q is not self._q:
-            q = _finite(q, (self.robot.n_limbs,), "q")
+            q = finite_array(q, "q", (self.robot.n_limbs,))
         placed = (q.tobytes(), self._base.tobytes())
         if placed != self._placed:  # both are slow
             starts = self._base @ rod_starts(self.robot, q)
@@ -287,7 +287,7 @@ class RobotDynamics:
     def _force(self, wrench: Array, frame: str) -> None:
         if frame not in ("world", "plate"):
             raise RodError(f"wrench in frame {frame!r}; expected 'world' or 'plate'")
-        self._c.wrench[:] = _finite(wrench, (6,), "wrench").tolist()
+        self._c.wrench[:] = finite_array(wrench, "wrench", (6,)).tolist()
         self._c.follower = frame == "plate"
 
     def _tip_pose(self) -> Array:
@@ -297,7 +297,7 @@ class RobotDynamics:
         return pose
 
     def _pose(self, pose: Array) -> None:
-        pose = _finite(pose, (4, 4), "pose")
+        pose = finite_array(pose, "pose", (4, 4))
         self._c.p[:] = pose[:3, 3]
         self._c.q[:] = matrix_quaternion(pose[:3, :3])
 
@@ -320,10 +320,3 @@ class RobotDynamics:
             iterations=int(iterations),
             residual=float(c.residual),
         )
-
-
-def _finite(values: Any, shape: tuple[int, ...], name: str) -> Array:
-    out = np.array(values, dtype=float)
-    if out.shape != shape or not np.all(np.isfinite(out)):
-        raise ShapeError(f"{name} is {values!r}; expected finite numbers of shape {shape}")
-    return out
