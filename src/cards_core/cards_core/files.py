@@ -83,8 +83,7 @@ def writing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
         OSError: The folder cannot be written; what was there is untouched.
     """
     target = Path(folder)
-    made = _make(target)
-    try:
+    with making(target):
         work = Path(tempfile.mkdtemp(prefix=".writing-", dir=target))
         try:
             yield work
@@ -97,9 +96,23 @@ def writing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
                 commit(file, target / file.name)
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def making(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Make a folder with its parents; when the block fails, those that are empty are gone again.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    target = Path(folder)
+    missing = [item for item in (target, *target.parents) if not item.exists()]
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        yield
     except BaseException:
-        for item in reversed(made):
-            with contextlib.suppress(OSError):  # somebody else may have put something there
+        for item in missing:
+            with contextlib.suppress(OSError):  # it holds something, or was not made
                 item.rmdir()
         raise
 
@@ -132,17 +145,6 @@ def inside(folder: str | os.PathLike[str], name: str) -> Path:
     if problem := name_problem(name, LONGEST_FILE_NAME):
         raise CardsError(f"'{name}' is no name in {folder}: {problem} (expected: {EXPECTED})")
     return Path(folder, name)
-
-
-def _make(folder: Path) -> list[Path]:
-    """Make a folder with its parents; return what was missing, outermost first."""
-    missing = [item for item in (folder, *folder.parents) if not item.exists()][::-1]
-    made: list[Path] = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    finally:
-        made += [item for item in missing if item.is_dir()]
-    return made
 
 
 def _synchronise(file: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from cards_bringup.bootstrap import ros
 from cards_bringup.bootstrap.environment import Environment
 from cards_bringup.bootstrap.errors import SetupError
+from cards_bringup.bootstrap.process import INTERRUPTED, Interrupts, open_streams
 
 __all__ = ["Environment", "SetupError", "main"]
 
@@ -39,6 +40,8 @@ def main(checkout: str | Path, arguments: Sequence[str]) -> int:
         arguments: The command line without the program's name.
     """
     try:
+        Interrupts().accept()
+        open_streams()
         return _main(Path(checkout), list(arguments))
     except SetupError as error:
         print(f"cards: error: {error}", file=sys.stderr)
@@ -49,7 +52,7 @@ def main(checkout: str | Path, arguments: Sequence[str]) -> int:
         return 2
     except KeyboardInterrupt:
         print("\ncards: interrupted; the next run takes it up again", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def _main(checkout: Path, arguments: list[str]) -> int:

@@ -25,6 +25,7 @@ from typing import Any
 from cards_bringup.bootstrap import ros
 from cards_bringup.bootstrap.errors import SetupError
 from cards_bringup.bootstrap.install import install
+from cards_bringup.bootstrap.process import interrupts_wait
 from cards_bringup.bootstrap.progress import Progress
 
 FOLDER_VARIABLE = "CARDS_VENV"
@@ -129,8 +130,9 @@ class Environment:
             env["PYTHONPATH"] = os.pathsep.join([*self._packages(), env["PYTHONPATH"]])
         python = str(self.python)
         sys.stdout.flush()
-        # -P: a file in the current folder must not stand in for a package
-        os.execve(python, [python, "-P", "-m", module, *arguments], env)
+        with interrupts_wait():
+            # -P: a file in the current folder must not stand in for a package
+            os.execve(python, [python, "-P", "-m", module, *arguments], env)
 
     # making it ------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ is imported, so ``--help`` is quick and a broken optional package affects its ow
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
@@ -121,12 +122,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code: 0, 2 for an error, 130 for Ctrl-C."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if not argv:
-            make_parser().print_help()
-            return 0
-        known = argv[0] in COMMANDS and COMMANDS[argv[0]][0] is not None
-        args = make_parser(argv[0] if known else None).parse_args(argv)
-        return int(args.run(args))
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()  # here, where a full disk can still be told
     except SystemExit as stop:  # argparse: help or a usage error, already printed
         if isinstance(stop, UsageError) and "--json" in argv:
             print(json.dumps({"error": {"type": "UsageError", "message": stop.message}}))
@@ -134,26 +133,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # the reader of a pipe is gone, e.g. `| head`; Python would complain again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # the reader of a pipe is gone, e.g. `| head`
+        _drop_output()
         return 141
     except Exception as error:
         return report(error, as_json="--json" in argv)
 
 
+def _run(argv: list[str]) -> int:
+    if not argv:
+        make_parser().print_help()
+        return 0
+    known = argv[0] in COMMANDS and COMMANDS[argv[0]][0] is not None
+    args = make_parser(argv[0] if known else None).parse_args(argv)
+    return int(args.run(args))
+
+
 def report(error: Exception, *, as_json: bool) -> int:
-    """Print an error of ours in one line, and as an object if asked; pass any other on.
+    """Print an error of ours or of the machine in one line, and as an object if asked.
 
     Raises:
-        Exception: The given one, if it is not an error of ours: that is a bug, and its traceback
-            is wanted.
+        Exception: The given one, if it is none of these: that is a bug, and its traceback is
+            wanted.
     """
+    message = _words(error)
+    with contextlib.suppress(OSError):  # there may be nowhere to say it
+        print(f"error: {message}", file=sys.stderr, flush=True)
+    if as_json:
+        details: dict[str, Any] = {"type": type(error).__name__, "message": message}
+        with contextlib.suppress(OSError):
+            print(json.dumps({"error": details}), flush=True)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+    return 2
+
+
+def _words(error: Exception) -> str:
+    """Return what an error says in one line. Raises the error if it is a bug."""
     from cards_core.errors import CardsError
 
-    if not isinstance(error, CardsError):
-        raise error
-    if as_json:
-        details: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
-        print(json.dumps({"error": details}))
-    print(f"error: {error}", file=sys.stderr)
-    return 2
+    match error:
+        case CardsError():
+            return str(error)
+        case MemoryError():
+            what = f": {error}" if str(error) else ""
+            return f"there is not enough memory{what} (expected: a smaller task)"
+        case OSError() if error.filename is not None:
+            return f"{error.filename}: {error.strerror}"
+        case OSError():
+            return str(error.strerror or error)
+    raise error
+
+
+def _drop_output() -> None:
+    """Forget what cannot be written; Python would complain again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

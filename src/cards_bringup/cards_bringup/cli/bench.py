@@ -7,6 +7,7 @@ import json
 import sys
 from typing import Any
 
+from cards_bringup.cli.numbers import Number
 from cards_bringup.hil.options import FIRMWARES
 from cards_core.control.verdict import EXIT_CODES
 from cards_core.errors import CardsError
@@ -45,7 +46,10 @@ def add_parser(subparsers: Any) -> None:
         help=f"of {', '.join(OF_A_ROBOT)} (default: {DEFAULT_ROBOT}); others have theirs",
     )
     parser.add_argument(
-        "--minutes", type=float, metavar="M", help="of hil: how long to run (default: 1)"
+        "--minutes",
+        type=Number(at_least=0.05),
+        metavar="M",
+        help="of hil: how long to run (default: 1)",
     )
     parser.add_argument("--firmware", choices=FIRMWARES, help="of hil: as for ./cards demo --hil")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -107,8 +111,6 @@ def _soak(args: argparse.Namespace) -> dict[str, Any]:
     from cards_bringup.hil.soak import bench_hil
 
     minutes = 1.0 if args.minutes is None else args.minutes
-    if not 0.05 <= minutes < float("inf"):
-        raise CardsError(f"--minutes is {minutes} (expected: 0.05 or more)")
     firmware = choose_firmware(args.firmware, _say)
     return bench_hil(args.robot or DEFAULT_ROBOT, minutes, firmware, _say)
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cards_bringup.cli.numbers import Number, numbers
 from cards_core.errors import CardsError
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ EXAMPLES = """examples:
 
 End the bridge before: a port has one user. The report goes to runs/ROBOT_calibration_TIME.yaml.
 The procedure in full: docs/hardware.md."""
+
+
+SECONDS, CHECK_SECONDS = Number(at_least=0.2, at_most=60.0), Number(at_least=0.2, at_most=600.0)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -47,8 +51,8 @@ def add_parser(subparsers: Any) -> None:
     add("--namespace", default="", help="only the boards of this namespace of the layout")
     add("--steps", help="some of tension,length,joints,check (default: all)")
     add("--q", help="where the robot is held in steps 2 and 3 (default: home)")
-    add("--seconds", type=float, default=1.0, help="how long to average [s] (%(default)s)")
-    add("--check-seconds", type=float, default=10.0, help="of step 4 [s] (%(default)s)")
+    add("--seconds", type=SECONDS, default=1.0, help="how long to average [s] (%(default)s)")
+    add("--check-seconds", type=CHECK_SECONDS, default=10.0, help="of step 4 [s] (%(default)s)")
     add("--no-save", action="store_true", help="not to the boards' flash, put back at the end")
     add("--out", type=Path, metavar="FILE", help="report, .yaml or .json")
     add("--yes", action="store_true", help="no questions: everything is in place")
@@ -71,12 +75,11 @@ def run(args: argparse.Namespace) -> int:
         raise CardsError("--json without --yes (expected: both; questions need a terminal)")
     if not args.yes and not sys.stdin.isatty():
         raise CardsError("no terminal to ask questions on (expected: one, or --yes)")
-    if not (0.2 <= args.seconds <= 60.0 and 0.2 <= args.check_seconds <= 600.0):
-        raise CardsError("--seconds, --check-seconds (expected: 0.2..60 and 0.2..600)")
     steps = _steps(args.steps, STEPS)
     robot = load(args.robot)
     tree = Tree(robot)
-    q = tree.check_q(_numbers(args.q, "--q")) if args.q else tree.home
+    given = numbers(args.q, "q")
+    q = tree.home if given is None else tree.check_q(given)
     date = datetime.now().astimezone()
     out = args.out or inside("runs", f"{robot.name}_calibration_{date:%Y%m%d_%H%M%S}.yaml")
     if out.suffix not in {".yaml", ".yml", ".json"}:
@@ -136,15 +139,6 @@ def _steps(text: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
         if name not in known:
             raise UnknownNameError("step", name, known)
     return tuple(name for name in known if name in wanted)
-
-
-def _numbers(text: str, name: str) -> Any:
-    import numpy as np
-
-    try:
-        return np.array([float(part) for part in text.split(",")])
-    except ValueError:
-        raise CardsError(f"{name} {text} (expected: numbers with commas between)") from None
 
 
 def _words(error: BaseException) -> str:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import math
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cards_bringup.cli.numbers import Number, number_in
 from cards_bringup.hil import options as hil_options
 from cards_bringup.interrupts import Interrupts
 from cards_bringup.run_end import RunEnd, Start, nothing_recorded, saved, say, simulate
 from cards_core.control.verdict import EXIT_CODES, verdict_line
 from cards_core.errors import CardsError
-from cards_core.files import inside
+from cards_core.files import inside, making
 
 if TYPE_CHECKING:
     from cards_bringup.run_parts import RunPart
@@ -66,7 +68,12 @@ def add_parser(subparsers: Any) -> None:
     )
     add("--world", help="world for Gazebo: a file in worlds/, or a path (default: empty)")
     add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
-    add("--duration", type=float, metavar="S", help="simulated time [s]; 0: until Ctrl-C")
+    add(
+        "--duration",
+        type=Number(at_least=0.0),
+        metavar="S",
+        help="simulated time [s]; 0: until Ctrl-C",
+    )
     add("--controller", help="controller node, or none (default: the robot's own)")
     add("--reference", help="what to track, a name in config/trajectories/ROBOT.yaml")
     add("--headless", action="store_true", help="no window, no browser view; stop at the end")
@@ -104,21 +111,24 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    with _preparing() as prepare:
+        return _run(args, prepare)
+
+
+def _run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     from cards_bringup import node_list, rod_demo
     from cards_bringup.plan import make_plan
     from cards_core.description import load
 
     if rod_demo.is_rod_robot(args.robot):
         name = Path(args.robot).stem if args.robot.endswith(".sdf") else Path(args.robot).name
-        return rod_demo.run(args, _prepare, _run_folder(name, "demo"))
+        return rod_demo.run(args, prepare, _run_folder(name, "demo"))
     args.simulator = args.simulator or SIMULATORS[0]  # none given: only rods tell the difference
     if any(node.namespace for node in node_list.load(args.robot)):
         raise CardsError(
             f"{args.robot} has several robots, a run folder is of one "
             f"(expected: ros2 launch cards_bringup {args.robot}.launch.py)"
         )
-    if args.duration is not None and not 0 <= args.duration < float("inf"):
-        raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
     use_ros = not args.no_ros
     if use_ros and importlib.util.find_spec("rclpy") is None:
         say(args, "rclpy is not installed: running in one process, as with --no-ros")
@@ -151,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
     robot = load(model)
     duration = _duration(args, plan, model)
     out = args.out or _run_folder(robot.name, controller)
-    _prepare(out)
+    prepare(out)
     overrides = _overrides(args, plan, duration, {"log_dir": str(out.resolve()), "model": model})
     if view:
         from cards_viz.browser import free_port
@@ -261,7 +271,8 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
         try:
             if name not in known:
                 raise ValueError
-            out[name] = int(value) if name == "perturbation_seed" else float(value)
+            seed = name == "perturbation_seed"
+            out[name] = int(value) if seed else number_in(value, name, ValueError)
         except ValueError:
             raise CardsError(
                 f"--controller-model '{part}' (expected: {'=, '.join(known)}= and a number)"
@@ -336,20 +347,30 @@ RESULTS = (
 )
 
 
-def _prepare(out: Path) -> None:
-    """Make the run folder; refuse one that holds a run, or parts of one."""
-    rows = [path.name for path in out.glob(".*.rows")]  # of a log that could not be written
-    for name in (*RESULTS, *rows):
-        if (out / name).exists():
-            raise CardsError(
-                f"--out {out} holds a run already: {name} (expected: a new or empty folder)"
-            )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
-    except OSError as error:
-        raise CardsError(f"--out {out} cannot be written: {error}") from error
+@contextlib.contextmanager
+def _preparing() -> Iterator[Callable[[Path], None]]:
+    """Give a function that makes the run folder and refuses one that holds parts of a run.
+
+    When the run fails before it has written anything, the folder is gone again.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def prepare(out: Path) -> None:
+            rows = [path.name for path in out.glob(".*.rows")]  # of a log that was not written
+            for name in (*RESULTS, *rows):
+                if (out / name).exists():
+                    raise CardsError(
+                        f"--out {out} holds a run already: {name} (expected: a new or empty "
+                        "folder)"
+                    )
+            try:
+                stack.enter_context(making(out))
+                with tempfile.TemporaryFile(dir=out):
+                    pass
+            except OSError as error:
+                raise CardsError(f"--out {out} cannot be written: {error}") from error
+
+        yield prepare
 
 
 def _write_results(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_bringup.cli.numbers import numbers
 from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.typing import Array
@@ -132,22 +133,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print_table(result)
     return 0
-
-
-def numbers(text: str | None, name: str) -> Array | None:
-    """Read ``0.3,-0.5``; blanks may separate too.
-
-    Raises:
-        ShapeError: Not numbers.
-    """
-    from cards_core.errors import ShapeError
-
-    if text is None:
-        return None
-    try:
-        return np.array([float(part) for part in text.replace(",", " ").split()])
-    except ValueError as error:
-        raise ShapeError(f"--{name} '{text}': {error} (expected: e.g. 0.3,-0.5)") from error
 
 
 def _plain(value: Any) -> Any:

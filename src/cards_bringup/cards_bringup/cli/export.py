@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli.numbers import Number
+
 EXAMPLES = """examples:
   ./cards export latex planar_2r -o planar_2r.tex
   ./cards export latex planar_2r --parameters symbols -o planar_2r.tex    m_1, a_2z ... as letters
@@ -70,26 +72,19 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--time-limit",
-        type=_seconds,
+        type=Number(above=0.0, infinite=True),
         default=math.inf,
         metavar="SECONDS",
-        help="of --simplify full; the rest is then left as trig has it",
+        help="of --simplify full; the rest is then left as trig has it (default: inf, no limit)",
     )
     parser.add_argument(
         "--limit",
-        type=_seconds,
+        type=Number(above=0.0, infinite=True),
         metavar="SIZE",
         help="largest predicted size of a robot that is taken; inf takes any",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=run)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not value > 0.0:
-        raise argparse.ArgumentTypeError(f"{text} is not positive")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from cards_bringup.cli.numbers import Number
 from cards_core.errors import CardsError
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ Keys: e emergency stop, q quit."""
 
 SETTLING = 2.0
 """``--once`` waits so long for what comes less often than states, [s]."""
+
+RATE = Number(at_least=0.5, at_most=60.0)
+"""Pictures a second."""
 
 DISCOVERY = 8.0
 """And so long for anything at all: nodes have to find each other first, [s]."""
@@ -53,7 +57,7 @@ def add_parser(subparsers: Any) -> None:
     add("--baudrate", type=int, help="[baud] (default: of the layout)")
     add("--layout", metavar="NAME", help="boards, a file or config/NAME.boards.yaml (ROBOT)")
     add("--namespace", default="", help="of the robot's topics, or of the layout's boards")
-    add("--rate", type=float, default=10.0, help="pictures a second (%(default)s)")
+    add("--rate", type=RATE, default=10.0, help="pictures a second (%(default)s)")
     add("--once", action="store_true", help="one picture, as text, then end")
     add("--json", action="store_true", help="with --once: as JSON")
     parser.set_defaults(run=run)
@@ -63,8 +67,6 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.json and not args.once:
         raise CardsError("--json without --once (expected: both)")
-    if not 0.5 <= args.rate <= 60.0:
-        raise CardsError(f"--rate {args.rate:g} (expected: 0.5..60 pictures a second)")
     if args.layout and not (args.port and args.robot):
         raise CardsError("--layout is for ROBOT with --port (expected: both of them)")
     with contextlib.ExitStack() as stack:

@@ -20,7 +20,7 @@ import numpy as np
 
 from cards_bringup.cli.analyse.tables import TableError, read_table
 from cards_bringup.cli.analyse.units import UNITS, column_units
-from cards_bringup.cli.eval import numbers
+from cards_bringup.cli.numbers import POSITIVE, numbers
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
@@ -110,7 +110,7 @@ def add_motion(parser: Any, *, rates: bool = True) -> None:
     group.add_argument("--trajectory", metavar="NAME", help="of config/trajectories/<robot>.yaml")
     group.add_argument("--trajectory-file", metavar="FILE", default="", help="another file")
     group.add_argument(
-        "--step", type=float, default=0.01, help="of a trajectory [s] (%(default)s)"
+        "--step", type=POSITIVE, default=0.01, help="of a trajectory [s] (%(default)s)"
     )
     group.add_argument("--input", type=Path, metavar="FILE", help="a table, see below")
 
@@ -159,8 +159,6 @@ def _trajectory(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
     if args.trajectory not in references:
         raise UnknownNameError(f"trajectory in {file}", args.trajectory, references)
     reference = references[args.trajectory]
-    if not args.step > 0.0:
-        raise CardsError(f"--step {args.step} (expected: a time > 0)")
     count = max(1, round(reference.duration / args.step))
     time = np.linspace(0.0, reference.duration, count + 1)
     y, yd, ydd = reference.sample(time)

@@ -16,6 +16,7 @@ from cards_bringup.cli.analyse.common import (
     read_motion,
     tensions_of,
 )
+from cards_bringup.cli.numbers import POSITIVE
 from cards_core.errors import CardsError
 
 EXAMPLES = """examples:
@@ -33,11 +34,21 @@ def add_parser(subparsers: Any) -> None:
     add_motion(parser)
     add = parser.add_argument
     add("--tensions", help="one for all, or one per muscle [N] (default: the table's f, or zero)")
-    add("--duration", type=float, help="simulate this long from the point [s]")
+    add("--duration", type=POSITIVE, help="simulate this long from the point [s]")
     solvers = ("rk4", "RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA")
     add("--solver", choices=solvers, default="rk4", help="(default: %(default)s, fixed step)")
-    add("--max-step", type=float, default=1e-3, help="of rk4 [s] (default: %(default)s)")
-    add("--tolerance", type=float, default=1e-8, help="relative, of the others (%(default)s)")
+    add(
+        "--max-step",
+        type=POSITIVE,
+        default=1e-3,
+        help="of rk4 [s] (default: %(default)s)",
+    )
+    add(
+        "--tolerance",
+        type=POSITIVE,
+        default=1e-8,
+        help="relative, of the others (%(default)s)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -67,8 +78,6 @@ def run(args: argparse.Namespace) -> int:
         return finish(args, dynamics, status, series, time=motion.time)
     if len(motion.q) != 1:
         raise CardsError("--duration starts from one point (expected: --q, not a motion)")
-    if not args.duration > 0.0 or not args.step > 0.0:
-        raise CardsError(f"--duration {args.duration}, --step {args.step} (expected: > 0)")
     count = max(1, round(args.duration / args.step))
     times = np.linspace(0.0, args.duration, count + 1)
     found = forward.simulate(

@@ -19,7 +19,7 @@ from cards_bringup.cli.analyse.common import (
 )
 from cards_bringup.cli.analyse.rod_point import add_options, dispatch
 from cards_bringup.cli.analyse.tables import TableError, read_table
-from cards_bringup.cli.eval import numbers
+from cards_bringup.cli.numbers import POSITIVE, numbers
 
 EXAMPLES = """examples:
   ./cards analyse fk stewart_gough --joints=0.41,0.41,0.4,0.4,0.41,0.42    a robot of rods
@@ -39,7 +39,12 @@ def add_parser(subparsers: Any) -> None:
     add("--input", type=Path, metavar="FILE", help="a table with a sequence of lengths, see below")
     methods = ("least_squares", "differential", "hybrid")
     add("--method", choices=methods, default=methods[0], help="(default: %(default)s)")
-    add("--tolerance", type=float, default=1e-6, help="residual that counts as none [m]")
+    add(
+        "--tolerance",
+        type=POSITIVE,
+        default=1e-6,
+        help="residual that counts as none [m]",
+    )
     add("--correction-period", type=int, default=10, help="of hybrid, in steps (%(default)s)")
     add("--initial", help="first guess of q (default: home)")
     add("--starts", type=int, default=20, help="random first guesses besides (%(default)s)")

@@ -18,7 +18,7 @@ from cards_bringup.cli.analyse.rods import (
     is_rod_robot,
     wrench_of,
 )
-from cards_bringup.cli.eval import numbers
+from cards_bringup.cli.numbers import POSITIVE, Number, numbers
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 
@@ -53,16 +53,21 @@ def add_parser(subparsers: Any) -> None:
     add("robot", help="a robot of rods: name under models/, or the path of an SDF file")
     add("--q", help="joint coordinates, comma separated (default: home)")
     add("--method", choices=("robot", "limbs", "bases"), default="robot", help="default: robot")
-    add("--confidence", type=float, default=0.95, help="of the intervals (default 0.95)")
+    add(
+        "--confidence",
+        type=Number(above=0.0, below=1.0),
+        default=0.95,
+        help="of the intervals (default 0.95)",
+    )
     data = parser.add_argument_group("what was measured").add_argument
     data("--shapes", type=Path, metavar="FILE", help="points of the rods, see below")
     data("--bases", type=Path, metavar="FILE", help="wrenches at the bases, see below")
     text = "standard deviation of the points' coordinates [m] (default 5e-4)"
-    data("--noise", type=float, default=5e-4, help=text)
+    data("--noise", type=POSITIVE, default=5e-4, help=text)
     text = "of the base forces [N] (default 0.01)"
-    data("--noise-force", type=float, default=0.01, help=text)
+    data("--noise-force", type=POSITIVE, default=0.01, help=text)
     text = "of the base moments [N m] (default 0.001)"
-    data("--noise-moment", type=float, default=0.001, help=text)
+    data("--noise-moment", type=POSITIVE, default=0.001, help=text)
     study = parser.add_argument_group("a study instead").add_argument
     study("--simulate", action="store_true", help="measure the model itself, with noise")
     study("--wrench", metavar="FX,..,MZ", help="on the plate about its origin (default: none)")
@@ -95,8 +100,6 @@ def run(args: argparse.Namespace) -> int:
 
     if not is_rod_robot(args.robot):
         raise CardsError(f"'{args.robot}' has no rods (expected: a robot of rods, ./cards models)")
-    if not 0.0 < args.confidence < 1.0:
-        raise CardsError(f"--confidence {args.confidence} (expected: between 0 and 1)")
     robot = read_rod_robot(args.robot)
     solver = RodRobotSolver(robot)
     given = numbers(args.q, "q")

@@ -52,7 +52,7 @@ def add_wrench(parser: Any) -> None:
 
 def wrenches(texts: list[str] | None) -> list[tuple[str, Array]]:
     """Read ``frame=fx,fy,fz[,mx,my,mz]``. Raises `CardsError`."""
-    from cards_bringup.cli.eval import numbers
+    from cards_bringup.cli.numbers import numbers
 
     out = []
     for text in texts or []:

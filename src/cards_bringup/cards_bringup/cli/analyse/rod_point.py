@@ -20,7 +20,7 @@ from cards_bringup.cli.analyse.rods import (
     refuse_options,
     wrench_of,
 )
-from cards_bringup.cli.eval import numbers
+from cards_bringup.cli.numbers import numbers
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cards_bringup.cli.analyse.tables import TableError
+from cards_bringup.cli.numbers import number_in
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -127,8 +128,5 @@ def _limb(text: str, names: Sequence[str], place: str) -> int:
 
 
 def _number(row: dict[str, str], name: str, place: str) -> float:
-    try:
-        return float(row[name])
-    except (KeyError, ValueError):
-        text = row.get(name, "nothing")
-        raise TableError(f"{place}: {name} is '{text}' (expected: a number)") from None
+    text = row.get(name, "nothing")
+    return number_in(text, f"{place}: {name} is", TableError)

@@ -53,8 +53,6 @@ def run(args: argparse.Namespace) -> int:
     wrench, frame = wrench_of(args, robot)
     extra: dict[str, Any] = {}
     if args.near is not None:
-        if not 0.0 <= args.near < 1.0:
-            raise CardsError(f"--near {args.near} (expected: a share of home, 0 <= SHARE < 1)")
         extra["near"] = args.near
     options = SliceOptions(wrench=wrench, frame=frame, **extra)
     fixed = {

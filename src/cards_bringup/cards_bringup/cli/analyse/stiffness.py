@@ -20,7 +20,7 @@ from cards_bringup.cli.analyse.common import (
     tensions_of,
 )
 from cards_bringup.cli.analyse.rod_point import add_options, dispatch
-from cards_bringup.cli.eval import numbers
+from cards_bringup.cli.numbers import numbers
 
 EXAMPLES = """examples:
   ./cards analyse stiffness stewart_gough --pose x=0.05 --wrench 0,0,-1,0,0,0    of rods

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli.numbers import POSITIVE, Number
 from cards_core.errors import CardsError
 from cards_core.files import inside
 
@@ -61,16 +62,21 @@ def add_parser(subparsers: Any) -> None:
     points("--range", action="append", metavar="C=A:B,..", help="of --samples")
     points("--at-home", metavar="JOINT,..", help="joints that --samples leaves at home")
     points("--seed", type=int, default=0, help="of --samples and --fan (default 0)")
-    points("--length", type=float, default=1.0, help="of the rays of --fan (default 1)")
+    points("--length", type=POSITIVE, default=1.0, help="of the rays of --fan (default 1)")
     points("--among", metavar="C,..", help="velocities that directions of --fan are made of")
     points("--scan", type=int, default=64, help="steps of a ray's scan (default 64)")
-    points("--tolerance", type=float, default=1e-6, help="of a ray's intervals (default 1e-6)")
+    points(
+        "--tolerance",
+        type=POSITIVE,
+        default=1e-6,
+        help="of a ray's intervals (default 1e-6)",
+    )
     points("--within-limits", action="store_true", help="do not ask outside the joint limits")
     rods = parser.add_argument_group("robots of rods").add_argument
     rods("--wrench", metavar="FX,..,MZ", help="on the plate about its origin [N, N m]")
     rods("--frame", choices=("world", "plate"), help="of --wrench (default: world)")
     text = "smallest stiffness, of that at home, that counts as near a limit (default 0.05)"
-    rods("--near", type=float, metavar="SHARE", help=text)
+    rods("--near", type=Number(at_least=0.0, below=1.0), metavar="SHARE", help=text)
     work = parser.add_argument_group("work").add_argument
     work("--out", type=Path, metavar="DIR", help="folder (default: runs/workspace_ROBOT_..)")
     work("--workers", type=int, metavar="N", help="threads (default: one per core)")

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cards_bringup.cli.numbers import number_in
 from cards_core.analysis.workspace import Axis, Grid, PointSet, PointSetError, Rays, Samples
 from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.analysis.workspace.point_file import read_points
@@ -144,10 +145,7 @@ def assignments(texts: list[str] | None, option: str, example: str) -> list[tupl
 
 def number_of(text: str, place: str) -> float:
     """Read a number. Raises `PointSetError` that names the place."""
-    try:
-        return float(text)
-    except ValueError:
-        raise PointSetError(f"{place}={text} (expected: a number)") from None
+    return number_in(text, f"{place}:", PointSetError)
 
 
 def _range(text: str, place: str, *, ordered: bool = True) -> tuple[float, float]:
@@ -178,7 +176,7 @@ def option_values(texts: list[str] | None) -> dict[str, Any]:
 def _value(text: str) -> Any:
     for attempt in (text, f"[{text}]" if "," in text else text):
         try:
-            return json.loads(attempt)
+            return json.loads(attempt)  # NaN too, which the options refuse with their names
         except ValueError:
             continue
     return text

@@ -1,0 +1,97 @@
+"""Numbers on the command line: NaN, infinity and an empty text are none.
+
+An option with one number has a `Number` as its ``type``; texts with several go through `numbers`,
+and single numbers inside of texts through `number_in`. A test walks over the options of all
+commands and asks for this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cards_core.typing import Array
+
+
+class Number:
+    """Type of an option: a finite number within a range.
+
+    Args:
+        above: Exclusive lower end.
+        at_least: Inclusive lower end.
+        below: Exclusive upper end.
+        at_most: Inclusive upper end.
+        infinite: ``inf`` is accepted; only where the help says what it means.
+    """
+
+    def __init__(
+        self,
+        *,
+        above: float = -math.inf,
+        at_least: float = -math.inf,
+        below: float = math.inf,
+        at_most: float = math.inf,
+        infinite: bool = False,
+    ) -> None:
+        self._range = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+        self.infinite = infinite
+
+    def __call__(self, text: str) -> float:
+        """Read the text of an option. Raises `argparse.ArgumentTypeError`."""
+        from cards_core.checks import finite_number
+        from cards_core.errors import CardsError
+
+        try:
+            return finite_number(text, "it", **self._range, infinite=self.infinite)
+        except CardsError as error:
+            wanted = str(error).rpartition(" (expected: ")[2]
+            raise argparse.ArgumentTypeError(f"'{text}' (expected: {wanted}") from None
+
+
+POSITIVE = Number(above=0.0)
+"""Type of times, lengths, tolerances."""
+
+
+def numbers(text: str | None, name: str) -> Array | None:
+    """Read ``0.3,-0.5``; blanks may separate too.
+
+    Args:
+        text: Of an option, None where it was not given.
+        name: Of the option, without dashes.
+
+    Raises:
+        ShapeError: Not finite numbers.
+    """
+    import numpy as np
+
+    from cards_core.errors import ShapeError
+
+    if text is None:
+        return None
+    place = f"--{name} '{text}':"
+    found = [number_in(part, place, ShapeError) for part in text.replace(",", " ").split()]
+    if not found:
+        raise ShapeError(f"{place} no numbers (expected: e.g. 0.3,-0.5)")
+    return np.array(found)
+
+
+def number_in(part: str, place: str, error: type[Exception]) -> float:
+    """Read a number that is part of something.
+
+    Args:
+        part: What should be a number.
+        place: The option, or file and line, with which the message begins.
+        error: Class of the error.
+
+    Raises:
+        Exception: Of the given class.
+    """
+    try:
+        value = float(part)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise error(f"{place} '{part}' (expected: a finite number)")
+    return value
