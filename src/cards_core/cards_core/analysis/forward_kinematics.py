@@ -35,6 +35,9 @@ Method = Literal["least_squares", "differential", "hybrid"]
 
 METHODS: tuple[Method, ...] = get_args(Method)
 
+MOST_STARTS = 1_000_000
+"""Random starting points; each costs some milliseconds."""
+
 TOLERANCE = 1e-6
 """Residual up to which lengths count as reached, [m]: a micrometre."""
 
@@ -116,7 +119,7 @@ class ForwardKinematics:
             raise UnknownNameError("method of forward kinematics", method, METHODS)
         finite_number(tolerance, "tolerance of forward kinematics [m]", above=0.0)
         finite_number(correction_period, "correction_period [steps]", at_least=1.0)
-        finite_number(starts, "starts of forward kinematics", at_least=0.0)
+        finite_number(starts, "starts of forward kinematics", at_least=0.0, at_most=MOST_STARTS)
         names = [muscle.name for muscle in dynamics.robot.muscles]
         rows = None
         if muscles is not None:

@@ -71,11 +71,16 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.analysis.cable_function import analyse_cable_function
     from cards_core.description import load
     from cards_core.dynamics import make_dynamics
+    from cards_core.memory import check_fits
 
     dynamics = make_dynamics(load(args.robot))
     if args.samples is None and not args.grid and not args.points:
         args.samples = DEFAULT_SAMPLES
     points = point_set(args, dynamics.tree).bind(dynamics.tree)
+    m, tree = len(dynamics.robot.muscles), dynamics.tree
+    # poses in several forms, what they allow with each muscle cut, and their tensions
+    bytes_each = 8.0 * (8 * tree.nq + 6 * m) + 100.0
+    check_fits(points.count, bytes_each, "poses", "at most {most}")
     q = points.q(points.values(0, points.count))
     title = f"{dynamics.robot.name} cable function"
     with CountProgress(title, "poses", quiet=args.quiet) as progress:

@@ -25,7 +25,11 @@ from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.files import writing_together
+from cards_core.memory import check_fits, most_items
 from cards_core.typing import Array
+
+BYTES_PER_POINT = 1000.0
+"""Memory that the result of a point takes besides its numbers."""
 
 TABLE_NOTE = """
 --input reads CSV (names in the first line) or NPZ; columns: time, q/JOINT, qd/JOINT, qdd/JOINT,
@@ -159,7 +163,7 @@ def _trajectory(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
     if args.trajectory not in references:
         raise UnknownNameError(f"trajectory in {file}", args.trajectory, references)
     reference = references[args.trajectory]
-    count = max(1, round(reference.duration / args.step))
+    count = check_points(reference.duration, args.step, dynamics)
     time = np.linspace(0.0, reference.duration, count + 1)
     y, yd, ydd = reference.sample(time)
     if reference.space == "joint":
@@ -172,6 +176,28 @@ def _trajectory(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
             f"{time[lost[0]]:.3f} s (expected: points that its operational frame gets to)"
         )
     return Motion(joint.q, joint.qd, joint.qdd, time)
+
+
+def check_points(duration: float, step: float, dynamics: Dynamics) -> int:
+    """Return the number of steps of a motion.
+
+    Args:
+        duration: Of the motion, [s].
+        step: As it was asked for, [s].
+        dynamics: Of the robot.
+
+    Raises:
+        CardsError: The points would not fit into the memory.
+    """
+    tree, robot = dynamics.tree, dynamics.robot
+    numbers_each = 4 * (tree.nq + 4 * tree.nv + 4 * len(robot.muscles) + tree.nv**2) + 6 * len(
+        robot.joints
+    )
+    bytes_each = 8.0 * numbers_each + BYTES_PER_POINT
+    least = duration / most_items(bytes_each)
+    remedy = f"--step {least:.2g} or more, or a shorter time: at most {{most}} points"
+    check_fits(duration / step, bytes_each, f"points {step:g} s apart", remedy)
+    return max(1, round(duration / step))
 
 
 def tensions_of(args: argparse.Namespace, dynamics: Dynamics, motion: Motion) -> Array | None:

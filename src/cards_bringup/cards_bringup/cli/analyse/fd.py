@@ -11,6 +11,7 @@ from cards_bringup.cli.analyse.common import (
     TABLE_NOTE,
     Series,
     add_motion,
+    check_points,
     finish,
     make_parser,
     read_motion,
@@ -54,7 +55,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_core.analysis.forward_dynamics import ForwardDynamics
+    from cards_core.analysis.forward_dynamics import ForwardDynamics, check_steps
     from cards_core.description import load
     from cards_core.dynamics import make_dynamics
 
@@ -78,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
         return finish(args, dynamics, status, series, time=motion.time)
     if len(motion.q) != 1:
         raise CardsError("--duration starts from one point (expected: --q, not a motion)")
-    count = max(1, round(args.duration / args.step))
+    if args.solver == "rk4":
+        check_steps(args.duration, args.max_step)
+    count = check_points(args.duration, args.step, dynamics)
     times = np.linspace(0.0, args.duration, count + 1)
     found = forward.simulate(
         motion.q[0],

@@ -158,6 +158,7 @@ def _estimate(method: str, solver: Any, q: Array, shapes: Any, bases: Any) -> An
 def _simulate(args: argparse.Namespace, solver: Any, q: Array) -> _Study:
     """Measure the model with noise, again and again."""
     from cards_bringup.progress import CountProgress
+    from cards_core.memory import check_fits
     from cards_core.rods.analysis.synthetic import measured_bases, measured_shapes
     from cards_core.rods.tracking.cold_start import cold_start
 
@@ -165,6 +166,8 @@ def _simulate(args: argparse.Namespace, solver: Any, q: Array) -> _Study:
         if getattr(args, name) < least:
             raise CardsError(f"--{name} {getattr(args, name)} (expected: at least {least})")
     robot = solver.robot
+    check_fits(args.trials, 4000.0 + 100.0 * robot.n_limbs, "trials", "at most {most}")
+    check_fits(args.points, 2000.0 * robot.n_limbs, "points per rod", "at most {most}")
     truth = wrench_of(args, robot)[0]
     state = cold_start(solver, q=q, wrench=np.zeros(6)).solution
     for share in np.linspace(0.0, 1.0, 9):

@@ -52,6 +52,8 @@ def read_table(path: Path, tree: Tree, *, main: str) -> dict[str, Array]:
     counts = {len(values) for values in out.values()}
     if len(counts) > 1:
         raise TableError(f"{path}: arrays of {sorted(counts)} rows (expected: one number of rows)")
+    if counts == {0}:
+        raise TableError(f"{path} has no rows (expected: one for each point)")
     return out
 
 

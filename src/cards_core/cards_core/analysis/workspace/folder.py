@@ -35,7 +35,7 @@ from cards_core.analysis.workspace.job import Job
 from cards_core.analysis.workspace.point_file import PointTable
 from cards_core.analysis.workspace.points import PointSet
 from cards_core.analysis.workspace.rays import Rays
-from cards_core.files import PART, is_part, replacing, write_atomically
+from cards_core.files import PART, is_part, making, replacing, write_atomically
 from cards_core.typing import Array
 
 JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK, PLOTS = (
@@ -146,19 +146,46 @@ class JobFolder:
         Raises:
             JobError: Another process has it. A process that was killed has none.
         """
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            stream = (self.path / LOCK).open("a")
-        except OSError as error:
-            raise self.unwritable(error) from error
-        with stream:
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(making(self.path))
+                stream = stack.enter_context((self.path / LOCK).open("a"))
+            except OSError as error:
+                raise self.unwritable(error) from error
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise JobError(
                     f"{self.path} is in use by another process (expected: one run at a time)"
                 ) from None
-            yield
+            try:
+                yield
+            except BaseException:
+                if [item.name for item in self.path.iterdir()] == [LOCK]:
+                    (self.path / LOCK).unlink()  # nothing was written: leave no trace
+                raise
+
+    def check_space(self, bytes_each: int) -> None:
+        """Refuse a job whose results will not fit on the disk.
+
+        Args:
+            bytes_each: Size of the results of a point or ray, [bytes].
+
+        Raises:
+            JobError: There is not enough space.
+        """
+        try:
+            free = shutil.disk_usage(self.path).free
+            there = sum(item.stat().st_size for item in self.chunks.glob("*.chunk"))
+        except OSError as error:
+            raise self.unwritable(error) from error
+        count = self.job.points.count
+        if bytes_each * count - there > free:
+            raise JobError(
+                f"{count:.4g} points or rays take {1e-9 * bytes_each * count:.4g} GB in "
+                f"{self.path}, where {1e-9 * free:.4g} GB are free (expected: at most "
+                f"{free // max(bytes_each, 1)} of them, or a folder on another disk)"
+            )
 
     def unwritable(self, error: OSError) -> JobError:
         """Return the error of a folder that cannot be written."""

@@ -20,7 +20,7 @@ from cards_core.analysis.conditions.base import Column
 from cards_core.analysis.workspace.chunk_file import Columns
 from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.analysis.workspace.errors import PointSetError
-from cards_core.analysis.workspace.points import BoundPoints, PointSet
+from cards_core.analysis.workspace.points import MAX_AXIS, BoundPoints, PointSet
 from cards_core.analysis.workspace.samples import MAX_SEED, uniforms
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.tree import Tree
@@ -69,6 +69,8 @@ class Rays:
             )
         if not (0.0 < self.tolerance < math.inf):
             raise PointSetError(f"tolerance {self.tolerance} of rays (expected: more than 0)")
+        if self.scan > MAX_AXIS:
+            raise PointSetError(f"a scan of {self.scan} steps (expected: at most {MAX_AXIS})")
         if self.starts.kind == "rays":
             raise PointSetError("rays start from rays (expected: a grid, samples or a file)")
         if self.direction and self.per_start != 1:

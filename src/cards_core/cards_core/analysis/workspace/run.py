@@ -167,6 +167,7 @@ def run(
         if summary is None:
             # refuses what cannot work before anything is written
             worker = Worker.of(job)
+            store.check_space(sum(np.dtype(column.dtype).itemsize for column in worker.columns))
             store.prepare()
             summary = _compute(
                 store,

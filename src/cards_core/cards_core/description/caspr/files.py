@@ -74,8 +74,8 @@ def files_of(
     path = existing_path(Path(location))
     if path is None:
         raise CardsError(f"{location}: no such folder or file (expected: the folder of a robot)")
-    if path.is_file():
-        if not path.name.lower().endswith("_bodies.xml"):
+    if not path.is_dir():
+        if not path.is_file() or not path.name.lower().endswith("_bodies.xml"):
             raise CardsError(
                 f"{path}: not a bodies file (expected: a folder, or a file *_bodies.xml)"
             )
@@ -142,7 +142,11 @@ def existing_path(path: Path) -> Path | None:
 
 def bodies_files(folder: Path) -> list[Path]:
     """Return the bodies files in a folder, sorted."""
-    return sorted(item for item in folder.iterdir() if item.name.lower().endswith("_bodies.xml"))
+    try:
+        items = sorted(folder.iterdir())
+    except OSError as error:
+        raise CardsError(f"{folder}: cannot be read: {error.strerror or error}") from None
+    return [item for item in items if item.name.lower().endswith("_bodies.xml")]
 
 
 def _stem(bodies: Path) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 
 from cards_core.analysis.workspace import Grid
 from cards_core.errors import CardsError
+from cards_core.memory import check_fits
 from cards_core.rods.analysis.held_index import held_index
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.slice_result import SliceResult
@@ -77,6 +78,7 @@ def solve_slice(
         PointSetError: A grid that the robot has no poses for.
         UnknownNameError: No such plate coordinate.
         SliceError: There is no stable equilibrium at home.
+        CardsError: The grid does not fit into the memory.
     """
     if options is None:
         options = SliceOptions(wrench=robot.wrench, frame=robot.wrench_frame)
@@ -86,6 +88,8 @@ def solve_slice(
     points = PlateGrid(robot, grid, origin)
     reference = start.min_eigenvalue
     walker = Walker(solver, points, options, reference)
+    bytes_each = 8.0 * (2 * robot.n_limbs + 40)  # what a pose needs for its neighbours, too
+    check_fits(points.count, bytes_each, "poses", "a grid of at most {most}")
     sweeps = Sweeps(robot, points)
     seeds, note = _seeds(walker, start)
     for seed in seeds:
