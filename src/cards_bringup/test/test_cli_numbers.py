@@ -21,8 +21,6 @@ COMMANDS = [
 
 POINTS = ("q", "qd", "qdd")
 
-PLATE = ("--pose=x={}", "--wrench=0,0,{},0,0,0")
-
 WITH_NUMBERS = {
     **{("eval", name): ("planar_2r", f"--{name}=0.1,{{}}") for name in POINTS},
     **{
@@ -64,7 +62,7 @@ WITH_NUMBERS = {
     **{
         ("analyse", kind, name): ("planar_2r", *more, f"--{name}={value}")
         for kind, more in (
-            ("workspace", ("--condition=static",)),
+            ("workspace", ("--condition=static", "--samples=2")),
             ("cable-function", ()),
         )
         for name, value in (
@@ -75,10 +73,10 @@ WITH_NUMBERS = {
     },
     ("analyse", "workspace", "rays"): ("planar_2r", "--condition=static", "--rays=joint_1=0:{}"),
     ("analyse", "workspace", "option"): (
-        "planar_2r", "--condition=dexterity", "--samples=2", "--option=length={}"
+        "planar_2r", "--condition=static", "--samples=2", "--option=tolerance={}"
     ),
     ("analyse", "cable-function", "option"): (
-        "planar_2r", "--condition=dexterity", "--samples=2", "--option=dexterity.length={}"
+        "planar_2r", "--condition=static", "--samples=2", "--option=static.tolerance={}"
     ),
     ("demo", "controller_model"): (
         "planar_2r", "--no-ros", "--headless", "--controller-model=mass_factor={}"

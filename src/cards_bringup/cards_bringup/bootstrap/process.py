@@ -49,10 +49,10 @@ def open_streams() -> None:
     old = sys.stdout
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Output(1, "wb", closefd=False)),
-        encoding=old.encoding if old else "utf-8",
-        errors=old.errors if old else None,
-        line_buffering=old.line_buffering if old else False,
-        write_through=old.write_through if old else False,
+        encoding=getattr(old, "encoding", "utf-8"),
+        errors=getattr(old, "errors", None),
+        line_buffering=getattr(old, "line_buffering", False),
+        write_through=getattr(old, "write_through", False),
     )
     if sys.stderr is None:
         sys.stderr = open(2, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
@@ -105,6 +105,6 @@ class Interrupts:
             sys.__unraisablehook__(args)
             return
         # not from in here, where it would be dropped again
-        again = threading.Timer(0.02, signal.raise_signal, (signal.SIGINT,))
+        again = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True
         again.start()

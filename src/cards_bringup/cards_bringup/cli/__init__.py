@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib
 import json
 import os
@@ -182,6 +183,11 @@ def _words(error: Exception) -> str:
             return f"there is not enough memory{what} (expected: a smaller task)"
         case OSError() if error.filename is not None:
             return f"{error.filename}: {error.strerror}"
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return (
+                f"a file cannot be written: {error.strerror} (expected: space where the results "
+                "go, in CARDS_CACHE or ~/.cache, and in TMPDIR or /tmp)"
+            )
         case OSError():
             return str(error.strerror or error)
     raise error

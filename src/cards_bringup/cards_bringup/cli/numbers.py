@@ -35,7 +35,8 @@ class Number:
         at_most: float = math.inf,
         infinite: bool = False,
     ) -> None:
-        self._range = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+        self._above, self._at_least = above, at_least
+        self._below, self._at_most = below, at_most
         self.infinite = infinite
 
     def __call__(self, text: str) -> float:
@@ -44,7 +45,15 @@ class Number:
         from cards_core.errors import CardsError
 
         try:
-            return finite_number(text, "it", **self._range, infinite=self.infinite)
+            return finite_number(
+                text,
+                "it",
+                above=self._above,
+                at_least=self._at_least,
+                below=self._below,
+                at_most=self._at_most,
+                infinite=self.infinite,
+            )
         except CardsError as error:
             wanted = str(error).rpartition(" (expected: ")[2]
             raise argparse.ArgumentTypeError(f"'{text}' (expected: {wanted}") from None
