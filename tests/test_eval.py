@@ -62,7 +62,7 @@ def test_table_for_people(cards):
     [
         (("planar_2r", "--q=1"), "expected (2,)"),
         (("planar_2r", "--q=1,x"), "--q"),
-        (("planar_2r", "--q=nan,0"), "not finite"),
+        (("planar_2r", "--q=nan,0"), "--q 'nan,0': 'nan' (expected: a finite number)"),
         (("planar_2r", "--frame", "hand"), "tip"),
         (("roboy",), "roboy_arm"),
     ],

@@ -52,7 +52,10 @@ def test_a_slice_with_its_files(analyse, tmp_path):
         ),
         (("workspace", "stewart_gough", "--grid", "x=0:1:3", "--wrench", "1,2"), "6"),
         (("workspace", "planar_xy", "--grid", "x=0:1:3", "--near", "0.5"), "robots of rods alone"),
-        (("workspace", "stewart_gough", "--grid", "x=0:1:3", "--near", "7"), "share"),
+        (
+            ("workspace", "stewart_gough", "--grid", "x=0:1:3", "--near", "7"),
+            "argument --near: '7' (expected: a finite number >= 0 and < 1)",
+        ),
         (("ik", "stewart_gough", "--q", "1"), "robots with muscles"),
         (("fk", "stewart_gough", "--joints", "1,2"), "expected: 6"),
         (("fk", "stewart_gough", "--q", "1,2"), "expected: 6"),

@@ -244,7 +244,7 @@ def test_keys_stop_and_quit_however_fast_they_are_typed(typed, error, monkeypatc
     ("arguments", "text"),
     [
         (("--json",), "--json without --once"),
-        (("--rate", "0"), "--rate 0 (expected: 0.5..60"),
+        (("--rate", "0"), "argument --rate: '0' (expected: a finite number >= 0.5 and <= 60)"),
         (("--layout", "x"), "--layout is for ROBOT with --port"),
         (("--port", "/dev/nonexistent", "--once"), "/dev/nonexistent does not exist"),
         (("--port", "/dev/null"), "no terminal to draw on"),
