@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from cards_bringup.bootstrap.process import INTERRUPTED, Interrupts, open_streams
+from cards_bringup.bootstrap.process import INTERRUPTED, CommandInterrupts, open_streams
 
 
 def run() -> int:
     """Run the command line and return the exit code."""
-    interrupts = Interrupts()
+    interrupts = CommandInterrupts()
     code = INTERRUPTED
     try:
         interrupts.accept()

@@ -156,8 +156,8 @@ def test_a_program_that_is_to_ignore_ctrl_c_does():
     script = textwrap.dedent("""
         import signal
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        from cards_bringup.bootstrap.process import Interrupts
-        Interrupts().accept()
+        from cards_bringup.bootstrap.process import CommandInterrupts
+        CommandInterrupts().accept()
         signal.raise_signal(signal.SIGINT)
     """)
     assert run([sys.executable, "-c", script]).returncode == 0

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from cards_core.errors import ShapeError
+from cards_core.files import replacing
 from cards_core.typing import Array
 
 ROWS_PER_WRITE = 256
@@ -255,7 +256,6 @@ def _runs(process: int) -> bool:
 
 def _convert(rows: Path, target: Path) -> bool:
     """Turn a hidden file into an ``.npz`` and remove it; False if it has no header."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     with rows.open("rb") as file:
         try:
             header: dict[str, Any] = json.loads(file.readline())
@@ -265,28 +265,27 @@ def _convert(rows: Path, target: Path) -> bool:
         widths: dict[str, int | None] = header["widths"]
         total = sum(1 if width is None else width for width in widths.values())
         count = (rows.stat().st_size - begin) // (8 * total) if total else 0
-        try:
-            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-                start = 0
-                for name, size in widths.items():
-                    width = 1 if size is None else size
-                    shape = (count,) if size is None else (count, size)
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as out:
-                        described = {"descr": "<f8", "fortran_order": False, "shape": shape}
-                        npy.write_array_header_1_0(out, described)
-                        for block in _blocks(file, begin, count, total):
-                            column = block[:, start : start + width]
-                            out.write(np.ascontiguousarray(column).tobytes())
-                    start += width
-                # no array: those of a run in lockstep are the same in every run
-                archive.comment = str(header["begun"]).encode()
-                for name, value in header["constants"].items():
-                    with archive.open(f"{name}.npy", "w") as out:
-                        array = np.asarray(value) if value != [] else np.array([], dtype=np.str_)
-                        npy.write_array(out, array, allow_pickle=False)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with (
+            replacing(target) as temporary,
+            zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive,
+        ):
+            start = 0
+            for name, size in widths.items():
+                width = 1 if size is None else size
+                shape = (count,) if size is None else (count, size)
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as out:
+                    described = {"descr": "<f8", "fortran_order": False, "shape": shape}
+                    npy.write_array_header_1_0(out, described)
+                    for block in _blocks(file, begin, count, total):
+                        column = block[:, start : start + width]
+                        out.write(np.ascontiguousarray(column).tobytes())
+                start += width
+            # no array: those of a run in lockstep are the same in every run
+            archive.comment = str(header["begun"]).encode()
+            for name, value in header["constants"].items():
+                with archive.open(f"{name}.npy", "w") as out:
+                    array = np.asarray(value) if value != [] else np.array([], dtype=np.str_)
+                    npy.write_array(out, array, allow_pickle=False)
     with suppress(OSError):
         rows.unlink()
     return True

@@ -13,7 +13,7 @@ from pathlib import Path
 from cards_bringup.bootstrap import ros
 from cards_bringup.bootstrap.environment import Environment
 from cards_bringup.bootstrap.errors import SetupError
-from cards_bringup.bootstrap.process import INTERRUPTED, Interrupts, open_streams
+from cards_bringup.bootstrap.process import INTERRUPTED, CommandInterrupts, open_streams
 
 __all__ = ["Environment", "SetupError", "main"]
 
@@ -40,7 +40,7 @@ def main(checkout: str | Path, arguments: Sequence[str]) -> int:
         arguments: The command line without the program's name.
     """
     try:
-        Interrupts().accept()
+        CommandInterrupts().accept()
         open_streams()
         return _main(Path(checkout), list(arguments))
     except SetupError as error:

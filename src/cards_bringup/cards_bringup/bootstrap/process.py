@@ -68,7 +68,7 @@ def interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-class Interrupts:
+class CommandInterrupts:
     """Ctrl-C as KeyboardInterrupt, for the length of a command; knows whether there was one.
 
     Where Python drops exceptions, in destructors and callbacks, the interrupt is repeated.
