@@ -109,14 +109,14 @@ def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
     run = InProcessRun(plan, {}, seconds, Path())
     host = build_host(run.parameters("simulator"))
     session = build_session(controller_name, run.parameters(controller_name))
-    names = [muscle.name for muscle in host.simulator.robot.commanded().muscles]
     clock = time.perf_counter_ns
     control, simulation = [], []
     while host.state.time < seconds:
         start = clock()
-        out = session.step(host.stamp, host.state.q, host.state.qd)
+        session.step(host.stamp, host.state.q, host.state.qd)
         middle = clock()
-        host.submit(names, out.tensions)
+        for part in session.controller.command:
+            host.submit(part.names, part.values, part.kind)
         host.step()
         end = clock()
         control.append(middle - start)

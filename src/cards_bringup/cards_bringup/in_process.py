@@ -100,7 +100,6 @@ class InProcessRun:
         on_time: Callable[[float], None],
     ) -> float:
         clock = time.perf_counter
-        names = [muscle.name for muscle in host.simulator.robot.commanded().muscles]
         begin = shown = clock()
         end = round(self.duration * 1e9)
         if pacer is not None:
@@ -109,10 +108,11 @@ class InProcessRun:
             start = clock()
             if session is not None:
                 state = host.state
-                out = session.step(host.stamp, state.q, state.qd)
-                # a refusal is counted by the gate, and its watchdog sees to the tensions
-                with contextlib.suppress(CommandRefusedError):
-                    host.submit(names, out.tensions)
+                session.step(host.stamp, state.q, state.qd)
+                for part in session.controller.command:
+                    # a refusal is counted by the gate, and its watchdog sees to the rest
+                    with contextlib.suppress(CommandRefusedError):
+                        host.submit(part.names, part.values, part.kind)
                 overruns = 0 if pacer is None else pacer.overruns
                 session.record(1e6 * (clock() - start), overruns)
             host.step()

@@ -185,8 +185,10 @@ def read_layout(
 
     Raises:
         UnknownNameError: There is no such file.
-        DescriptionError: The file is wrong; the message names file, line and key.
+        DescriptionError: The file is wrong; the message names file, line and key. Or joints of the
+            robot have motors of their own, which nothing here would drive.
     """
+    _refuse_motors(robot)
     file = find_layout(name_or_path)
     document = read_yaml(file)
     top = Field(document, (), document.data)
@@ -212,6 +214,20 @@ def read_layout(
                 f"is '{board.port}', which another board has too", "a port for every board"
             )
     return Layout(boards, str(file), any(board.joints for board in boards))
+
+
+def _refuse_motors(robot: Robot) -> None:
+    """Refuse a robot that would stand on the boards with joints that nobody holds."""
+    driven = [joint.name for joint in robot.joints if joint.motor]
+    if driven:
+        raise DescriptionError(
+            f"joint{'s' if len(driven) > 1 else ''} {', '.join(driven)} with a <motor>, which "
+            "muscle boards do not drive",
+            source=robot.source,
+            element=f"robot '{robot.name}'",
+            expected="a robot whose joints are moved by its muscles alone; hybrid robots run in "
+            "the simulators",
+        )
 
 
 def _ports(argument: str) -> dict[str, str]:

@@ -19,10 +19,10 @@ from cards_core.analysis.forward_dynamics import ForwardDynamics
 from cards_core.analysis.forward_kinematics import ForwardKinematics
 from cards_core.analysis.interaction import JointInteraction
 from cards_core.analysis.interference import Interference
-from cards_core.analysis.inverse_dynamics import motor_rows
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.stiffness import joint_stiffness
 from cards_core.dynamics.interface import Dynamics
+from cards_core.kinematics.motors import motors_of
 from cards_core.typing import Array
 
 LOST = (PointStatus.UNREACHABLE, PointStatus.NOT_CONVERGED, PointStatus.PATH_NOT_FOUND)
@@ -181,7 +181,7 @@ class InteractionAnalysis:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self._interaction = JointInteraction(dynamics)
-        self._motion = None if len(motor_rows(dynamics.tree)[0]) else ForwardDynamics(dynamics)
+        self._motion = None if len(motors_of(dynamics.tree)) else ForwardDynamics(dynamics)
         self._still = np.zeros(dynamics.tree.nv)
         joints = dynamics.robot.joints
         self.columns = tuple(f"{joint.name}/{part}" for joint in joints for part in WRENCH)

@@ -224,6 +224,10 @@ class GazeboJoint:
         self._joint.reset_position(self._model.ecm, list(positions))
         self._joint.reset_velocity(self._model.ecm, [0.0] * len(positions))
 
+    def drive(self, efforts: Sequence[float]) -> None:
+        """See `JointPort`. Gazebo forgets the force after the step."""
+        self._joint.set_force(self._model.ecm, list(efforts))
+
 
 class GazeboWorld:
     """`WorldPort` through the services of gz-transport.

@@ -165,6 +165,10 @@ def _from_joints(model: ModelPort, links: Collection[str], block: MuscleBlock) -
     """
     name = "::".join(model.path)
     joints = []
+    found = [info.name for info in model.joints()]
+    for driven in block.motors:
+        if driven not in found:
+            raise UnknownNameError("joint of a <motor>", driven, found)
     for info in model.joints():
         if info.kind not in _KINDS:
             raise DescriptionError(
@@ -176,7 +180,8 @@ def _from_joints(model: ModelPort, links: Collection[str], block: MuscleBlock) -
         kind, count = _KINDS[info.kind]
         axes = tuple(JointAxis(np.eye(3)[i]) for i in range(count))
         parent = info.parent if info.parent in links else WORLD
-        joints.append(Joint(info.name, kind, parent, info.child, axes=axes))
+        motor = info.name in block.motors
+        joints.append(Joint(info.name, kind, parent, info.child, axes=axes, motor=motor))
     children = {joint.child for joint in joints}
     for link in links:
         if link not in children:

@@ -1,5 +1,7 @@
 """The muscles of one robot in a simulator: motion of its links in, wrenches on its links out.
 
+Joint motors, where the robot has any, are driven beside the muscles.
+
 No ROS and no Gazebo here: `node` puts topics around `MuscleHost`, `gazebo` provides the ports.
 
 One step from t to t + dt: `read` has the state at t, `step` applies the wrenches of the muscles,
@@ -18,6 +20,7 @@ from cards_core.description.actuators import CommandKind
 from cards_core.description.model import WORLD, Joint
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.kinematics.joint_coordinates import joint_position, joint_slices, joint_velocity
+from cards_core.kinematics.motors import motors_of
 from cards_core.muscles.command import MuscleCommand
 from cards_core.muscles.system import MuscleSystem
 from cards_core.spatial import quaternion_log
@@ -51,9 +54,11 @@ class MuscleHost:
     Attributes:
         hosted, command: The robot and its command gate.
         muscles: Paths and actuator models.
+        motors: Joints with a motor of their own.
         stamp: Time of the present state, [ns].
         q, qd: Joint coordinates and velocities, shape (nq,) and (nv,).
         tensions: Applied in the step that led here, shape (m,), [N].
+        efforts: Of the motors in that step, shape (k,), [Nm] or [N].
         known: Whether the state has been read; False at the start and after a reset.
         log: The log, if any.
 
@@ -80,6 +85,7 @@ class MuscleHost:
         self._slices = joint_slices(tree)
         self._dt = DEFAULT_DT
         self.muscles = MuscleSystem(hosted.muscle_robot, seconds(self._dt))
+        self.motors = motors_of(tree)
         count, m = len(robot.links), len(robot.muscles)
         self._row = {link.name: index for index, link in enumerate(robot.links)} | {WORLD: count}
         # the last row is the world
@@ -89,6 +95,7 @@ class MuscleHost:
         self.q = np.array(tree.home)
         self.qd = np.zeros(tree.nv)
         self.tensions = np.zeros(m)
+        self.efforts = np.zeros(len(self.motors))
         self.stamp = 0
         self.known = False
         self._rested = False
@@ -96,6 +103,7 @@ class MuscleHost:
         self._moving: list[tuple[int, LinkPort]] = []
         self._pulled: list[tuple[int, LinkPort]] = []
         self._measured: list[tuple[slice, slice, JointPort]] = []
+        self._driven: list[tuple[slice, JointPort]] = []
         self._computed: list[Joint] = []
         names = self.muscles.state_names
         self.log: RunLog | None = None
@@ -130,7 +138,7 @@ class MuscleHost:
                 (self._moving if moving else self._fixed).append(entry)
                 if moving and link.name in touched:
                     self._pulled.append(entry)
-        self._measured = []
+        self._measured, self._driven = [], []
         computed = {joint.name for joint in self._computed}
         for joint in robot.joints:
             if joint.name in self._slices and not self._model.static:
@@ -140,6 +148,11 @@ class MuscleHost:
                 elif axes is None and joint.kind != "free":
                     known = (info.name for info in self._model.joints())
                     raise UnknownNameError("joint in the simulator", joint.name, known)
+                if axes is not None and joint.motor:
+                    rows = self._slices[joint.name][1]
+                    first = int(np.searchsorted(self.motors.rows, rows.start))
+                    part = slice(first, first + rows.stop - rows.start)
+                    self._driven.append((part, axes))
         self.put_to_start()
 
     def put_to_start(self) -> None:
@@ -162,7 +175,7 @@ class MuscleHost:
     def reset(self) -> None:
         """Forget all commands and actuator states, release the emergency stop; then `start`."""
         self.command.reset()
-        self.tensions[:] = 0.0
+        self.tensions[:] = self.efforts[:] = 0.0
         self.stamp = 0
         if self.log is not None:
             self.log.next_part()
@@ -235,7 +248,7 @@ class MuscleHost:
         self.command.submit(names, values, seconds(self.stamp), kind=kind)
 
     def step(self, dt: int) -> None:
-        """Apply the wrenches of the muscles for the step from the present state.
+        """Apply the wrenches of the muscles and the efforts of the motors for the coming step.
 
         Args:
             dt: Length of the step, [ns].
@@ -245,16 +258,25 @@ class MuscleHost:
         """
         if dt != self._dt:
             self._change_step(dt)
-        values = self.command.values(seconds(self.stamp))
+        m = self.tensions.size
+        values, kinds = self.command.values(seconds(self.stamp)), self.command.kinds
         muscles = self.muscles.step(
-            self._poses, self._twists, (self.q, self.qd), values, self.command.kinds
+            self._poses, self._twists, (self.q, self.qd), values[:m], kinds[:m]
         )
         self.tensions[:] = muscles.tensions
+        self.efforts[:] = values[m:]
         wrenches = muscles.wrenches
         if not math.isfinite(wrenches.sum()):
             raise CardsError(self._no_force(wrenches))
         for row, link in self._pulled:
             link.add_wrench(wrenches[row].tolist())
+        for part, joint in self._driven:
+            joint.drive(self.efforts[part].tolist())
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Who was told nothing at the present time; see `MuscleCommand.unanswered`."""
+        return self.command.unanswered(seconds(self.stamp))
 
     def motion(self) -> tuple[Array, Array]:
         """Return lengths [m] and rates [m/s] of the muscles now, each shape (m,)."""
@@ -273,10 +295,9 @@ class MuscleHost:
         """
         if self.log is not None:
             gate = self.command
-            self.log.append(
-                seconds(self.stamp), self.q, self.qd, lengths, rates, self.tensions,
-                self.muscles.state_values, float(gate.condition), float(gate.refused), behind,
-            )  # fmt: skip
+            muscles = (lengths, rates, self.tensions, self.muscles.state_values)
+            how = (float(gate.condition), float(gate.refused), behind)
+            self.log.append(seconds(self.stamp), self.q, self.qd, *muscles, self.efforts, *how)
 
     @property
     def dt(self) -> float:

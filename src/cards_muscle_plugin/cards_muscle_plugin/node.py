@@ -258,6 +258,9 @@ class SimulatorNode(Node):
             except CommandRefusedError as error:
                 self._health.refused(str(error))
                 return
+            # muscles and motors are told by messages of their own: in lockstep both are the answer
+            if self._lockstep and self.host.unanswered:
+                return
         elif not self._lockstep:
             return
         # also after an emergency stop a world that waits for answers goes on, at minimum tension
@@ -267,7 +270,8 @@ class SimulatorNode(Node):
         self._published = time.monotonic()
         host = self.host
         muscles = (lengths, rates, host.tensions)
-        self._topics.publish(host.stamp, host.q, host.qd, muscles, host.muscles.state_values)
+        states = host.muscles.state_values
+        self._topics.publish(host.stamp, host.q, host.qd, muscles, states, efforts=host.efforts)
 
     # Reset, failure, end ----------------------------------------------------------------------
 
@@ -340,6 +344,11 @@ class SimulatorNode(Node):
         return self.host.command
 
     @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Who was told nothing in the present state; see `MuscleCommand.unanswered`."""
+        return self.host.unanswered
+
+    @property
     def waiting(self) -> bool:
         """Whether time stands still until a command comes."""
         ready = self._gate.ready(self.host.stamp)
@@ -409,9 +418,10 @@ class SimulatorNode(Node):
 
     def _on_estop(self, _request: Any, response: Any) -> Any:
         self.host.command.estop()
-        self.get_logger().warning("emergency stop: tensions at their minimum until sim/reset")
+        rest = self.host.command.at_rest
+        self.get_logger().warning(f"emergency stop: {rest} until sim/reset")
         response.success = True
-        response.message = "tensions at their minimum; sim/reset releases the stop"
+        response.message = f"{rest}; sim/reset releases the stop"
         return response
 
     def _now(self) -> str:

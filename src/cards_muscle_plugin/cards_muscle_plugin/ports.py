@@ -72,6 +72,10 @@ class JointPort(Protocol):
         """Put it to positions, at rest, before the next step."""
         ...
 
+    def drive(self, efforts: Sequence[float]) -> None:
+        """Apply a torque or force about or along each of its axes in the next step."""
+        ...
+
 
 class ModelPort(Protocol):
     """The model that holds the plugin. Names are relative to it: ``link``, ``nested::link``.

@@ -62,6 +62,11 @@ class HostView(Protocol):
         ...
 
     @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Who was told nothing in the present state; see `MuscleCommand.unanswered`."""
+        ...
+
+    @property
     def waiting(self) -> bool:
         """Whether time stands still until a command comes."""
         ...
@@ -174,18 +179,19 @@ class HostHealth:
         gate = view.gate
         status.values.update(accepted=gate.accepted, refused=gate.refused)
         if gate.stopped:
-            status.report(Level.ERROR, "emergency stop: tensions at their minimum until sim/reset")
+            status.report(Level.ERROR, f"emergency stop: {gate.at_rest} until sim/reset")
         elif now - self._refused_at < REFUSAL_SHOWN and gate.last_refusal is not None:
             status.report(Level.WARN, f"command refused: {gate.last_refusal}")
         elif not view.steps:
             status.report(Level.WARN, "waiting for the first command")
         elif view.mode == "lockstep" and view.waiting and now - self._progress > ANSWER_PATIENCE:
-            self._complain(
-                f"no answer to the state of t = {seconds(view.stamp):g} s: the world waits"
-            )
+            text = f"no answer to the state of t = {seconds(view.stamp):g} s: the world waits"
+            missing = view.unanswered
+            if gate.motors and len(missing) == 1:  # half of an answer came
+                text += f" for a command for the {missing[0]}"
+            self._complain(text)
         elif view.mode != "lockstep" and gate.stale:
-            names = ", ".join(gate.stale_muscles) or "all muscles"
-            self._complain(f"no valid command for {gate.timeout:g} s: {names} at minimum tension")
+            self._complain(f"no valid command for {gate.timeout:g} s: {_relaxed(gate)}")
         else:
             status.ok()
 
@@ -210,3 +216,13 @@ class HostHealth:
             loop.report(Level.WARN, f"slower than {wanted:g} times real time")
         else:
             loop.ok()
+
+
+def _relaxed(gate: MuscleCommand) -> str:
+    """Say what the watchdog did to whom."""
+    parts = []
+    if gate.stale_muscles or not gate.stale_motors:
+        parts.append(f"{', '.join(gate.stale_muscles) or 'all muscles'} at minimum tension")
+    if gate.stale_motors:
+        parts.append(f"{', '.join(gate.stale_motors)} without effort")
+    return ", ".join(parts)

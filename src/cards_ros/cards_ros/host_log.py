@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.description.model import Robot
+from cards_core.kinematics.motors import motors_of
 from cards_core.kinematics.tree import Tree
 from cards_ros.log import RunLog
 
@@ -21,7 +22,7 @@ NAME = "simulator.npz"
 
 
 def open_host_log(path: Path, robot: Robot, tree: Tree, state_names: Sequence[str]) -> RunLog:
-    """Open a log of time, q, qd, muscles, actuator states, gate, refused and behind.
+    """Open a log of time, q, qd, muscles, actuator states, efforts, gate, refused and behind.
 
     Args:
         path: The ``.npz`` to write.
@@ -32,7 +33,7 @@ def open_host_log(path: Path, robot: Robot, tree: Tree, state_names: Sequence[st
     Raises:
         OSError: It cannot be written there.
     """
-    muscles = len(robot.muscles)
+    muscles, motors = len(robot.muscles), motors_of(tree)
     return RunLog(
         path,
         {
@@ -43,6 +44,7 @@ def open_host_log(path: Path, robot: Robot, tree: Tree, state_names: Sequence[st
             "muscle_rates": muscles,
             "tensions": muscles,
             "actuators": len(state_names),
+            "efforts": len(motors),
             "gate": None,
             "refused": None,
             "behind": None,
@@ -51,6 +53,7 @@ def open_host_log(path: Path, robot: Robot, tree: Tree, state_names: Sequence[st
             "position_names": np.array(tree.position_names, dtype=np.str_),
             "muscle_names": np.array([muscle.name for muscle in robot.muscles], dtype=np.str_),
             "actuator_names": np.array(state_names, dtype=np.str_),
+            "motor_names": np.array(motors.names, dtype=np.str_),
         },
     )
 

@@ -17,11 +17,13 @@ from std_msgs.msg import Float64MultiArray, String
 from cards_core.description.actuators import CommandKind
 from cards_core.description.model import Robot
 from cards_core.errors import CardsError
+from cards_core.kinematics.motors import motors_of
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotPublisher, HotSubscription
 from cards_ros.messages import (
+    FIELDS,
     FloatArrayWriter,
     JointStateReader,
     JointStateSample,
@@ -97,7 +99,11 @@ class HostTopics:
         self._q = HotPublisher(node, Float64MultiArray, topics.POSITIONS, topics.STATE_QOS)
         self._qd = HotPublisher(node, Float64MultiArray, topics.VELOCITIES, topics.STATE_QOS)
         self._clock = HotPublisher(node, Clock, topics.CLOCK, topics.CLOCK_QOS)
-        self._joint_writer = JointStateWriter(tree.position_names, ("position", "velocity"))
+        # only robots with motors have efforts; they stand beside the coordinates they act on
+        self._motor_slots = tree.velocity_slots[motors_of(tree).rows]
+        self._effort = np.zeros(tree.nq)
+        fields = FIELDS if self._motor_slots.size else ("position", "velocity")
+        self._joint_writer = JointStateWriter(tree.position_names, fields)
         self._muscle_writer = JointStateWriter(muscles)
         self._muscle_slots = MuscleStateSlots(len(robot.muscles), len(muscles))
         self._q_writer = FloatArrayWriter(tree.nq)
@@ -109,6 +115,8 @@ class HostTopics:
             publisher = node.create_publisher(String, topics.ROBOT_DESCRIPTION, topics.LATCHED_QOS)
             publisher.publish(String(data=description))
         taken = {kind for muscle in robot.muscles for kind in muscle.actuator.accepted_commands}
+        if self._motor_slots.size:
+            taken.add("effort")
         self._commands: list[tuple[CommandKind, HotSubscription]] = [
             (kind, HotSubscription(node, JointState, topic, topics.COMMAND_QOS))
             for kind, topic in topics.COMMAND_TOPICS.items()
@@ -163,6 +171,8 @@ class HostTopics:
         qd: Array,
         muscles: tuple[Array, Array, Array],
         actuators: Array,
+        *,
+        efforts: Array | None = None,
     ) -> None:
         """Publish a state.
 
@@ -172,13 +182,18 @@ class HostTopics:
             qd: Joint velocities, shape (nv,).
             muscles: Lengths [m], rates [m/s], tensions [N], each shape (m,).
             actuators: Actuator states, shape (len(state_names),).
+            efforts: Of the k joint motors, shape (k,), [Nm] or [N]; may be left out without any.
         """
         velocity = qd
         if self._slots is not None:
             self._velocity[self._slots] = qd
             velocity = self._velocity
         # controllers first: the others are written while these already compute
-        self._joints.publish(self._joint_writer.write(stamp, q, velocity))
+        if self._motor_slots.size:
+            self._effort[self._motor_slots] = efforts
+            self._joints.publish(self._joint_writer.write(stamp, q, velocity, self._effort))
+        else:
+            self._joints.publish(self._joint_writer.write(stamp, q, velocity))
         if self._muscles.wanted:
             fields = self._muscle_slots.fill(*muscles, actuators)
             self._muscles.publish(self._muscle_writer.write(stamp, *fields))

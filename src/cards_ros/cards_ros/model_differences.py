@@ -40,9 +40,25 @@ def differences(own: ModelIdentity, other: ModelIdentity) -> list[str]:
         found += _limit_difference(
             "tension limits [N]", own.muscle_names, own.tension_limits, other.tension_limits
         )
+    found += _motor_difference(own, other)
     if None not in (own.gravity, other.gravity) and own.gravity != other.gravity:
         found.append(f"gravity: {_vector(own.gravity)} here, {_vector(other.gravity)} there")
     return found + _equation_difference(own, other)
+
+
+def _motor_difference(own: ModelIdentity, other: ModelIdentity) -> list[str]:
+    if own.motor_names is None or other.motor_names is None:
+        return []
+    if own.motor_names != other.motor_names:
+        return [_name_difference("joint motors", own.motor_names, other.motor_names)]
+    if own.effort_limits is None or other.effort_limits is None:
+        return []
+    return _limit_difference(
+        "effort limits [Nm or N]",
+        own.motor_names,
+        tuple((-x, x) for x in own.effort_limits),
+        tuple((-x, x) for x in other.effort_limits),
+    )
 
 
 def _equation_difference(own: ModelIdentity, other: ModelIdentity) -> list[str]:

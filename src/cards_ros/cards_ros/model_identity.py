@@ -18,6 +18,7 @@ from cards_core import __version__
 from cards_core.description.model import Mesh, Robot, WrapSurface
 from cards_core.errors import CardsError
 from cards_core.kinematics.fingerprint import robot_hash
+from cards_core.kinematics.motors import motors_of
 from cards_core.kinematics.tree import Tree
 
 SCHEMA = 1
@@ -50,6 +51,8 @@ class ModelIdentity:
         muscle_types: Type of each muscle's actuator.
         tension_limits: Least and greatest tension of each muscle, [N].
         gravity: In world axes, [m/s^2].
+        motor_names: Of the joint motors, in the order of the velocities.
+        effort_limits: Greatest effort of each motor, [Nm] or [N], infinite without a limit.
         cards_version: Version of CARDS that read the model; not compared.
     """
 
@@ -63,6 +66,8 @@ class ModelIdentity:
     muscle_types: tuple[str, ...]
     tension_limits: Limits
     gravity: tuple[float, ...] | None
+    motor_names: tuple[str, ...] | None = None
+    effort_limits: tuple[float, ...] | None = None
     cards_version: str = field(default=__version__)
 
 
@@ -102,6 +107,7 @@ def identity_of(robot: Robot, *, complete: bool = True) -> ModelIdentity:
     tree = Tree(robot)
     frameless = replace(robot, frames=(), operational_frame=None)
     bare = replace(frameless, muscles=(), wrap_surfaces=())
+    motors = motors_of(tree)
     limits = zip(tree.lower.tolist(), tree.upper.tolist(), strict=True)
     return ModelIdentity(
         robot=robot.name,
@@ -114,6 +120,8 @@ def identity_of(robot: Robot, *, complete: bool = True) -> ModelIdentity:
         muscle_types=tuple(muscle.kind for muscle in robot.muscles),
         tension_limits=tuple((float(m.tension_min), float(m.tension_max)) for m in robot.muscles),
         gravity=tuple(robot.gravity.tolist()) if complete else None,
+        motor_names=motors.names,
+        effort_limits=tuple(motors.efforts.tolist()) if complete else None,
     )
 
 
@@ -150,6 +158,12 @@ def identity_json(model: ModelIdentity) -> dict[str, Any]:
         "muscle_types": list(model.muscle_types),
         "tension_limits": limits(model.tension_limits),
         "gravity": None if model.gravity is None else list(model.gravity),
+        "motor_names": None if model.motor_names is None else list(model.motor_names),
+        "effort_limits": (
+            None
+            if model.effort_limits is None
+            else [x if math.isfinite(x) else None for x in model.effort_limits]
+        ),
         "cards_version": model.cards_version,
     }
 
@@ -210,6 +224,8 @@ def identity_from(data: dict[str, Any]) -> ModelIdentity:
     if len(types) != len(muscles):
         raise _wrong(data, "muscle_types", f"{len(muscles)} texts, one for each muscle")
     tension_limits = _limits(data, "tension_limits", len(muscles))
+    # nodes that do not know of motors do not say anything of them
+    motors = None if data.get("motor_names") is None else _names(data, "motor_names")
     gravity = data.get("gravity")
     if gravity is not None and not (
         isinstance(gravity, list) and len(gravity) == 3 and all(map(_is_number, gravity))
@@ -230,6 +246,8 @@ def identity_from(data: dict[str, Any]) -> ModelIdentity:
         muscle_types=types,
         tension_limits=tension_limits,
         gravity=None if gravity is None else tuple(float(x) for x in gravity),
+        motor_names=motors,
+        effort_limits=_efforts(data, 0 if motors is None else len(motors)),
         cards_version=_text(data, "cards_version"),
     )
 
@@ -263,6 +281,19 @@ def _names(data: dict[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise _wrong(data, key, "a list of texts")
     return tuple(names)
+
+
+def _efforts(data: dict[str, Any], count: int) -> tuple[float, ...] | None:
+    efforts = data.get("effort_limits")
+    if efforts is None:
+        return None
+    if (
+        not isinstance(efforts, list)
+        or len(efforts) != count
+        or not all(x is None or _is_number(x) for x in efforts)
+    ):
+        raise _wrong(data, "effort_limits", f"{count} numbers, null for no limit")
+    return tuple(math.inf if x is None else float(x) for x in efforts)
 
 
 def _limits(data: dict[str, Any], key: str, count: int) -> Limits:

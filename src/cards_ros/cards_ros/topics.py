@@ -18,6 +18,7 @@ FORCE_COMMAND = "force_command"
 LENGTH_COMMAND = "length_command"
 PRESSURE_COMMAND = "pressure_command"
 EXCITATION_COMMAND = "excitation_command"
+EFFORT_COMMAND = "effort_command"
 ROBOT_DESCRIPTION = "robot_description"
 MODEL = "model"
 CLOCK = "/clock"
@@ -28,9 +29,10 @@ COMMAND_TOPICS: Mapping[CommandKind, str] = {
     "length": LENGTH_COMMAND,
     "pressure": PRESSURE_COMMAND,
     "excitation": EXCITATION_COMMAND,
+    "effort": EFFORT_COMMAND,
 }
-"""Topic of each kind of command. Values are in ``effort`` [N, Pa, 0..1], rest lengths in
-``position`` [m]."""
+"""Topic of each kind of command. Values are in ``effort`` [N, Pa, 0..1; of joint motors Nm or N],
+rest lengths in ``position`` [m]."""
 
 RESET_SERVICE = "sim/reset"
 PAUSE_SERVICE = "sim/pause"

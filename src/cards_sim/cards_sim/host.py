@@ -84,6 +84,11 @@ class SimulatorHost:
         """
         self.command.submit(names, values, self.simulator.time, kind=kind)
 
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Who was told nothing at the present time; see `MuscleCommand.unanswered`."""
+        return self.command.unanswered(self.simulator.time)
+
     def step(self) -> None:
         """Advance by one step and log it: `advance`, then `record`."""
         self.advance()
@@ -105,10 +110,9 @@ class SimulatorHost:
         if self.log is not None:
             s = self.state
             gate = self.command
-            self.log.append(
-                s.time, s.q, s.qd, s.muscle_lengths, s.muscle_rates, s.tensions, s.actuators,
-                float(gate.condition), float(gate.refused), self.behind,
-            )  # fmt: skip
+            muscles = (s.muscle_lengths, s.muscle_rates, s.tensions, s.actuators)
+            how = (float(gate.condition), float(gate.refused), self.behind)
+            self.log.append(s.time, s.q, s.qd, *muscles, s.efforts, *how)
 
     def _read(self) -> None:
         self.state = self.simulator.state

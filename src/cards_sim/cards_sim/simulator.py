@@ -18,6 +18,7 @@ from cards_core.description.mjcf import Integrator, merged_links
 from cards_core.description.model import Robot
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError
+from cards_core.kinematics.motors import motors_of
 from cards_core.kinematics.tree import Tree
 from cards_core.muscles.system import MuscleSystem
 from cards_core.typing import Array
@@ -54,6 +55,7 @@ class SimulatorState:
         muscle_rates: shape (m,), [m/s].
         tensions: Applied in the step that led here, shape (m,), [N]; zero after a reset.
         actuators: Published states of the actuator models, named by `MuscleSystem.state_names`.
+        efforts: Of the joint motors in that step, shape (k,), [Nm] or [N]; zero after a reset.
         contacts: Number of contact points.
     """
 
@@ -65,6 +67,7 @@ class SimulatorState:
     muscle_rates: Array
     tensions: Array
     actuators: Array
+    efforts: Array
     contacts: int
 
 
@@ -83,8 +86,8 @@ class Simulator:
     """A robot in a world with gravity, joint limits and contacts.
 
     One step from t to t + dt: the muscles turn link motion at t and the commands into one wrench
-    per link, MuJoCo adds everything else and integrates. Joint damping and dry friction come from
-    the description.
+    per link, the motors of joints give the efforts they are told, MuJoCo adds everything else and
+    integrates. Joint damping and dry friction come from the description.
 
     Args:
         robot: The description.
@@ -97,6 +100,7 @@ class Simulator:
     Attributes:
         robot, tree, dt: As given; the tree lays out q and qd.
         muscles: Paths and actuator models.
+        motors: Joints with a motor of their own.
         model, data: MuJoCo's own objects, for viewers and tests.
 
     Raises:
@@ -130,7 +134,8 @@ class Simulator:
         self._coms[self._rows] = self.model.body_ipos[self._bodies]
         relocated = at_centres_of_mass(robot, dict(zip(names, self._coms, strict=True)))
         self.muscles = MuscleSystem(robot, self.dt, muscle_backend, engine_robot=relocated)
-        n, m = len(robot.links), len(robot.muscles)
+        self.motors = motors_of(self.tree)
+        n, m, k = len(robot.links), len(robot.muscles), len(self.motors)
 
         # views of MuJoCo's memory; the layout of the sensors is that of `to_mjcf`
         data, sensors = self.data, self.data.sensordata
@@ -145,6 +150,9 @@ class Simulator:
         self._poses = np.zeros((n, 4, 4))
         self._poses[:, 3, 3] = 1.0
         self._tensions = np.zeros(m)
+        self._efforts = np.zeros(k)
+        # MuJoCo's degrees of freedom are laid out as the tree's velocities
+        self._joint_forces = data.qfrc_applied[: self.tree.nv]
         self._last_q = np.zeros(self.model.nq)
         self._last_qd = np.zeros(self.model.nv)
         self._last_actuators = self.muscles.actuators.state.copy()
@@ -180,6 +188,7 @@ class Simulator:
         self._last_q[:] = self.data.qpos
         self._last_qd[:] = self.data.qvel
         self._tensions[:] = 0.0
+        self._efforts[:] = 0.0
         self._pushes.clear()
         self._step = 0
         self._stopped: SimulationStoppedError | None = None
@@ -208,6 +217,7 @@ class Simulator:
             rates.copy(),
             self._tensions.copy(),
             self.muscles.state_values.copy(),
+            self._efforts.copy(),
             self.data.ncon,
         )
 
@@ -242,9 +252,10 @@ class Simulator:
         """Advance by one time step.
 
         Args:
-            commands: What every muscle is told, in the order of robot.muscles, shape (m,). Limits
-                are the business of `MuscleCommand`.
-            kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m,); tensions [N] if None.
+            commands: What every muscle is told, in the order of robot.muscles, then the efforts of
+                the motors, shape (m + k,). Limits are the business of `MuscleCommand`.
+            kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m + k,), of which those of
+                the muscles count; tensions [N] if None.
 
         Raises:
             ShapeError: Wrong number of commands, or one that is not finite; nothing moves.
@@ -254,13 +265,20 @@ class Simulator:
         if self._stopped is not None:
             raise self._stopped
         values = np.asarray(commands, dtype=float)
-        if values.shape != self._tensions.shape or not math.isfinite(values.dot(values)):
+        m = self._tensions.size
+        wanted = (m + self._efforts.size,)
+        if values.shape != wanted or not math.isfinite(values.dot(values)):
             self._refuse(values)
+        values, efforts = values[:m], values[m:]
         data = self.data
         self._last_q[:] = data.qpos
         self._last_qd[:] = data.qvel
         self._last_actuators[:] = self.muscles.actuators.state
+        if kinds is not None:
+            kinds = kinds[:m]
         muscles = self.muscles.step(self._poses, self._twists, self._joints, values, kinds)
+        if efforts.size:
+            self._joint_forces[self.motors.rows] = efforts
         wrenches = muscles.wrenches
         data.xfrc_applied[self._bodies] = wrenches[self._rows] if self._merged else wrenches
         if self._pushes:
@@ -275,6 +293,7 @@ class Simulator:
         if np.count_nonzero(self._warnings):
             self._stop()
         self._tensions[:] = muscles.tensions
+        self._efforts[:] = efforts
         self._step += 1
         self._refresh()
 
@@ -330,17 +349,16 @@ class Simulator:
         self._pushes = [push for push in self._pushes if push.steps > 0]
 
     def _refuse(self, values: Array) -> None:
-        names = [muscle.name for muscle in self.robot.muscles]
-        if values.shape != self._tensions.shape:
+        muscles = [f"muscle '{muscle.name}'" for muscle in self.robot.muscles]
+        names = [*muscles, *(f"motor '{name}'" for name in self.motors.names)]
+        if values.shape != (len(names),):
             raise ShapeError(
                 f"commands have shape {values.shape}, expected ({len(names)},): one value for "
                 f"each of {', '.join(names)}"
             )
         for name, value in zip(names, values, strict=True):
             if not math.isfinite(value):
-                raise ShapeError(
-                    f"command of muscle '{name}' is {value}, expected a finite number"
-                )
+                raise ShapeError(f"command of {name} is {value}, expected a finite number")
 
     def _stop(self) -> None:
         """Find out what went wrong, go back to the state before the step, and raise."""
@@ -358,6 +376,7 @@ class Simulator:
         self.data.qvel[:] = self._last_qd
         self.muscles.actuators.state[:] = self._last_actuators
         self.data.xfrc_applied[:] = 0.0
+        self._joint_forces[:] = 0.0
         mujoco.mj_step1(self.model, self.data)
         self._refresh()
         raise self._stopped

@@ -173,7 +173,9 @@ class SimulatorNode(Node):
         except CommandRefusedError as error:
             self._health.refused(str(error))
             return
-        if not self._released:
+        # muscles and motors are told by messages of their own: in lockstep both are the answer
+        whole = self.mode != "lockstep" or not self.host.unanswered
+        if not self._released and whole:
             self._released = True
             if self.mode == "realtime":
                 self.pacer.resume(time.monotonic())
@@ -208,7 +210,9 @@ class SimulatorNode(Node):
         self._published = time.monotonic()
         state = self.host.state
         muscles = (state.muscle_lengths, state.muscle_rates, state.tensions)
-        self._topics.publish(self.host.stamp, state.q, state.qd, muscles, state.actuators)
+        self._topics.publish(
+            self.host.stamp, state.q, state.qd, muscles, state.actuators, efforts=state.efforts
+        )
 
     def _note_log_failure(self, error: OSError) -> None:
         """Go on without the log: a full disk is no reason to let the arm fall."""
@@ -260,9 +264,10 @@ class SimulatorNode(Node):
 
     def _on_estop(self, _request: Any, response: Any) -> Any:
         self.host.command.estop()
-        self.get_logger().warning("emergency stop: tensions at their minimum until sim/reset")
+        rest = self.host.command.at_rest
+        self.get_logger().warning(f"emergency stop: {rest} until sim/reset")
         response.success = True
-        response.message = "tensions at their minimum; sim/reset releases the stop"
+        response.message = f"{rest}; sim/reset releases the stop"
         return response
 
     def _on_parameters(self, changes: Any) -> None:
@@ -285,6 +290,11 @@ class SimulatorNode(Node):
     def gate(self) -> MuscleCommand:
         """The command gate."""
         return self.host.command
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Who was told nothing in the present state; see `MuscleCommand.unanswered`."""
+        return self.host.unanswered
 
     @property
     def waiting(self) -> bool:

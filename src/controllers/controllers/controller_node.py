@@ -1,6 +1,7 @@
 """What all controller nodes have in common: states in, commands out, reference, health.
 
-For every ``joint_states`` message the node publishes one ``force_command`` with the same stamp.
+For every ``joint_states`` message the node publishes one ``force_command`` with the same stamp,
+and one ``effort_command`` if joints of the robot have motors.
 The reference begins with the first state after the controller was enabled, and anew when time
 goes back (the simulator was reset). A state that comes twice gets the same answer twice and does
 not count twice, so a host may repeat a state until it is answered.
@@ -26,6 +27,7 @@ from std_srvs.srv import SetBool, Trigger
 from cards_core.control import CtcOperational
 from cards_core.control.verdict import Ending, judge
 from cards_core.description.model import Robot
+from cards_core.muscles.command import Command
 from cards_core.trajectories import Reference
 from cards_core.typing import Array
 from cards_ros import topics
@@ -108,8 +110,15 @@ class ControllerNode(Node, ABC):
         self._q, self._qd = tree.home.copy(), np.zeros(tree.nv)
         self._reader = JointStateReader()
         self._states = HotSubscription(self, JointState, topics.JOINT_STATES, topics.STATE_QOS)
-        self._commands = HotPublisher(self, JointState, topics.FORCE_COMMAND, topics.COMMAND_QOS)
-        self._writer = JointStateWriter([m.name for m in robot.muscles], ("effort",))
+        self._commands = [
+            (
+                HotPublisher(
+                    self, JointState, topics.COMMAND_TOPICS[part.kind], topics.COMMAND_QOS
+                ),
+                JointStateWriter(part.names, ("effort",)),
+            )
+            for part in self.controller.command
+        ]
         self._desired = HotPublisher(self, JointState, topics.DESIRED, topics.STATE_QOS)
         self._error = HotPublisher(self, JointState, topics.ERROR, topics.STATE_QOS)
         names = self.controller.reference_names
@@ -123,7 +132,7 @@ class ControllerNode(Node, ABC):
         self._candidate = -1  # stamp of the last state if that was from the past, [ns]
         self._answered = -1  # of the last answered state, [ns]
         self._last_state = b""
-        self._last_answer: bytes | JointState | None = None
+        self._last_answer: list[bytes | JointState] | None = None
         self._loop = NodeLoop(self, [self._states], self._stop)
 
     # Loop -------------------------------------------------------------------------------------
@@ -174,7 +183,7 @@ class ControllerNode(Node, ABC):
         self.health.state_came()
         again = data == self._last_state
         if again and self._last_answer is not None:
-            self._commands.publish(self._last_answer)  # the first answer was lost
+            self._send(self._last_answer)  # the first answer was lost
             return
         sample = self._reader.read(data)
         try:
@@ -190,10 +199,10 @@ class ControllerNode(Node, ABC):
             return
         if not again:
             self._advance_to(sample.stamp)
-        out = self.session.step(sample.stamp, self._q, self._qd)
-        answer = self._writer.write(sample.stamp, out.tensions)
+        self.session.step(sample.stamp, self._q, self._qd)
+        answer = self._written(sample.stamp, self.controller.command)
         duration = 1e6 * (time.perf_counter() - begin)
-        self._commands.publish(answer)
+        self._send(answer)
         self._last_state, self._last_answer = data, answer
         self.health.answered(duration)
         if again:
@@ -204,6 +213,17 @@ class ControllerNode(Node, ABC):
             self._note_log_failure(error)
         if sample.stamp - self._shown >= self._state_period:
             self._show(sample.stamp)
+
+    def _written(self, stamp: int, command: Command) -> list[bytes | JointState]:
+        """Return a command as one message for each of its parts."""
+        return [
+            writer.write(stamp, part.values)
+            for (_, writer), part in zip(self._commands, command, strict=True)
+        ]
+
+    def _send(self, messages: list[bytes | JointState]) -> None:
+        for (publisher, _), message in zip(self._commands, messages, strict=True):
+            publisher.publish(message)
 
     def _may_command(self) -> bool:
         """Tell whether the models allow to command; wait for those that have not spoken yet."""
@@ -323,11 +343,12 @@ class ControllerNode(Node, ABC):
         self._last_answer = None
         if self._stamp > 0 and not self.refusal and not self.unready:
             # at time zero nothing is pulled yet, and a command would set a waiting world going
-            self._commands.publish(self._writer.write(self._stamp, self.controller.tension_min))
+            self._send(self._written(self._stamp, self.controller.relaxed))
         self.models.commanding(False)
-        self.get_logger().warning("emergency stop: minimum tensions sent, disabled")
+        sent = "minimum tensions" + (" and no efforts" if len(self.controller.motors) else "")
+        self.get_logger().warning(f"emergency stop: {sent} sent, disabled")
         response.success = True
-        response.message = "minimum tensions sent; ~/enable starts again"
+        response.message = f"{sent} sent; ~/enable starts again"
         return response
 
     def _on_restart(self, _request: Any, response: Any) -> Any:

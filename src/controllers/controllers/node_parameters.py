@@ -14,6 +14,7 @@ import numpy as np
 from cards_core.control import CONTROLLERS, QP_SOLVERS
 from cards_core.control.qp import QP_INFINITY
 from cards_core.description.model import Robot
+from cards_core.kinematics.motors import motors_of
 from cards_core.kinematics.tree import Tree
 from cards_ros.model_agreement import accept_parameter
 from cards_ros.parameter_spec import Parameter
@@ -134,6 +135,7 @@ def qp_parameters(kind: str, robot: Robot, gain_names: Sequence[str]) -> list[Pa
     """
     muscles = tuple(muscle.name for muscle in robot.muscles)
     count = len(muscles)
+    motors = motors_of(Tree(robot)).names
     return [
         _stiffness(kind, "kp", gain_names, "the error"),
         _damping("kd", gain_names, "the error"),
@@ -151,6 +153,16 @@ def qp_parameters(kind: str, robot: Robot, gain_names: Sequence[str]) -> list[Pa
             lower=1e-12,
             length=count,
             names=muscles,
+        ),
+        Parameter(
+            "effort_weight",
+            [_default(kind, "effort_weight")] * len(motors),
+            "Diagonal of Ht, for robots with joint motors.",
+            "1/(Nm)^2 or 1/N^2",
+            lower=1e-12,
+            length=len(motors),
+            names=motors,
+            default_text=f"{_default(kind, 'effort_weight'):g} each",
         ),
         Parameter(
             "tension_min",

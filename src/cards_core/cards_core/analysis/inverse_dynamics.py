@@ -26,7 +26,7 @@ from cards_core.analysis.tension_distribution import (
 )
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ShapeError
-from cards_core.kinematics.tree import Tree
+from cards_core.kinematics.motors import motors_of
 from cards_core.typing import Array
 
 
@@ -96,7 +96,8 @@ class InverseDynamics:
         self.muscles = PassiveMuscles(dynamics, passive)
         muscles = dynamics.robot.muscles
         active = [muscles[i] for i in self.muscles.active]
-        self._motors, self._efforts = motor_rows(tree)
+        motors = motors_of(tree)
+        self._motors, self._efforts = motors.rows, motors.efforts
         self._demanded = np.setdiff1d(np.arange(tree.nv), self._motors)
         self.distribution: TensionDistribution = make_tension_distribution(
             method,
@@ -212,7 +213,7 @@ class InverseDynamics:
         motors = np.zeros(len(needed))
         motors[self._motors] = -residual[self._motors]
         status = found.status
-        if status is PointStatus.FEASIBLE and np.any(np.abs(motors) > self._efforts):
+        if status is PointStatus.FEASIBLE and np.any(np.abs(motors[self._motors]) > self._efforts):
             status = PointStatus.NOT_CONVERGED
         return InverseDynamicsResult(
             status, tensions, needed, residual + motors, motors, found.iterations
@@ -247,30 +248,3 @@ def external_load(dynamics: Dynamics, q: Array, frame: str, wrench: Array) -> Ar
     """
     jacobian = dynamics.operational(q, np.zeros(dynamics.tree.nv), frame).jacobian
     return np.asarray(-jacobian.T @ np.asarray(wrench, dtype=float))
-
-
-_SUFFIXES = {
-    "universal": ("_1", "_2"),
-    "planar": ("_1", "_2", "_3"),
-    "free": ("", "_x", "_y", "_z"),
-}
-
-
-def motor_rows(tree: Tree) -> tuple[npt.NDArray[np.intp], Array]:
-    """Return the velocity indices of joints with a motor, and the effort of every velocity.
-
-    The effort is infinite where the joint states none, shape (nv,), [Nm] or [N].
-    """
-    rows: list[int] = []
-    efforts = np.full(tree.nv, np.inf)
-    for joint in tree.robot.joints:
-        if not joint.motor:
-            continue
-        names = [joint.name + suffix for suffix in _SUFFIXES.get(joint.kind, ("",))]
-        own = [
-            v for node in tree.nodes if node.name in names for v in range(node.v, node.v + node.nv)
-        ]
-        rows += own
-        if len(joint.axes) == len(own):
-            efforts[own] = [axis.effort for axis in joint.axes]
-    return np.array(sorted(rows), dtype=np.intp), efforts

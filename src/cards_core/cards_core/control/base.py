@@ -24,19 +24,24 @@ from cards_core.control.interface import (
 )
 from cards_core.control.qp import QP_INFINITY, QpMethod
 from cards_core.dynamics.interface import Dynamics
+from cards_core.kinematics.motors import motors_of
+from cards_core.muscles.command import Command, CommandPart
 from cards_core.typing import Array
 
 
 class QpController(ABC):
-    """Computed torque by a `GoalProgram` whose first m variables are the tensions.
+    """Computed torque by a `GoalProgram` whose first variables are tensions and efforts.
+
+    The m tensions come first, then the efforts of the joint motors, within plus and minus the
+    limit of each (`cards_core.kinematics.motors`); robots without motors have none of these.
 
     The program is written in the robot's own units of force, torque and acceleration, so that
     tolerances of solvers, which are absolute, mean the same for a finger and for a crane. The
     units are powers of two: they change no digit.
 
     A subclass calls ``super().__init__``, makes the program with `_use` and writes it in
-    `_formulate`. Other bounded variables may follow the tensions, e.g. accelerations or the
-    forces of other actuators: columns of the matrix, with bounds and a weight.
+    `_formulate`. Other bounded variables may follow, e.g. accelerations: columns of the matrix,
+    with bounds and a weight.
 
     Attributes:
         kind: Name in `make_controller`.
@@ -44,7 +49,9 @@ class QpController(ABC):
         reference_names: Name of every entry of the reference.
         gains: Stiffness and damping; change them with `set_gains`.
         output: The last output.
+        command, relaxed: See `Controller`.
         tension_min, tension_max: Limits of the command, shape (m,), [N].
+        motors: Joints with a motor of their own.
     """
 
     kind = ""
@@ -67,12 +74,15 @@ class QpController(ABC):
         self.tension_min, self.tension_max = tension_limits(
             dynamics.robot, tension_min, tension_max
         )
-        muscles, k = self.tension_min.size, len(velocity_names)
-        self.output = ControlOutput.empty(muscles, len(reference_names), k)
+        self.motors = motors_of(dynamics.tree)
+        muscles, motors, k = self.tension_min.size, len(self.motors), len(velocity_names)
+        self.output = ControlOutput.empty(muscles, motors, len(reference_names), k)
         self.output.tensions[:] = self.tension_min
         units = _units(dynamics, self.tension_max)
         self._force_unit, self._torque_unit, self._acceleration_unit = units
         names = [muscle.name for muscle in dynamics.robot.muscles]
+        self.command = self._command(names, self.output.tensions, self.output.efforts)
+        self.relaxed = self._command(names, self.tension_min, np.zeros(motors))
         self._rate = (
             None
             if tension_rate is None
@@ -84,7 +94,7 @@ class QpController(ABC):
         self._scratch = np.zeros(k)
 
     def _use(self, program: GoalProgram, goal_unit: float) -> None:
-        """Set the program, the unit of its goals, and the limits of the tensions in it."""
+        """Set the program, the unit of its goals, and the limits of tensions and efforts in it."""
         muscles, unit = self.tension_min.size, self._force_unit
         self._program, self._goal_unit = program, goal_unit
         self._tensions = program.result.x[:muscles]
@@ -94,6 +104,18 @@ class QpController(ABC):
         unlimited = self.tension_max >= QP_INFINITY
         self._highest = np.where(unlimited, QP_INFINITY, self.tension_max / unit)
         self._low[:], self._up[:] = self._lowest, self._highest
+        driven = slice(muscles, muscles + len(self.motors))
+        self._efforts = program.result.x[driven]
+        greatest = np.minimum(self.motors.efforts / self._torque_unit, QP_INFINITY)
+        program.lower_bounds[driven], program.upper_bounds[driven] = -greatest, greatest
+
+    def _command(self, muscles: Sequence[str], tensions: Array, efforts: Array) -> Command:
+        """Return tensions and efforts by name; without motors there is no part for them."""
+        parts = [CommandPart("force", tuple(muscles), tensions)]
+        if len(self.motors):
+            parts.append(CommandPart("effort", self.motors.names, efforts))
+        # a robot that has motors alone is not told of muscles it has not
+        return tuple(part for part in parts if part.names or len(parts) == 1)
 
     def set_gains(self, kp: Setting, kd: Setting | None = None) -> None:
         """Set stiffness [1/s^2] and damping [1/s] of the error, one number or one per velocity.
@@ -130,10 +152,10 @@ class QpController(ABC):
             self._reference = None
 
     def step(self, t: float, q: Array, qd: Array) -> ControlOutput:
-        """Compute the tensions for one tick.
+        """Compute tensions and efforts for one tick.
 
         Never raises on data of the right size: a state, reference or model that is not finite
-        gives tensions at their minimum and `ControlStatus.INVALID_STATE`.
+        gives tensions at their minimum, no efforts and `ControlStatus.INVALID_STATE`.
 
         Args:
             t: Time, [s].
@@ -199,6 +221,7 @@ class QpController(ABC):
             return self._invalid()
         out, missing = self.output, result.missing
         np.multiply(self._tensions, self._force_unit, out=out.tensions)
+        np.multiply(self._efforts, self._torque_unit, out=out.efforts)
         out.residual = math.sqrt(missing.dot(missing)) * self._goal_unit
         out.iterations = result.iterations
         out.solve_time = result.solve_time
@@ -213,6 +236,7 @@ class QpController(ABC):
     def _invalid(self) -> ControlOutput:
         out = self.output
         out.tensions[:] = self.tension_min
+        out.efforts[:] = 0.0
         out.status = ControlStatus.INVALID_STATE
         out.residual = math.nan
         out.iterations = 0

@@ -8,6 +8,7 @@ from cards_core.control.base import QpController
 from cards_core.control.goal_program import GoalProgram
 from cards_core.control.interface import Setting, number, vector
 from cards_core.dynamics.interface import Dynamics
+from cards_core.kinematics.motors import motors_of
 from cards_core.spatial import quaternion_matrix
 from cards_core.typing import Array
 
@@ -15,14 +16,15 @@ from cards_core.typing import Array
 class CtcJoint(QpController):
     """Track joint coordinates [Trendel2018]_.
 
-        minimise    1/2 f' Hf f,   of all f with the least  s' W s
-        subject to  M a_c + C + G = -L' f + s,   fmin <= f <= fmax
+        minimise    1/2 f' Hf f + 1/2 tau' Ht tau,   of all f, tau with the least  s' W s
+        subject to  M a_c + C + G = -L' f + S tau + s,   fmin <= f <= fmax,   |tau| <= taumax
                     a_c = qdd_d + Kd (qd_d - qd) + Kp (q_d - q)
 
-    Where the muscles can produce the torque, s is zero and the joints obey
-    ``edd + Kd ed + Kp e = 0``. Where they cannot, s is the least torque that is missing: the
-    tensions stay continuous and `ControlOutput.status` says ``INFEASIBLE``. How that is solved,
-    and why not with a weight for s beside Hf: `cards_core.control.goal_program`.
+    tau are the efforts of the joint motors, if any (`cards_core.kinematics.motors`). Where muscles
+    and motors can produce the torque, s is zero and the joints obey ``edd + Kd ed + Kp e = 0``.
+    Where they cannot, s is the least torque that is missing: the tensions stay continuous and
+    `ControlOutput.status` says ``INFEASIBLE``. How that is solved, and why not with a weight for s
+    beside Hf: `cards_core.control.goal_program`.
 
     Rotations of ball joints: q_d - q is the rotation vector from q to q_d in child axes
     (`Tree.difference`), and qd_d, qdd_d of the reference, in the axes of the desired child frame,
@@ -35,6 +37,8 @@ class CtcJoint(QpController):
         solver: ``daqp`` or ``osqp``.
         force_weight: Diagonal of Hf, [1/N^2], > 0, one number or one per muscle; relative sizes
             share the load among the muscles.
+        effort_weight: Diagonal of Ht, [1/(Nm)^2] or [1/N^2], > 0, one number or one per motor:
+            what the effort of a motor costs beside the tension of a muscle.
         slack_weight: Diagonal of W, one number or one per velocity; only the ratios count: where
             not all torques can be produced, the joint with the larger weight lacks less.
         tension_min, tension_max: Tighter limits than those of the muscles, [N].
@@ -57,6 +61,7 @@ class CtcJoint(QpController):
         kd: Setting | None = None,
         solver: str = "daqp",
         force_weight: Setting = 1.0,
+        effort_weight: Setting = 1.0,
         slack_weight: Setting = 1.0,
         tension_min: Setting | None = None,
         tension_max: Setting | None = None,
@@ -66,6 +71,8 @@ class CtcJoint(QpController):
         tree = dynamics.tree
         names = [muscle.name for muscle in dynamics.robot.muscles]
         force = vector(force_weight, names, "force_weight", strict=True)
+        motors = motors_of(tree)
+        effort = vector(effort_weight, motors.names, "effort_weight", strict=True)
         scale = float(np.mean(force)) if names else 1.0
         slack = vector(slack_weight, tree.velocity_names, "slack_weight", strict=True)
         super().__init__(
@@ -79,8 +86,13 @@ class CtcJoint(QpController):
             tension_rate=tension_rate,
         )
         tolerance = number(residual_tolerance, "residual_tolerance", strict=True)
-        program = GoalProgram(solver, force / scale, 0, slack, tolerance=tolerance)
+        # in units of force and of torque
+        efforts = effort * (self._torque_unit / self._force_unit) ** 2
+        weights = np.concatenate([force, efforts]) / scale
+        program = GoalProgram(solver, weights, 0, slack, tolerance=tolerance)
         self._use(program, self._torque_unit)
+        self._muscle_columns = program.matrix[:, : len(names)]
+        program.matrix[motors.rows, len(names) + np.arange(len(motors))] = 1.0
         self._lever = -self._force_unit / self._torque_unit
         self._balls = [(node.q, node.v) for node in tree.nodes if node.kind == "ball"]
 
@@ -99,7 +111,7 @@ class CtcJoint(QpController):
             np.subtract(out.desired, q, out=out.error)
             self._feedback(out.desired_dot, acceleration)
         state = self.dynamics.update(q, qd)
-        np.multiply(state.muscle_jacobian.T, self._lever, out=program.matrix)
+        np.multiply(state.muscle_jacobian.T, self._lever, out=self._muscle_columns)
         torque = program.right
         np.dot(state.mass_matrix, out.command, out=torque)
         np.add(torque, state.coriolis, out=torque)

@@ -19,6 +19,7 @@ from cards_core.control.interface import (
 from cards_core.control.qp import QP_INFINITY
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import UnknownNameError
+from cards_core.kinematics.motors import motors_of
 from cards_core.kinematics.tree import Tree
 from cards_core.spatial import (
     matrix_quaternion,
@@ -31,11 +32,12 @@ from cards_core.typing import Array
 class CtcOperational(QpController):
     """Track the position, and optionally the orientation, of a frame [Trendel2018]_.
 
-        minimise    1/2 |qdd - qdd_p|^2_Hq + 1/2 f' Hf f
-        subject to  M qdd + C + G = -L' f,                    fmin <= f <= fmax
+        minimise    1/2 |qdd - qdd_p|^2_Hq + 1/2 f' Hf f + 1/2 tau' Ht tau
+        subject to  M qdd + C + G = -L' f + S tau,    fmin <= f <= fmax,   |tau| <= taumax
                     qdd_lo <= qdd + r <= qdd_hi               least |r|, then
                     J qdd + Jdot qd + s = ydd_d + Kd (yd_d - yd) + Kp (y_d - y)    least s' Wt s
 
+    - tau are the efforts of the joint motors, if any (`cards_core.kinematics.motors`).
     - qdd_p = Kp_p (q_p - q) - Kd_p qd pulls the motion that the task leaves free to the posture
       q_p, so that the arm does not drift; with zero posture gains the cost is the plain
       ``1/2 qdd' Hq qdd + 1/2 f' Hf f``.
@@ -68,6 +70,7 @@ class CtcOperational(QpController):
         solver: ``daqp`` or ``osqp``.
         acceleration_weight: Diagonal of Hq, [s^4/rad^2], > 0, one number or one per velocity.
         force_weight: Diagonal of Hf, [1/N^2], > 0, one number or one per muscle.
+        effort_weight: Diagonal of Ht, [1/(Nm)^2] or [1/N^2], > 0, one number or one per motor.
         task_weight: Diagonal of Wt, one number or one per task velocity; only the ratios count:
             where not all can be done, the one with the larger weight lacks less.
         posture: ``mid`` (middle of the joint ranges; home where there is none), ``home``, or q_p
@@ -101,6 +104,7 @@ class CtcOperational(QpController):
         solver: str = "daqp",
         acceleration_weight: Setting = 1.0,
         force_weight: Setting = 1e-4,
+        effort_weight: Setting = 1e-4,
         task_weight: Setting = 1.0,
         posture: str | Sequence[float] | Array = "mid",
         posture_kp: Setting = 100.0,
@@ -120,7 +124,9 @@ class CtcOperational(QpController):
         self._rows, self._positions = _selection(rows), _selection([i for i in rows if i < 3])
         self._orientation = orientation
         self._k = len(rows)
+        motors = motors_of(tree)
         m, n = len(dynamics.robot.muscles), tree.nv
+        a = m + len(motors)  # actuators
         rates = (*axes, *(f"rotation_{c}" for c in "xyz" if orientation))
         task = vector(task_weight, rates, "task_weight", strict=True)
         super().__init__(
@@ -140,7 +146,9 @@ class CtcOperational(QpController):
         names = [muscle.name for muscle in dynamics.robot.muscles]
         hq = vector(acceleration_weight, tree.velocity_names, "acceleration_weight", strict=True)
         force = vector(force_weight, names, "force_weight", strict=True)
-        hessian = np.concatenate([force * force_unit**2, hq * unit**2])
+        effort = vector(effort_weight, motors.names, "effort_weight", strict=True)
+        torque_unit = self._torque_unit
+        hessian = np.concatenate([force * force_unit**2, effort * torque_unit**2, hq * unit**2])
         scale = float(np.max(hessian, initial=0.0)) or 1.0
         self._pull_weight = hq * unit / scale
         program = GoalProgram(
@@ -148,17 +156,18 @@ class CtcOperational(QpController):
             hessian / scale,
             n,
             task,
-            yielding=list(m + np.arange(n)[self._limits.v]),
+            yielding=list(a + np.arange(n)[self._limits.v]),
             tolerance=number(residual_tolerance, "residual_tolerance", strict=True),
         )
         self._use(program, 1.0)
-        self._lever, self._inertia = -force_unit / self._torque_unit, -unit / self._torque_unit
-        # views that every step writes; rows [motion, task], columns [f, qdd]
-        self._motion_f, self._motion_qdd = program.matrix[:n, :m], program.matrix[:n, m:]
-        self._task_qdd = program.matrix[n:, m:]
+        self._lever, self._inertia = -force_unit / torque_unit, -unit / torque_unit
+        program.matrix[motors.rows, m + np.arange(len(motors))] = 1.0
+        # views that every step writes; rows [motion, task], columns [f, tau, qdd]
+        self._motion_f, self._motion_qdd = program.matrix[:n, :m], program.matrix[:n, a:]
+        self._task_qdd = program.matrix[n:, a:]
         self._motion, self._task = program.right[:n], program.right[n:]
-        self._limits.bind(program.lower_bounds[m:], program.upper_bounds[m:])
-        self._pull = program.gradient[m:]
+        self._limits.bind(program.lower_bounds[a:], program.upper_bounds[a:])
+        self._pull = program.gradient[a:]
         self._damp = np.zeros(n)
         self._scalar = tree.nq == tree.nv
 
@@ -209,7 +218,7 @@ class CtcOperational(QpController):
 
         self._limits.write(q, qd)
 
-        # -L' f - M qdd = C + G
+        # -L' f + S tau - M qdd = C + G
         state = self.dynamics.update(q, qd)
         np.multiply(state.muscle_jacobian.T, self._lever, out=self._motion_f)
         np.multiply(state.mass_matrix, self._inertia, out=self._motion_qdd)

@@ -17,6 +17,7 @@ import numpy as np
 from cards_core.control.qp import QP_INFINITY
 from cards_core.description.model import Robot
 from cards_core.errors import CardsError
+from cards_core.muscles.command import Command
 from cards_core.typing import Array
 
 Setting: TypeAlias = float | Sequence[float] | Array
@@ -35,23 +36,25 @@ class ControlStatus(IntEnum):
     JOINT_LIMIT = 1
     """The task gave way to joint limits, without which it would be met (`CtcOperational` only)."""
     INFEASIBLE = 2
-    """Tensions within the limits cannot produce the commanded acceleration, joint limits or not;
-    they produce the one of least weighted residual."""
+    """Tensions and efforts within the limits cannot produce the commanded acceleration, joint
+    limits or not; they produce the one of least weighted residual."""
     FALLBACK = 3
     """The QP solver failed and a substitute was used (`cards_core.control.qp.QpMethod`)."""
     INVALID_STATE = 4
-    """q, qd, the reference or the dynamics are not finite: tensions at their minimum."""
+    """q, qd, the reference or the dynamics are not finite: tensions at their minimum, motors
+    without effort."""
 
 
 @dataclass(eq=False, slots=True)
 class ControlOutput:
     """Result of `Controller.step`. One object per controller, overwritten by every step.
 
-    With m muscles, nv velocities and k task velocities (joint space: k = nv):
+    With m muscles, j joint motors and k task velocities (joint space: k = nv):
 
     Attributes:
         time: As passed to `Controller.step`, [s].
         tensions: Command, shape (m,), [N]; always finite and within the tension limits.
+        efforts: Command of the joint motors, shape (j,), [Nm] or [N]; likewise.
         status: See `ControlStatus`.
         residual: Norm of what the equation of motion (joint space, [Nm] or [N]) or the task
             (operational space, [m/s^2] or [rad/s^2]) lacks; ~0 unless `status` says why. NaN in
@@ -68,6 +71,7 @@ class ControlOutput:
 
     time: float
     tensions: Array
+    efforts: Array
     status: ControlStatus
     residual: float
     iterations: int
@@ -80,14 +84,15 @@ class ControlOutput:
     command: Array
 
     @classmethod
-    def empty(cls, muscles: int, size: int, velocities: int) -> ControlOutput:
-        """Return an output of zeros: m muscles, ``size`` task coordinates, k velocities."""
+    def empty(cls, muscles: int, motors: int, size: int, velocities: int) -> ControlOutput:
+        """Return an output of zeros: m muscles, j motors, ``size`` task coordinates, k rates."""
         k = velocities
         desired, actual = np.zeros(size), np.zeros(size)
         rates = [np.zeros(k) for _ in range(4)]
         return cls(
             time=0.0,
             tensions=np.zeros(muscles),
+            efforts=np.zeros(motors),
             status=ControlStatus.OK,
             residual=0.0,
             iterations=0,
@@ -142,11 +147,16 @@ class Controller(Protocol):
         kind: Name in `make_controller`.
         reference_names: Name of every entry of y, e.g. joint names or ``x``, ``y``, ``z``.
         output: The last output.
+        command: The last output as what a host is told: tensions, and efforts where the robot has
+            joint motors. Its values are those of `output`, so each step overwrites them.
+        relaxed: The command of an emergency stop: least tensions, no efforts.
     """
 
     kind: str
     reference_names: tuple[str, ...]
     output: ControlOutput
+    command: Command
+    relaxed: Command
 
     def step(self, t: float, q: Array, qd: Array) -> ControlOutput:
         """Return the command for the state q, shape (nq,), and qd, shape (nv,), at time t [s]."""

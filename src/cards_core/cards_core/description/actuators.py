@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-CommandKind: TypeAlias = Literal["force", "length", "pressure", "excitation"]
-"""What a muscle can be told: tension [N], rest length [m], pressure [Pa], excitation 0..1."""
+CommandKind: TypeAlias = Literal["force", "length", "pressure", "excitation", "effort"]
+"""What a muscle can be told: tension [N], rest length [m], pressure [Pa], excitation 0..1; and
+what the motor of a joint can be told: effort, [Nm] or [N]."""
 
 
 def parameter(

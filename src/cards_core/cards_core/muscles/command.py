@@ -1,5 +1,6 @@
-"""The command gate between controllers and a host's muscles: limits, watchdog, emergency stop.
+"""Commands by name, and the gate they pass in a host: limits, watchdog, emergency stop.
 
+A controller says what it asks for as a `Command`: tensions of muscles, efforts of joint motors.
 Every host (embedded simulator, Gazebo, hardware) applies what `MuscleCommand.values` returns
 and nothing else, so what is refused, and what happens when a controller dies, is decided here.
 """
@@ -8,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,8 @@ import numpy.typing as npt
 from cards_core.description.actuators import CommandKind, Pneumatic
 from cards_core.description.model import Muscle, Robot
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.kinematics.motors import motors_of
+from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 
 
@@ -25,34 +29,81 @@ class CommandRefusedError(CardsError):
 
 
 class GateCondition(IntEnum):
-    """Whether the muscles do what they are told; a number in the logs of hosts."""
+    """Whether muscles and motors do what they are told; a number in the logs of hosts."""
 
     OBEYING = 0
     """They do, or nobody has told them anything yet."""
     WATCHDOG = 1
-    """A muscle that has been commanded has had no valid command for too long: it is let go."""
+    """One that has been commanded has had no valid command for too long: it is let go."""
     STOPPED = 2
     """An emergency stop is active."""
 
 
-KINDS: tuple[CommandKind, ...] = ("force", "length", "pressure", "excitation")
+KINDS: tuple[CommandKind, ...] = ("force", "length", "pressure", "excitation", "effort")
 """Kinds of commands; the position in this tuple is the code in `MuscleCommand.kinds`."""
 
 NO_COMMAND = -1
-"""Code of a muscle that was never told anything."""
+"""Code of a muscle or motor that was never told anything."""
 
-FORCE, LENGTH, PRESSURE, EXCITATION = range(4)
+FORCE, LENGTH, PRESSURE, EXCITATION, EFFORT = range(5)
+
+_LARGEST = float(np.finfo(float).max)
 
 _QUANTITY = {
     "force": ("tension", "N"),
     "length": ("rest length", "m"),
     "pressure": ("pressure", "Pa"),
     "excitation": ("excitation", ""),
+    "effort": ("effort", "Nm or N"),
 }
 
 
+@dataclass(frozen=True, eq=False)
+class CommandPart:
+    """Values of one kind, for muscles or for joint motors.
+
+    Attributes:
+        kind: What the values are; says on which topic they travel.
+        names: Of muscles; of joint coordinates if the kind is ``effort``.
+        values: One for each name; [N], [m], [Pa], 0..1, or for ``effort`` [Nm] or [N].
+    """
+
+    kind: CommandKind
+    names: tuple[str, ...]
+    values: Array
+
+
+Command: TypeAlias = tuple[CommandPart, ...]
+"""What a controller asks of a host at one instant; each kind at most once."""
+
+
+class _Group:
+    """The muscles, or the motors, of a robot: where they are among all, and how they are named.
+
+    Attributes:
+        noun: ``muscle`` or ``motor``.
+        names, index: Names, and the row of each.
+        rows: Where they are among all.
+        whole: There are no others.
+        commanded: Whether any of them takes commands.
+    """
+
+    def __init__(
+        self, noun: str, names: Sequence[str], first: int, total: int, *, commanded: bool
+    ) -> None:
+        self.noun = noun
+        self.names = list(names)
+        self.index = {name: first + i for i, name in enumerate(names)}
+        self.rows = slice(first, first + len(self.names))
+        self.shape = (len(self.names),)
+        self.whole = len(self.names) == total
+        self.commanded = commanded
+        self.inside = np.empty((2, len(self.names)), dtype=bool)
+        self.above, self.below = self.inside
+
+
 class MuscleCommand:
-    """Accepts commands by muscle name and says what every muscle is told now.
+    """Accepts commands by name and says what every muscle and every joint motor is told now.
 
     A muscle that was never commanded does what its type does without a command: an ideal cable
     has ``tension_min``, an elastic one keeps its rest length, a motor its position, a pneumatic
@@ -67,6 +118,11 @@ class MuscleCommand:
     watchdog works muscle by muscle: if two senders command different muscles and one of them dies,
     its muscles relax. The last command of a muscle counts, of whichever kind it is.
 
+    Joints with a motor take commands of the kind ``effort``, by the names of their coordinates
+    (`Motors.names`), within ``-effort .. effort`` of the joint. A motor that was never told
+    anything gives no effort, one whose commands stop goes to zero along the same line, and so it
+    does at an emergency stop. Muscles come first in all arrays, then the motors.
+
     Args:
         robot: Gives names, limits and what kinds of commands each muscle takes.
         timeout: [s]; infinite switches the watchdog off.
@@ -74,8 +130,9 @@ class MuscleCommand:
 
     Attributes:
         minimum, maximum: Limits of the tensions, shape (m,), [N].
-        kinds: Code of the kind of command of every muscle (index in `KINDS`, or `NO_COMMAND`),
-            shape (m,), as of the last call of `values`.
+        motors: Names of the k motors.
+        kinds: Code of the kind of command of every muscle and motor (index in `KINDS`, or
+            `NO_COMMAND`), shape (m + k,), as of the last call of `values`.
         accepted, refused: Number of commands since construction.
         lapses: Calls of `values` since the last `reset` in which the watchdog acted.
         first_lapse: Time of the first of them, [s]; NaN without any.
@@ -93,30 +150,39 @@ class MuscleCommand:
             raise CardsError(f"decay time is {decay_time} s, expected a finite time >= 0")
         self.timeout = float(timeout)
         self.decay_time = float(decay_time)
-        self._names = [muscle.name for muscle in robot.muscles]
         self._accepts = [muscle.actuator.accepted_commands for muscle in robot.muscles]
-        self._index = {name: i for i, name in enumerate(self._names)}
+        motors = motors_of(Tree(robot)) if any(j.motor for j in robot.joints) else None
+        self.motors: tuple[str, ...] = () if motors is None else motors.names
+        m = len(robot.muscles)
+        count = m + len(self.motors)
+        names, active = [muscle.name for muscle in robot.muscles], any(self._accepts)
+        self._muscles = _Group("muscle", names, 0, count, commanded=active)
+        self._motors = _Group("motor", self.motors, m, count, commanded=bool(self.motors))
         self.minimum: Array = np.array([m.tension_min for m in robot.muscles], dtype=float)
         self.maximum: Array = np.array([m.tension_max for m in robot.muscles], dtype=float)
-        count = len(self._names)
-        # limits per kind, shape (4, m); finite, so that an infinite command fails the comparison
-        # even without a limit; empty (lower > upper) where a muscle does not take the kind
+        # limits per kind, shape (5, m + k); finite, so that an infinite command fails the
+        # comparison even without a limit; empty (lower > upper) where a kind is not taken
         self._lower = np.full((len(KINDS), count), np.inf)
         self._upper = np.full((len(KINDS), count), -np.inf)
         for i, muscle in enumerate(robot.muscles):
             for kind in self._accepts[i]:
                 low, high = _limits(muscle, kind)
                 self._lower[KINDS.index(kind), i] = low
-                self._upper[KINDS.index(kind), i] = min(high, np.finfo(float).max)
-        self._inside = np.empty((2, count), dtype=bool)
-        self._above, self._below = self._inside
+                self._upper[KINDS.index(kind), i] = min(high, _LARGEST)
+        if motors is not None:
+            self._upper[EFFORT, m:] = np.minimum(motors.efforts, _LARGEST)
+            self._lower[EFFORT, m:] = -self._upper[EFFORT, m:]
+        # where a watchdog leads to: the lower limit, but no effort of a motor
+        self._floor = self._lower.copy()
+        self._floor[EFFORT, m:] = 0.0
+        self._relaxed = np.concatenate([self.minimum, np.zeros(len(self.motors))])
         self.accepted = 0
         self.refused = 0
         self.last_refusal: str | None = None
         self.last_refusal_time: float | None = None
         self.kinds: npt.NDArray[np.intp] = np.full(count, NO_COMMAND, dtype=np.intp)
         self._told_kinds = self.kinds.copy()
-        self._told = self.minimum.copy()
+        self._told = self._relaxed.copy()
         self._times: Array = np.empty(count)
         self.reset()
 
@@ -124,7 +190,7 @@ class MuscleCommand:
         """Forget all commands and release the emergency stop; the counters go on."""
         self._stopped = False
         self._told_kinds[:] = NO_COMMAND
-        self._told[:] = self.minimum
+        self._told[:] = self._relaxed
         self._times[:] = -math.inf
         self._oldest = -math.inf
         self._now = -math.inf
@@ -134,11 +200,15 @@ class MuscleCommand:
         self.last_refusal_time = None
 
     def estop(self) -> None:
-        """Put all commanded muscles to the minimum at once and refuse commands until `reset`."""
+        """Put all that was commanded to the minimum at once and refuse commands until `reset`.
+
+        Muscles get their least tension, motors no effort.
+        """
         self._stopped = True
         told = np.isfinite(self._times)
         self._told_kinds[told] = FORCE
-        self._told[told] = self.minimum[told]
+        self._told_kinds[self._motors.rows][told[self._motors.rows]] = EFFORT
+        self._told[told] = self._relaxed[told]
         self._times[:] = -math.inf
         self._oldest = -math.inf
 
@@ -151,10 +221,30 @@ class MuscleCommand:
     def stale(self) -> bool:
         """Whether, at the time of the last call of `values`, commands were missing.
 
-        True before the first command, and when a muscle that has been commanded since the last
-        `reset` has had no valid command for ``timeout``.
+        True before the first command, and when a muscle or motor that has been commanded since
+        the last `reset` has had no valid command for ``timeout``.
         """
         return math.isinf(self._oldest) or self._now - self._oldest > self.timeout
+
+    def unanswered(self, time: float) -> tuple[str, ...]:
+        """Return who was told nothing at a time: some of ``muscles`` and ``motors``.
+
+        A state is answered when each of them that takes commands has had one: they come as
+        messages of their own.
+
+        Args:
+            time: Of arrival, as given to `submit`, [s].
+        """
+        return tuple(
+            f"{group.noun}s"
+            for group in (self._muscles, self._motors)
+            if group.commanded and not np.any(self._times[group.rows] == time)
+        )
+
+    @property
+    def at_rest(self) -> str:
+        """What an emergency stop and the watchdog lead to, in words."""
+        return "tensions at their minimum" + (", motors without effort" if self.motors else "")
 
     @property
     def condition(self) -> GateCondition:
@@ -168,8 +258,17 @@ class MuscleCommand:
     @property
     def stale_muscles(self) -> tuple[str, ...]:
         """Names of the muscles whose commands stopped coming, as of the last `values` call."""
-        late = np.isfinite(self._times) & (self._now - self._times > self.timeout)
-        return tuple(name for name, flag in zip(self._names, late, strict=True) if flag)
+        return self._late(self._muscles)
+
+    @property
+    def stale_motors(self) -> tuple[str, ...]:
+        """Names of the motors likewise."""
+        return self._late(self._motors)
+
+    def _late(self, group: _Group) -> tuple[str, ...]:
+        times = self._times[group.rows]
+        late = np.isfinite(times) & (self._now - times > self.timeout)
+        return tuple(name for name, flag in zip(group.names, late, strict=True) if flag)
 
     def submit(
         self,
@@ -179,19 +278,20 @@ class MuscleCommand:
         *,
         kind: CommandKind = "force",
     ) -> None:
-        """Take over a command for some or all muscles.
+        """Take over a command for some or all muscles, or for some or all motors.
 
         Args:
-            names: Muscle names, in any order.
-            values: For each, tension [N], rest length [m], pressure [Pa] or excitation 0..1.
+            names: Muscle names, or for the kind ``effort`` names of motors, in any order.
+            values: For each, tension [N], rest length [m], pressure [Pa], excitation 0..1, or
+                effort [Nm] or [N].
             time: Time of arrival in the host's time, [s].
             kind: What the values are.
 
         Raises:
             CommandRefusedError: Emergency stop active; no names; an unknown name or one given
                 twice; a muscle that does not take this kind of command; another number of values
-                than of names; a value that is not finite or outside the muscle's limits. Nothing
-                is applied then.
+                than of names; a value that is not finite or outside the limits of the muscle or
+                motor. Nothing is applied then.
         """
         if self._stopped:
             self._refuse(kind, "emergency stop is active: reset before commanding", time)
@@ -200,21 +300,27 @@ class MuscleCommand:
         except (TypeError, ValueError):
             self._refuse(kind, f"values are not numbers: {values!r:.80}", time)
         names = names if type(names) is list else list(names)
-        if names == self._names and array.shape == self._told.shape:
-            code = KINDS.index(kind)
-            np.greater_equal(array, self._lower[code], self._above)  # False for NaN
-            np.less_equal(array, self._upper[code], self._below)
-            if np.count_nonzero(self._inside) == self._inside.size and time - time == 0.0:
-                self._told[:] = array
-                self._told_kinds[:] = code
-                self._times[:] = time
-                self._oldest = time
-                self.accepted += 1
+        group = self._motors if kind == "effort" else self._muscles
+        if names == group.names and array.shape == group.shape and (names or group.whole):
+            code, rows = KINDS.index(kind), group.rows
+            np.greater_equal(array, self._lower[code, rows], group.above)  # False for NaN
+            np.less_equal(array, self._upper[code, rows], group.below)
+            if np.count_nonzero(group.inside) == group.inside.size and time - time == 0.0:
+                self._told[rows] = array
+                self._told_kinds[rows] = code
+                self._took(rows, time, whole=group.whole)
                 return
-        self._submit_checked(names, array, time, kind)
+        self._submit_checked(group, names, array, time, kind)
+
+    def _took(self, rows: slice | list[int], time: float, *, whole: bool = False) -> None:
+        """Note that a command for these rows was accepted; ``whole``: for all there are."""
+        self._times[rows] = time
+        times = self._times
+        self._oldest = time if whole else float(np.min(times[np.isfinite(times)]))
+        self.accepted += 1
 
     def _submit_checked(
-        self, names: list[str], values: Array, time: float, kind: CommandKind
+        self, group: _Group, names: list[str], values: Array, time: float, kind: CommandKind
     ) -> None:
         """Take over a partial or reordered command, or find out why it has to be refused."""
         code = KINDS.index(kind)
@@ -222,38 +328,38 @@ class MuscleCommand:
         if not math.isfinite(time):
             self._refuse(kind, f"time of the command is {time}", time)
         if not names:
-            self._refuse(kind, "no muscle is named", time)
+            self._refuse(kind, f"no {group.noun} is named", time)
         if values.shape != (len(names),):
             count = values.size if values.ndim == 1 else f"an array of shape {values.shape} of"
             self._refuse(kind, f"{count} values for {len(names)} names", time)
         rows = []
         for name, value in zip(names, values.tolist(), strict=True):
-            row = self._index.get(name)
+            row = group.index.get(name)
             if row is None:
-                self._refuse(kind, str(UnknownNameError("muscle", str(name), self._names)), time)
-            if kind not in self._accepts[row]:
+                self._refuse(kind, str(UnknownNameError(group.noun, str(name), group.names)), time)
+            if kind != "effort" and kind not in self._accepts[row]:
                 known = ", ".join(self._accepts[row]) or "none: it is passive"
                 self._refuse(
                     kind, f"muscle '{name}' takes no {kind} command (it takes {known})", time
                 )
             low, high = self._lower[code, row], self._upper[code, row]
             if not low <= value <= high:
-                top = math.inf if high == np.finfo(float).max else high
+                bottom, top = (
+                    x if abs(x) < _LARGEST else math.copysign(math.inf, x) for x in (low, high)
+                )
                 self._refuse(
                     kind,
-                    f"{quantity} of muscle '{name}' is {value:g} {unit}".rstrip()
-                    + f", expected {low:g} .. {top:g} {unit}".rstrip(),
+                    f"{quantity} of {group.noun} '{name}' is {value:g} {unit}".rstrip()
+                    + f", expected {bottom:g} .. {top:g} {unit}".rstrip(),
                     time,
                 )
             rows.append(row)
         if len(set(rows)) < len(rows):
             twice = next(name for name in names if names.count(name) > 1)
-            self._refuse(kind, f"muscle '{twice}' is named more than once", time)
+            self._refuse(kind, f"{group.noun} '{twice}' is named more than once", time)
         self._told[rows] = values
         self._told_kinds[rows] = code
-        self._times[rows] = time
-        self._oldest = float(np.min(self._times[np.isfinite(self._times)]))
-        self.accepted += 1
+        self._took(rows, time)
 
     def _refuse(self, kind: CommandKind, reason: str, time: float) -> NoReturn:
         self.refused += 1
@@ -262,10 +368,10 @@ class MuscleCommand:
         raise CommandRefusedError(f"{_QUANTITY[kind][0]} command refused: {reason}")
 
     def values(self, time: float) -> Array:
-        """Return what every muscle is told at a time, shape (m,); a new array.
+        """Return what every muscle and motor is told at a time, shape (m + k,); a new array.
 
         What the numbers are says `kinds`, which this updates: tensions [N], rest lengths [m],
-        pressures [Pa] or excitations.
+        pressures [Pa], excitations, or efforts [Nm] or [N].
 
         Args:
             time: In the host's time, [s].
@@ -285,11 +391,11 @@ class MuscleCommand:
         share[~np.isfinite(self._times)] = 1.0  # never told: what it has is where it stays
         lost = (late > 0.0) & np.isfinite(self._times) & (self.kinds == LENGTH)
         self.kinds[lost] = FORCE
-        floor = self._lower[self.kinds, np.arange(len(share))]
+        floor = self._floor[self.kinds, np.arange(len(share))]
         passive = ~np.isfinite(floor)
         floor[passive] = self._told[passive]
         out: Array = floor + share * (self._told - floor)
-        out[lost] = self.minimum[lost]
+        out[lost] = self._relaxed[lost]
         return out
 
 

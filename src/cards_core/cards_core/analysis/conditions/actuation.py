@@ -10,6 +10,7 @@ import numpy.typing as npt
 from cards_core.description.actuators import Ligament
 from cards_core.dynamics import Dynamics
 from cards_core.dynamics.batch import BatchState
+from cards_core.kinematics.motors import motors_of
 from cards_core.muscles.actuators.arithmetic import NUMPY
 from cards_core.muscles.actuators.cable import BlankevoortLigament
 from cards_core.typing import Array
@@ -36,12 +37,9 @@ class Actuation:
 
     def __init__(self, dynamics: Dynamics, *, motors: bool = True) -> None:
         robot, tree = dynamics.robot, dynamics.tree
-        driven: dict[int, float] = {}
-        for joint in robot.joints:
-            nodes = [node for node in tree.nodes if _of_joint(node.name, joint.name, joint.axes)]
-            for node, axis in zip(nodes, joint.axes, strict=False):
-                if joint.motor:
-                    driven[node.v] = axis.effort if motors else np.inf
+        found = motors_of(tree)
+        greatest = found.efforts if motors else np.full(len(found), np.inf)
+        driven = dict(zip(found.rows.tolist(), greatest.tolist(), strict=True))
         chosen = [
             i for i, m in enumerate(robot.muscles) if "force" in m.actuator.accepted_commands
         ]
@@ -99,9 +97,3 @@ class Actuation:
         if length is None:
             return np.ones(len(self.coordinates))
         return np.where(self.turning, 1.0 / length, 1.0)
-
-
-def _of_joint(node: str, joint: str, axes: tuple[object, ...]) -> bool:
-    if len(axes) == 1:
-        return node == joint
-    return node in [f"{joint}_{i + 1}" for i in range(len(axes))]

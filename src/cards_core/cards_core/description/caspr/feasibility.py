@@ -25,9 +25,9 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 
 from cards_core.description.actuators import Ligament
-from cards_core.description.caspr.coordinates import coordinate_names
 from cards_core.description.caspr.operational_spaces import OperationalSpace
 from cards_core.dynamics.interface import Dynamics, DynamicsState
+from cards_core.kinematics.motors import motors_of
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
@@ -164,12 +164,11 @@ def actuation_of(dynamics: Dynamics) -> Actuation:
         (i, m.actuator) for i, m in enumerate(robot.muscles) if isinstance(m.actuator, Ligament)
     )
     others = [i for i in range(len(robot.muscles)) if i not in dict(passive)]
-    motors = {n for joint in robot.joints if joint.motor for n in coordinate_names(joint)}
-    rows = [i for i, name in enumerate(tree.velocity_names) if name not in motors]
+    rows = np.setdiff1d(np.arange(tree.nv), motors_of(tree).rows)
     return Actuation(
         np.array([robot.muscles[i].tension_min for i in others]),
         np.array([robot.muscles[i].tension_max for i in others]),
-        np.array(rows, dtype=np.intp),
+        rows,
         passive,
     )
 
