@@ -256,6 +256,34 @@ def tensions(
     return figure
 
 
+def efforts(time: Array, values: Array, names: Sequence[str], limits: Array) -> Figure:
+    """Plot the efforts of joint motors over time, a chart for each motor, with its limits.
+
+    Args:
+        time: Shape (T,), [s].
+        values: Shape (T, k), k > 0, [Nm] or [N].
+        names: Of the motors.
+        limits: Greatest size of each, shape (k,), [Nm] or [N]; infinite where there is none.
+    """
+    time, values = thin(time, values)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.0, 1.0 + 1.6 * len(names)), layout="constrained")
+        figure.suptitle("Efforts of joint motors", x=0.01, ha="left", fontweight="bold")
+        axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+        for i, (axis, name, limit) in enumerate(zip(axes, names, limits, strict=True)):
+            line(axis, time, values[:, i], name, i)
+            # a limit far away would hide what there is to see
+            if limit <= 5.0 * np.abs(values[:, i]).max(initial=0.0):
+                for side in (-limit, limit):
+                    axis.axhline(side, color="#222222", lw=0.9, ls=(0, (5, 3)), zorder=3)
+            axis.set_ylabel("[Nm or N]")
+            axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+        axes[-1].set_xlabel("time [s]")
+        axes[-1].set_xlim(time[0], max(time[-1], time[0] + 1e-9))
+        figure.align_ylabels(list(axes))
+    return figure
+
+
 def _limits(axis: Axes, lower: Array, upper: Array, top: float) -> None:
     """Draw the limits that lie in sight, name those that do not."""
     notes = []

@@ -50,6 +50,7 @@ class Names:
         error: Of the entries of the error.
         controller: Node name of the controller.
         commanded: Muscles that the controller commands; all of them if None.
+        motors: Entry of q that each joint motor acts on.
     """
 
     joints: Sequence[str]
@@ -59,6 +60,7 @@ class Names:
     error: Sequence[str] = ()
     controller: str = "controller"
     commanded: Sequence[str] | None = None
+    motors: Sequence[int] = ()
 
 
 def channels(
@@ -70,15 +72,21 @@ def channels(
     """Return the topics of a run.
 
     ``/joint_states``, ``/muscle_states``, ``/q``, ``/q_dot`` from the simulator,
-    ``/force_command``, ``/<controller>/desired`` and ``/<controller>/error`` from the controller,
-    ``/robot_description`` once if given.
+    ``/force_command``, ``/effort_command`` where joints have motors, ``/<controller>/desired`` and
+    ``/<controller>/error`` from the controller, ``/robot_description`` once if given.
     """
     state = "sensor_msgs/msg/JointState"
     stamps = nanoseconds(simulator.time)
     # a quaternion has four coordinates and three velocities: the slot of its w stays zero
     velocity = np.zeros_like(simulator.q)
     velocity[:, list(names.velocities)] = simulator.qd
-    joints = cdr.joint_states(stamps, names.joints, position=simulator.q, velocity=velocity)
+    effort = None
+    if names.motors:
+        effort = np.zeros_like(simulator.q)
+        effort[:, list(names.motors)] = simulator.efforts
+    joints = cdr.joint_states(
+        stamps, names.joints, position=simulator.q, velocity=velocity, effort=effort
+    )
     # as `cards_ros.messages.MuscleStateSlots` has it: the states come after the muscles
     zeros = np.zeros_like(simulator.actuators)
     muscles = cdr.joint_states(
@@ -110,10 +118,20 @@ def channels(
         error = cdr.joint_states(stamps, names.error, position=controller.error)
         out += [
             Channel("/force_command", state, stamps, command),
+            *(
+                [Channel("/effort_command", state, stamps, _efforts(stamps, controller, names))]
+                if names.motors
+                else []
+            ),
             Channel(f"/{names.controller}/desired", state, stamps, desired),
             Channel(f"/{names.controller}/error", state, stamps, error),
         ]
     return out
+
+
+def _efforts(stamps: Stamps, controller: ControllerLog, names: Names) -> cdr.Messages:
+    motors = [names.joints[i] for i in names.motors]
+    return cdr.joint_states(stamps, motors, effort=controller.efforts)
 
 
 def nanoseconds(time: Array) -> Stamps:

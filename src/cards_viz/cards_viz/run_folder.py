@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.description.model import Robot
+from cards_core.kinematics.motors import motors_of
 from cards_core.kinematics.tree import Tree
 from cards_viz import plots, recording
 from cards_viz.actuator_plot import actuator_states
@@ -31,7 +32,15 @@ SUMMARY = "summary.json"
 RECORDING = "recording.mcap"
 SIMULATOR_LOG = "simulator.npz"
 CONTROLLER_LOG = "controller.npz"
-PLOTS = ("tracking", "path", "tensions", "muscle_lengths", "actuator_states", "loop_time")
+PLOTS = (
+    "tracking",
+    "path",
+    "tensions",
+    "efforts",
+    "muscle_lengths",
+    "actuator_states",
+    "loop_time",
+)
 
 
 def write_run_folder(
@@ -142,6 +151,7 @@ def _write(
             labels.error_names,
             info.controller,
             [muscle.name for muscle in robot.commanded().muscles],
+            tree.velocity_slots[motors_of(tree).rows].tolist(),
         )
         recording.write_mcap(
             work / RECORDING,
@@ -167,11 +177,13 @@ def _check_widths(
         "muscle_lengths": m,
         "muscle_rates": m,
         "tensions": m,
+        "efforts": len(motors_of(tree)),
     }
     found = [("simulator log", name, getattr(simulator, name)) for name in wanted]
     if controller is not None:
         wanted["commands"] = len(robot.commanded().muscles)
         found.append(("controller log", "commands", controller.tensions))
+        found.append(("controller log", "efforts", controller.efforts))
     for source, name, values in found:
         if values.shape[1] != wanted[name]:
             shown = "tensions" if name == "commands" else name
@@ -233,6 +245,13 @@ def _write_plots(
         )
         figures["muscle_lengths"] = plots.muscle_lengths(
             simulator.time, simulator.muscle_lengths, muscles
+        )
+    if simulator.motor_names:
+        figures["efforts"] = plots.efforts(
+            simulator.time,
+            simulator.efforts,
+            simulator.motor_names,
+            motors_of(Tree(robot)).efforts,
         )
     if simulator.actuator_names:
         figures["actuator_states"] = actuator_states(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -53,6 +53,9 @@ class SimulatorLog:
             without it.
         refused: Commands refused so far, shape (T,), likewise.
         behind: Real time lost so far, shape (T,), [s], likewise.
+        efforts: Efforts of the joint motors that acted, shape (T, j), [Nm] or [N]; j is 0 for
+            logs without any.
+        motor_names: Of the motors, length j.
     """
 
     time: Array
@@ -66,26 +69,34 @@ class SimulatorLog:
     gate: Array
     refused: Array
     behind: Array
+    efforts: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    motor_names: tuple[str, ...] = ()
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], source: str = "simulator log") -> Self:
         """Build a log from named arrays. Raises `RunLogError`."""
-        names = [item.name for item in fields(cls) if not item.name.startswith("actuator")]
+        named = {"actuators": "actuator_names", "efforts": "motor_names"}
+        names = [item.name for item in fields(cls) if item.name not in (*named, *named.values())]
         names = [name for name in names if name not in _OPTIONAL or name in arrays]
-        labels = tuple(str(name) for name in np.ravel(arrays.get("actuator_names", ())))
-        if labels or "actuators" in arrays:
-            names.append("actuators")
+        labels = {}
+        for key, label in named.items():
+            labels[label] = tuple(str(name) for name in np.ravel(arrays.get(label, ())))
+            if labels[label] or key in arrays:
+                names.append(key)
         table = _table(arrays, names, source)
-        states = table.setdefault("actuators", np.zeros((len(table["time"]), 0)))
-        if states.shape[1] != len(labels):
-            raise RunLogError(
-                source,
-                f"'actuators' has {states.shape[1]} columns",
-                f"one for each of the {len(labels)} names in 'actuator_names'",
-            )
+        for key, label in named.items():
+            values = table.setdefault(key, np.zeros((len(table["time"]), 0)))
+            if values.shape[1] != len(labels[label]):
+                raise RunLogError(
+                    source,
+                    f"'{key}' has {values.shape[1]} columns",
+                    f"one for each of the {len(labels[label])} names in '{label}'",
+                )
         for name in ("gate", "refused", "behind"):
             table.setdefault(name, np.zeros(len(table["time"])))
-        return cls(**table, actuator_names=labels)
+        return cls(
+            **table, actuator_names=labels["actuator_names"], motor_names=labels["motor_names"]
+        )
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -103,6 +114,8 @@ class ControllerLog:
         desired_dot: Their desired velocities, shape (K, d).
         error: Shape (K, d), desired minus actual (in the tangent space for quaternions).
         tensions: Commanded tensions, shape (K, m), [N].
+        efforts: Commanded efforts of the joint motors, shape (K, j), [Nm] or [N]; j is 0 for logs
+            without any.
         status: `cards_core.control.ControlStatus` of each step, shape (K,).
         residual: Norm of what the equations of the QP lack, shape (K,); NaN for invalid states.
         loop_us: Duration of each step, shape (K,), [us].
@@ -125,14 +138,16 @@ class ControllerLog:
     tolerance_length: Array
     tolerance_angle: Array
     remaining: Array
+    efforts: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], source: str = "controller log") -> Self:
         """Build a log from named arrays. Raises `RunLogError`."""
         names = [item.name for item in fields(cls) if item.name != "missed_deadlines"]
-        names = [name for name in names if name not in _OPTIONAL or name in arrays]
+        names = [name for name in names if name not in (*_OPTIONAL, "efforts") or name in arrays]
         table = _table(arrays, names, source)
         rows = len(table["time"])
+        table.setdefault("efforts", np.zeros((rows, 0)))
         missed = arrays.get("missed_deadlines", 0)
         column = np.asarray(missed)
         if column.ndim == 0:
@@ -159,7 +174,9 @@ _OPTIONAL = frozenset(
 )
 """Keys that logs of other programs need not have."""
 
-_MAY_BE_NAN = frozenset({"actuator_names", "tolerance_length", "tolerance_angle", "remaining"})
+_MAY_BE_NAN = frozenset(
+    {"actuator_names", "motor_names", "tolerance_length", "tolerance_angle", "remaining"}
+)
 """What says nothing about a run where it is not finite."""
 
 _COLUMNS = frozenset({"time", "status", "residual", "loop_us"}) | _OPTIONAL

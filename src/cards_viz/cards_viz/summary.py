@@ -9,6 +9,7 @@ joint_error_rms_rad   sqrt(sum e_ki^2 / (K d))
 op_error_max_m        max over k of the distance |e_k|, position entries only
 op_error_rms_m        sqrt(sum |e_k|^2 / K)
 tension_min_N, _max_N extremes of the tensions that acted (none acts at time zero)
+effort_max            greatest size of an effort of a joint motor; only where there are motors
 qp_infeasible_steps   steps with status INFEASIBLE or worse (`cards_core.control.ControlStatus`)
 control_rate_hz       controller steps per second of simulation time
 loop_p50_us, _p99_us  percentiles of the duration of a controller step
@@ -208,6 +209,8 @@ def summarise(
         "tension_max_N": _number(acted.max()) if acted.size else None,
         "trajectory_sha256": trajectory_sha256(simulator.q),
     }
+    if simulator.efforts.size:
+        out["effort_max"] = _number(np.abs(simulator.efforts).max())
     if controller is not None:
         out |= _of_controller(controller, info)
     verdict = verdict_of(simulator, controller, info, muscles=muscles, error_units=error_units)
