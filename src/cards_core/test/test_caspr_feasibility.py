@@ -157,20 +157,49 @@ def test_orientation_is_not_checked(tmp_path):
 
 
 def test_redundant_arm_may_move_in_its_null_space(tmp_path):
-    """The task says nothing of the second joint, which no cable holds: it falls."""
+    """The task says nothing of the second joint, which no cable holds: it falls.
+
+    While the task moves, that is a motion; while it rests, the robot is not held.
+    """
     text = bodies(
         link(1, "P_AXIS", mass=1, q_min="-9", q_max="9", extra='axis="0 0 1"'),
         link(2, "R_Y", mass=1, com="1 0 0", inertia="0.1 0.1 0.1 0 0 0", q_min="-9", q_max="9"),
     )
     rope = cables({"m": [cable("rope", [(0, "0 0 5"), (1, "0 0 0")], limits=(0, 100))]})
-    motion = HOLD.replace("joint_tra", "operational_tra").replace("<q", "<y").replace("</q", "</y")
-    motion = motion.replace("yuintic", "quintic")
+
+    def found(name, motion):
+        motion = motion.replace("joint_tra", "operational_tra")
+        motion = motion.replace("<q", "<y").replace("</q", "</y").replace("yuintic", "quintic")
+        parts = {"trajectories": motion, "operational_spaces": SPACES}
+        return import_caspr(write(tmp_path / name, bodies=text, cables=rope, **parts), samples=3)
+
+    hold, throw = found("hold", HOLD), found("throw", THROW)
+    assert result(hold).static_fraction == result(throw).static_fraction == 0.0
+    assert result(throw).dynamic_fraction == 1.0  # the first moves while the second falls
+    assert result(hold).dynamic_fraction == 0.0  # what is held must be held
+    counts = "trajectories feasible at every sample: static 0 of 1, dynamic {} of 1, {} warning"
+    # one of them is that nothing drives the second joint
+    assert counts.format(0, 2) in hold.report.summary()
+    assert counts.format(1, 1) in throw.report.summary()
+    assert "trajectory-infeasible" in [item.code for item in hold.report.warnings]
+    (note,) = (item for item in throw.report.findings if item.code == "trajectory-not-static")
+    assert "0 % of 3 samples can be held" in str(note)
+
+
+def test_a_moment_of_rest_between_two_motions_must_be_held(tmp_path):
+    """Up, a stop, and on: the 11th of 21 samples stands still, as the first and the last do."""
+    text = bodies(
+        link(1, "P_AXIS", mass=1, q_min="-9", q_max="9", extra='axis="0 0 1"'),
+        link(2, "R_Y", mass=1, com="1 0 0", inertia="0.1 0.1 0.1 0 0 0", q_min="-9", q_max="9"),
+    )
+    rope = cables({"m": [cable("rope", [(0, "0 0 5"), (1, "0 0 0")], limits=(0, 100))]})
+    motion = quintic((0, 0, 0, 0), (1, 0.5, 0, 0), (1, 1, 0, 0), space="operational", letter="y")
     folder = write(
         tmp_path, bodies=text, cables=rope, trajectories=motion, operational_spaces=SPACES
     )
-    found = result(import_caspr(folder, samples=3))
-    assert found.static_fraction == 0.0  # nothing holds the second link
-    assert found.dynamic_fraction == 1.0  # the first stays where it is while the second falls
+    found = result(import_caspr(folder, samples=21))
+    assert found.static_fraction == 0.0
+    assert found.dynamic_fraction == pytest.approx(18 / 21)
 
 
 @pytest.mark.parametrize("seed", range(40))

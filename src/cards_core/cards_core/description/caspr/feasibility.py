@@ -6,6 +6,10 @@ A pose or motion is feasible if tensions f with fmin <= f <= fmax exist such tha
     -L' f = M qdd + C + G            dynamic: moving along a joint trajectory
     -L' f = M qdd + C + G,  J qdd + Jdot qd = ydd      operational: qdd is free within the task
 
+Where an operational trajectory is at rest (yd = ydd = 0) nothing is free: the robot stands still,
+so the static condition counts there as the dynamic one. Otherwise a robot whose base falls while
+its hand stays would hold a point, for an instant.
+
 L and f are those of the cables that take a command; what passive springs do is on the right-hand
 side. Rows of joints that have a motor of their own are left out: CASPR puts no limit on their
 torque.
@@ -33,6 +37,9 @@ from cards_core.typing import Array
 
 TOLERANCE = 1e-6
 """Largest accepted residual of the balance of forces, relative to the forces involved."""
+
+REST_TOLERANCE = 1e-9
+"""Speed and acceleration, relative to the largest of the trajectory, that count as rest."""
 
 REACH_TOLERANCE = 1e-6
 """Largest accepted distance between the marker and the trajectory, [m]."""
@@ -196,6 +203,7 @@ def check_trajectory(
     times = np.linspace(0.0, reference.duration, max(samples, 2))
     actuation = actuation_of(dynamics)
     tree = dynamics.tree
+    resting = _at_rest(reference, times)
     held, moved = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
     outside: float | None = None
     unreachable: float | None = None
@@ -214,6 +222,8 @@ def check_trajectory(
                 unreachable = float(t) if unreachable is None else unreachable
                 continue
             held[i], moved[i] = _follows(dynamics, space, q, (yd, ydd), actuation)
+            if resting[i]:
+                moved[i] = held[i]
         if outside is None and np.any((q < tree.lower - 1e-9) | (q > tree.upper + 1e-9)):
             outside = float(t)
     return Feasibility(
@@ -227,6 +237,15 @@ def check_trajectory(
         outside,
         unreachable,
     )
+
+
+def _at_rest(reference: Reference, times: Array) -> npt.NDArray[np.bool_]:
+    """Return at which times the reference stands still, shape (len(times),)."""
+    rest = np.ones(len(times), dtype=bool)
+    for order in (1, 2):
+        rates = np.array([np.linalg.norm(reference(float(t))[order]) for t in times])
+        rest &= rates <= REST_TOLERANCE * rates.max(initial=0.0)
+    return rest
 
 
 def _first(times: Array, good: npt.NDArray[np.bool_]) -> float | None:
@@ -327,9 +346,14 @@ def _follows(
 
 
 def summarize(results: Sequence[Feasibility]) -> str:
-    """Return one line: how many of the trajectories are feasible throughout."""
+    """Return one line: how many of the trajectories are feasible throughout, in either sense."""
     checked = [item for item in results if not item.skipped]
     if not checked:
         return "no trajectory was checked"
-    good = sum(item.dynamic_fraction == 1.0 for item in checked)
-    return f"{good} of {len(checked)} trajectories feasible at every sample"
+    count = len(checked)
+    static = sum(item.static_fraction == 1.0 for item in checked)
+    dynamic = sum(item.dynamic_fraction == 1.0 for item in checked)
+    return (
+        f"trajectories feasible at every sample: static {static} of {count}, "
+        f"dynamic {dynamic} of {count}"
+    )

@@ -294,7 +294,8 @@ def _describe(
     elif found.first_dynamic_failure is not None:
         problems.append(
             f"no tensions within the limits at {found.first_dynamic_failure:.3g} s "
-            f"({100 * found.dynamic_fraction:.0f} % of {found.samples} samples are feasible)"
+            f"({100 * found.dynamic_fraction:.0f} % of {found.samples} samples are feasible, "
+            f"{100 * found.static_fraction:.0f} % can be held)"
         )
     if found.outside_limits is not None:
         problems.append(f"it leaves the joint limits at {found.outside_limits:.3g} s")
@@ -303,6 +304,16 @@ def _describe(
             "trajectory-infeasible",
             f"trajectory '{item.original_name}'",
             "; ".join(problems),
+            source=str(files.trajectories),
+            line=item.line,
+        )
+    elif not found.skipped and found.first_static_failure is not None:
+        findings.note(
+            "trajectory-not-static",
+            f"trajectory '{item.original_name}'",
+            f"no tensions within the limits hold the pose at {found.first_static_failure:.3g} s "
+            f"({100 * found.static_fraction:.0f} % of {found.samples} samples can be held); the "
+            "motion needs its accelerations",
             source=str(files.trajectories),
             line=item.line,
         )

@@ -240,7 +240,8 @@ class ImportReport:
         head = ["name", "space", "kind", "s", "static", "dynamic", "remarks"]
         text = (
             "Feasible share of the samples: is there a tension within the limits that holds the "
-            "pose (static), that makes the motion (dynamic)?\n\n"
+            "pose (static), that makes the motion (dynamic)? Where an operational trajectory is "
+            "at rest, making the motion is holding the pose.\n\n"
         )
         return "## Trajectories\n\n" + text + _table(head, rows)
 
