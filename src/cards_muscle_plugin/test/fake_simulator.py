@@ -54,6 +54,10 @@ class FakeJoint:
     def put(self, positions):
         self.simulator.put[self.name] = list(positions)
 
+    def drive(self, efforts):
+        assert len(efforts) == self.node.nv
+        self.simulator.driven[self.node.v] = efforts[0]
+
 
 class FakeSimulator:
     """Model, world and physics in one."""
@@ -71,6 +75,7 @@ class FakeSimulator:
         self.qd = np.zeros(self.tree.nv)
         self.applied = []
         self.last_applied = []
+        self.driven = {}
         self.put = {}
         self.measured = False
         self.paused = False
@@ -155,6 +160,8 @@ class FakeSimulator:
     def _advance(self):
         state = self.dynamics.update(self.q, self.qd)
         tau = self.generalised(self.applied) - state.coriolis - state.gravity
+        for row, effort in self.driven.items():
+            tau[row] += effort
         self.qd = self.qd + DT * 1e-9 * np.linalg.solve(state.mass_matrix, tau)
         self.q = self.tree.integrate(self.q, DT * 1e-9 * self.qd)
 
@@ -182,6 +189,7 @@ class FakeSimulator:
                 self._advance()
                 steps += 1
             self.last_applied, self.applied = self.applied, []
+            self.driven = {}  # as Gazebo forgets them
             self.measured = True
             system.after_step(info)
             self._obey(system)

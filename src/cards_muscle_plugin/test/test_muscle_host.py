@@ -1,15 +1,20 @@
 """The muscles against a simulator of our own: wrenches, coordinates, start, failures."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_simulator import DT, FakeSimulator
+from hybrid_robots import MOTORS, platform_arm
 
-from cards_core.description import load
+from cards_core.control import ControlStatus, make_controller
+from cards_core.control.interface import HoldPoint
+from cards_core.description import load, write_model
 from cards_core.description.muscle_block import MODULE
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.kinematics import Tree
 from cards_core.muscles.command import CommandRefusedError
 from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.muscle_host import MuscleHost
@@ -76,6 +81,57 @@ def test_wrenches_are_the_tensions_by_the_muscle_jacobian(name):
         assert rates == pytest.approx(state.muscle_jacobian @ simulator.qd, abs=1e-12)
         assert np.array_equal(host.tensions, tensions)
         simulator.applied.clear()
+
+
+def hybrid(tmp_path, robot, **options):
+    """A host of a robot whose file was written for this test."""
+    file = Path(write_model(robot, tmp_path / robot.name))
+    text = file.read_text()
+    block = text[text.index("<plugin") : text.index("</plugin>") + len("</plugin>")]
+    simulator = FakeSimulator(load(file), file=file)
+    hosted = host_robot(simulator, block)
+    return simulator, MuscleHost(hosted, simulator, command_timeout=1.0, **options)
+
+
+def test_motors_drive_their_joints_with_the_efforts_they_are_told(tmp_path):
+    simulator, host = hybrid(tmp_path, platform_arm(), log_path=tmp_path / "log.npz")
+    turn = Turn(host)
+    simulator.iterate(turn)
+    assert host.motors.names == MOTORS
+    host.submit(["elbow", "shoulder"], np.array([-3.0, 8.0]), "effort")
+    assert host.unanswered == ("muscles",)
+    host.step(DT)
+    assert simulator.driven == {3: 8.0, 4: -3.0}
+    assert host.efforts.tolist() == [8.0, -3.0]
+    simulator.iterate(turn, 3)
+    # it is told in every step, for the simulator forgets it
+    assert simulator.driven == {}
+    assert host.efforts.tolist() == [8.0, -3.0]
+    host.command.estop()
+    simulator.iterate(turn)
+    assert host.efforts.tolist() == [0.0, 0.0]
+    host.close()
+    with np.load(tmp_path / "log.npz") as log:
+        assert log["motor_names"].tolist() == list(MOTORS)
+        assert log["efforts"].tolist()[-2:] == [[8.0, -3.0], [0.0, 0.0]]
+
+
+def test_a_hybrid_robot_is_held_by_cables_and_motors(tmp_path):
+    """One second of computed torque in a simulator of our own."""
+    robot = platform_arm()
+    simulator, host = hybrid(tmp_path, robot)
+    turn = Turn(host)
+    simulator.iterate(turn, 2)
+    controller = make_controller("ctc_joint", make_dynamics(robot, "numeric"))
+    controller.set_reference(HoldPoint(Tree(robot).home, 5))
+    for _ in range(1000):
+        controller.step(host.stamp * 1e-9, host.q, host.qd)
+        for part in controller.command:
+            host.submit(part.names, part.values, part.kind)
+        simulator.iterate(turn)
+        assert controller.output.status is ControlStatus.OK
+    # the two steps before the controller was there let it fall by some 1e-5
+    assert np.abs(controller.output.error).max() < 1e-6
 
 
 def test_one_wrench_per_moving_link_and_none_for_fixed_ones():

@@ -71,6 +71,37 @@ def test_muscles_act_as_generalised_forces_minus_l_transposed_f(seed):
     check_acceleration(random_robot(seed, n_links=5, n_muscles=6), seed)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_motors_act_as_generalised_forces_on_their_joints(seed):
+    """``qdd = M^-1 (-L' f + S tau - C - G)`` of a random tree with motors at random joints."""
+    robot = random_robot(seed, n_links=5, n_muscles=3)
+    rng = np.random.default_rng(seed)
+    driven = [joint.name for joint in robot.joints if joint.axes and rng.random() < 0.6]
+    joints = (dataclasses.replace(j, motor=j.name in driven) for j in robot.joints)
+    robot = dataclasses.replace(robot, joints=tuple(joints))
+    sim = simulator(robot)
+    q, qd = sim.tree.random(rng), rng.normal(size=sim.tree.nv)
+    tensions = rng.uniform(0.0, 100.0, len(robot.muscles))
+    efforts = rng.normal(scale=20.0, size=len(sim.motors))
+    sim.reset(q, qd)
+    sim.step(np.concatenate([tensions, efforts]))
+    # by the names of the coordinates, not by the rows that the simulator used
+    forces = np.zeros(sim.tree.nv)
+    for name, effort in zip(sim.motors.names, efforts, strict=True):
+        forces[sim.tree.velocity_names.index(name)] = effort
+    state = make_dynamics(robot, "numeric").update(q, qd)
+    mass = state.mass_matrix
+    expected = expected_acceleration(robot, q, qd, tensions) + np.linalg.solve(mass, forces)
+    scale = np.abs(expected).max() + 1.0
+    np.testing.assert_allclose(sim.data.qacc / scale, expected / scale, rtol=0.0, atol=1e-9)
+    np.testing.assert_array_equal(sim.state.efforts, efforts)
+    # an effort lasts a step: the next one without has none of it
+    sim.reset(q, qd)
+    sim.step(np.concatenate([tensions, 0.0 * efforts]))
+    plain = expected_acceleration(robot, q, qd, tensions)
+    np.testing.assert_allclose(sim.data.qacc / scale, plain / scale, rtol=0.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_also_where_massless_links_are_merged_into_their_children(seed):
     rng = np.random.default_rng(seed)
