@@ -174,6 +174,8 @@ def test_a_state_is_answered_when_muscles_and_motors_were_told():
     only.submit(["elbow"], [1.0], 0.0, kind="effort")
     assert only.unanswered(0.0) == ()
     assert gate(without_motors(ROBOT)).unanswered(0.0) == ("muscles",)
+    assert command.addressees == ("muscles", "motors")
+    assert only.addressees == ("motors",)
 
 
 # Controllers ----------------------------------------------------------------------------------

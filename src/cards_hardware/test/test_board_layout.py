@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from hybrid_robots import platform_arm
 
 from cards_core.description import load
 from cards_core.description.locate import known_models
@@ -219,3 +220,13 @@ def test_limits_that_only_the_model_breaks(tmp_path):
     file.write_text("\n".join(line for line in text.splitlines() if "limits:" not in line))
     with pytest.raises(CardsError, match="limits of muscle 'motor0': tension_max is 5000"):
         read_layout(file, robot, port="/dev/x")
+
+
+def test_a_robot_with_joint_motors_is_refused_with_their_names():
+    """Whatever its boards: nobody would hold these joints."""
+    with pytest.raises(
+        DescriptionError,
+        match=r"robot 'platform_arm': joints shoulder, elbow with a <motor>, which muscle boards "
+        r"do not drive \(expected: a robot whose joints are moved by its muscles alone",
+    ):
+        read_layout("roboy_arm", platform_arm(), port="/dev/a")

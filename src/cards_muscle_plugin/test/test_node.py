@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from fake_simulator import FakeSimulator
+from hybrid_robots import MOTORS, platform_arm
 from rclpy.context import Context
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
@@ -16,7 +17,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from test_muscle_host import block_of
 
-from cards_core.description import load
+from cards_core.description import load, write_model
 from cards_muscle_plugin import node as node_module
 from cards_muscle_plugin.fault_node import FaultNode
 from cards_muscle_plugin.hosted_robot import host_robot
@@ -47,13 +48,13 @@ def probe(domain):
 class World(threading.Thread):
     """A simulator that runs, with the node in it."""
 
-    def __init__(self, domain, *, path=None, **parameters):
+    def __init__(self, domain, *, path=None, model="planar_2r", **parameters):
         super().__init__(daemon=True)
-        robot = load("planar_2r")
+        robot = load(model)
         self.simulator = FakeSimulator(robot, path=path, file=robot.source)
         self.context = Context()
         self.context.init(args=[], domain_id=domain)
-        hosted = host_robot(self.simulator, block_of("planar_2r"))
+        hosted = host_robot(self.simulator, block_of(model))
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
         self.node = SimulatorNode(
             self.context, hosted, self.simulator, self.simulator, parameter_overrides=overrides
@@ -207,6 +208,26 @@ def test_lockstep_repeats_to_the_last_bit(domain):
         host.submit(MUSCLES, tensions)
         plain.iterate(turn)
         assert runs[0][plain.time] == (tuple(host.q), tuple(host.qd))
+
+
+def test_a_hybrid_robot_in_lockstep_waits_for_muscles_and_motors(domain, probe, tmp_path):
+    robot = platform_arm()
+    model = write_model(robot, tmp_path / robot.name)
+    ropes = [muscle.name for muscle in robot.muscles]
+    with World(domain, model=model, mode="lockstep") as world:
+        states = probe.listen(JointState, topics.JOINT_STATES)
+        probe.until(lambda: states, "the first state")
+        stamp = stamp_of(states[-1])
+        before = world.node.steps
+        probe.publish(command([50.0] * 4, stamp, names=ropes), topics.FORCE_COMMAND)
+        words = "the world waits for a command for the motors"
+        probe.until_status("simulator: commands", Level.ERROR, words)
+        assert world.node.steps == before
+        probe.publish(command([3.0, -1.0], stamp, names=MOTORS), topics.EFFORT_COMMAND)
+        probe.until(lambda: stamp_of(states[-1]) > stamp, "a step")
+        probe.until(lambda: list(states[-1].effort) == [0.0, 0.0, 0.0, 3.0, -1.0], "the efforts")
+        answer = probe.call(Trigger, "simulator/estop")
+        assert answer.message.startswith("tensions at their minimum, motors without effort;")
 
 
 def test_lockstep_without_answer_pauses_and_goes_on_when_one_comes(domain, probe, monkeypatch):

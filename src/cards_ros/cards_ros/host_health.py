@@ -176,18 +176,18 @@ class HostHealth:
 
     def _report_commands(self, now: float) -> None:
         view, status = self._view, self._diagnostics["commands"]
-        gate = view.gate
+        gate, missing = view.gate, view.unanswered
+        half = bool(missing) and missing != gate.addressees  # of an answer in lockstep came
         status.values.update(accepted=gate.accepted, refused=gate.refused)
         if gate.stopped:
             status.report(Level.ERROR, f"emergency stop: {gate.at_rest} until sim/reset")
         elif now - self._refused_at < REFUSAL_SHOWN and gate.last_refusal is not None:
             status.report(Level.WARN, f"command refused: {gate.last_refusal}")
-        elif not view.steps:
+        elif not view.steps and not (half and view.mode == "lockstep"):
             status.report(Level.WARN, "waiting for the first command")
         elif view.mode == "lockstep" and view.waiting and now - self._progress > ANSWER_PATIENCE:
             text = f"no answer to the state of t = {seconds(view.stamp):g} s: the world waits"
-            missing = view.unanswered
-            if gate.motors and len(missing) == 1:  # half of an answer came
+            if half:
                 text += f" for a command for the {missing[0]}"
             self._complain(text)
         elif view.mode != "lockstep" and gate.stale:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hybrid_robots import platform_arm, without_motors
 
 from cards_core.description import load
 from cards_core.description.actuators import Cable
@@ -89,3 +90,15 @@ def test_what_one_side_does_not_know_is_not_compared():
     assert differences(HERE, unknown) == differences(unknown, HERE) == []
     fewer = identity_of(replace(PLANAR, muscles=PLANAR.muscles[1:]), complete=False)
     assert differences(HERE, fewer) == ["muscles: cable_1 only here"]
+
+
+def test_motors_and_their_limits_count():
+    here = identity_of(platform_arm())
+    assert differences(here, identity_of(platform_arm())) == []
+    (found,) = differences(here, identity_of(without_motors(platform_arm())))
+    assert found == "joint motors: shoulder, elbow only here"
+    (found,) = differences(here, identity_of(platform_arm((12.0, 6.0))))
+    assert found == "effort limits [Nm or N]: elbow -5.0 .. 5.0 here, -6.0 .. 6.0 there"
+    # a node that says nothing of motors, and one that knows no limits
+    assert differences(here, replace(here, motor_names=None, effort_limits=None)) == []
+    assert differences(here, replace(here, effort_limits=None)) == []

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hybrid_robots import platform_arm
 
 from cards_core import __version__
 from cards_core.description import load
@@ -100,6 +101,18 @@ def test_a_mesh_counts_by_its_content_and_not_by_its_place(tmp_path):
     identity_of(replace(here, wrap_surfaces=(gone, *here.wrap_surfaces[1:])))
 
 
+def test_motors_and_limits_survive_a_message_and_may_be_missing():
+    sent = announcement(platform_arm((math.inf, 5.0)))
+    assert decode(encode(sent)) == sent
+    assert sent.model.motor_names == ("shoulder", "elbow")
+    assert sent.model.effort_limits == (math.inf, 5.0)
+    data = json.loads(encode(sent))
+    assert data["effort_limits"] == [None, 5.0]
+    del data["motor_names"], data["effort_limits"]
+    silent = decode(json.dumps(data)).model
+    assert (silent.motor_names, silent.effort_limits) == (None, None)
+
+
 def test_placeholders_are_not_compared():
     model = identity_of(PLANAR, complete=False)
     assert (model.hash, model.joint_limits, model.gravity) == (None, None, None)
@@ -135,6 +148,9 @@ def broken(**changes):
         (broken(tension_limits=None), "'tension_limits' is null (expected: 4 pairs"),
         (broken(tension_limits=[[1, "x"]] * 4), "expected: 4 pairs of numbers"),
         (broken(tension_limits=[[1, 2, 3]] * 4), "expected: 4 pairs of numbers"),
+        (broken(motor_names="elbow"), "'motor_names' is \"elbow\" (expected: a list of texts"),
+        (broken(effort_limits=[1.0]), "'effort_limits' is [1.0] (expected: 0 numbers"),
+        (broken(motor_names=["a"], effort_limits=["x"]), "expected: 1 numbers, null for no limit"),
         (broken(gravity=[0, 0]), "'gravity' is [0, 0] (expected: three numbers or null)"),
         (broken(gravity=[0, 0, True]), "'gravity' is [0, 0, true]"),
         (json.dumps({**GOOD, "gravity": [0, 0, math.nan]}), "'gravity' is [0, 0, NaN]"),

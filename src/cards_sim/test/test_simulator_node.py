@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from hybrid_robots import MOTORS, platform_arm
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from rclpy.exceptions import InvalidParameterValueException
@@ -109,6 +110,56 @@ def test_lockstep_waits_repeats_and_ignores_other_stamps(domain, probe):
             "simulator: commands", Level.ERROR, "no answer to the state of t = 0.001"
         )
         assert thread.node.steps == 1
+
+
+def test_a_hybrid_robot_in_lockstep_waits_for_muscles_and_motors(domain, probe):
+    robot = platform_arm()
+    ropes = [muscle.name for muscle in robot.muscles]
+    plain = Simulator(robot)
+    plain.step(np.array([50.0] * 4 + [3.0, -1.0]))
+    with NodeThread(SimulatorNode, domain, {"robot": robot}, mode="lockstep") as thread:
+        states = probe.listen(JointState, topics.JOINT_STATES)
+        probe.until(lambda: states, "the first state")
+        assert states[0].name == ["x", "z", "turn", *MOTORS]
+        assert list(states[0].effort) == [0.0] * 5
+        probe.publish(command([50.0] * 4, names=ropes), topics.FORCE_COMMAND)
+        probe.until_status(
+            "simulator: commands", Level.ERROR, "the world waits for a command for the motors"
+        )
+        assert thread.node.steps == 0
+        for efforts, words in (
+            ([3.0, -5.5], "effort of motor 'elbow' is -5.5 Nm or N, expected -5 .. 5 Nm or N"),
+            ([3.0, math.nan], "is nan"),
+        ):
+            probe.forget()
+            probe.publish(command(efforts, names=MOTORS), topics.EFFORT_COMMAND)
+            probe.until_status("simulator: commands", Level.WARN, words)
+        assert thread.node.steps == 0
+        probe.publish(command([-1.0, 3.0], names=MOTORS[::-1]), topics.EFFORT_COMMAND)
+        probe.until(lambda: states and stamp_of(states[-1]) == 1_000_000, "a step")
+    assert np.array(states[-1].position).tobytes() == plain.state.q.tobytes()
+    assert np.array(states[-1].velocity).tobytes() == plain.state.qd.tobytes()
+    assert list(states[-1].effort) == [0.0, 0.0, 0.0, 3.0, -1.0]
+
+
+def test_watchdog_and_emergency_stop_take_the_efforts_away(domain, probe):
+    robot = platform_arm()
+    options = {"mode": "realtime", "command_timeout": 0.05}
+    with NodeThread(SimulatorNode, domain, {"robot": robot}, **options) as thread:
+        host = thread.node.host
+        probe.until_status("simulator: commands", Level.WARN, "waiting for the first command")
+        probe.publish(command([3.0, -1.0], names=MOTORS), topics.EFFORT_COMMAND)
+        words = "no valid command for 0.05 s: shoulder, elbow without effort"
+        probe.until_status("simulator: commands", Level.ERROR, words)
+        probe.until(lambda: host.state.efforts.tolist() == [0.0, 0.0], "no effort")
+        answer = probe.call(Trigger, "simulator/estop")
+        assert answer.message.startswith("tensions at their minimum, motors without effort;")
+        probe.publish(command([3.0, -1.0], names=MOTORS), topics.EFFORT_COMMAND)
+        words = "emergency stop: tensions at their minimum, motors without effort until sim/reset"
+        probe.until_status("simulator: commands", Level.ERROR, words)
+        before = host.stamp
+        probe.until(lambda: host.stamp > before + 5_000_000, "some steps")
+        assert host.state.efforts.tolist() == [0.0, 0.0]
 
 
 REFUSED = [

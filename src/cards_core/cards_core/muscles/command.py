@@ -242,6 +242,11 @@ class MuscleCommand:
         )
 
     @property
+    def addressees(self) -> tuple[str, ...]:
+        """Who takes commands at all: some of ``muscles`` and ``motors``."""
+        return tuple(f"{g.noun}s" for g in (self._muscles, self._motors) if g.commanded)
+
+    @property
     def at_rest(self) -> str:
         """What an emergency stop and the watchdog lead to, in words."""
         return "tensions at their minimum" + (", motors without effort" if self.motors else "")
