@@ -8,11 +8,14 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from gazebo_run import GazeboRun, include, installation
+from hybrid_robots import platform_arm
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from test_muscle_host import FREE
 
-from cards_core.description import load, read_sdf
+from cards_core.control import make_controller
+from cards_core.control.interface import HoldPoint
+from cards_core.description import load, read_sdf, write_model
 from cards_core.description.muscle_block import MODULE
 from cards_core.dynamics import make_dynamics
 from cards_core.kinematics import Tree
@@ -157,6 +160,39 @@ def test_a_model_spawned_from_text(gazebo, domain, probe):
         probe.until(lambda: states, "a state")
         assert list(states[-1].name) == ["joint_1", "joint_2"]
         assert list(states[-1].position) == [-0.5, 0.5]
+
+
+def test_a_hybrid_robot_is_held_by_cables_and_motors(gazebo, domain, probe, tmp_path):
+    """Computed torque in lockstep: without its motors the arm would fall by some 0.1 rad."""
+    robot = platform_arm()
+    file = write_model(robot, tmp_path / robot.name)
+    controller = make_controller("ctc_joint", make_dynamics(robot, "numeric"))
+    home = Tree(robot).home
+    controller.set_reference(HoldPoint(home, 5))
+    for part in controller.command:
+        topic = topics.COMMAND_TOPICS[part.kind]
+        probe._publishers[topic] = probe.node.create_publisher(
+            JointState, topic, topics.COMMAND_QOS
+        )
+
+    def react(message):
+        stamp = stamp_of(message)
+        controller.step(1e-9 * stamp, np.array(message.position), np.array(message.velocity))
+        for part in controller.command:
+            answer = command(part.values, stamp, part.names)
+            probe.publish(answer, topics.COMMAND_TOPICS[part.kind])
+
+    states = probe.listen(JointState, topics.JOINT_STATES, react=react)
+    models = f"<include><uri>{file}</uri></include>"
+    with GazeboRun(gazebo, domain, models, mode="lockstep", duration=0.3) as run:
+        assert run.wait() == 0, run.text()
+    last = states[-1]
+    assert stamp_of(last) >= 298_000_000
+    assert np.abs(np.array(last.position) - home).max() < 1e-4
+    gravity = make_dynamics(robot, "numeric").update(home, np.zeros(5)).gravity
+    # what holds the arm is told, and comes back with the next state
+    assert list(last.effort)[:3] == [0.0] * 3
+    assert np.array(last.effort)[3:] == pytest.approx(gravity[3:], rel=1e-2)
 
 
 def test_static_models_and_links_of_nested_models(gazebo, domain, probe, tmp_path):
