@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +49,7 @@ class RobotState:
         lengths: Of the muscles, shape (m,), [m].
         rates: Their derivatives, shape (m,), [m/s].
         tensions: Shape (m,), [N].
+        efforts: Of the joint motors, shape (k,), [Nm] or [N].
     """
 
     number: int
@@ -60,15 +61,17 @@ class RobotState:
     lengths: Array
     rates: Array
     tensions: Array
+    efforts: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def state_at_home(dynamics: Dynamics) -> RobotState:
-    """Return a state at rest, without tensions, of no time: to try analyses out."""
+    """Return a state at rest, without tensions or efforts, of no time: to try analyses out."""
     tree = dynamics.tree
     still = np.zeros(tree.nv)
     lengths = dynamics.update(tree.home, still).muscle_lengths.copy()
     none = np.zeros(len(lengths))
-    return RobotState(-1, -math.inf, -1, 0.0, tree.home, still, lengths, none, none)
+    efforts = np.zeros(len(motors_of(tree)))
+    return RobotState(-1, -math.inf, -1, 0.0, tree.home, still, lengths, none, none, efforts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +171,9 @@ class StiffnessAnalysis:
 class InteractionAnalysis:
     """What the joints carry, from the measured tensions; detail is an `InteractionResult`.
 
-    The accelerations are those that the tensions make, ``qdd = M^-1 (-L' f - C - G)``: contacts,
-    damping and friction are not known. Robots with motors, whose effort is not known either, are
-    taken to move without acceleration.
+    The accelerations are those that tensions and efforts make, ``M^-1 (-L' f + S tau - C - G)``:
+    contacts, damping and friction are not known. Robots with motors whose efforts are not known
+    are taken to move without acceleration.
 
     Args:
         dynamics: Of the robot, for this object alone.
@@ -181,7 +184,8 @@ class InteractionAnalysis:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self._interaction = JointInteraction(dynamics)
-        self._motion = None if len(motors_of(dynamics.tree)) else ForwardDynamics(dynamics)
+        self._motion = ForwardDynamics(dynamics)
+        self._motors = motors_of(dynamics.tree).rows
         self._still = np.zeros(dynamics.tree.nv)
         joints = dynamics.robot.joints
         self.columns = tuple(f"{joint.name}/{part}" for joint in joints for part in WRENCH)
@@ -189,9 +193,12 @@ class InteractionAnalysis:
     def evaluate(self, state: RobotState) -> Answer:
         """Answer for a state."""
         q, qd, f = state.q, state.qd, state.tensions
-        qdd = self._still
-        if self._motion is not None and np.isfinite(q.sum() + qd.sum() + f.sum()):
-            motion = self._motion.step(q, qd, f)
+        qdd, tau = self._still, state.efforts
+        driven = tau.size == self._motors.size
+        if driven and np.isfinite(q.sum() + qd.sum() + f.sum() + tau.sum()):
+            load = self._still.copy()
+            load[self._motors] = -tau
+            motion = self._motion.step(q, qd, f, load)
             if motion.status is not PointStatus.FEASIBLE:
                 return Answer(motion.status, np.full(len(self.columns), np.nan))
             qdd = motion.qdd

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import CardsError
+from cards_core.kinematics.motors import motors_of
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 from cards_model_compiler.live_analyses import RobotState
@@ -128,6 +129,7 @@ class LiveState:
 
     def __init__(self, tree: Tree, timeout: float) -> None:
         self._tree = tree
+        self._motor_slots = tree.velocity_slots[motors_of(tree).rows]
         self._timeout = timeout
         muscles = tuple(muscle.name for muscle in tree.robot.muscles)
         joint_order, names = NameOrder(tree.position_names), MuscleStateNames(muscles)
@@ -202,6 +204,7 @@ class LiveState:
             lengths=muscles.values[0],
             rates=muscles.values[1],
             tensions=muscles.values[2],
+            efforts=joints.values[2][self._motor_slots],
         )
 
     def stale(self, now: float) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hybrid_robots import platform_arm
 
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
@@ -267,3 +268,16 @@ def test_motors_whose_effort_is_not_known_are_taken_to_hold_still():
     answer = InteractionAnalysis(dynamics).evaluate(state)
     held = dynamics.update(state.q, np.zeros(2)).gravity
     np.testing.assert_allclose(answer.detail.imbalance, held, atol=1e-9)
+
+
+def test_motors_whose_effort_is_known_move_the_robot():
+    """Along its axis a joint carries what its motor gives, and nothing without one."""
+    dynamics = make_dynamics(platform_arm())
+    q, qd = dynamics.tree.home, np.array([0.1, -0.2, 0.3, -0.4, 0.5])
+    state = state_of(dynamics, q, qd, tensions=np.array([30.0, 20.0, 10.0, 40.0]))
+    state = replace(state, efforts=np.array([3.0, -1.0]))
+    answer = InteractionAnalysis(dynamics).evaluate(state)
+    np.testing.assert_allclose(answer.detail.imbalance, [0.0, 0.0, 0.0, 3.0, -1.0], atol=1e-9)
+    # a motor that is not heard of holds its joint still
+    silent = InteractionAnalysis(dynamics).evaluate(replace(state, efforts=np.full(2, np.nan)))
+    assert np.abs(silent.detail.imbalance[:3]).max() > 1.0

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hybrid_robots import platform_arm
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from dataclasses import replace
@@ -170,3 +171,15 @@ def test_without_muscles_nobody_waits_for_them():
     assert live.state.lengths.shape == (0,)
     assert not live.stale(0.1)
     assert live.stale(1.0)
+
+
+def test_efforts_of_motors_stand_beside_their_coordinates():
+    tree = Tree(platform_arm())
+    live = LiveState(tree, TIMEOUT)
+    names = tuple(reversed(tree.position_names))
+    fields = [[0.0] * 5, [0.0] * 5, [-1.0, 3.0, 0.0, 0.0, 0.0]]
+    assert live.take([sample(names, 7, *fields)], [], 1.0)
+    assert live.state.efforts.tolist() == [3.0, -1.0]
+    # a host that says nothing of efforts
+    assert live.take([sample(names, 8, *fields[:2])], [], 1.0)
+    assert np.isnan(live.state.efforts).tolist() == [True, True]
