@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hybrid_robots import MOTORS, platform_arm
 
 from cards_bringup.cli.eval import evaluate
+from cards_core.description import write_model
 
 
 @pytest.fixture(scope="module")
@@ -26,3 +28,17 @@ def test_only_muscles_that_can_be_told_a_tension_get_one(results):
     assert result["tensions_feasible"]
     needed = -np.asarray(result["L"]).T @ result["tensions"]
     np.testing.assert_allclose(needed, result["needed_joint_force"], atol=1e-6)
+
+
+def test_motors_carry_what_the_muscles_do_not(tmp_path):
+    file = write_model(platform_arm(), tmp_path / "platform_arm")
+    q, still = platform_arm().home, np.zeros(5)
+    q = np.array([0.0, 0.0, 0.0, *q["shoulder"], *q["elbow"]])
+    result = evaluate(str(file), q, still, still, backend="numeric")
+    assert result["tensions_feasible"]
+    assert result["motor_names"] == MOTORS
+    made = -np.asarray(result["L"]).T @ result["tensions"]
+    made[3:] += result["efforts"]
+    np.testing.assert_allclose(made, result["G"], atol=1e-6)
+    weak = write_model(platform_arm((0.5, 5.0)), tmp_path / "weak")
+    assert not evaluate(str(weak), q, still, still, backend="numeric")["tensions_feasible"]

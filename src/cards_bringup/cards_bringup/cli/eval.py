@@ -94,34 +94,43 @@ def evaluate(
         needed = state.mass_matrix @ qdd + state.coriolis + state.gravity
         result["qdd"] = qdd
         result["needed_joint_force"] = needed
-        result.update(_tensions(robot.muscles, state.muscle_jacobian, needed))
+        result.update(_tensions(tree, state.muscle_jacobian, needed))
     return result
 
 
-def _tensions(muscles: Any, jacobian: Array, needed: Array) -> dict[str, Any]:
-    """Least-norm tensions: min 1/2 |f|^2 with -L' f = needed within the limits.
+def _tensions(tree: Any, jacobian: Array, needed: Array) -> dict[str, Any]:
+    """Least-norm tensions: min 1/2 |f|^2 + 1/2 |tau|^2, -L' f + S tau = needed, within the limits.
 
-    Muscles that cannot be told a tension count as slack.
+    Muscles that cannot be told a tension count as slack; tau are the efforts of joint motors.
     """
     from cards_core.control.qp import QP_INFINITY, make_qp_solver
+    from cards_core.kinematics.motors import motors_of
 
-    qp = make_qp_solver("daqp", len(muscles), np.full(len(needed), np.inf))
-    qp.lower_bounds[:] = [muscle.tension_min for muscle in muscles]
-    qp.upper_bounds[:] = [
+    muscles, motors = tree.robot.muscles, motors_of(tree)
+    m, k = len(muscles), len(motors)
+    qp = make_qp_solver("daqp", m + k, np.full(len(needed), np.inf))
+    qp.lower_bounds[:m] = [muscle.tension_min for muscle in muscles]
+    qp.upper_bounds[:m] = [
         min(muscle.tension_max, QP_INFINITY)
         if "force" in muscle.actuator.accepted_commands
         else 0.0
         for muscle in muscles
     ]
-    qp.matrix[:] = -jacobian.T
+    qp.upper_bounds[m:] = np.minimum(motors.efforts, QP_INFINITY)
+    qp.lower_bounds[m:] = -qp.upper_bounds[m:]
+    qp.matrix[:, :m] = -jacobian.T
+    qp.matrix[motors.rows, m + np.arange(k)] = 1.0
     qp.row_lower[:] = qp.row_upper[:] = needed
     solution = qp.solve()
     residual = float(np.abs(solution.residual).max(initial=0.0))
-    return {
-        "tensions": solution.x.copy(),
+    found: dict[str, Any] = {
+        "tensions": solution.x[:m].copy(),
         "tensions_feasible": solution.status.value == "optimal",
         "tensions_residual": residual,
     }
+    if k:
+        found |= {"motor_names": motors.names, "efforts": solution.x[m:].copy()}
+    return found
 
 
 def run(args: argparse.Namespace) -> int:
@@ -163,6 +172,10 @@ def _print_table(result: dict[str, Any]) -> None:
             print(f"\nleast-norm tensions [N]{verdict}")
             for name, tension in zip(muscles, result["tensions"], strict=True):
                 print(f"{name:<16} {tension:14.8f}")
+        if "efforts" in result:
+            print("\nefforts of joint motors [Nm or N]")
+            for name, effort in zip(result["motor_names"], result["efforts"], strict=True):
+                print(f"{name:<16} {effort:14.8f}")
 
 
 def _print_entry(key: str, value: Any) -> None:
