@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hybrid_robots import LIMITS, platform_arm
 
 from cards_core.analysis.forward_dynamics import ForwardDynamics
 from cards_core.analysis.inverse_dynamics import InverseDynamics, external_load
@@ -211,6 +212,7 @@ def test_motors_give_what_muscles_do_not():
     np.testing.assert_allclose(
         -jacobian.T @ found.tensions + found.motor_forces, found.needed, atol=1e-6
     )
+    # with a limit it is one more actuator: the muscles do what a weak motor cannot
     weak = [
         dataclasses.replace(j, axes=(dataclasses.replace(j.axes[0], effort=0.01),))
         if j.motor
@@ -218,7 +220,36 @@ def test_motors_give_what_muscles_do_not():
         for j in joints
     ]
     dynamics = make_dynamics(dataclasses.replace(robot, joints=tuple(weak)), "numeric")
-    assert InverseDynamics(dynamics).step(q, qdd=qdd).status is PointStatus.NOT_CONVERGED
+    shared = InverseDynamics(dynamics).step(q, qdd=qdd)
+    assert shared.status is PointStatus.FEASIBLE
+    assert abs(shared.motor_forces[0]) <= 0.01 + 1e-6
+    np.testing.assert_allclose(
+        -jacobian.T @ shared.tensions + shared.motor_forces, shared.needed, atol=1e-5
+    )
+    np.testing.assert_allclose(shared.residual, 0.0, atol=1e-5)
+    # without muscles nobody does it, and that is proven
+    bare = dataclasses.replace(robot, joints=tuple(weak), muscles=())
+    found = InverseDynamics(make_dynamics(bare, "numeric")).step(q, qdd=qdd)
+    assert found.status is not PointStatus.FEASIBLE
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_every_method_counts_a_limited_motor_as_an_actuator(method):
+    """An answer of any of them moves the robot as asked, within all limits."""
+    dynamics = make_dynamics(platform_arm(), "numeric")
+    q = np.array([0.05, -0.02, 0.03, 0.4, 0.8])
+    qdd = np.array([0.1, 0.2, -0.1, 0.3, -0.2])
+    found = InverseDynamics(dynamics, method).step(q, qdd=qdd)
+    if found.status is PointStatus.NOT_CONVERGED:
+        assert method in ("closed_form", "improved_closed_form")
+        return
+    assert found.status is PointStatus.FEASIBLE
+    jacobian = dynamics.update(q, np.zeros(5)).muscle_jacobian
+    made = -jacobian.T @ found.tensions + found.motor_forces
+    np.testing.assert_allclose(made, found.needed, atol=1e-4)
+    assert np.all((found.tensions >= 2.0 - 1e-6) & (found.tensions <= 400.0 + 1e-6))
+    assert np.all(np.abs(found.motor_forces[3:]) <= np.array(LIMITS) + 1e-6)
+    assert np.all(found.motor_forces[:3] == 0.0)
 
 
 def test_least_interaction_is_a_minimum():

@@ -293,4 +293,5 @@ def test_inverse_dynamics_says_what_the_motors_give_and_when_it_is_too_much():
     assert found.status is PointStatus.FEASIBLE
     np.testing.assert_allclose(found.motor_forces, [0, 0, 0, *gravity[3:]], atol=1e-6)
     weak = make_dynamics(platform_arm((0.5, 5.0)), "numeric")
-    assert InverseDynamics(weak).step(HOME).status is PointStatus.NOT_CONVERGED
+    # the arm's weight asks 2.7 Nm of the shoulder, which only its motor drives
+    assert InverseDynamics(weak).step(HOME).status is PointStatus.INFEASIBLE

@@ -1,9 +1,10 @@
 """Inverse dynamics: the tensions of a motion.
 
-    -L_a' f = w + L_p' f_p,   w = M qdd + C + G + w_e,   f_min <= f <= f_max
+    -L_a' f + S tau = w + L_p' f_p,   w = M qdd + C + G + w_e,   f_min <= f <= f_max
 
 with active muscles a and passive ones p (`cards_core.analysis.passive_muscles`). Joints with a
-motor of their own ask nothing of the muscles: the motor gives what they do not.
+motor without effort limit ask nothing of the muscles: the motor gives what they do not. A motor
+with a limit is one more actuator of the distribution, ``-effort <= tau <= effort``.
 
 Neither joint damping nor friction is part of C; add them to w_e where they matter.
 """
@@ -35,9 +36,7 @@ class InverseDynamicsResult:
     """Tensions of one instant.
 
     Attributes:
-        status: As `TensionResult.status`; also NOT_FINITE for NaN in the motion, PATH_NOT_FOUND,
-            and NOT_CONVERGED where a motor of a joint would have to give more than its effort
-            (the distribution does not know of that limit).
+        status: As `TensionResult.status`; also NOT_FINITE for NaN in the motion, PATH_NOT_FOUND.
         tensions: Of all muscles, shape (m,), [N]; passive ones have the tension of their law.
         needed: w, shape (nv,), [Nm] or [N].
         residual: -L' f + motors - w, shape (nv,).
@@ -97,16 +96,20 @@ class InverseDynamics:
         muscles = dynamics.robot.muscles
         active = [muscles[i] for i in self.muscles.active]
         motors = motors_of(tree)
-        self._motors, self._efforts = motors.rows, motors.efforts
-        self._demanded = np.setdiff1d(np.arange(tree.nv), self._motors)
+        limited = np.isfinite(motors.efforts)
+        self._motors, efforts = motors.rows[limited], motors.efforts[limited]
+        self._endless = motors.rows[~limited]
+        self._demanded = np.setdiff1d(np.arange(tree.nv), self._endless)
+        # columns of the limited motors, beside those of the muscles
+        self._drive = np.eye(tree.nv)[np.ix_(self._demanded, self._motors)]
         self.distribution: TensionDistribution = make_tension_distribution(
             method,
-            np.array([muscle.tension_min for muscle in active]),
-            np.array([muscle.tension_max for muscle in active]),
+            np.concatenate([[muscle.tension_min for muscle in active], -efforts]),
+            np.concatenate([[muscle.tension_max for muscle in active], efforts]),
             len(self._demanded),
         )
         self._still = np.zeros(tree.nv)
-        self._plain = not len(self._motors) and not len(self.muscles.passive)
+        self._plain = not len(motors) and not len(self.muscles.passive)
         self._interaction = None
         if isinstance(self.distribution, LeastInteraction):
             from cards_core.analysis.interaction import JointInteraction
@@ -207,16 +210,15 @@ class InverseDynamics:
         tensions[passive] = pulled
         rows = self._demanded
         demand = needed + jacobian.T @ tensions
-        found = self.distribution.solve(-jacobian[:, rows][active].T, demand[rows])
-        tensions[active] = found.tensions
+        matrix = np.hstack([-jacobian[:, rows][active].T, self._drive])
+        found = self.distribution.solve(matrix, demand[rows])
+        tensions[active] = found.tensions[: len(active)]
         residual = -jacobian.T @ tensions - needed
         motors = np.zeros(len(needed))
-        motors[self._motors] = -residual[self._motors]
-        status = found.status
-        if status is PointStatus.FEASIBLE and np.any(np.abs(motors[self._motors]) > self._efforts):
-            status = PointStatus.NOT_CONVERGED
+        motors[self._motors] = found.tensions[len(active) :]
+        motors[self._endless] = -residual[self._endless]
         return InverseDynamicsResult(
-            status, tensions, needed, residual + motors, motors, found.iterations
+            found.status, tensions, needed, residual + motors, motors, found.iterations
         )
 
     def _set_interaction(self, q: Array, qd: Array, qdd: Array, pulled: Array) -> None:
@@ -225,8 +227,10 @@ class InverseDynamics:
         assert isinstance(self.distribution, LeastInteraction)
         matrix, offset = self._interaction.linear(q, qd, qdd)
         offset = offset + matrix[:, self.muscles.passive] @ pulled
-        active = self.muscles.active
-        self.distribution.set_interaction(matrix[:, active], offset, self._weights.ravel())
+        # what a motor gives acts along its joint's axis, which `linear` has from the motion
+        columns = np.zeros((len(matrix), len(self._motors)))
+        columns = np.hstack([matrix[:, self.muscles.active], columns])
+        self.distribution.set_interaction(columns, offset, self._weights.ravel())
 
     def _nothing(self, status: PointStatus) -> InverseDynamicsResult:
         m, nv = len(self._dynamics.robot.muscles), self._tree.nv
