@@ -185,6 +185,7 @@ def test_a_hybrid_robot_is_held_by_cables_and_motors(gazebo, domain, probe, tmp_
     states = probe.listen(JointState, topics.JOINT_STATES, react=react)
     models = f"<include><uri>{file}</uri></include>"
     with GazeboRun(gazebo, domain, models, mode="lockstep", duration=0.3) as run:
+        probe.until(lambda: not run.alive, "the end of the run")
         assert run.wait() == 0, run.text()
     last = states[-1]
     assert stamp_of(last) >= 298_000_000
