@@ -104,9 +104,11 @@ def test_states_go_out_and_commands_come_in():
 def test_the_log_names_its_columns(tmp_path):
     robot = load("planar_2r")
     log = open_host_log(tmp_path / "log.npz", robot, Tree(robot), ["cable_1/state"])
-    log.append(0.5, np.ones(2), np.ones(2), np.ones(4), np.ones(4), np.ones(4), np.ones(1))
+    muscles = (np.ones(4), np.ones(4), np.ones(4), np.ones(1))
+    log.append(0.5, np.ones(2), np.ones(2), *muscles, np.zeros(0))
     log.close()
     with np.load(tmp_path / "log.npz") as data:
         assert data["actuators"].shape == (1, 1)
         assert data["position_names"].tolist() == ["joint_1", "joint_2"]
         assert data["actuator_names"].tolist() == ["cable_1/state"]
+        assert (data["efforts"].shape, data["motor_names"].size) == ((1, 0), 0)

@@ -34,6 +34,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from cards_core.description import load
 from cards_core.errors import CardsError
 from cards_core.kinematics.tree import Tree
@@ -210,11 +212,12 @@ class Plant:
         host, hil = self._logs
         now = time.monotonic()
         t = self._logged(begin)
-        # what lets the muscles go are the boards, and the bridge's log has their states
+        muscles = (world.lengths, world.rates, world.tensions, world.inner_states)
+        # boards drive no joint motors, so a robot on boards has none; and what lets the muscles go
+        # are the boards, and the bridge's log has their states
         host.append(
-            t, world.q, world.qd, world.lengths, world.rates, world.tensions, world.inner_states,
-            float(GateCondition.OBEYING), 0.0, 0.0,
-        )  # fmt: skip
+            t, world.q, world.qd, *muscles, np.zeros(0), float(GateCondition.OBEYING), 0.0, 0.0
+        )
         hil.append(
             t, now, time.time(), self._device, float(self._source), float(self._enabled), fresh
         )
