@@ -105,7 +105,7 @@ def test_the_log_names_its_columns(tmp_path):
     robot = load("planar_2r")
     log = open_host_log(tmp_path / "log.npz", robot, Tree(robot), ["cable_1/state"])
     muscles = (np.ones(4), np.ones(4), np.ones(4), np.ones(1))
-    log.append(0.5, np.ones(2), np.ones(2), *muscles, np.zeros(0))
+    log.append(0.5, np.ones(2), np.ones(2), *muscles, np.zeros(0), 0.0, 0.0, 0.0)
     log.close()
     with np.load(tmp_path / "log.npz") as data:
         assert data["actuators"].shape == (1, 1)
