@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.parameters import load_parameters
 from cards_bringup.plan import Plan
 from cards_core.errors import CardsError
 from cards_core.muscles.command import CommandRefusedError
 from cards_ros.model_agreement import ACCEPT
 from cards_ros.model_differences import differences
 from cards_ros.model_identity import identity_of
+from cards_ros.parameter_file import Section, load_parameters, read_file
 from cards_ros.parameter_spec import ParameterSet
 from cards_sim.build import build_host
 from cards_sim.host import SimulatorHost
@@ -86,8 +86,10 @@ class InProcessRun:
         """Return the parameters of a node: file, launch arguments, overrides."""
         (spec,) = (spec for spec in self.plan.nodes if spec.name == node)
         given = load_parameters(self.plan.parameter_file, node)
-        overrides = self.overrides.get(node, {})
-        return ParameterSet({**given, **self.plan.parameters(spec), **overrides})
+        listed, overrides = self.plan.parameters(spec), self.overrides.get(node, {})
+        sections = read_file(self.plan.parameter_file)
+        sections.append(Section(node, listed, source="node list"))
+        return ParameterSet({**given, **listed, **overrides}, node, sections)
 
     def _pacer(self, host: SimulatorHost) -> Pacer | None:
         return Pacer(host.simulator.dt) if self.plan.values["mode"] == "realtime" else None

@@ -14,9 +14,9 @@ from cards_bringup.gazebo import installation
 from cards_bringup.gazebo.process import network
 from cards_bringup.launch_arguments import arguments_for, is_true
 from cards_bringup.node_list import NodeList, NodeSpec
-from cards_bringup.parameters import load_parameters
 from cards_bringup.resources import find_file
 from cards_core.errors import CardsError, UnknownNameError
+from cards_ros.parameter_file import check_nodes, own_parameters
 
 HOST_PACKAGES = {
     "mujoco": "cards_sim",
@@ -25,6 +25,10 @@ HOST_PACKAGES = {
     "hardware": "cards_hardware",
 }
 """Which package brings which host."""
+
+
+UNLISTED = ("model_compiler", "live_analysis")
+"""Nodes that no robot needs, so that no list has them; a parameter file may."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ class Plan:
         """Return the parameters of a node that go beyond the parameter file."""
         out = node.overrides(self.values)
         if self.values["namespace"] or node.namespace:
-            # ROS matches the file's keys with the full name, and the robot has moved
-            out = {**load_parameters(self.parameter_file, node.name), **out}
+            # ROS matches the file's keys with the full name, and the robot has moved; what is for
+            # every node reaches it all the same
+            out = {**own_parameters(self.parameter_file, node.name), **out}
         if self.use_sim_time and node.role != "host":
             out["use_sim_time"] = True
         for name, value in out.items():
@@ -142,6 +147,7 @@ def make_plan(
     file = robots.parameter_file
     if values["params_file"]:
         file = find_file(values["params_file"], folder="config", suffix=".yaml")
+    check_nodes(file, [*(node.name for node in robots.nodes), *UNLISTED])
     return Plan(tuple(nodes), file, values, tuple(notes))
 
 

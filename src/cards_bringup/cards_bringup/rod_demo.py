@@ -19,12 +19,13 @@ from typing import Any
 from cards_bringup import node_list
 from cards_bringup.interrupts import Interrupts
 from cards_bringup.node_run import Clock, NodeRun
-from cards_bringup.parameters import load_parameters
 from cards_bringup.plan import make_plan
 from cards_bringup.resources import share_folder
 from cards_bringup.run_end import Start, nothing_recorded, saved, say, simulate
 from cards_core.control.verdict import EXIT_CODES, verdict_line
 from cards_core.errors import CardsError
+from cards_ros.parameter_file import load_parameters, read_file
+from cards_ros.parameter_spec import ParameterSet
 
 SOLVER = "rod_solver"
 VIEW = "rod_view"
@@ -121,7 +122,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
             nodes = NodeRun(plan, overrides, duration, out, may_pause=view, clock=StepClock)
             start: Start = nodes.run
         else:
-            here = {**settings, **overrides[SOLVER]}
+            sections = read_file(plan.parameter_file)
+            here = ParameterSet({**settings, **overrides[SOLVER]}, SOLVER, sections)
             start = lambda on_time, _note: _run_here(here, on_time)  # noqa: E731
         end = simulate(args, start, duration, out)
         interrupts.saving()
@@ -194,14 +196,13 @@ def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) ->
     return 0.0 if view else float(settings.get("motion_duration", 20.0))
 
 
-def _run_here(given: dict[str, Any], on_time: Callable[[float], None]) -> None:
+def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
     """Go through the motion in this process, as fast as it can be solved."""
     from cards_rods.build import build_session
     from cards_rods.node_parameters import parameters
-    from cards_ros.parameter_spec import ParameterSet
 
-    values = ParameterSet(given)
     values.declare(parameters())
+    values.refuse_others()
     session = build_session(values)
     period, duration = 1.0 / values["rate"], values["duration"]
     try:

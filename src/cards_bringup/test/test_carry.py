@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from cards_bringup.parameters import load_parameters
 from cards_bringup.resources import share_folder
 from cards_core.description import load
+from cards_ros.parameter_file import load_parameters
 from cards_ros.parameter_spec import ParameterSet
 from cards_sim.simulator import Simulator
 from controllers.build import build_session

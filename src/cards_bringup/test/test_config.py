@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from cards_bringup import node_list
-from cards_bringup.parameters import load_parameters
 from cards_bringup.resources import find_file, share_folder
 from cards_core.description import load
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.tree import Tree
+from cards_ros.parameter_file import load_parameters
 
 pytestmark = pytest.mark.ros
 pytest.importorskip("rclpy", reason="rclpy is not installed")

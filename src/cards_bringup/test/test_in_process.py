@@ -34,6 +34,24 @@ def test_other_models_are_refused_with_what_differs(robot, words):
         check_models(session(robot), build_host(ParameterSet({}), ROBOT))
 
 
+def test_parameters_of_the_file_that_no_node_has_are_refused(tmp_path):
+    from cards_bringup.in_process import InProcessRun
+    from cards_bringup.plan import make_plan
+
+    file = tmp_path / "p.yaml"
+
+    def run(text):
+        file.write_text(f"/**: {{ros__parameters: {{model: planar_2r, other: 1}}}}\n{text}\n")
+        plan = make_plan({"params_file": str(file), "simulator": "mujoco"}, "planar_2r")
+        InProcessRun(plan, {}, 0.01, tmp_path).run(lambda time: None)
+
+    run("simulator: {ros__parameters: {world: empty}}")
+    with pytest.raises(CardsError, match=r"p\.yaml:3: node 'ctc_joint'.*did you mean 'kp'"):
+        run("ctc_joint:\n  ros__parameters: {kpp: [1.0, 1.0]}")
+    with pytest.raises(CardsError, match=r"p\.yaml:2: node 'simulator'.*did you mean 'ground'"):
+        run("simulator: {ros__parameters: {groundd: true}}")
+
+
 def test_ligaments_are_part_of_the_model_that_is_compared():
     robot = load("wrap_elbow")
     built = session(robot)

@@ -181,12 +181,12 @@ def test_list_can_be_given_as_a_path(tmp_path):
 def test_overrides_win_over_the_file(robot):
     """Said for all nodes they would not: the file says it for the node."""
     from cards_bringup.gazebo.ros_arguments import read_ros_arguments
-    from cards_bringup.parameters import load_parameters
+    from cards_ros.parameter_file import load_parameters
 
     read = node_list.read(robot)
     for node in read.nodes:
         if node.role in ("host", "controller"):
-            # as the plan does: where ROS does not find the file's section, all of it is passed on
+            # where ROS does not find a section of the file, it is passed on
             given = load_parameters(read.parameter_file, node.name) if node.namespace else {}
             line = node.command(read.parameter_file, {**given, "kp": 1.0, "dt": 7.0})
             arguments = line[line.index("--ros-args") :]

@@ -9,6 +9,7 @@ from cards_bringup.launch_arguments import ARGUMENTS, arguments_for
 from cards_bringup.plan import is_installed, make_plan
 from cards_bringup.resources import share_folder
 from cards_core.errors import CardsError, UnknownNameError
+from cards_ros.parameter_file import read_file
 
 ALL = sorted(
     file.name.removesuffix(node_list.SUFFIX)
@@ -153,12 +154,32 @@ def test_rods_are_what_auto_takes_where_nothing_else_is():
         plan("roboy_arm", simulator="rods", installed=(*OURS, "cards_rods"))
 
 
+def given_by_ros(made, node):
+    """Return a node's parameters: what ROS takes from the file, then what the plan passes."""
+    full = "/".join(filter(None, (made.values["namespace"], node.namespace, node.name)))
+    out = {}
+    for section in read_file(made.parameter_file):
+        if section.concerns(full):
+            out |= section.values
+    return out | made.parameters(node)
+
+
+def test_a_section_of_no_node_is_refused(tmp_path):
+    file = tmp_path / "p.yaml"
+    own = "ros__parameters: {rate: 1.0}"
+    file.write_text(f"/**: {{{own}}}\nctc_jont: {{{own}}}\n")
+    with pytest.raises(CardsError, match=r"p\.yaml:2: node 'ctc_jont'.*did you mean 'ctc_joint'"):
+        plan("planar_2r", params_file=str(file))
+    file.write_text(f"live_analysis: {{{own}}}\n")
+    plan("planar_2r", params_file=str(file))
+
+
 def test_two_real_arms_have_a_bridge_each():
     made = plan("two_arms", sim="false", port="/dev/a,/dev/b", installed=(*OURS, "cards_hardware"))
     hosts = [node for node in made.nodes if node.role == "host"]
     assert [node.namespace for node in hosts] == ["left_arm", "right_arm"]
     for node in hosts:
-        parameters = made.parameters(node)
+        parameters = given_by_ros(made, node)
         assert parameters["part"] == node.namespace
         assert (parameters["boards"], parameters["model"]) == ("two_arms", "roboy_arm")
         assert parameters["port"] == "/dev/a,/dev/b"
@@ -233,7 +254,8 @@ def test_several_robots_have_namespaces():
     assert [node.namespace for node in controllers] == ["left_arm", "right_arm"]
     for node in controllers:
         # the file's key has no namespace, so what it says is passed on
-        assert made.parameters(node)["model"] == "roboy_arm"
+        assert given_by_ros(made, node)["model"] == "roboy_arm"
+        assert made.parameters(node)["kp"] == [2000.0] * 3
         line = node.command(made.parameter_file, made.parameters(node))
         assert line[line.index(f"__ns:=/{node.namespace}") - 1] == "-r"
     with pytest.raises(CardsError, match=r"simulator:=mujoco is not in two_arms\.nodes\.yaml"):
@@ -284,7 +306,7 @@ def test_sim_time_is_for_everybody_but_the_host():
 def test_namespace_keeps_the_parameters_of_the_file():
     made = plan(namespace="left", reference="circle")
     node = next(n for n in made.nodes if n.name == "ctc_operational")
-    parameters = made.parameters(node)
+    parameters = given_by_ros(made, node)
     assert parameters["model"] == "roboy_arm"
     assert parameters["reference"] == "circle"  # the argument wins over the file
     assert "kp" in parameters

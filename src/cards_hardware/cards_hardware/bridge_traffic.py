@@ -80,6 +80,7 @@ class BridgeTraffic(LifecycleNode):
             raise CardsError("parameter 'use_sim_time' is True (expected: False, a real robot)")
         value = self.parameters = Parameters(self)
         value.declare(parameters())
+        value.refuse_others()
         robot = robot or load(value["model"])
         layout = self._layout = read_layout(
             value["boards"] or robot.name,

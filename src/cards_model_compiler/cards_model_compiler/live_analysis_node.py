@@ -100,6 +100,7 @@ class LiveAnalysisNode(Node):
         self._stop = stop
         self.parameters = value = Parameters(self)
         value.declare(live_parameters())
+        value.refuse_others()
         self.robot = robot or load(value["model"])
         self.dynamics = make_dynamics(self.robot)
         self.analyses, self.missing = make_analyses(self.robot, value)

@@ -51,6 +51,7 @@ class ModelCompilerNode(Node):
         self._stop = stop
         self.parameters = Parameters(self, self._on_parameters)
         self.parameters.declare(parameters())
+        self.parameters.refuse_others()
         find_model(self.parameters["model"])  # says what is wrong at once
         self.report: dict[str, Any] | None = None
         self._job: CompileJob | None = None

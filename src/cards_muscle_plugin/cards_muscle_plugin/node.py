@@ -91,6 +91,7 @@ class SimulatorNode(Node):
         value.declare(host_parameters())
         value.declare([pace()])
         value.declare([initial_positions(hosted.tree)])
+        value.refuse_others()
         log_dir: str = value["log_dir"]
         self.host = MuscleHost(
             hosted,

@@ -109,11 +109,14 @@ class MusclePlugin:
 
         from cards_muscle_plugin.hosted_robot import namespace_of
         from cards_ros.loop import HOT_NICE, set_nice
+        from cards_ros.parameters import keep_arguments
 
         def context() -> Context:
             out = Context()
+            arguments = shlex.split(os.environ.get(ROS_ARGUMENTS, ""))
             # no signal handlers: Ctrl-C is Gazebo's
-            out.init(args=shlex.split(os.environ.get(ROS_ARGUMENTS, "")))
+            out.init(args=arguments)
+            keep_arguments(out, arguments)
             return out
 
         self._context = context()

@@ -65,6 +65,7 @@ class RodSolverNode(Node):
         self._stop = stop
         self.parameters = value = Parameters(self)
         value.declare(self._declared())
+        value.refuse_others()
         self.session: RodSession = self._make_session(robot, tracker)
         for note in self.session.robot.notes:
             self.get_logger().info(note)

@@ -41,6 +41,7 @@ from rclpy.service import Service
 from rclpy.subscription import Subscription
 
 from cards_core.errors import CardsError
+from cards_ros.parameters import keep_arguments
 
 SERVE_PERIOD = 0.02
 """Seconds between two looks at services and slow subscriptions."""
@@ -340,6 +341,7 @@ def run(
     context = Context()
     try:
         context.init(args=list(args) if args is not None else None)
+        keep_arguments(context, sys.argv if args is None else args)
     except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as error:
         print(f"{name}: ROS does not accept the arguments: {error}", file=sys.stderr)
         return 2

@@ -8,13 +8,14 @@ the expected length and range.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from cards_core.errors import CardsError, UnknownNameError
+from cards_ros.parameter_file import Section, check_parameters
 
 if TYPE_CHECKING:
     from rcl_interfaces.msg import ParameterDescriptor
@@ -213,6 +214,10 @@ class ParameterStore(Protocol):
         """Declare parameters; raises `ParameterError` for a value that does not fit."""
         ...
 
+    def refuse_others(self) -> None:
+        """Call after the last `declare`: raises for what was given and is not declared."""
+        ...
+
     def __getitem__(self, name: str) -> Any:
         """Return the checked value of a declared parameter."""
         ...
@@ -223,16 +228,34 @@ class ParameterSet:
 
     Args:
         given: Values by name; the others have their defaults.
+        node: Whose parameters they are, for messages.
+        sections: Where the values come from, for messages.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    def __init__(
+        self, given: Mapping[str, Any], node: str = "", sections: Sequence[Section] = ()
+    ) -> None:
         self._given = dict(given)
+        self._node = node
+        self._sections = tuple(sections)
         self._values: dict[str, Value] = {}
 
     def declare(self, specs: Iterable[Parameter]) -> None:
         """Declare parameters. Raises `ParameterError` for a value that does not fit."""
         for spec in specs:
             self._values[spec.name] = spec.check(self._given.get(spec.name, spec.ros_default))
+
+    def refuse_others(self) -> None:
+        """Call after the last `declare`.
+
+        Raises:
+            DescriptionError: A value was given for a parameter that is not declared.
+        """
+        check_parameters(self._node, self._given, self._values, self._sections)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the declared parameters."""
+        return iter(self._values)
 
     def __getitem__(self, name: str) -> Any:
         """Return the checked value of a declared parameter. Raises `UnknownNameError`."""

@@ -7,17 +7,31 @@ range, at start-up and at run time alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
 from cards_core.errors import CardsError, UnknownNameError
+from cards_ros.parameter_file import check_parameters, command_line_sections
 from cards_ros.parameter_spec import Parameter, ParameterError, Value
 
-__all__ = ["Parameter", "ParameterError", "Parameters", "Value"]
+__all__ = ["Parameter", "ParameterError", "Parameters", "Value", "keep_arguments"]
+
+_ARGUMENTS: weakref.WeakKeyDictionary[Context, tuple[str, ...]] = weakref.WeakKeyDictionary()
+
+
+def keep_arguments(context: Context, arguments: Sequence[str]) -> None:
+    """Remember what a context was initialised with: rclpy cannot tell.
+
+    Nodes of the context say then where a parameter that they do not have was given, and accept
+    it where it was given to nodes of any name.
+    """
+    _ARGUMENTS[context] = tuple(arguments)
 
 
 class Parameters:
@@ -55,6 +69,21 @@ class Parameters:
                 self._values[spec.name] = spec.check(declared.value)
         finally:
             self._declaring = False
+
+    def refuse_others(self) -> None:
+        """Call after the last `declare`; ROS would ignore what nobody declares.
+
+        Raises:
+            DescriptionError: A value was given for a parameter that the node has not declared.
+                Names the file and its line, or the option.
+        """
+        node = self._node
+        # rclpy has no public access; a node that declares everything by itself would accept all
+        given = node._parameter_overrides
+        others = [name for name in given if not node.has_parameter(name)]
+        if others:
+            sections = command_line_sections(_ARGUMENTS.get(node.context, ()))
+            check_parameters(node.get_fully_qualified_name(), others, self._specs, sections)
 
     def __getitem__(self, name: str) -> Any:
         try:

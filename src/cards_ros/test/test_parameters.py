@@ -9,7 +9,9 @@ from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
-from cards_core.errors import UnknownNameError
+from cards_core.errors import DescriptionError, UnknownNameError
+from cards_ros import loop
+from cards_ros.parameter_spec import ParameterSet
 from cards_ros.parameters import Parameter, ParameterError, Parameters
 from cards_ros.testing import private_domain
 
@@ -154,3 +156,48 @@ def test_changes_while_running(context):
     assert not put("rate", 30.0).successful  # read only
     assert parameters["rate"] == 50.0
     node.destroy_node()
+
+
+def test_what_no_node_declares_is_refused(context):
+    node, parameters = make_node(context, {"kp": [1, 2], "ratte": 20})
+    parameters.declare(ALL)
+    with pytest.raises(DescriptionError, match="no parameter 'ratte'; did you mean 'rate'"):
+        parameters.refuse_others()
+    node.destroy_node()
+    node, parameters = make_node(context, {"use_sim_time": True, "qos_overrides./a.b.c": 1})
+    parameters.declare(ALL)
+    parameters.refuse_others()
+    node.destroy_node()
+    alone = ParameterSet({"kp": [1, 2], "ratte": 20}, "thing")
+    alone.declare(ALL)
+    with pytest.raises(DescriptionError, match="node 'thing': no parameter 'ratte'"):
+        alone.refuse_others()
+
+
+def test_a_process_says_where_a_wrong_parameter_was_given(tmp_path, capfd):
+    class Thing(Node):
+        def __init__(self, context, stop):
+            super().__init__("thing", context=context)
+            parameters = Parameters(self)
+            parameters.declare(ALL)
+            parameters.refuse_others()
+
+        def run(self):
+            return 0
+
+        def close(self):
+            self.destroy_node()
+
+    def code(*arguments):
+        return loop.run(Thing, "thing", ["--ros-args", *arguments])
+
+    file = tmp_path / "p.yaml"
+    file.write_text("/**: {ros__parameters: {ratte: 2.0}}\n")
+    with private_domain():
+        assert code("--params-file", str(file), "-p", "use_sim_time:=true") == 0
+        assert code("-p", "ratte:=2.0") == 2
+        file.write_text("thing:\n  ros__parameters:\n    ratte: 2.0\n")
+        assert code("--params-file", str(file)) == 2
+    error = capfd.readouterr().err
+    assert "-p ratte:=2.0: node 'thing': no parameter 'ratte'; did you mean 'rate'?" in error
+    assert f"{file}:3: node 'thing': no parameter 'ratte'; did you mean 'rate'?" in error

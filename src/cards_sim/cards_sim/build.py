@@ -27,6 +27,7 @@ def build_host(parameters: ParameterStore, robot: Robot | None = None) -> Simula
     parameters.declare(general_parameters())
     robot = robot or load(parameters["model"])
     parameters.declare(robot_parameters(Tree(robot)))
+    parameters.refuse_others()
     ground = parameters["ground_height"] if parameters["ground"] else None
     log_dir: str = parameters["log_dir"]
     return SimulatorHost(

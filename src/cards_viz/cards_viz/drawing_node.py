@@ -52,6 +52,7 @@ class PacedNode(Node, ABC):
         self._stop = stop
         self.values = Parameters(self)
         self.values.declare(parameters)
+        self.values.refuse_others()
         self._period = 1.0 / self.values["rate"]
         self._executor = SingleThreadedExecutor(context=context)
         self._executor.add_node(self)

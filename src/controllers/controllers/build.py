@@ -55,6 +55,7 @@ def build_session(
     dynamics = make_dynamics(model, parameters["backend"])
     parameters.declare(run_parameters())
     arguments = _arguments(kind, parameters, robot, dynamics.tree)
+    parameters.refuse_others()
     controller = make_controller(kind, dynamics, **arguments)
     log_dir: str = parameters["log_dir"]
     return ControlSession(

@@ -282,7 +282,7 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 
 def _text_parameter(plan: Any, node: str, name: str) -> str:
     """Return a text from the parameter file, empty if it is not there."""
-    from cards_bringup.parameters import load_parameters
+    from cards_ros.parameter_file import load_parameters
 
     value = load_parameters(plan.parameter_file, node).get(name, "")
     if not isinstance(value, str):

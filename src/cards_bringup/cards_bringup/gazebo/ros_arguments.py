@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
-from cards_bringup.parameters import read_sections
 from cards_core.errors import CardsError
+from cards_ros.parameter_file import Section, command_line_sections
 
 
 @dataclass(frozen=True)
@@ -26,6 +24,7 @@ class RosArguments:
         log_level: From ``--log-level``; empty if not given.
         parameters: Of this node, from files and ``-p``.
         rest: All other tokens, remappings included, as they were.
+        sections: Where the parameters come from.
     """
 
     node: str
@@ -33,6 +32,7 @@ class RosArguments:
     log_level: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
     rest: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
 
 
 def read_ros_arguments(arguments: Sequence[str], node: str) -> RosArguments:
@@ -67,20 +67,14 @@ def read_ros_arguments(arguments: Sequence[str], node: str) -> RosArguments:
     # as in ROS: a section counts if it has the node's full name, the section that was named first
     # is read first, and the last one wins, not the one with more in its name
     full = f"{namespace}/{node}" if namespace else node
-    names = ["/**", full, f"/{full}"]
-    sections: dict[str, dict[str, Any]] = {}
-    for flag, value in tokens:
-        if flag == "--params-file":
-            for name, values in read_sections(value, names).items():
-                sections.setdefault(_section(name), {}).update(values)
-        elif flag in ("-p", "--param"):
-            meant, name, given = _assignment(value)
-            if meant in names:
-                sections.setdefault(_section(meant), {})[name] = given
+    own = tuple(one for one in command_line_sections(arguments) if one.concerns(full))
+    merged: dict[str, dict[str, Any]] = {}
+    for section in own:
+        merged.setdefault(section.name.lstrip("/"), {}).update(section.values)
     parameters: dict[str, Any] = {}
-    for values in sections.values():
+    for values in merged.values():
         parameters |= values
-    return RosArguments(node, namespace, log_level, parameters, tuple(rest))
+    return RosArguments(node, namespace, log_level, parameters, tuple(rest), own)
 
 
 _WITH_VALUE = ("-r", "--remap", "-p", "--param", "--params-file", "--log-level", "-e", "--enclave")
@@ -105,19 +99,3 @@ def _pairs(arguments: Sequence[str]) -> list[tuple[str, str]]:
         else:
             out.append((token, ""))
     return out
-
-
-def _section(name: str) -> str:
-    return name if name == "/**" else name.lstrip("/")
-
-
-def _assignment(text: str) -> tuple[str, str, Any]:
-    """Return section, name and value of ``node:name:=value``, where the node may be left out."""
-    target, separator, value = text.partition(":=")
-    node, _, name = target.rpartition(":")
-    if not separator or not name:
-        raise CardsError(f"-p {text} (expected: name:=value)")
-    try:
-        return node or "/**", name, yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise CardsError(f"-p {text}: the value is not YAML") from error

@@ -24,6 +24,7 @@ from cards_bringup.gazebo.ros_arguments import RosArguments, read_ros_arguments
 from cards_bringup.gazebo.world import World, make_world
 from cards_bringup.resources import find_file
 from cards_core.errors import CardsError
+from cards_ros.parameter_file import check_parameters
 from cards_ros.parameter_spec import Parameter, ParameterSet
 
 NODE_NAME = "simulator"
@@ -81,6 +82,7 @@ def run(args: Sequence[str]) -> int:
             f"namespace {arguments.namespace} for a world with {len(world.robots)} robots "
             "(expected: none; each robot's namespace is its name in the world)"
         )
+    _refuse_others(arguments, parameters, world)
     _compile(world, parameters["dt"])
     with tempfile.TemporaryDirectory(prefix="cards-world-") as folder:
         world_file = Path(folder, "world.sdf")
@@ -134,6 +136,26 @@ def _parameters(arguments: RosArguments) -> ParameterSet:
     out.declare(world_parameters())
     out.declare(spec for spec in general_parameters() if spec.name in shared)
     return out
+
+
+def _refuse_others(arguments: RosArguments, own: ParameterSet, world: World) -> None:
+    """Refuse parameters that no node of the world has; their nodes get them without the places.
+
+    Raises:
+        DescriptionError: There is one; names file and line.
+    """
+    from cards_rod_plugin.node_parameters import parameters as rod_parameters
+    from cards_rods.node_parameters import parameters as node_parameters
+    from cards_sim.node_parameters import general_parameters
+
+    known = set(own)
+    if any(not robot.rods for robot in world.robots):
+        # those of the embedded simulator too: it reads the same section
+        known |= {spec.name for spec in general_parameters()} | {"initial_positions"}
+    if any(robot.rods for robot in world.robots):
+        known |= {spec.name for spec in (*rod_parameters(), *node_parameters())}
+    full = f"{arguments.namespace}/{arguments.node}"
+    check_parameters(full, arguments.parameters, known, arguments.sections)
 
 
 def _parameter_text(arguments: RosArguments) -> str:

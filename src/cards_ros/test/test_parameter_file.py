@@ -1,0 +1,130 @@
+import pytest
+
+from cards_core.errors import DescriptionError
+from cards_ros.parameter_file import (
+    IN_GAZEBO,
+    check_nodes,
+    check_parameters,
+    command_line_sections,
+    load_parameters,
+    read_file,
+)
+
+TEXT = """
+/**:
+  ros__parameters:
+    model: roboy_arm
+    kp: 1.0
+ctc_joint:
+  ros__parameters:
+    kp: 2.0
+    tension: {min: 5.0, max: 300.0}
+"""
+
+
+def test_own_section_wins_and_nested_keys_are_joined(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text(TEXT)
+    assert load_parameters(file, "ctc_joint") == {
+        "model": "roboy_arm",
+        "kp": 2.0,
+        "tension.min": 5.0,
+        "tension.max": 300.0,
+    }
+    assert load_parameters(file, "other") == {"model": "roboy_arm", "kp": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1, 2", "p.yaml:.*not valid YAML"),
+        ("- 1", "no nodes in it"),
+        ("ctc_joint: 3", "node 'ctc_joint': section without parameters"),
+        ("ctc_joint: {kp: 3}", "ros__parameters"),
+    ],
+)
+def test_errors_name_the_place(tmp_path, text, message):
+    file = tmp_path / "p.yaml"
+    file.write_text(text)
+    with pytest.raises(DescriptionError, match=message):
+        load_parameters(file, "ctc_joint")
+    with pytest.raises(DescriptionError, match=r"missing\.yaml"):
+        load_parameters(tmp_path / "missing.yaml", "ctc_joint")
+
+
+PLACES = """
+/**:
+  ros__parameters: {model: roboy_arm, for_others: 1}
+/**/ctc_joint:
+  ros__parameters:
+    kpp: 3
+left:
+  ctc_joint:
+    ros__parameters:
+      kd: 2.0
+"""
+
+
+def test_sections_know_names_lines_and_whom_they_concern(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text(PLACES)
+    every, anywhere, nested = read_file(file)
+    assert (every.name, anywhere.name, nested.name) == ("/**", "/**/ctc_joint", "left/ctc_joint")
+    assert (anywhere.line, anywhere.lines["kpp"], nested.lines["kd"]) == (4, 6, 10)
+    names = ("/ctc_joint", "/left/ctc_joint", "/a/b/ctc_joint", "/simulator")
+    assert [every.concerns(name) for name in names] == [True] * 4
+    assert [anywhere.concerns(name) for name in names] == [True, True, True, False]
+    assert [nested.concerns(name) for name in names] == [False, True, False, False]
+
+
+def test_a_parameter_that_a_node_has_not_is_named_with_its_place(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text(PLACES)
+    sections = read_file(file)
+    known = ["model", "kp", "kd"]
+    with pytest.raises(DescriptionError, match=r"did you mean 'kp'\?") as caught:
+        check_parameters("/ctc_joint", ["model", "kpp"], known, sections)
+    assert (caught.value.source, caught.value.line) == (str(file), 6)
+    for allowed in ("for_others", "use_sim_time", "qos_overrides./clock.subscription.depth"):
+        check_parameters("/ctc_joint", [allowed, "kp"], known, sections)
+    typed = command_line_sections(
+        ["--ros-args", "--params-file", str(file), "-p", "for_others:=2", "--", "-p", "x"]
+    )
+    with pytest.raises(DescriptionError, match=r"^-p for_others:=2: node 'ctc_joint'"):
+        check_parameters("/ctc_joint", ["for_others"], known, typed)
+
+
+def test_the_node_in_gazebo_may_have_its_parameters_in_the_same_section(tmp_path):
+    from cards_bringup.gazebo.simulator import world_parameters
+    from cards_rod_plugin.node_parameters import parameters as in_gazebo
+    from cards_rods.node_parameters import parameters as alone
+
+    world = [spec.name for spec in world_parameters()]
+    assert sorted(IN_GAZEBO["simulator"]) == sorted(world)
+    more = {spec.name for spec in in_gazebo()} - {spec.name for spec in alone()}
+    assert set(IN_GAZEBO["rod_solver"]) == {*world, "mode", "dt", "speed", *more}
+    file = tmp_path / "p.yaml"
+    file.write_text("rod_solver: {ros__parameters: {theta: 0.6}}\n")
+    check_parameters("/rod_solver", ["theta"], ["rate"], read_file(file))
+    with pytest.raises(DescriptionError, match="no parameter 'theta'"):
+        check_parameters(
+            "/rod_solver",
+            ["theta"],
+            ["rate"],
+            command_line_sections(["--ros-args", "-p", "theta:=0.6"]),
+        )
+
+
+def test_sections_of_nodes_that_there_are_not(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("/**: {ros__parameters: {a: 1}}\nleft/ctc_jont: {ros__parameters: {kp: 1}}\n")
+    with pytest.raises(DescriptionError, match=r"p\.yaml:2: .*did you mean 'ctc_joint'"):
+        check_nodes(file, ["simulator", "ctc_joint"])
+    check_nodes(file, ["simulator", "ctc_jont"])
+
+
+def test_a_key_twice_is_refused(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("ctc_joint:\n  ros__parameters:\n    kp: 1\n    kp: 2\n")
+    with pytest.raises(DescriptionError, match=r"p\.yaml:4: .*'kp' appears twice"):
+        load_parameters(file, "ctc_joint")
