@@ -36,6 +36,15 @@ def share_folder() -> Path:
     )
 
 
+def runs_folder() -> Path:
+    """Return where results go that were not told where: ``runs/`` of the current folder.
+
+    As for every other path on a command line, what counts is where the command was given, and not
+    where CARDS is installed.
+    """
+    return Path("runs")
+
+
 def find_file(name: str | Path, *, folder: str, suffix: str = "") -> Path:
     """Return a file of one of our folders, by name or path.
 

@@ -132,6 +132,13 @@ def test_mistyped_command_is_refused_before_anything_is_installed(checkout):
     assert not (checkout / ".venv").exists()
 
 
+def test_tests_that_there_are_not_are_refused_before_anything_is_installed(checkout):
+    done = run_cards("test", "-x", "src/nosuch", program=checkout / "cards")
+    assert done.returncode == 2
+    assert done.stderr.startswith("cards: error: no tests 'src/nosuch' (expected: a file")
+    assert not (checkout / ".venv").exists()
+
+
 def test_place_that_cannot_be_written(checkout):
     done = run_cards("models", program=checkout / "cards", CARDS_VENV="/proc/cards/venv")
     assert done.returncode == 2

@@ -257,7 +257,7 @@ def test_only_tests_of_hosts_and_few_of_them_get_another_try(tmp_path):
         (1, "hosts", 0, 0),
         (1, "hosts", 1, 1),
         (1, "library", 0, 1),
-        (3, "hosts", 0, 3),
+        (3, "hosts", 0, 2),
     ],
 )
 def test_what_failed_beside_others_is_judged_alone(monkeypatch, first, kind, again, code):
@@ -274,6 +274,45 @@ def test_what_failed_beside_others_is_judged_alone(monkeypatch, first, kind, aga
 
     monkeypatch.setattr(test_command, "commands", commands)
     assert cli.main(["test"]) == code
+
+
+def test_results_go_to_runs_of_the_current_folder(tmp_path, monkeypatch, capsys):
+    from cards_bringup.cli.demo import _run_folder
+
+    monkeypatch.chdir(tmp_path)
+    assert _run_folder("planar_2r", "none").parent.resolve() == tmp_path / "runs"
+    for line in (
+        ["analyse", "workspace", "planar_2r", "--condition", "static", "--samples", "1"],
+        ["analyse", "workspace", "planar_3efr", "--grid", "x=0:0.01:2"],
+    ):
+        monkeypatch.setattr("sys.argv", ["cards", *line])
+        assert cli.main(line) == 0
+        shown = capsys.readouterr().out
+        (folder,) = (tmp_path / "runs").iterdir()
+        assert f"runs/{folder.name}/" in shown
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "good"),
+    [
+        (["nosuch"], False),
+        (["-x", "src/nosuch"], False),
+        (["src/cards_core/test/test_nosuch.py::test_a[x]"], False),
+        (["-k", "nosuch"], True),
+        (["-m", "not real_time", "-x", "src/cards_core"], True),
+        (["tests/test_eval.py::test_table"], True),
+        (["--pyargs", "cards_core"], True),
+        (["--", "--help"], True),
+        ([], True),
+    ],
+)
+def test_paths_of_tests_are_looked_at_first(words, good):
+    if good:
+        test_command.check_paths(words, TOP)
+    else:
+        with pytest.raises(CardsError, match=r"no tests '.*nosuch.*expected: a file or folder"):
+            test_command.check_paths(words, TOP)
 
 
 def test_numbers_of_benchmarks_never_look_like_zero(monkeypatch, capsys):

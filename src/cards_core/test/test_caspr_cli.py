@@ -31,7 +31,7 @@ def test_write(folder, tmp_path, capsys):
     out = str(tmp_path / "out")
     assert main([folder, "-o", out]) == 0
     assert load(tmp_path / "out" / "robot").name == "robot"
-    assert main([folder, "-o", out]) == 1
+    assert main([folder, "-o", out]) == 2
     assert "--force" in capsys.readouterr().err
     assert main([folder, "-o", out, "--force", "--quiet"]) == 0
 
@@ -45,13 +45,13 @@ def test_json(folder, tmp_path, capsys):
 
 def test_error_names_the_place(tmp_path, capsys):
     broken = minimal(tmp_path, bodies=PENDULUM.replace("<mass>2", "<mass>heavy"))
-    assert main([str(broken)]) == 1
+    assert main([str(broken)]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("error: ")
     assert "robot_bodies.xml:8" in captured.err
     assert "Traceback" not in captured.err
-    assert main([str(broken), "--json"]) == 1
-    assert "'heavy' is not a number" in json.loads(capsys.readouterr().out)["error"]
+    assert main([str(broken), "--json"]) == 2
+    assert "'heavy' is not a number" in json.loads(capsys.readouterr().out)["error"]["message"]
 
 
 def test_list(tmp_path, capsys):
@@ -67,9 +67,9 @@ def test_list(tmp_path, capsys):
 
 
 def test_cable_set_and_model(folder, capsys):
-    assert main([folder, "--cable-set", "nope"]) == 1
+    assert main([folder, "--cable-set", "nope"]) == 2
     assert "Known: main" in capsys.readouterr().err
-    assert main([folder, "--model", "nope"]) == 1
+    assert main([folder, "--model", "nope"]) == 2
     assert "Known: robot" in capsys.readouterr().err
     assert main([folder, "--cable-set", "main", "--model", "robot", "--samples", "0"]) == 0
 

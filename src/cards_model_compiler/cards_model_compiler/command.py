@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from cards_core.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from cards_model_compiler.progress import CompileProgress
 
@@ -98,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         reports = [_compile(name, options, progress, args) for name in args.robots]
     if args.json:
         print(json.dumps({"models": reports}))
-    return 2 if any("error" in report for report in reports) else 0
+    return ExitCode.ERROR if any("error" in report for report in reports) else ExitCode.DONE
 
 
 def _compile(
@@ -167,7 +169,7 @@ def _terminable() -> Iterator[None]:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the executable ``compile``; return 0, 2 for an error, 130 for Ctrl-C."""
+    """Run the executable ``compile``; return one of `ExitCode`."""
     from cards_core.errors import CardsError
 
     argv = list(sys.argv[1:] if args is None else args)
@@ -177,20 +179,20 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         return run(parser.parse_args(argv))
     except SystemExit as stop:  # argparse: help or a usage error, already printed
-        return stop.code if isinstance(stop.code, int) else 2
+        return stop.code if isinstance(stop.code, int) else ExitCode.ERROR
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # the reader of a pipe is gone, e.g. `| head`; Python would complain again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return ExitCode.PIPE_CLOSED
     except CardsError as error:
         if "--json" in argv:
             details = {"type": type(error).__name__, "message": str(error)}
             print(json.dumps({"error": details}))
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return ExitCode.ERROR
 
 
 if __name__ == "__main__":

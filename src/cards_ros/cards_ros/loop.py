@@ -41,6 +41,7 @@ from rclpy.service import Service
 from rclpy.subscription import Subscription
 
 from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode
 from cards_ros.parameters import keep_arguments
 
 SERVE_PERIOD = 0.02
@@ -334,7 +335,8 @@ def run(
         nice: Priority as of the program ``nice``: `HOT_NICE`, `DRAWING_NICE`, or 0.
 
     Returns:
-        The process exit code: 0, 1 after an error while running, 2 for bad parameters.
+        The process exit code: `ExitCode.DONE`, also after Ctrl-C; `ExitCode.FAILED` after an
+        error while running; `ExitCode.ERROR` for bad arguments and parameters.
     """
     set_nice(nice)  # before ROS starts its threads
     stop = StopFlag()
@@ -344,7 +346,7 @@ def run(
         keep_arguments(context, sys.argv if args is None else args)
     except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as error:
         print(f"{name}: ROS does not accept the arguments: {error}", file=sys.stderr)
-        return 2
+        return ExitCode.ERROR
     # the node must still be able to send its last messages after Ctrl-C, so the signals set our
     # flag instead of shutting the context down under the loop
     restore = stop.install()
@@ -360,16 +362,16 @@ def run(
             InvalidParameterValueException,
         ) as error:
             logger.fatal(str(error))
-            return 2
+            return ExitCode.ERROR
         try:
             gc.collect()
             gc.freeze()  # start-up objects need no further look: shorter collections in the loop
             return node.run()
         except (KeyboardInterrupt, ROSInterruptException):
-            return 0
+            return ExitCode.DONE
         except CardsError as error:
             logger.fatal(str(error))
-            return 1
+            return ExitCode.FAILED
         finally:
             node.close()
     finally:

@@ -13,7 +13,8 @@ from pathlib import Path
 from cards_bringup.bootstrap import ros
 from cards_bringup.bootstrap.environment import Environment
 from cards_bringup.bootstrap.errors import SetupError
-from cards_bringup.bootstrap.process import INTERRUPTED, CommandInterrupts, open_streams
+from cards_bringup.bootstrap.process import CommandInterrupts, open_streams
+from cards_core.exit_codes import ExitCode
 
 __all__ = ["Environment", "SetupError", "main"]
 
@@ -45,14 +46,14 @@ def main(checkout: str | Path, arguments: Sequence[str]) -> int:
         return _main(Path(checkout), list(arguments))
     except SetupError as error:
         print(f"cards: error: {error}", file=sys.stderr)
-        return 2
+        return ExitCode.ERROR
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         print(f"cards: error: {error.strerror or error}{place}", file=sys.stderr)
-        return 2
+        return ExitCode.ERROR
     except KeyboardInterrupt:
         print("\ncards: interrupted; the next run takes it up again", file=sys.stderr)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
 
 
 def _main(checkout: Path, arguments: list[str]) -> int:
@@ -71,10 +72,12 @@ def _main(checkout: Path, arguments: list[str]) -> int:
     if command == "doctor" and not _usable(environment):
         # a diagnosis must not start an installation, which may be what fails
         status = _run_here(arguments)
-        return 2 if status is None else status
+        return ExitCode.ERROR if status is None else status
+    if command == "test":
+        _check_tests(arguments[1:], checkout)
     environment.ensure(environment.sets(test=command == "test"))
     environment.become("cards_bringup", arguments)
-    return 2
+    return ExitCode.ERROR
 
 
 def wants_help(arguments: Sequence[str]) -> bool:
@@ -100,6 +103,17 @@ def _check_command(arguments: list[str]) -> None:
         close = get_close_matches(arguments[0], COMMANDS, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ""
         raise SetupError(f"no command '{arguments[0]}'{hint} Known: {', '.join(COMMANDS)}")
+
+
+def _check_tests(arguments: list[str], checkout: Path) -> None:
+    """Refuse paths of tests that there are not, before an installation starts for them."""
+    from cards_bringup.cli.test import check_paths
+    from cards_core.errors import CardsError
+
+    try:
+        check_paths(arguments, checkout)
+    except CardsError as error:
+        raise SetupError(str(error)) from None
 
 
 def _run_here(arguments: list[str]) -> int | None:

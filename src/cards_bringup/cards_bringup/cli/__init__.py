@@ -15,8 +15,11 @@ import json
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
+
+from cards_core.exit_codes import MEANING, ExitCode
 
 COMMANDS = {
     "demo": ("cards_bringup.cli.demo", "move a robot: simulator, controller, view, run folder"),
@@ -43,6 +46,9 @@ EXAMPLES = """examples:
   ./cards COMMAND --help            all about one command
 
 The first command that needs it makes an environment in .venv with everything in it.
+Results go to --out, else into runs/ of the current folder.
+
+exit codes:
 """
 
 
@@ -50,7 +56,7 @@ class UsageError(SystemExit):
     """A command line that was not understood; usage and message are printed already."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(2)
+        super().__init__(int(ExitCode.ERROR))
         self.message = message
 
 
@@ -86,6 +92,15 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
+def exit_codes() -> str:
+    """Return the table of exit codes for a terminal."""
+    indent = " " * 7
+    return "\n".join(
+        textwrap.fill(text, 79, initial_indent=f"  {code:>3}  ", subsequent_indent=indent)
+        for code, text in MEANING.items()
+    )
+
+
 def version() -> str:
     """Return the version of CARDS."""
     from cards_core import __version__
@@ -102,7 +117,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     parser = Parser(
         prog="./cards",
         description="Robots of muscles, cables and elastic rods: simulate, control, look.",
-        epilog=EXAMPLES,
+        epilog=EXAMPLES + exit_codes(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"cards {version()}")
@@ -120,7 +135,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and return the exit code: 0, 2 for an error, 130 for Ctrl-C."""
+    """Run a command line and return the exit code, one of `ExitCode`."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
     try:
         try:
@@ -130,13 +145,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse: help or a usage error, already printed
         if isinstance(stop, UsageError) and "--json" in argv:
             print(json.dumps({"error": {"type": "UsageError", "message": stop.message}}))
-        return stop.code if isinstance(stop.code, int) else 2
+        return stop.code if isinstance(stop.code, int) else ExitCode.ERROR
     except KeyboardInterrupt:
-        return 130
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # the reader of a pipe is gone, e.g. `| head`
         _drop_output()
-        return 141
+        return ExitCode.PIPE_CLOSED
     except Exception as error:
         return report(error, as_json="--json" in argv)
 
@@ -144,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(argv: list[str]) -> int:
     if not argv:
         make_parser().print_help()
-        return 0
+        return ExitCode.DONE
     known = argv[0] in COMMANDS and COMMANDS[argv[0]][0] is not None
     args = make_parser(argv[0] if known else None).parse_args(argv)
     return int(args.run(args))
@@ -168,7 +183,7 @@ def report(error: Exception, *, as_json: bool) -> int:
         sys.stdout.flush()
     except OSError:
         _drop_output()
-    return 2
+    return ExitCode.ERROR
 
 
 def _words(error: Exception) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cards_bringup.cli.numbers import Number, numbers
 from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cards_hardware.board import Board
@@ -61,8 +62,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command: 0 if all went well, 1 if something is not as it should be."""
+    """Run the command; it fails if something is not as it should be."""
     from cards_bringup.calibration_wizard import Wizard
+    from cards_bringup.resources import runs_folder
     from cards_core.description import load
     from cards_core.files import inside
     from cards_core.kinematics.tree import Tree
@@ -81,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
     given = numbers(args.q, "q")
     q = tree.home if given is None else tree.check_q(given)
     date = datetime.now().astimezone()
-    out = args.out or inside("runs", f"{robot.name}_calibration_{date:%Y%m%d_%H%M%S}.yaml")
+    name = f"{robot.name}_calibration_{date:%Y%m%d_%H%M%S}.yaml"
+    out = args.out or inside(runs_folder(), name)
     if out.suffix not in {".yaml", ".yml", ".json"}:
         raise CardsError(f"--out {out} (expected: a name that ends on .yaml or .json)")
     layout = read_layout(
@@ -112,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         for board in boards:
             board.close()
     wizard.finish(out)
-    return 0 if report.ok else 1
+    return ExitCode.DONE if report.ok else ExitCode.FAILED
 
 
 def _open(layouts: Any, recorders: list[Recorder]) -> list[Board]:

@@ -325,10 +325,10 @@ def _time_of_reference(plan: Any, model: str) -> float:
 
 
 def _run_folder(robot: str, controller: str) -> Path:
-    from cards_bringup.resources import checkout
+    from cards_bringup.resources import runs_folder
 
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    folder = (checkout() or Path.cwd()) / "runs"
+    folder = runs_folder()
     out = inside(folder, f"{robot}_{controller}_{stamp}")
     count = 1
     while out.exists():

@@ -8,6 +8,8 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from cards_core.exit_codes import ExitCode
+
 EXAMPLES = """examples:
   ./cards doctor              OK, WARN (something optional is missing) or FAIL, and what to do
   ./cards doctor --json       for a bug report
@@ -32,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; 1 if something required fails."""
+    """Run the command; it fails if something required does."""
     from cards_bringup.cli import version
     from cards_bringup.doctor import examine
     from cards_bringup.resources import checkout
@@ -56,4 +58,4 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"version": version(), "ok": not failed, "findings": rows}))
     else:
         print(f"cards {version()}: {failed} failed, {warned} warnings")
-    return 1 if failed else 0
+    return ExitCode.FAILED if failed else ExitCode.DONE

@@ -29,4 +29,4 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_core.description.caspr.cli import main
 
-    return int(main(args.rest) or 0)
+    return main(args.rest)

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cards_core.exit_codes import ExitCode
+
 EXAMPLES = """examples:
   ./cards models
   ./cards models --json
@@ -91,7 +93,7 @@ def _describe_rods(name: str, file: Path) -> dict[str, Any]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; 2 if a robot cannot be read."""
+    """Run the command; an error if a robot cannot be read."""
     from cards_core.description.locate import known_models, model_folders
 
     rows = [describe(name) for name in known_models()]
@@ -102,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         print("no models; folders searched: " + ", ".join(map(str, model_folders())))
     else:
         _print_table(rows)
-    return 2 if any("error" in row for row in rows) else 0
+    return ExitCode.ERROR if any("error" in row for row in rows) else ExitCode.DONE
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cards_bringup.cli.numbers import Number
 from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cards_hardware.monitor import MonitorSource, Picture
@@ -75,8 +76,9 @@ def run(args: argparse.Namespace) -> int:
         source = _on_line(args) if args.port else _on_topics(args, stack)
         stack.callback(source.close)
         if args.once:
-            _print(_settled(source), as_json=args.json)
-            return 0
+            picture = _settled(source)
+            _print(picture, as_json=args.json)
+            return ExitCode.FAILED if picture.problem else ExitCode.DONE
         from cards_bringup.monitor_screen import watch
 
         watch(source, args.rate)

@@ -11,9 +11,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode, of_process
 
 EXAMPLES = """examples:
   ./cards test                            everything; skipped tests say why
@@ -42,8 +45,11 @@ MOST_AGAIN = 10
 
 MOST_WORKERS = 8
 
-TESTS_FAILED, INTERRUPTED = 1, 2
+TESTS_FAILED, STOPPED = 1, 2
 """Exit codes of pytest: some tests failed; Ctrl-C, or errors while they were collected."""
+
+WITHOUT_VALUE = ("-x", "-v", "-vv", "-q", "-s", "-l", "--dev", "--lf", "--ff", "--sw", "--pdb")
+"""Options of pytest behind which a path stands; behind others it may be their value."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -96,6 +102,41 @@ def commands(rest: list[str], *, dev: bool) -> list[list[str]]:
     return [[*pytest, *together], [*pytest, "-m", ALONE]]
 
 
+def check_paths(rest: Sequence[str], top: Path) -> None:
+    """Refuse paths of tests that do not exist, before anything is installed for them.
+
+    Args:
+        rest: Arguments for pytest.
+        top: Where it is started.
+
+    Raises:
+        CardsError: Names the path.
+    """
+    before = ""
+    for word in rest:
+        own = not before.startswith("-") or before in WITHOUT_VALUE
+        before = word
+        if own and word and not word.startswith("-") and "--pyargs" not in rest:
+            path = word.partition("::")[0]
+            if not (top / path).exists():
+                raise CardsError(
+                    f"no tests '{path}' (expected: a file or folder in {top}, e.g. "
+                    "src/cards_core, or -k and a part of their names)"
+                )
+
+
+def exit_code(codes: Sequence[int]) -> int:
+    """Return the exit code of runs of pytest: that of the first that went wrong.
+
+    Args:
+        codes: Of pytest, and `ExitCode.INTERRUPTED`.
+    """
+    worst = next((code for code in codes if code), 0)
+    if worst in (0, TESTS_FAILED, ExitCode.INTERRUPTED):
+        return worst
+    return of_process(worst) if worst < 0 else ExitCode.ERROR
+
+
 def once_more(failed: Path) -> list[str]:
     """Return the tests to run again, alone; none if what failed has nothing to do with time.
 
@@ -114,7 +155,6 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_bringup.domain import RosDomain
     from cards_bringup.resources import checkout
-    from cards_core.errors import CardsError
 
     top = checkout()
     if top is None:
@@ -123,6 +163,7 @@ def run(args: argparse.Namespace) -> int:
     if "--dev" in rest:
         rest.remove("--dev")
         dev = True
+    check_paths(rest, top)
     # never the user's domain, where a real robot may listen
     os.environ["ROS_DOMAIN_ID"] = FIRST_DOMAIN
     with RosDomain() as domain, tempfile.TemporaryDirectory(prefix="cards-test-") as folder:
@@ -132,20 +173,23 @@ def run(args: argparse.Namespace) -> int:
         codes = []
         for command in lines:
             codes.append(_wait(subprocess.Popen(command, cwd=top, env=environment)))
-            if codes[-1] == INTERRUPTED or codes[-1] < 0:  # Ctrl-C, or killed
+            if codes[-1] in (STOPPED, ExitCode.INTERRUPTED) or codes[-1] < 0:  # or killed
                 break
         whole = len(lines) > 1 and set(codes) <= {0, TESTS_FAILED}
         if whole and any(codes) and (tests := once_more(failed)):
             print("\nonce more, alone:", *tests, sep="\n  ", flush=True)
             (again,) = commands(tests, dev=dev)
-            return _wait(subprocess.Popen(again, cwd=top, env=environment))
-        return next((code for code in codes if code), 0)
+            return exit_code([_wait(subprocess.Popen(again, cwd=top, env=environment))])
+        return exit_code(codes)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
+    interrupted = False
     while True:
         try:
-            return process.wait()
+            code = process.wait()
         except KeyboardInterrupt:
             # pytest got it too, and has fixtures to take down
-            continue
+            interrupted = True
+        else:
+            return ExitCode.INTERRUPTED if interrupted and code == STOPPED else code

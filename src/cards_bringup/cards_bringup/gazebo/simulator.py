@@ -24,6 +24,7 @@ from cards_bringup.gazebo.ros_arguments import RosArguments, read_ros_arguments
 from cards_bringup.gazebo.world import World, make_world
 from cards_bringup.resources import find_file
 from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode
 from cards_ros.parameter_file import check_parameters
 from cards_ros.parameter_spec import Parameter, ParameterSet
 
@@ -56,9 +57,9 @@ def main(args: Sequence[str] | None = None) -> int:
         return run(sys.argv[1:] if args is None else args)
     except CardsError as error:
         print(f"{NODE_NAME}: {error}", file=sys.stderr)
-        return 2
+        return ExitCode.ERROR
     except KeyboardInterrupt:
-        return 0
+        return ExitCode.DONE
 
 
 def run(args: Sequence[str]) -> int:

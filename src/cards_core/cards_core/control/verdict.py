@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from cards_core.exit_codes import ExitCode
+
 VerdictName: TypeAlias = Literal["ok", "failed", "stopped"]
 
 INFEASIBLE_SHARE = 0.05
@@ -30,8 +32,12 @@ NOTABLE_SHARE = 0.05
 """Share of states without an answer, of time at the greatest tension, of steps that gave way to
 a joint limit, and of real time lost, above which there is a warning."""
 
-EXIT_CODES: Mapping[VerdictName, int] = {"ok": 0, "failed": 1, "stopped": 130}
-"""Exit codes of programs that end with a verdict; 130 is that of Ctrl-C."""
+EXIT_CODES: Mapping[VerdictName, ExitCode] = {
+    "ok": ExitCode.DONE,
+    "failed": ExitCode.FAILED,
+    "stopped": ExitCode.INTERRUPTED,
+}
+"""Exit codes of programs that end with a verdict."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.cli.analyse.common import writing
+from cards_core.analysis.status import PointStatus
 from cards_core.errors import CardsError
+from cards_core.exit_codes import of_answers
 
 EXAMPLES = """examples:
   ./cards analyse cable-function roboy_arm --samples 2000 --out runs/functions
@@ -98,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
         _print(result)
         for file in files:
             print(file)
-    return 0
+    known = [result.tensions.statuses, *(one.statuses for one in result.necessity.values())]
+    return of_answers(PointStatus(int(code)).name for codes in known for code in np.unique(codes))
 
 
 def _groups(texts: list[str] | None) -> dict[str, list[str]]:

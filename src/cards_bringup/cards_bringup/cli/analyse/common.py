@@ -24,6 +24,7 @@ from cards_bringup.cli.numbers import POSITIVE, numbers
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.exit_codes import of_answers
 from cards_core.files import writing_together
 from cards_core.memory import check_fits, most_items
 from cards_core.typing import Array
@@ -230,9 +231,19 @@ def finish(
     time: Array | None = None,
     extra: dict[str, Any] | None = None,
 ) -> int:
-    """Write and print a result; return the exit code."""
+    """Write and print a result; return the exit code.
+
+    Args:
+        args: Of the command.
+        dynamics: The robot's.
+        status: `PointStatus` of every point.
+        series: Quantities of the result.
+        time: Of the points, shape (n,), [s].
+        extra: Further entries; ``end`` is the status of a motion as a whole.
+    """
     names = [PointStatus(int(value)).name for value in status]
     series = {key: item.resolved(key, dynamics) for key, item in series.items()}
+    code = of_answers([extra["end"]] if extra and "end" in extra else names)
     files = [] if args.out is None else _write(args, dynamics, names, series, time)
     if args.json:
         content: dict[str, Any] = {
@@ -246,7 +257,7 @@ def finish(
             "files": [str(file) for file in files],
         }
         print(json.dumps(content, default=_plain))
-        return 0
+        return code
     _print(dynamics.robot.name, names, series, time)
     print()
     for key, value in (extra or {}).items():
@@ -255,7 +266,7 @@ def finish(
         print(f"{key.replace('_', ' ')}: {text}{unit}")
     for file in files:
         print(file)
-    return 0
+    return code
 
 
 def _plain(value: Any) -> Any:

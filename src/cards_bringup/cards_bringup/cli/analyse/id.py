@@ -16,6 +16,7 @@ from cards_bringup.cli.analyse.common import (
     read_motion,
 )
 from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode, of_answers
 from cards_core.typing import Array
 
 EXAMPLES = """examples:
@@ -137,9 +138,10 @@ def _compare(args: Any, dynamics: Any, motion: Any, loads: Array, passive: list[
     if args.json or args.out is not None:
         muscles = [muscle.name for muscle in dynamics.robot.muscles]
         series = {"f": Series("tensions", "N", muscles, np.array(rows))}
-        return finish(
+        code = finish(
             args, dynamics, status, series, extra={"methods": names, "not_possible": reasons}
         )
+        return code if status else ExitCode.FAILED
     print(f"{dynamics.robot.name}: tensions [N]\n")
     print(" " * 18 + " ".join(f"{m.name[:9]:>9}" for m in dynamics.robot.muscles))
     for name, outcome, tensions in zip(names, status, rows, strict=True):
@@ -148,4 +150,4 @@ def _compare(args: Any, dynamics: Any, motion: Any, loads: Array, passive: list[
         print(f"{short:<17} " + " ".join(f"{x:9.3f}" for x in tensions) + told)
     for name, reason in reasons.items():
         print(f"{name}: {reason}")
-    return 0
+    return of_answers(outcome.name for outcome in status) if status else ExitCode.FAILED

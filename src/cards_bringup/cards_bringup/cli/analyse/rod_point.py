@@ -22,6 +22,7 @@ from cards_bringup.cli.analyse.rods import (
 )
 from cards_bringup.cli.numbers import numbers
 from cards_core.errors import CardsError
+from cards_core.exit_codes import of_answers
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def dispatch(args: argparse.Namespace) -> int | None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; the exit code is 1 if there is no equilibrium."""
+    """Run the command."""
     from cards_bringup.progress import CountProgress
     from cards_core.rods.analysis.held_index import held_index
     from cards_core.rods.robots.reader import read_rod_robot
@@ -160,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
         _print(content)
         for file in files:
             print(file)
-    return 0 if solution is not None else 1
+    return of_answers([found.status.name])
 
 
 def _joints(args: argparse.Namespace) -> Array | None:

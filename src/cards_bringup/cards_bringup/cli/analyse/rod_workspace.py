@@ -11,7 +11,9 @@ from typing import Any
 
 from cards_bringup.cli.analyse.common import in_words
 from cards_bringup.cli.analyse.rods import refuse_options, wrench_of
+from cards_bringup.resources import runs_folder
 from cards_core.errors import CardsError
+from cards_core.exit_codes import of_answers
 from cards_core.files import inside
 
 NOT_FOR_RODS = (
@@ -87,14 +89,14 @@ def run(args: argparse.Namespace) -> int:
         import webbrowser
 
         webbrowser.open(files[-1].resolve().as_uri())
-    return 0
+    return of_answers(summary["statuses"])
 
 
 def _folder(robot: str, grid: Any, options: Any) -> Path:
     """Return a folder whose name follows from what was asked."""
     text = json.dumps([grid.to_json(), list(options.wrench), options.frame, options.near])
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return inside("runs", f"workspace_{robot}_{digest}")
+    return inside(runs_folder(), f"workspace_{robot}_{digest}")
 
 
 def _print(summary: dict[str, Any], files: list[Path]) -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup.cli.numbers import POSITIVE, Number
+from cards_bringup.resources import runs_folder
 from cards_core.errors import CardsError
+from cards_core.exit_codes import of_answers
 from cards_core.files import inside
 
 EXAMPLES = """examples:
@@ -148,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
         pages = [file for file in files if file.suffix == ".html"]
         for page in pages:
             webbrowser.open(page.resolve().as_uri())
-    return 0
+    return of_answers(result.summary["statuses"])
 
 
 def _job(args: argparse.Namespace) -> tuple[Any, Path]:
@@ -193,7 +195,7 @@ def _job(args: argparse.Namespace) -> tuple[Any, Path]:
     )
     # the name follows from the job: the same command finds the same folder
     name = f"workspace_{job.robot.name}_{job.condition}_{job.key[:8]}"
-    return job, args.out or inside("runs", name)
+    return job, args.out or inside(runs_folder(), name)
 
 
 def _list_conditions(*, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from cards_core.description.caspr.files import ModelRow, find_models
 from cards_core.description.caspr.importer import SAMPLES, CasprModel, import_caspr
 from cards_core.description.caspr.writer import write_import
 from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode
 
 EXAMPLES = """\
 examples:
@@ -22,7 +23,7 @@ examples:
 
 The folder DIR/<name> gets model.sdf, model.config, trajectories.yaml, import_report.md and
 import_report.json. See docs/caspr.md.
-exit codes: 0 done (warnings are in the report), 1 the model cannot be imported, 2 wrong usage
+exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
 """
 
 
@@ -39,13 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _import(options)
     except CardsError as error:
         if options.json:
-            print(json.dumps({"error": str(error)}))
-        else:
-            print(f"error: {error}", file=sys.stderr)
-        return 1
+            details = {"type": type(error).__name__, "message": str(error)}
+            print(json.dumps({"error": details}))
+        print(f"error: {error}", file=sys.stderr)
+        return ExitCode.ERROR
     except KeyboardInterrupt:
         print("interrupted, nothing was written", file=sys.stderr)
-        return 130
+        return ExitCode.INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
