@@ -192,7 +192,8 @@ def test_units_are_those_of_the_joints(cards):
         ("a,b\n1,2\n", "joint_1"),
         ("joint_1\n1\n", "no column for joint_2"),
         ("joint_1,joint_2\n1,x\n", ":2: joint_2 is 'x'"),
-        ("joint_1,joint_2\n1\n", ":2: joint_2 is 'nothing'"),
+        ("joint_1,joint_2\n1\n", ":2: 1 values (expected: 2, as the first line"),
+        ("joint_1,joint_2\n1,2\n\n1,2,3\n", ":4: 3 values (expected: 2, as the first line"),
         ("joint_1,joint_1,joint_2\n1,1,1\n", "twice"),
     ],
 )

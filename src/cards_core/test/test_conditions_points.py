@@ -107,7 +107,7 @@ def test_options_refuse_what_they_do_not_know():
             make_condition(dynamics, "wrench_closure", {name: values})
     with pytest.raises(UnknownNameError, match="facets"):
         make_condition(dynamics, "wrench_feasible", {"method": "facet"})
-    for values in (1.0, [[1.0]], ["a"]):
+    for values in (True, "a", [[1.0]], ["a"]):
         with pytest.raises(ConditionError, match="accelerations"):
             make_condition(dynamics, "dynamic", {"accelerations": values})
     with pytest.raises(ConditionError, match="max_facets"):
@@ -124,8 +124,12 @@ def test_lists_and_arrays_become_tuples_and_integers_floats():
     sample = Sample(row=np.arange(2), table=[[1, 2], (3, 4)])
     assert sample == Sample(row=(0.0, 1.0), table=((1.0, 2.0), (3.0, 4.0)))
     assert sample.to_json() == {"row": [0.0, 1.0], "table": [[1.0, 2.0], [3.0, 4.0]], "count": 1}
-    with pytest.raises(ConditionError, match="row"):
-        Sample(row=5.0)
+    assert Sample(row=5).row == (5.0,)  # one number for all
+    for wrong in (True, "5", [[5.0]]):
+        with pytest.raises(ConditionError, match="row"):
+            Sample(row=wrong)
+    with pytest.raises(ConditionError, match="table"):
+        Sample(table=5.0)
 
 
 # Bad points ----------------------------------------------------------------------------------

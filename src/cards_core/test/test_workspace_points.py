@@ -10,6 +10,7 @@ from cards_core.analysis.workspace import Axis, Grid, PointSetError, Rays, Sampl
 from cards_core.analysis.workspace.coordinates import Coordinates, rotations
 from cards_core.analysis.workspace.job import points_from_json
 from cards_core.analysis.workspace.samples import uniform_quaternions, uniforms
+from cards_core.csv_table import TableError
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics import Tree
 from cards_core.spatial import quaternion_log, quaternion_matrix, rotation_exp
@@ -246,16 +247,17 @@ def test_point_files_with_quaternions(tmp_path, ball_tree):
     ("text", "message"),
     [
         ("lift,slyde\n1,2\n", "did you mean 'slide'"),
-        ("lift,slide\n1,2\n1,x\n", "line 3: slide: 'x'"),
-        ("lift,slide\n1\n", "line 2: 1 values"),
-        ("lift,lift\n1,2\n", "given twice"),
-        ("", "no column"),
+        ("lift,slide\n1,2\n1,x\n", ":3: slide is 'x'"),
+        ("lift,slide\n1\n", "points.csv:2: 1 values .expected: 2"),
+        ("lift,slide\n1,2,3\n", "points.csv:2: 3 values .expected: 2"),
+        ("lift,lift\n1,2\n", "there twice"),
+        ("", "is empty"),
     ],
 )
 def test_wrong_point_files(tmp_path, tree, text, message):
     path = tmp_path / "points.csv"
     path.write_text(text)
-    with pytest.raises(PointSetError, match=message):
+    with pytest.raises((PointSetError, TableError), match=message):
         read_points(path, tree)
 
 
@@ -300,5 +302,5 @@ def test_the_table_of_a_point_analysis_is_a_point_file(tmp_path):
     assert points.count == 3
     np.testing.assert_array_equal(points.values(0, 3), rows)
     file.write_text("\n".join([head, lines[0].removesuffix(",17.0")]) + "\n")
-    with pytest.raises(PointSetError, match=r"line 2: .* values"):
+    with pytest.raises(TableError, match=r":2: .* values"):
         read_points(file, tree)

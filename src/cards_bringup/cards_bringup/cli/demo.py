@@ -160,6 +160,7 @@ def _run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     model = _text_parameter(plan, "simulator", "model") or args.robot
     robot = load(model)
     duration = _duration(args, plan, model)
+    _controller_model(args)  # refused before there is a folder for the run
     out = args.out or _run_folder(robot.name, controller)
     prepare(out)
     overrides = _overrides(args, plan, duration, {"log_dir": str(out.resolve()), "model": model})
@@ -268,6 +269,10 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for part in filter(None, (args.controller_model or "").split(",")):
         name, _, value = part.partition("=")
+        if name in out:
+            raise CardsError(
+                f"--controller-model '{part}': '{name}' is given twice (expected: once)"
+            )
         try:
             if name not in known:
                 raise ValueError

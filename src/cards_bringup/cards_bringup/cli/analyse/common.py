@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.tables import TableError, read_table
+from cards_bringup.cli.analyse.tables import read_table
 from cards_bringup.cli.analyse.units import UNITS, column_units
 from cards_bringup.cli.numbers import POSITIVE, numbers
 from cards_core.analysis.status import PointStatus
+from cards_core.csv_table import TableError
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.exit_codes import of_answers

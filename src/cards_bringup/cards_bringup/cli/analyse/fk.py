@@ -18,8 +18,9 @@ from cards_bringup.cli.analyse.common import (
     make_parser,
 )
 from cards_bringup.cli.analyse.rod_point import add_options, dispatch
-from cards_bringup.cli.analyse.tables import TableError, read_table
+from cards_bringup.cli.analyse.tables import read_table
 from cards_bringup.cli.numbers import POSITIVE, numbers
+from cards_core.csv_table import TableError
 
 EXAMPLES = """examples:
   ./cards analyse fk stewart_gough --joints=0.41,0.41,0.4,0.4,0.41,0.42    a robot of rods

@@ -45,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
 
 def add_wrench(parser: Any) -> None:
     """Declare ``--wrench``."""
-    text = "acts on the frame's origin, world axes [N, Nm]; repeatable"
+    text = "acts on the frame's origin, world axes [N, Nm]; repeatable, those of a frame add up"
     parser.add_argument(
         "--wrench", action="append", metavar="FRAME=FX,FY,FZ[,MX,MY,MZ]", help=text
     )

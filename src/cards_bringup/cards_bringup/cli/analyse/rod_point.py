@@ -184,10 +184,10 @@ def _pose(args: argparse.Namespace, robot: Any) -> Array | None:
 
     if not getattr(args, "pose", None):
         return None
-    fixed = {
-        find_coordinate(robot, name): number_of(text, f"--pose {name}")
-        for name, text in assignments(args.pose, "--pose", "x=0.05,rz=0.1")
-    }
+    texts = assignments(
+        args.pose, "--pose", "x=0.05,rz=0.1", lambda name: find_coordinate(robot, name)
+    )
+    fixed = {full: number_of(text, f"--pose {name}") for full, name, text in texts}
     return PlateGrid(robot, Grid((), fixed), robot.home_pose).pose(0)
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cards_bringup.cli.analyse.tables import TableError
-from cards_bringup.cli.numbers import number_in
+from cards_core.csv_table import CsvTable, TableError, open_csv
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -38,19 +37,18 @@ def read_shapes(path: Path, robot: RodRobot, sigma: float) -> tuple[ShapeMeasure
     """
     from cards_core.rods.analysis.measurements import ShapeMeasurement
 
-    rows, head = _read(path, ("limb", *POINTS))
+    rows, csv = _read(path, ("limb", *POINTS))
+    columns = (*POINTS, "s") if "s" in csv.head else POINTS
     names = [limb.name for limb in robot.limbs]
     found: dict[int, list[list[float]]] = {}
     for number, row in rows:
         limb = _limb(row["limb"], names, f"{path}:{number}")
-        cells = [_number(row, name, f"{path}:{number}") for name in POINTS]
-        if "s" in head:
-            cells.append(_number(row, "s", f"{path}:{number}"))
+        cells = [csv.number(number, name, row[name]) for name in columns]
         found.setdefault(limb, []).append(cells)
     out = []
     for limb, points in sorted(found.items()):
         table = np.array(points)
-        s = table[:, 3] if "s" in head else None
+        s = table[:, 3] if "s" in columns else None
         out.append(ShapeMeasurement(limb, table[:, :3], sigma, s))
     return tuple(out)
 
@@ -61,14 +59,14 @@ def read_bases(path: Path, robot: RodRobot) -> Array:
     Raises:
         TableError: No such file or columns, limbs that are missing or there twice.
     """
-    rows, _ = _read(path, ("limb", *WRENCH))
+    rows, csv = _read(path, ("limb", *WRENCH))
     names = [limb.name for limb in robot.limbs]
     out = np.full((robot.n_limbs, 6), np.nan)
     for number, row in rows:
         limb = _limb(row["limb"], names, f"{path}:{number}")
         if np.isfinite(out[limb]).any():
             raise TableError(f"{path}:{number}: limb '{names[limb]}' is there twice")
-        out[limb] = [_number(row, name, f"{path}:{number}") for name in WRENCH]
+        out[limb] = [csv.number(number, name, row[name]) for name in WRENCH]
     missing = [name for name, row in zip(names, out, strict=True) if np.isnan(row).any()]
     if missing:
         raise TableError(f"{path}: no row of {', '.join(missing)} (expected: one of every limb)")
@@ -101,32 +99,18 @@ def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) ->
         writer.writerows([row[0], *(repr(float(str(x))) for x in row[1:])] for row in rows)
 
 
-def _read(path: Path, wanted: Sequence[str]) -> tuple[list[tuple[int, dict[str, str]]], list[str]]:
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            lines = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TableError(f"{path}: {error} (expected: a CSV file)") from error
-    head = [name.strip() for name in lines[0]] if lines else []
-    missing = [name for name in wanted if name not in head]
+def _read(path: Path, wanted: Sequence[str]) -> tuple[list[tuple[int, dict[str, str]]], CsvTable]:
+    csv = open_csv(path)
+    missing = [name for name in wanted if name not in csv.head]
     if missing:
         raise TableError(
             f"{path}:1: no column {', '.join(missing)} (expected: {', '.join(wanted)})"
         )
-    rows = [
-        (k, dict(zip(head, (cell.strip() for cell in line), strict=False)))
-        for k, line in enumerate(lines[1:], start=2)
-        if any(cell.strip() for cell in line)
-    ]
-    return rows, head
+    rows = [(line, dict(zip(csv.head, cells, strict=True))) for line, cells in csv.rows()]
+    return rows, csv
 
 
 def _limb(text: str, names: Sequence[str], place: str) -> int:
     if text not in names:
         raise TableError(f"{place}: limb '{text}' (expected: one of {', '.join(names)})")
     return list(names).index(text)
-
-
-def _number(row: dict[str, str], name: str, place: str) -> float:
-    text = row.get(name, "nothing")
-    return number_in(text, f"{place}: {name} is", TableError)

@@ -57,10 +57,8 @@ def run(args: argparse.Namespace) -> int:
     if args.near is not None:
         extra["near"] = args.near
     options = SliceOptions(wrench=wrench, frame=frame, **extra)
-    fixed = {
-        find_coordinate(robot, name): number_of(text, f"--fix {name}")
-        for name, text in assignments(args.fix, "--fix", "z=0.5")
-    }
+    texts = assignments(args.fix, "--fix", "z=0.5", lambda name: find_coordinate(robot, name))
+    fixed = {full: number_of(text, f"--fix {name}") for full, name, text in texts}
     grid = grid_of(args.grid, lambda name: find_coordinate(robot, name), fixed)
     if args.metric and not (args.plot or args.show):
         raise CardsError("--metric is a column of the pictures (expected: with --plot or --show)")

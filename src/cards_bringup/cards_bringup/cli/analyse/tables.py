@@ -1,24 +1,20 @@
 """Tables of the point analyses: CSV with names in the first line, or NPZ.
 
 Columns are called ``quantity/name``: ``q/elbow``, ``qd/elbow``, ``l/biceps``, ``f/biceps``, and
-``time``. Columns without a quantity are the one that is asked for.
+``time``. Columns without a quantity are the one that is asked for. An empty cell is NaN: a point
+that has no answer.
 """
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
-from cards_core.errors import CardsError
+from cards_core.csv_table import TableError, open_csv
 from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
-
-
-class TableError(CardsError):
-    """A table that cannot be read, or that lacks what is asked for."""
 
 
 def read_table(path: Path, tree: Tree, *, main: str) -> dict[str, Array]:
@@ -76,14 +72,8 @@ def _read_npz(path: Path, names: dict[str, tuple[str, ...]]) -> dict[str, Array]
 
 
 def _read_csv(path: Path, names: dict[str, tuple[str, ...]], main: str) -> dict[str, Array]:
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TableError(f"{path}: {error} (expected: a CSV or NPZ file)") from error
-    if not lines:
-        raise TableError(f"{path} is empty (expected: names in the first line)")
-    head = [text.strip() for text in lines[0]]
+    csv = open_csv(path)
+    head = csv.head
     wanted = {
         name: (key, i)
         for key, entries in names.items()
@@ -97,28 +87,24 @@ def _read_csv(path: Path, names: dict[str, tuple[str, ...]], main: str) -> dict[
             f"{path}:1: none of the columns {', '.join(head)} is known (expected: "
             f"{main}/{', '.join(names[main])} and others)"
         )
-    out = {key: np.full((len(lines) - 1, len(names[key])), np.nan) for key in used}
-    seen: set[tuple[str, int]] = set()
-    for column, name in enumerate(head):
-        if name not in wanted:
-            continue  # results of other kinds, status
-        if wanted[name] in seen:
-            raise TableError(f"{path}:1: column '{name}' is there twice (expected: once)")
-        seen.add(wanted[name])
-        key, i = wanted[name]
-        for row, line in enumerate(lines[1:]):
-            try:
-                out[key][row, i] = float(line[column])
-            except (ValueError, IndexError):
-                text = line[column] if column < len(line) else "nothing"
-                raise TableError(
-                    f"{path}:{row + 2}: {name} is '{text}' (expected: a number)"
-                ) from None
+    columns = [(i, *wanted[name]) for i, name in enumerate(head) if name in wanted]
+    for column, key, i in columns:  # a bare name and the full one are the same
+        if (key, i) in {(k, j) for other, k, j in columns if other < column}:
+            raise TableError(f"{path}:1: column '{head[column]}' is there twice (expected: once)")
     for key in used:
-        missing = [entry for i, entry in enumerate(names[key]) if (key, i) not in seen]
+        there = {i for _, k, i in columns if k == key}
+        missing = [entry for i, entry in enumerate(names[key]) if i not in there]
         if missing:
             raise TableError(
                 f"{path}:1: no column for {', '.join(missing)} (expected: {key}/NAME for each of "
                 f"{', '.join(names[key])})"
             )
+    rows = [
+        [csv.number(line, head[column], cells[column], empty=True) for column, _, _ in columns]
+        for line, cells in csv.rows()
+    ]
+    table = np.array(rows).reshape(-1, len(columns))
+    out = {key: np.empty((len(table), len(names[key]))) for key in used}
+    for k, (_, key, i) in enumerate(columns):  # others are results of other kinds, and status
+        out[key][:, i] = table[:, k]
     return out

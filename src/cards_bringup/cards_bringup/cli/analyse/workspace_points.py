@@ -23,12 +23,12 @@ def point_set(args: argparse.Namespace, tree: Tree) -> PointSet:
         PointSetError: The text cannot be understood, or describes no points.
     """
     coordinates = Coordinates(tree)
-    fixed = {
-        coordinates.find(name).name: number_of(text, f"--fix {name}")
-        for name, text in assignments(args.fix, "--fix", "x=0.5")
-    }
+    given = assignments(args.fix, "--fix", "x=0.5", lambda name: coordinates.find(name).name)
+    fixed = {full: number_of(text, f"--fix {name}") for full, name, text in given}
     lines = _lines(args, coordinates)
     starts = {name: begin for name, (begin, _) in lines.items()}
+    if both := sorted(set(starts) & set(fixed)):
+        raise PointSetError(f"'{both[0]}' is given twice, by --fix and --rays (expected: once)")
     points = _points(args, coordinates, {**fixed, **starts})
     if not lines and not args.fan:
         return points
@@ -60,10 +60,8 @@ def _points(
     if args.points:
         return read_points(args.points, coordinates.tree, fixed=fixed)
     if args.samples is not None:
-        ranges = {
-            coordinates.find(name).name: _range(text, f"--range {name}")
-            for name, text in assignments(args.range, "--range", "x=-1:1")
-        }
+        texts = assignments(args.range, "--range", "x=-1:1", lambda n: coordinates.find(n).name)
+        ranges = {full: _range(text, f"--range {name}") for full, name, text in texts}
         home = tuple(name for name in (args.at_home or "").split(",") if name)
         return Samples(args.samples, args.seed, ranges, fixed, home)
     grid = grid_of(args.grid, lambda name: coordinates.find(name).name, fixed)
@@ -90,9 +88,10 @@ def grid_of(
     """
     axes: list[Axis] = []
     values = dict(fixed)
-    for name, text in assignments(texts, "--grid", "x=-2:2:41"):
-        full = find(name)
+    for full, name, text in assignments(texts, "--grid", "x=-2:2:41", find):
         words = text.split(":")
+        if full in values:
+            raise PointSetError(f"'{full}' is given twice, by --grid and besides (expected: once)")
         if len(words) == 1:
             values[full] = number_of(text, f"--grid {name}")
         elif len(words) == 3 and words[2].strip().isdecimal() and int(words[2]):
@@ -106,10 +105,8 @@ def grid_of(
 
 
 def _lines(args: argparse.Namespace, coordinates: Coordinates) -> dict[str, tuple[float, float]]:
-    return {
-        coordinates.find(name).name: _range(text, f"--rays {name}", ordered=False)
-        for name, text in assignments(args.rays, "--rays", "x=-2:2")
-    }
+    texts = assignments(args.rays, "--rays", "x=-2:2", lambda name: coordinates.find(name).name)
+    return {full: _range(text, f"--rays {name}", ordered=False) for full, name, text in texts}
 
 
 def _direction(
@@ -126,21 +123,36 @@ def _direction(
     return direction, length
 
 
-def assignments(texts: list[str] | None, option: str, example: str) -> list[tuple[str, str]]:
-    """Split ``["x=1,y=2", "z=3"]`` into pairs.
+def assignments(
+    texts: list[str] | None, option: str, example: str, find: Callable[[str], str] = str
+) -> list[tuple[str, str, str]]:
+    """Split ``["x=1,y=2", "z=3"]`` into full names, names as given, and values.
+
+    Args:
+        texts: As given.
+        option: For messages, as is ``example``.
+        example: What would be right.
+        find: Returns the full name of what was named.
 
     Raises:
-        PointSetError: A part is no assignment.
+        PointSetError: A part is no assignment, or two of them are of the same name.
     """
-    out = []
+    out: dict[str, tuple[str, str]] = {}
     for part in ",".join(texts or []).split(","):
-        name, sign, value = part.partition("=")
+        name, sign, value = (word.strip() for word in part.partition("="))
         if part.strip() == "":
             continue
-        if not sign or not name.strip() or not value.strip():
+        if not sign or not name or not value:
             raise PointSetError(f"{option} {part} (expected: e.g. {option} {example})")
-        out.append((name.strip(), value.strip()))
-    return out
+        full = find(name)
+        if full in out:
+            before = "=".join(out[full])
+            raise PointSetError(
+                f"{option} {name}={value}: '{full}' is given twice, before as {before} "
+                "(expected: once)"
+            )
+        out[full] = name, value
+    return [(full, *given) for full, given in out.items()]
 
 
 def number_of(text: str, place: str) -> float:
@@ -169,6 +181,10 @@ def option_values(texts: list[str] | None) -> dict[str, Any]:
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
             raise PointSetError(f"--option {text} (expected: name=value)")
+        if name.strip() in out:
+            raise PointSetError(
+                f"--option {text}: '{name.strip()}' is given twice (expected: once)"
+            )
         out[name.strip()] = _value(value.strip())
     return out
 
@@ -179,4 +195,4 @@ def _value(text: str) -> Any:
             return json.loads(attempt)  # NaN too, which the options refuse with their names
         except ValueError:
             continue
-    return text
+    return [part.strip() for part in text.split(",")] if "," in text else text

@@ -100,13 +100,19 @@ _REFUSED = object()
 
 
 def _fitted(value: Any, hint: Any) -> Any:
-    """Return a value as its type wants it (lists as tuples, integers as floats), or _REFUSED."""
+    """Return a value as its type wants it, or _REFUSED.
+
+    Lists are tuples, integers are floats, and one number or name may stand where a list of them
+    may.
+    """
     if isinstance(hint, types.UnionType):
         fits = (_fitted(value, part) for part in get_args(hint))
         return next((item for item in fits if item is not _REFUSED), _REFUSED)
     if get_origin(hint) is tuple:
         if hasattr(value, "tolist"):
             value = value.tolist()
+        if _fitted(value, get_args(hint)[0]) is not _REFUSED and get_args(hint)[0] in (float, str):
+            value = (value,)
         if not isinstance(value, list | tuple):
             return _REFUSED
         items = tuple(_fitted(item, get_args(hint)[0]) for item in value)

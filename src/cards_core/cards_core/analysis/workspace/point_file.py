@@ -21,6 +21,7 @@ from cards_core.analysis.conditions.base import Column
 from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates
 from cards_core.analysis.workspace.errors import PointSetError
 from cards_core.analysis.workspace.points import check_once, coordinate_column
+from cards_core.csv_table import open_csv
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.tree import QUATERNION_TOLERANCE, Tree
 from cards_core.typing import Array
@@ -159,6 +160,7 @@ def read_points(
 
     Raises:
         PointSetError: The file cannot be read; names the file, and row or column where it can.
+        TableError: Likewise, of a CSV file; names file and line.
         UnknownNameError: A column is no coordinate.
     """
     file = Path(path)
@@ -225,52 +227,26 @@ def _open(
 
 
 def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], Iterator[Array]]:
-    import csv
-
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            head = next(csv.reader(stream), [])
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise PointSetError(f"{file}: {error} (expected: CSV)") from error
-    head = [name.strip() for name in head]
+    csv = open_csv(file)
     # the tables of point analyses have other columns too, and say which are the coordinates
-    places = [i for i, name in enumerate(head) if name.startswith(COORDINATES)]
-    places = places or list(range(len(head)))
-    names = tuple(head[i].removeprefix(COORDINATES) for i in places)
+    places = [i for i, name in enumerate(csv.head) if name.startswith(COORDINATES)]
+    places = places or list(range(len(csv.head)))
+    names = tuple(csv.head[i].removeprefix(COORDINATES) for i in places)
     try:
         columns_of(names, coordinates)
     except (UnknownNameError, PointSetError) as error:
-        raise PointSetError(f"{file}: head line: {error}") from error
+        raise PointSetError(f"{file}:1: {error}") from error
 
     def blocks() -> Iterator[Array]:
         rows: list[list[float]] = []
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream)
-            next(reader, None)
-            for words in reader:
-                if not words:
-                    continue
-                place = f"{file}: line {reader.line_num}"
-                if len(words) != len(head):
-                    raise PointSetError(f"{place}: {len(words)} values (expected: {len(head)})")
-                rows.append(_numbers([words[i] for i in places], names, place))
-                if len(rows) == BLOCK_ROWS:
-                    yield np.array(rows)
-                    rows = []
+        for line, cells in csv.rows():
+            rows.append([csv.number(line, csv.head[i], cells[i], empty=True) for i in places])
+            if len(rows) == BLOCK_ROWS:
+                yield np.array(rows)
+                rows = []
         yield np.array(rows).reshape(-1, len(names))
 
     return names, blocks()
-
-
-def _numbers(words: list[str], names: tuple[str, ...], place: str) -> list[float]:
-    """Read a line; an empty cell is NaN."""
-    out = []
-    for name, word in zip(names, words, strict=True):
-        try:
-            out.append(float(word) if word.strip() else float("nan"))
-        except ValueError:
-            raise PointSetError(f"{place}: {name}: '{word}' (expected: a number)") from None
-    return out
 
 
 def _open_parquet(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], Iterator[Array]]:

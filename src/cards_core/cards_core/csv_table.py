@@ -1,0 +1,110 @@
+"""CSV tables with names in the first line, as all commands read them.
+
+UTF-8, with or without the byte order mark that spreadsheets write. Every row has as many values as
+the first line has names, and no name is there twice: a value that would be dropped or moved is an
+error. Lines without any text are passed over. An empty cell is NaN where numbers may be missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cards_core.errors import CardsError
+
+
+class TableError(CardsError):
+    """A table that cannot be read, or that lacks what is asked for."""
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """A CSV file whose first line was read.
+
+    Attributes:
+        path: The file.
+        head: Names of the columns, without blanks around them.
+    """
+
+    path: Path
+    head: tuple[str, ...]
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Read the file; yields the number of the line, and one text for every column.
+
+        Raises:
+            TableError: A row has more or fewer values than the first line has names.
+        """
+        with _reading(self.path) as lines:
+            next(lines, None)
+            for line, cells in lines:
+                if len(cells) != len(self.head):
+                    raise TableError(
+                        f"{self.path}:{line}: {len(cells)} values (expected: {len(self.head)}, "
+                        f"as the first line: {', '.join(self.head)})"
+                    )
+                yield line, [cell.strip() for cell in cells]
+
+    def number(self, line: int, name: str, text: str, *, empty: bool = False) -> float:
+        """Return the number in a cell.
+
+        Args:
+            line: Its line.
+            name: Its column.
+            text: What is in it.
+            empty: Whether it may be missing: nothing is NaN then, and NaN and infinity are no
+                errors.
+
+        Raises:
+            TableError: It is no number, or not a finite one.
+        """
+        if empty and not text:
+            return math.nan
+        try:
+            value = float(text)
+        except ValueError:
+            raise TableError(
+                f"{self.path}:{line}: {name} is '{text}' (expected: a number)"
+            ) from None
+        if not (empty or math.isfinite(value)):
+            raise TableError(
+                f"{self.path}:{line}: {name} is '{text}' (expected: a finite number)"
+            )
+        return value
+
+
+def open_csv(path: Path) -> CsvTable:
+    """Read the first line of a CSV file.
+
+    Raises:
+        TableError: It cannot be read, is empty, or has a name twice.
+    """
+    with _reading(path) as lines:
+        _, cells = next(lines, (1, []))
+    head = tuple(cell.strip() for cell in cells)
+    if not head:
+        raise TableError(f"{path} is empty (expected: names in the first line)")
+    for i, name in enumerate(head):
+        if name and name in head[:i]:
+            raise TableError(f"{path}:1: column '{name}' is there twice (expected: once)")
+    return CsvTable(path, head)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
+    """Open a file; gives its lines with their numbers, without those that have no text."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, strict=True)
+            # one blank cell is a line of blanks; where there are commas, somebody meant a row
+            yield (
+                (reader.line_num, cells)
+                for cells in reader
+                if len(cells) > 1 or (cells and cells[0].strip())
+            )
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TableError(f"{path}: {error} (expected: a CSV file)") from error
