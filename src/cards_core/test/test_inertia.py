@@ -17,7 +17,9 @@ from cards_core.description import (
     repair_inertia,
     repair_robot,
 )
+from cards_core.description.model import WORLD
 from cards_core.errors import DescriptionError
+from cards_core.spatial import Pose
 from random_robots import random_inertia, random_robot, random_rotation
 
 
@@ -140,3 +142,26 @@ def test_the_change_of_the_mass_matrix_is_relative():
     body = Inertia(2.0, np.zeros(3), np.diag([1.0, 0.5, 1.0]))
     heavier = Inertia(2.0, np.zeros(3), np.diag([1.0, 0.6, 1.0]))
     assert mass_matrix_change(pendulum(body), pendulum(heavier)) == pytest.approx(0.2)
+
+
+def test_the_change_of_m_is_looked_for_where_it_is_largest():
+    """A double pendulum that folds: M_11 is small in a few degrees around one angle of the elbow.
+
+    With links of length 1 and point masses 1e-3 and 1 at their ends, M_11 is 1e-3 + 2 + 2 cos q2,
+    and what the first link gains counts by far most where q2 is pi.
+    """
+    lumps = [Inertia(mass, np.array([0.0, 0.0, -1.0]), 1e-9 * np.eye(3)) for mass in (1e-3, 1.0)]
+    heavier = dataclasses.replace(lumps[0], mass=1.1e-3)
+    axis = JointAxis(np.array([0.0, 1.0, 0.0]), lower=-np.pi, upper=np.pi)
+    below = Pose(np.eye(3), np.array([0.0, 0.0, -1.0]))
+    joints = (
+        Joint("hip", "revolute", WORLD, "thigh", axes=(axis,)),
+        Joint("knee", "revolute", "thigh", "shank", parent_to_joint=below, axes=(axis,)),
+    )
+    robots = [
+        Robot("legs", (Link("thigh", first), Link("shank", lumps[1])), joints)
+        for first in (lumps[0], heavier)
+    ]
+    largest = 1e-4 / 1e-3  # at q2 = pi, where the shank's mass is in the axis of the hip
+    assert mass_matrix_change(*robots) == pytest.approx(largest, rel=1e-3)
+    assert mass_matrix_change(*robots, samples=10, steps=0) < 0.9 * largest

@@ -31,9 +31,6 @@ SINGULAR = 1e-12
 POSES = 5
 """Number of poses, the home position and random ones, at which M and L are looked at."""
 
-MASS_MATRIX_SAMPLES = 10
-"""Number of random configurations at which the change of M is measured."""
-
 
 @dataclass(frozen=True, eq=False)
 class InertiaCheck:
@@ -41,9 +38,9 @@ class InertiaCheck:
 
     Attributes:
         repairs: One entry per link whose tensor no rigid body has.
-        mass_matrix_change: ``max |M'_ij - M_ij| / sqrt(M_ii M_jj)`` over random configurations,
-            of the robot for SDF against CASPR's numbers; infinite if the file's numbers make M
-            singular, NaN if they cannot be repaired.
+        mass_matrix_change: The largest ``|M'_ij - M_ij| / sqrt(M_ii M_jj)`` that was found, of
+            the robot for SDF against CASPR's numbers (`mass_matrix_change`); infinite if the
+            file's numbers make M singular, NaN if they cannot be repaired.
         singular: True if M is singular at the home position with the numbers of the file.
         problem: Why the inertias cannot be repaired; empty if they can.
     """
@@ -72,7 +69,7 @@ def check_inertia(
         return None, InertiaCheck((), math.nan, singular, str(error))
     change = math.inf
     if not singular:
-        change = mass_matrix_change(robot, ready, samples=MASS_MATRIX_SAMPLES)
+        change = mass_matrix_change(robot, ready)
     for item in repairs:
         body = names[item.link]
         findings.warn(

@@ -213,8 +213,9 @@ class ImportReport:
                 lines.append("All tensors are those of rigid bodies.")
             lines += [
                 "",
-                "Largest relative change of M in the SDF, by repairs and by the small inertia of "
-                f"links that have none in CASPR: {_text(check.mass_matrix_change)}.",
+                "Relative change of M in the SDF, by repairs and by the small inertia of links "
+                "that have none in CASPR, the largest that was found in random states and uphill "
+                f"from the worst of them: {_text(check.mass_matrix_change)}.",
             ]
         if check.singular:
             lines += ["", "With the numbers of the file M is singular at the home position."]
