@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,11 @@ from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 if TYPE_CHECKING:
     from cards_core.description.model import Robot
     from cards_core.description.xml_lines import XmlElement
+
+LOG = logging.getLogger(__name__)
+
+_TOLD: set[str] = set()
+"""Warnings of `load` that were given: commands read a robot more than once."""
 
 MODEL_PATH = "CARDS_MODEL_PATH"
 """Environment variable: folders with models, separated like PATH."""
@@ -182,7 +188,7 @@ def rods_file(file: Path, plugins: Iterable[XmlElement]) -> Path:
 
 
 def load(name_or_path: str | os.PathLike[str], *, model: str | None = None) -> Robot:
-    """Read a robot.
+    """Read a robot; warn, once, if points of its muscles look as if they were in millimetres.
 
     Args:
         name_or_path: Name of a folder in `model_folders`, or path of an SDF file or a folder.
@@ -194,6 +200,7 @@ def load(name_or_path: str | os.PathLike[str], *, model: str | None = None) -> R
             it is that of a robot of rods, which `cards_core.rods.read_rod_robot` reads.
     """
     from cards_core.description.sdf_reader import read_sdf
+    from cards_core.description.unit_checks import unit_doubt
 
     file = find_model(name_or_path)
     if has_rods(file):
@@ -204,7 +211,15 @@ def load(name_or_path: str | os.PathLike[str], *, model: str | None = None) -> R
             "ik, fk, stiffness, workspace, force-sensing', './cards bench rods', "
             "cards_core.rods.read_rod_robot (docs/rod_robots.md)",
         )
-    return read_sdf(file, model=model)
+    robot = read_sdf(file, model=model)
+    doubt = unit_doubt(robot)
+    if doubt is not None:
+        place = str(file) if doubt.line is None else f"{file}:{doubt.line}"
+        text = f"{place}: muscle '{doubt.muscle}': {doubt.text}"
+        if text not in _TOLD:
+            _TOLD.add(text)
+            LOG.warning("warning: %s", text)
+    return robot
 
 
 def is_folder(path: Path) -> bool:

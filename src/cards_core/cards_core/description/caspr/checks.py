@@ -21,6 +21,7 @@ from cards_core.description.caspr.operational_spaces import OperationalFile
 from cards_core.description.inertia import InertiaRepair, mass_matrix_change
 from cards_core.description.model import Pulley, Robot, ViaPoint
 from cards_core.description.sdf_ready import sdf_ready
+from cards_core.description.unit_checks import unit_doubt
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import DescriptionError
 from cards_core.typing import Array
@@ -156,6 +157,19 @@ def check_actuation(
                 source=cables.source,
                 line=muscle.line,
             )
+
+
+def check_units(robot: Robot, cables: CableFile, findings: FindingList) -> None:
+    """Warn of points of cables that look as if they were in millimetres."""
+    doubt = unit_doubt(robot)
+    if doubt is not None:
+        findings.warn(
+            "units-doubtful",
+            f"cable '{doubt.muscle}'",
+            doubt.text,
+            source=cables.source,
+            line=doubt.line,
+        )
 
 
 def _jacobian_scale(dynamics: Dynamics) -> Array:

@@ -19,6 +19,7 @@ from cards_core.description.caspr.checks import (
     check_actuation,
     check_inertia,
     check_references,
+    check_units,
     home_within_limits,
 )
 from cards_core.description.caspr.coordinates import CoordinateMap, coordinate_map
@@ -180,6 +181,7 @@ def import_caspr(
     step("checking", 0.05)
     sdf_robot, inertia = check_inertia(robot, dynamics, system.bodies, findings)
     check_actuation(dynamics, system.bodies, cables, findings)
+    check_units(robot, cables, findings)
     check_references(
         robot,
         system.bodies,
