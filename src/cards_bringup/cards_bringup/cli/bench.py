@@ -9,7 +9,6 @@ from typing import Any
 
 from cards_bringup.cli.numbers import Number
 from cards_bringup.hil.options import FIRMWARES
-from cards_core.control.verdict import EXIT_CODES
 from cards_core.errors import CardsError
 
 EXAMPLES = """examples:
@@ -58,6 +57,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    from cards_core.control.verdict import EXIT_CODES  # not for --help, which has no NumPy
+
     if args.robot is not None and args.what not in OF_A_ROBOT:
         raise CardsError(f"'{args.what}' has robots of its own (expected: no --robot)")
     if args.what == "hil":
