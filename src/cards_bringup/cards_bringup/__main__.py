@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from cards_bringup.bootstrap.process import INTERRUPTED, CommandInterrupts, open_streams
+from cards_bringup.bootstrap.process import CommandInterrupts, open_streams
+from cards_core.exit_codes import ExitCode
 
 
 def run() -> int:
     """Run the command line and return the exit code."""
     interrupts = CommandInterrupts()
-    code = INTERRUPTED
+    code: int = ExitCode.INTERRUPTED
     try:
         interrupts.accept()
         open_streams()

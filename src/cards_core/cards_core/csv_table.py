@@ -71,9 +71,7 @@ class CsvTable:
                 f"{self.path}:{line}: {name} is '{text}' (expected: a number)"
             ) from None
         if not (empty or math.isfinite(value)):
-            raise TableError(
-                f"{self.path}:{line}: {name} is '{text}' (expected: a finite number)"
-            )
+            raise TableError(f"{self.path}:{line}: {name} is '{text}' (expected: a finite number)")
         return value
 
 

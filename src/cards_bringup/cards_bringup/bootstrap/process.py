@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
+from cards_core.exit_codes import ExitCode
 
 
 class _Output(io.FileIO):
