@@ -354,5 +354,5 @@ def test_a_table_without_rows_is_refused(kind, analyse, tmp_path):
 
 def test_a_device_is_no_robot():
     result = run([*CARDS, "import", "caspr", "/dev/null"])
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr.startswith("error: /dev/null: not a bodies file")

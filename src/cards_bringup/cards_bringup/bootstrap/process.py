@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from cards_core.exit_codes import ExitCode
-
 
 class _Output(io.FileIO):
     """Standard output, whose errors say that it is meant."""
