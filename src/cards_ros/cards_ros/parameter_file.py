@@ -95,20 +95,20 @@ def load_parameters(path: str | Path, node: str) -> dict[str, Any]:
     Raises:
         DescriptionError: The file cannot be read or is not a parameter file.
     """
-    return {**_parameters(path, [EVERY_NODE]), **own_parameters(path, node)}
+    return {**_merged(path, node, any_node=True), **own_parameters(path, node)}
 
 
 def own_parameters(path: str | Path, node: str) -> dict[str, Any]:
-    """Like `load_parameters`, without what applies to every node."""
-    return _parameters(path, [node, f"/{node}"])
+    """Like `load_parameters`, without what applies to nodes of any name."""
+    return _merged(path, node, any_node=False)
 
 
-def _parameters(path: str | Path, names: Sequence[str]) -> dict[str, Any]:
-    sections = {one.name: one.values for one in read_file(path)}
-    merged: dict[str, Any] = {}
-    for name in names:
-        merged |= sections.get(name, {})
-    return merged
+def _merged(path: str | Path, node: str, *, any_node: bool) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for section in read_file(path):
+        if section.any_node is any_node and section.concerns(node):
+            out |= section.values
+    return out
 
 
 def read_file(path: str | Path) -> list[Section]:

@@ -7,6 +7,7 @@ from cards_ros.parameter_file import (
     check_parameters,
     command_line_sections,
     load_parameters,
+    own_parameters,
     read_file,
 )
 
@@ -121,6 +122,14 @@ def test_sections_of_nodes_that_there_are_not(tmp_path):
     with pytest.raises(DescriptionError, match=r"p\.yaml:2: .*did you mean 'ctc_joint'"):
         check_nodes(file, ["simulator", "ctc_joint"])
     check_nodes(file, ["simulator", "ctc_jont"])
+
+
+def test_patterns_count_without_ros_too(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text(PLACES)
+    assert load_parameters(file, "ctc_joint") == {"model": "roboy_arm", "for_others": 1, "kpp": 3}
+    assert own_parameters(file, "ctc_joint") == {"kpp": 3}
+    assert own_parameters(file, "simulator") == {}
 
 
 def test_a_key_twice_is_refused(tmp_path):
