@@ -41,7 +41,7 @@ def run_cards(*arguments, program=TOP / "cards", cwd=None, **variables):
 def checkout(tmp_path):
     """Copy what ./cards needs to a folder with a blank in its name."""
     top = tmp_path / "my robots" / "cards"
-    for package in ("cards_core", "cards_bringup"):
+    for package in ("cards_core", "cards_ros", "cards_bringup"):
         shutil.copytree(
             TOP / "src" / package / package,
             top / "src" / package / package,

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -424,3 +425,13 @@ def test_two_boards_of_this_machine_have_two_serial_numbers(tmp_path):
             seen.append(link.ident.uid)
             link.close()
     assert seen[0] == seen[2] != seen[1]
+
+
+def test_a_folder_below_the_current_one(tmp_path, monkeypatch):
+    """The emulator is started in its folder: a relative path would be looked for below that."""
+    require("host")
+    monkeypatch.chdir(tmp_path)
+    with Emulator("host", folder=Path("runs") / "board") as board:
+        assert board.folder == tmp_path / "runs" / "board"
+        assert board.port.exists()
+    assert (tmp_path / "runs" / "board" / "emulator.log").is_file()

@@ -96,7 +96,8 @@ class Emulator:
         # short: paths of sockets must fit in 107 bytes
         place = "/tmp" if len(tempfile.gettempdir()) > LONGEST_PLACE else None
         self._private = Path(tempfile.mkdtemp(prefix="cards-board-", dir=place))
-        self.folder = folder or self._private / "kept"
+        # absolute, because the emulator is started in that folder
+        self.folder = (folder or self._private / "kept").absolute()
         self.port = self._private / "port"
         self.log = self.folder / "emulator.log"
         self._process: subprocess.Popen[bytes] | None = None

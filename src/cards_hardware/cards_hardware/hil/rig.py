@@ -86,7 +86,7 @@ class Rig:
         say: Callable[[str], None] = lambda _text: None,
         **plant: Any,
     ) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()  # parts are started in folders of their own
         self.firmware = firmware
         self._say = say
         self._robot = load(robot)
