@@ -32,14 +32,15 @@ What the body's motion over a step adds to a path that turns within it is then n
 that no work paid for. The energy of springs is therefore kept account of: with the work
 ``dt T' L (v + v+)/2`` that they took in since the muscles became stiff, and with that of winches.
 Where their stretch stands for more energy than that (by a share `CREDIT` of kinetic and stored
-energy), all stretches count less in proportion. So passive muscles never give back more than they
-were given, whatever the motion.
+energy), all stretches count less in proportion; where they would give more in this step, their
+tensions are cut. So passive muscles never give back more than they were given, however the robot
+moves.
 """
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -113,7 +114,6 @@ class ImplicitTensions:
         self._last_a, self._last_momentum = np.zeros((tree.nv, tree.nv)), np.zeros(tree.nv)
         self._paid = np.array([np.nan])
         self._slip = np.zeros(count)
-        self._spring_state = bank.state.copy()
         self.mobility: Array = np.zeros(count)
         self.straight = 0
         self.step = self._step_numeric
@@ -149,6 +149,7 @@ class ImplicitTensions:
             np.array([node.kind == "ball" for node in nodes], dtype=np.int_),
             np.array([node.q for node in nodes], dtype=np.int_),
             np.array([node.v for node in nodes], dtype=np.int_),
+            bank.is_spring.astype(np.int_),
         ]
         work = np.zeros(int(library.cards_implicit_work(nv, m)))
         setup = _Setup(
@@ -171,6 +172,7 @@ class ImplicitTensions:
             "quaternion": tables[0],
             "place_q": tables[1],
             "place_v": tables[2],
+            "is_spring": tables[3],
             "joint_damping": self._joint_damping,
             "stiffness": bank.stiffness,
             "damping": bank.damping,
@@ -203,6 +205,7 @@ class ImplicitTensions:
             setup.bank_tensions = laws.place("tensions")
             setup.bank_slopes = laws.place("slopes")
             setup.bank_state = laws.place("state")
+            setup.bank_advanced = laws.place("advanced")
             setup.springs, setup.spring_io = springs.address, springs.buffer.ctypes.data
             setup.spring_state = springs.place("state")
             setup.spring_stretch = springs.place("stretch")
@@ -279,7 +282,7 @@ class ImplicitTensions:
             self._last[:] = tensions
             return tensions
         known = self.stiff
-        lengths = lengths - self._settle(lengths, mass, qd)
+        slip, stored = self._settle(lengths, mass, qd)
         momentum = mass @ qd - dt * bias
         pull = dt * jacobian.T @ self._last
         others = self._others(factor, -dt * bias - pull, qd) if known else np.zeros(len(qd))
@@ -292,15 +295,19 @@ class ImplicitTensions:
             free=free,
             q=np.array(q),
             now=now,
-            lengths=lengths,
+            lengths=lengths - slip,
             rates=rates,
             told=(kinds, values),
         )
         start = dt * _by(factor, momentum + others - pull)
-        if not (self._bent and problem.exact(start)):
+        end = problem.exact(start) if self._bent else None
+        if end is None:
             self.straight += int(self._bent)
-            problem.convex()
-        tensions = bank.accept(lengths)
+            end = problem.convex()
+        pull = np.where(bank.is_spring, problem.tensions, 0.0) @ jacobian
+        self._paid[0] += float(np.sum(bank.springs(lengths, advanced=True)[1])) - stored
+        share = self._cut(problem.squared(pull), float(pull @ (dt * qd + end)), mass, qd)
+        tensions = bank.accept(lengths - slip, share)
         self._last[:], self._last_qd[:], self._last_jacobian[:] = tensions, qd, jacobian
         self._last_a[:] = a
         self._last_momentum[:] = momentum - dt * jacobian.T @ tensions
@@ -317,10 +324,11 @@ class ImplicitTensions:
         share = -float(half @ against)
         return np.asarray(found * (min(share / float(half @ half), 1.0) if share > 0.0 else 0.0))
 
-    def _settle(self, lengths: Array, mass: Array, qd: Array) -> Array:
-        """Return by how much every path counts shorter, so that no spring gives what it never got.
+    def _settle(self, lengths: Array, mass: Array, qd: Array) -> tuple[Array, float]:
+        """Return by how much every path counts shorter, so that no spring has what it never got.
 
-        The arguments are those of the present state; the result has shape (m,), [m].
+        The arguments are those of the present state; the result has shape (m,), [m]. Also
+        returned: what the springs would have without that, [J].
         """
         stretch, now = self._bank.springs(lengths)
         stored = float(np.sum(now))
@@ -328,25 +336,36 @@ class ImplicitTensions:
             self._paid[0] = stored
         else:
             speed = self._last_jacobian @ (self._last_qd + qd)
-            self._paid[0] += 0.5 * self._dt * self._last @ speed
-            self._paid[0] += stored - self._unwound(lengths)
-        self._spring_state = self._bank.state.copy()
-        paid = float(self._paid[0])
-        allowed = max(paid + CREDIT * float(0.5 * qd @ mass @ qd + abs(paid)), 0.0)
+            springs = self._bank.is_spring
+            self._paid[0] += 0.5 * self._dt * self._last[springs] @ speed[springs]
+        allowed = self._allowed(mass, qd)
         share = 1.0 - np.sqrt(allowed / stored) if stored > allowed else 0.0
-        return np.asarray(share * stretch)
+        return np.asarray(share * stretch), stored
 
-    def _unwound(self, lengths: Array) -> float:
-        """Return the energy that springs would have if no winch had moved in the last step."""
-        state = self._bank.state
-        now = state.copy()
-        state[:] = self._spring_state
-        stored = float(np.sum(self._bank.springs(lengths)[1]))
-        state[:] = now
-        return stored
+    def _cut(self, square: float, rise: float, mass: Array, qd: Array) -> float:
+        """Return the share of their tension with which springs give no more than they may.
+
+        With a share h they give ``b h + a h^2``.
+
+        Args:
+            square: ``dt^2 p' A^-1 p`` of their pull ``p = L' T``.
+            rise: ``p' (dt v + x)``.
+            mass: M now.
+            qd: Velocities now.
+        """
+        a, allowed = 0.5 * square, self._allowed(mass, qd)
+        b = -a - 0.5 * rise
+        if not a + b > allowed:
+            return 1.0
+        return float(2.0 * allowed / (b + np.sqrt(b * b + 4.0 * a * allowed)))
+
+    def _allowed(self, mass: Array, qd: Array) -> float:
+        """Return the energy that springs may have, or give, for what they were given, [J]."""
+        paid = float(self._paid[0])
+        return max(paid + CREDIT * float(0.5 * qd @ mass @ qd + abs(paid)), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Problem:
     """The equation of one step; ``native/implicit.c`` has the same in C.
 
@@ -359,6 +378,7 @@ class _Problem:
         lengths: Lengths that count, by the host's paths, shape (m,), [m].
         rates: Rates now, shape (m,), [m/s].
         told: Kinds and values of the commands.
+        tensions: Those of the last evaluation, shape (m,), [N].
     """
 
     owner: ImplicitTensions
@@ -371,6 +391,7 @@ class _Problem:
     lengths: Array
     rates: Array
     told: tuple[npt.NDArray[Any], Array]
+    tensions: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def dt(self) -> float:
@@ -392,6 +413,7 @@ class _Problem:
             *self.told,
         )
         tensions, slopes = tensions.copy(), np.where(owner._lawful, np.maximum(slopes, 0.0), 0.0)
+        self.tensions = tensions
         residual = self.a @ (x - self.free) / self.dt**2 + self.jacobian.T @ tensions
         return residual, tensions, slopes, end
 
@@ -406,17 +428,17 @@ class _Problem:
         error = 1e-15 * slopes * self.lengths
         return float(whole), float(np.sum(error * error * self.dt * self.owner.mobility))
 
-    def exact(self, x: Array) -> bool:
-        """Solve with the lengths that the paths have at the end of the step."""
+    def exact(self, x: Array) -> Array | None:
+        """Return x with the lengths that the paths have at its end; None if it is not found."""
         residual, tensions, slopes, end = self.evaluate(x, linear=False)
         size = self.squared(residual)
         for _ in range(ITERATIONS):
             whole, rounding = self.scale(x, tensions, slopes)
             if size <= TOLERANCE**2 * whole + rounding:
-                return True
+                return x
             direction = self.direction(residual, slopes, end)
             if direction is None:
-                return False
+                return None
             for halving in range(HALVINGS):
                 share = 0.5**halving
                 trial = x + share * direction
@@ -425,24 +447,24 @@ class _Problem:
                     break
             else:
                 if size > LOOSE**2 * whole:
-                    return False
+                    return None
                 self.evaluate(x, linear=False)
-                return True
+                return x
             x, (residual, tensions, slopes, end) = trial, found
             size = self.squared(residual)
-        return False
+        return None
 
-    def convex(self) -> None:
-        """Solve with l + L x."""
+    def convex(self) -> Array:
+        """Return x with l + L x."""
         x = self.free
         residual, tensions, slopes, end = self.evaluate(x, linear=True)
         for _ in range(CONVEX_ITERATIONS):
             whole, rounding = self.scale(x, tensions, slopes)
             if self.squared(residual) <= TOLERANCE**2 * whole + rounding:
-                return
+                return x
             direction = self.direction(residual, slopes, end)
             if direction is None:
-                return
+                return x
             start = abs(float(residual @ direction))
             for halving in range(CONVEX_HALVINGS):
                 trial = x + 0.5**halving * direction
@@ -450,6 +472,7 @@ class _Problem:
                 if float(found[0] @ direction) <= 0.5 * start:
                     break
             x, (residual, tensions, slopes, end) = trial, found
+        return x
 
     def direction(self, residual: Array, slopes: Array, end: Array) -> Array | None:
         """Return Newton's direction, or None if the matrix is singular."""
@@ -491,7 +514,7 @@ class _Setup(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_long) for name in ("nv", "m", "nodes")),
-        *((name, ctypes.c_void_p) for name in ("quaternion", "place_q", "place_v")),
+        *((n, ctypes.c_void_p) for n in ("quaternion", "place_q", "place_v", "is_spring")),
         *((name, ctypes.c_double) for name in ("dt", "springs_bound", "dampers_bound")),
         *((name, ctypes.c_double) for name in ("tolerance", "loose", "credit")),
         *((name, ctypes.c_void_p) for name in ("joint_damping", "stiffness", "damping")),
@@ -500,7 +523,7 @@ class _Setup(ctypes.Structure):
         *((name, ctypes.c_long) for name in ("model_q", "model_lengths", "model_jacobian")),
         *(
             (f"bank_{n}", ctypes.c_long)
-            for n in ("lengths", "rates", "tensions", "slopes", "state")
+            for n in ("lengths", "rates", "tensions", "slopes", "state", "advanced")
         ),
         *((f"spring_{name}", ctypes.c_long) for name in ("state", "stretch", "stored")),
         ("states", ctypes.c_long),

@@ -114,6 +114,7 @@ class ActuatorBank:
         state_values: Their values, in SI units and degC; overwritten by the next step.
         stiffness: Largest usual dT/dl of every muscle, shape (m,), [N/m]; zero for ideal cables.
         damping: Largest usual dT/dl', shape (m,), [N s/m].
+        is_spring: Which muscles are springs and nothing else (but for their winches), shape (m,).
 
     Raises:
         DescriptionError: A parameter out of range; names muscle and attribute.
@@ -145,9 +146,11 @@ class ActuatorBank:
         self._groups, self.state_names, size = make_groups(muscles, self._dt)
         self.stiffness: Array = np.zeros(count)
         self.damping: Array = np.zeros(count)
+        self.is_spring = np.zeros(count, dtype=np.bool_)
         for group in self._groups:
             self.stiffness[group.rows] = group.model.stiffness
             self.damping[group.rows] = group.model.damping
+            self.is_spring[group.rows] = type(group.model).stretch is not Model.stretch
         self.ideal = all(type(group.model) is IdealCable for group in self._groups)
         self._state: Array = np.zeros(size)
         self._lengths: Array = np.zeros(count)
@@ -243,19 +246,21 @@ class ActuatorBank:
         kernel.call()
         return kernel.outputs["tensions"], kernel.outputs["slopes"]
 
-    def springs(self, lengths: Array) -> tuple[Array, Array]:
+    def springs(self, lengths: Array, *, advanced: bool = False) -> tuple[Array, Array]:
         """Return stretch [m] and energy [J] of the muscles that are springs and nothing else.
 
         Zeros for the others; each of shape (m,), newly allocated.
 
         Args:
             lengths: Of the paths, shape (m,), [m].
+            advanced: With the states of the last `linearise`.
         """
+        state = self._advanced if advanced else self._state
         count = len(self._muscles)
         stretch, stored = np.zeros(count), np.zeros(count)
         lengths = np.clip(lengths, 0.0, LARGEST_INPUT)
         for group in self._groups:
-            states = [self._state[place] for place in group.places]
+            states = [state[place] for place in group.places]
             found = group.model.stretch(NUMPY, group.model.p, states, lengths[group.rows])
             stretch[group.rows], stored[group.rows] = found
         return stretch, stored
@@ -306,15 +311,18 @@ class ActuatorBank:
                 self._advanced[place] = Dual.of(new).value
         return self._trial_tensions, self._slopes
 
-    def accept(self, lengths: Array) -> Array:
+    def accept(self, lengths: Array, share: float = 1.0) -> Array:
         """Take over the states of the last `linearise`; return its tensions, shape (m,), [N].
 
         Args:
             lengths: Of the paths now, to which `energy` refers, shape (m,), [m].
+            share: Of their tension that springs have.
         """
         self._lengths[:] = np.clip(lengths, 0.0, LARGEST_INPUT)
         self._state[:] = self._advanced
         self._tensions[:] = self._trial_tensions
+        if share != 1.0:
+            self._tensions[self.is_spring] *= share
         return self._tensions
 
     def _step_numeric(

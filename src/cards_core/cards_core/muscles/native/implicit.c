@@ -10,13 +10,14 @@ typedef void (*kernel_t)(double *);
 typedef struct {
   long nv, m, nodes;
   const long *quaternion, *place_q, *place_v;  /* of every node */
+  const long *is_spring;                       /* (m,) */
   double dt, springs_bound, dampers_bound, tolerance, loose, credit;
   const double *joint_damping;                 /* (nv,) */
   const double *stiffness, *damping;           /* (m,) */
   kernel_t model, actuators, springs;          /* model: 0 where it cannot be called from here */
   double *model_io, *actuator_io, *spring_io;
   long model_q, model_lengths, model_jacobian;
-  long bank_lengths, bank_rates, bank_tensions, bank_slopes, bank_state;
+  long bank_lengths, bank_rates, bank_tensions, bank_slopes, bank_state, bank_advanced;
   long spring_state, spring_stretch, spring_stored, states;
   const double *q, *qd, *mass, *coriolis, *gravity, *model_now, *jacobian; /* of the robot now */
   const double *lengths, *rates;               /* of the host's paths now */
@@ -173,32 +174,70 @@ static double squared(const step_t *s, scratch_t *c, const double *b) {
   return s->dt * s->dt * sum;
 }
 
+/* energy of the springs at the lengths of the host, with the states in the spring kernel */
+static double stored_energy(const step_t *s) {
+  double sum = 0.0;
+  memcpy(s->spring_io, s->lengths, (size_t)s->m * sizeof(double));
+  s->springs(s->spring_io);
+  for (long i = 0; i < s->m; i++) sum += s->spring_io[s->spring_stored + i];
+  return sum;
+}
+
+/* the energy that springs may have or give, for what they were given */
+static double allowed_energy(const step_t *s) {
+  double kinetic = 0.0;
+  for (long k = 0; k < s->nv; k++)
+    for (long j = 0; j < s->nv; j++)
+      kinetic += 0.5 * s->qd[k] * s->mass[k * s->nv + j] * s->qd[j];
+  return fmax(*s->paid + s->credit * (kinetic + fabs(*s->paid)), 0.0);
+}
+
 /* Stretch that nobody paid for, as it appears where a path turns by a large angle within a step, is
-   not believed: the springs together give back no more than they were given. */
-static void settle(const step_t *s) {
+   not believed: the springs together have no more than they were given. Returns what they have. */
+static double settle(const step_t *s) {
   const long n = s->nv, m = s->m;
-  double *io = s->spring_io, kinetic = 0.0, before = 0.0, stored = 0.0;
-  /* with the states of the last step, which are still there: the winches' work is the difference */
-  memcpy(io, s->lengths, (size_t)m * sizeof(double));
-  s->springs(io);
-  for (long i = 0; i < m; i++) before += io[s->spring_stored + i];
-  memcpy(io + s->spring_state, s->actuator_io + s->bank_state, (size_t)s->states * sizeof(double));
-  s->springs(io);
-  for (long i = 0; i < m; i++) stored += io[s->spring_stored + i];
-  for (long k = 0; k < n; k++)
-    for (long j = 0; j < n; j++) kinetic += 0.5 * s->qd[k] * s->mass[k * n + j] * s->qd[j];
+  memcpy(s->spring_io + s->spring_state, s->actuator_io + s->bank_state,
+         (size_t)s->states * sizeof(double));
+  const double stored = stored_energy(s);
   if (isnan(*s->paid)) {
     *s->paid = stored;
   } else {
-    for (long i = 0; i < m; i++)
+    for (long i = 0; i < m; i++) {
+      if (!s->is_spring[i]) continue;
       for (long k = 0; k < n; k++)
         *s->paid += 0.5 * s->dt * s->last[i] * s->last_jacobian[i * n + k] *
                     (s->last_qd[k] + s->qd[k]);
-    *s->paid += stored - before;
+    }
   }
-  const double allowed = fmax(*s->paid + s->credit * (kinetic + fabs(*s->paid)), 0.0);
+  const double allowed = allowed_energy(s);
   const double share = stored > allowed ? 1.0 - sqrt(allowed / stored) : 0.0;
-  for (long i = 0; i < m; i++) s->slip[i] = share * io[s->spring_stretch + i];
+  for (long i = 0; i < m; i++) s->slip[i] = share * s->spring_io[s->spring_stretch + i];
+  return stored;
+}
+
+/* Nor do they give more in this step: their tensions are cut to that. With a share h of them they
+   give b h + a h^2. What winches do in this step counts as given before. */
+static void cut(const step_t *s, scratch_t *c, double stored) {
+  const long n = s->nv, m = s->m;
+  memcpy(s->spring_io + s->spring_state, s->actuator_io + s->bank_advanced,
+         (size_t)s->states * sizeof(double));
+  *s->paid += stored_energy(s) - stored;
+  for (long k = 0; k < n; k++) {
+    c->d[k] = 0.0;
+    for (long i = 0; i < m; i++)
+      if (s->is_spring[i]) c->d[k] += s->jacobian[i * n + k] * c->T[i];
+  }
+  const double a = 0.5 * squared(s, c, c->d);
+  double b = -a;
+  for (long k = 0; k < n; k++) b -= 0.5 * c->d[k] * (s->dt * s->qd[k] + c->x[k]);
+  const double allowed = allowed_energy(s);
+  if (!(a + b > allowed)) return;
+  const double share = 2.0 * allowed / (b + sqrt(b * b + 4.0 * a * allowed));
+  for (long i = 0; i < m; i++) {
+    if (!s->is_spring[i]) continue;
+    c->T[i] *= share;
+    s->actuator_io[s->bank_tensions + i] = c->T[i];
+  }
 }
 
 /* what F is measured against: the motion's and the muscles' part, and what rounding leaves */
@@ -345,7 +384,7 @@ long cards_implicit(const step_t *s) {
   }
   for (long i = 0; i < m; i++) c.lawful[i] = s->stiffness[i] > 0.0 || s->damping[i] > 0.0;
   const int known = !isnan(*s->paid);
-  settle(s);
+  const double stored = settle(s);
 
   for (long k = 0; k < n; k++) {
     double pull = 0.0, momentum = 0.0;
@@ -371,6 +410,7 @@ long cards_implicit(const step_t *s) {
     result = 2;
     convex(s, &c);
   }
+  cut(s, &c, stored);
   memcpy(s->last, c.T, (size_t)m * sizeof(double));
   for (long k = 0; k < n; k++)
     for (long i = 0; i < m; i++) s->last_momentum[k] -= dt * s->jacobian[i * n + k] * c.T[i];
