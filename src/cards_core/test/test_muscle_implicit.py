@@ -254,10 +254,12 @@ def test_an_impact_is_not_expected_again():
 # Passivity -----------------------------------------------------------------------------------
 
 
-def random_stiff_robot(seed):
+JOINTS = ("revolute", "prismatic", "universal", "ball", "free", "planar")
+
+
+def random_stiff_robot(seed, kinds=JOINTS):
     """Return a random tree of light links on stiff cables, slack and taut, and a velocity."""
     rng = np.random.default_rng([7, seed])
-    kinds = ("revolute", "prismatic", "universal", "ball", "free", "planar")
     robot = random_robot(
         seed, n_links=int(rng.integers(1, 4)), n_muscles=int(rng.integers(1, 9)), kinds=kinds
     )
@@ -291,8 +293,8 @@ def random_stiff_robot(seed):
     return robot, 0.5 * rng.normal(size=tree.nv)
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_stiff_cables_of_random_robots_never_give_more_than_they_were_given(seed):
+@pytest.mark.parametrize(("seed", "steps"), [*((seed, 300) for seed in range(20)), (158, 700)])
+def test_stiff_cables_of_random_robots_never_give_more_than_they_were_given(seed, steps):
     """The energy that they hold, as they report it, is covered by the work done on them.
 
     The host's own error of the step, which robots without muscles have too, is not in this.
@@ -301,7 +303,7 @@ def test_stiff_cables_of_random_robots_never_give_more_than_they_were_given(seed
     host = Host(robot, backend="compiled", qd=qd)
     start = host.bank.energy().sum()
     paid, kinetic = 0.0, 0.0
-    for _ in range(300):
+    for _ in range(steps):
         tensions = host.step()
         assert np.all(np.isfinite(tensions))
         assert np.all(tensions >= 0.0)
@@ -310,6 +312,7 @@ def test_stiff_cables_of_random_robots_never_give_more_than_they_were_given(seed
         if host.implicit.stiff:
             held = host.bank.energy().sum()
             assert held <= start + before + CREDIT * (kinetic + held) + 1e-12
+            assert start + paid >= -CREDIT * (kinetic + held) - 1e-12
         else:  # soft ones hold what the symplectic scheme leaves them
             start = host.bank.energy().sum() - before
 
