@@ -73,7 +73,7 @@ def test_with_ros_the_node_goes_through_the_motion_and_leaves_a_folder(tmp_path)
         (["--mode", "lockstep"], "no simulated time"),
         (["--controller", "ctc_joint"], "--controller is for robots with muscles"),
         (["--hil"], "--hil is for robots with muscles"),
-        (["--duration", "-1"], "0 or more"),
+        (["--duration", "-1"], "expected: a finite number >= 0"),
         (
             ["--simulator", "mujoco"],
             "--simulator mujoco: the demo of stewart_gough runs beside no",

@@ -52,7 +52,6 @@ CASPR = {
     "Myorob_shoulder": ("", True),
     "Example_2S": ("xyz", False),
     "test_MCDM": ("xyz", False),
-    "test_HCDM": ("xyz", False),
 }
 
 

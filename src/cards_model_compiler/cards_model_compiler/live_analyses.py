@@ -142,13 +142,15 @@ class StiffnessAnalysis:
 
     Args:
         dynamics: Of the robot, for this object alone.
-        axial_stiffness: EA of all muscles, [N]; NaN: what their actuators say.
+        axial_stiffness: EA of all muscles, [N]; None: what their actuators say.
         gravity: Add dG/dq.
     """
 
     columns = ("eigenvalue_min", "frequency_min")
 
-    def __init__(self, dynamics: Dynamics, axial_stiffness: float, *, gravity: bool) -> None:
+    def __init__(
+        self, dynamics: Dynamics, axial_stiffness: float | None, *, gravity: bool
+    ) -> None:
         self._dynamics = dynamics
         self._axial_stiffness = axial_stiffness
         self._gravity = gravity

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -172,7 +171,7 @@ def make_analyses(
 
 def make_stiffness(robot: Robot, values: ParameterStore) -> StiffnessAnalysis:
     """Return the joint stiffness that the parameters ask for."""
-    axial_stiffness = float(values["axial_stiffness"]) or math.nan
+    axial_stiffness = float(values["axial_stiffness"]) or None
     return StiffnessAnalysis(
         make_dynamics(robot), axial_stiffness, gravity=bool(values["gravity"])
     )

@@ -16,6 +16,7 @@ from cards_core.description import load
 from cards_muscle_plugin import gazebo, system
 from cards_muscle_plugin.fault_node import FaultNode
 from cards_muscle_plugin.node import SimulatorNode
+from cards_ros import gazebo_bindings
 from cards_ros.testing import private_domain
 
 pytestmark = pytest.mark.ros
@@ -152,7 +153,7 @@ def test_where_nothing_can_be_made_the_world_is_paused(plugin, model, monkeypatc
 
 
 def test_without_bindings_it_says_so(plugin, monkeypatch, capfd):
-    monkeypatch.setattr(gazebo, "_module", lambda _name: None)
+    monkeypatch.setattr(gazebo_bindings, "_module", lambda _name: None)
     plugin.configure(1, Element(""), "ecm", None)
     plugin.pre_update(info(1), "ecm")
     plugin.post_update(info(1), "ecm")

@@ -75,7 +75,7 @@ def test_invalid_states_and_tensions_are_refused_and_nothing_moves():
         sim.reset([1.0])
     with pytest.raises(ShapeError, match="qd has shape"):
         sim.reset(qd=np.zeros(1))
-    with pytest.raises(ShapeError, match="muscle0, muscle1"):
+    with pytest.raises(ShapeError, match="muscle 'muscle0', muscle 'muscle1'"):
         sim.step([1.0])
     with pytest.raises(ShapeError, match="'muscle2' is nan"):
         sim.step([1.0, 1.0, math.nan, 1.0])
