@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,8 @@ from cards_bringup.interrupts import Interrupts
 from cards_bringup.node_run import Clock, NodeRun
 from cards_bringup.plan import make_plan
 from cards_bringup.resources import share_folder
-from cards_bringup.run_end import Start, nothing_recorded, saved, say, simulate
-from cards_core.control.verdict import EXIT_CODES, verdict_line
+from cards_bringup.run_end import Start, conclude, nothing_recorded, say, simulate
+from cards_core.control.verdict import verdict_line
 from cards_core.errors import CardsError
 from cards_ros.parameter_file import load_parameters, read_file
 from cards_ros.parameter_spec import ParameterSet
@@ -129,27 +127,20 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         interrupts.saving()
         if not _has_rows(out / _LOG):
             return nothing_recorded(args, end, out, SOLVER)
-        if end.error is not None:
-            print(f"error: {end.error}", file=sys.stderr)
-        elif end.stopped:
-            say(args, "stopped")
         from cards_rods.results import write_results
         from cards_rods.verdict import RodRun
 
-        say(args, "plots ...")
         metadata = {
             "transport": "ROS topics" if use_ros else "in process",
             "wall_time_s": round(end.wall, 3),
         }
         how_it_was = RodRun(not view, duration, end.stopped, end.failure)
-        summary = saved(interrupts, out, lambda: write_results(out, robot, metadata, how_it_was))
-    if summary is None:
-        return EXIT_CODES["stopped"]
-    if args.json:
-        print(json.dumps(summary))
-    else:
-        _print_summary(summary, out)
-    return EXIT_CODES[summary["verdict"]]
+
+        def write() -> dict[str, Any]:
+            say(args, "plots ...")
+            return write_results(out, robot, metadata, how_it_was)
+
+        return conclude(args, interrupts, end, out, write=write, show=_print_summary)
 
 
 def _has_rows(log: Path) -> bool:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from cards_bringup.interrupts import Interrupts
 from cards_bringup.progress import RunProgress
@@ -21,8 +21,6 @@ from cards_core.errors import CardsError
 Start: TypeAlias = Callable[[Callable[[float], None], Callable[[str], None]], object]
 """Runs to the end; called with what is to be told the time [s], and with what is to be told notes.
 """
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -89,23 +87,48 @@ def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path)
     return RunEnd(begin, wall, reached, stopped, error)
 
 
-def saved(interrupts: Interrupts, out: Path, write: Callable[[], T]) -> T | None:
-    """Return what ``write`` returns, None if the user gave the results up.
+def conclude(
+    args: argparse.Namespace,
+    interrupts: Interrupts,
+    end: RunEnd,
+    out: Path,
+    *,
+    write: Callable[[], dict[str, Any]],
+    show: Callable[[dict[str, Any], Path], None],
+) -> int:
+    """Say how a run ended, write and show its results; return the exit code.
+
+    Args:
+        args: Of ``./cards demo``.
+        interrupts: A second Ctrl-C gives the results up.
+        end: Of the run.
+        out: Run folder.
+        write: Writes plots, recording and summary; returns the latter.
+        show: Prints a summary for people.
 
     Raises:
         CardsError: The results cannot be written; the message says where the logs are.
     """
+    if end.error is not None:
+        print(f"error: {end.error}", file=sys.stderr)
+    elif end.stopped:
+        say(args, "stopped")
     try:
-        return write()
+        summary = write()
     except KeyboardInterrupt:
         if not interrupts.given_up:
             raise
         print(f"given up: no plots and no summary; the logs are in {out}", file=sys.stderr)
-        return None
+        return EXIT_CODES["stopped"]
     except OSError as error:
         raise CardsError(
             f"{out}: plots, recording and summary cannot be written: {error}; the logs are there"
         ) from error
+    if args.json:
+        print(json.dumps(summary))
+    else:
+        show(summary, out)
+    return EXIT_CODES[summary["verdict"]]
 
 
 def nothing_recorded(args: argparse.Namespace, end: RunEnd, out: Path, host: str) -> int:

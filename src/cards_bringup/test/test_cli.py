@@ -229,7 +229,7 @@ def test_pytest_command_line():
 def test_everything_runs_side_by_side_and_a_part_does_not(monkeypatch):
     monkeypatch.setattr(test_command.os, "cpu_count", lambda: 64)
     line, alone = test_command.commands([], dev=False)
-    assert line[line.index("-n") + 1] == str(test_command.MOST_WORKERS)
+    assert line[line.index("-n") + 1] == str(test_command.MOST_WORKERS + 1)
     assert "loadscope" in line
     assert "-n" not in alone
     assert line[-1] == f"not {alone[-1]}"

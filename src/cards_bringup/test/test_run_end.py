@@ -1,12 +1,13 @@
 """However a run ends, what was recorded is kept, and the end is told."""
 
 import argparse
+import json
 
 import numpy as np
 import pytest
 
 from cards_bringup.interrupts import Interrupts
-from cards_bringup.run_end import RunEnd, nothing_recorded, saved, simulate
+from cards_bringup.run_end import RunEnd, conclude, nothing_recorded, simulate
 from cards_core.errors import CardsError
 from cards_ros.log import RunLog
 
@@ -73,11 +74,38 @@ def test_nothing_recorded_and_not_stopped_is_an_error(tmp_path):
         nothing_recorded(ARGS, RunEnd(0.0, 1.0, 0.0), tmp_path, "simulator")
 
 
-def test_results_that_cannot_be_written(tmp_path):
-    def full():
-        raise OSError(28, "No space left on device")
+def write_nothing():
+    raise OSError(28, "No space left on device")
 
-    with Interrupts(print) as interrupts:
-        with pytest.raises(CardsError, match=r"No space left on device; the logs are there"):
-            saved(interrupts, tmp_path, full)
-        assert saved(interrupts, tmp_path, lambda: 7) == 7
+
+def test_results_that_cannot_be_written(tmp_path):
+    end = RunEnd(0.0, 1.0, 1.0)
+    with (
+        Interrupts(print) as interrupts,
+        pytest.raises(CardsError, match=r"No space left on device; the logs are there"),
+    ):
+        conclude(ARGS, interrupts, end, tmp_path, write=write_nothing, show=print)
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("ok", 0), ("failed", 1), ("stopped", 130)])
+def test_the_exit_code_is_that_of_the_verdict(tmp_path, capsys, verdict, code):
+    error = CardsError("it broke") if verdict == "failed" else None
+    end = RunEnd(0.0, 1.0, 1.0, verdict == "stopped", error)
+    shown = []
+    for json_only in (True, False):
+        args = argparse.Namespace(robot="planar_2r", json=json_only)
+        with Interrupts(print) as interrupts:
+            found = conclude(
+                args,
+                interrupts,
+                end,
+                tmp_path,
+                write=lambda: {"verdict": verdict},
+                show=lambda *given: shown.append(given),
+            )
+        assert found == code
+        printed = capsys.readouterr()
+        assert ("error: it broke" in printed.err) == (verdict == "failed")
+        assert json_only == bool(printed.out)
+        assert not json_only or json.loads(printed.out) == {"verdict": verdict}
+    assert shown == [({"verdict": verdict}, tmp_path)]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
-import json
 import math
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cards_bringup.cli.numbers import Number, number_in
 from cards_bringup.hil import options as hil_options
 from cards_bringup.interrupts import Interrupts
-from cards_bringup.run_end import RunEnd, Start, nothing_recorded, saved, say, simulate
-from cards_core.control.verdict import EXIT_CODES, verdict_line
+from cards_bringup.run_end import RunEnd, Start, conclude, nothing_recorded, say, simulate
+from cards_core.control.verdict import verdict_line
 from cards_core.errors import CardsError
 from cards_core.files import inside, making
 
@@ -231,18 +229,14 @@ def _record(demo: _Demo, start: Start, extras: Extras, interrupts: Interrupts) -
     parts = arrange(out)
     if not parts:
         return nothing_recorded(args, end, out, "simulator")
-    if end.error is not None:
-        print(f"error: {end.error}", file=sys.stderr)
-    elif end.stopped:
-        say(args, "stopped")
-    summary = saved(interrupts, out, lambda: _write_results(demo, end, parts, extras))
-    if summary is None:
-        return EXIT_CODES["stopped"]
-    if args.json:
-        print(json.dumps(summary))
-    else:
-        _print_summary(summary, out)
-    return EXIT_CODES[summary["verdict"]]
+    return conclude(
+        args,
+        interrupts,
+        end,
+        out,
+        write=lambda: _write_results(demo, end, parts, extras),
+        show=_print_summary,
+    )
 
 
 def _overrides(

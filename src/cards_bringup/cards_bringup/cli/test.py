@@ -44,6 +44,7 @@ MOST_AGAIN = 10
 """More tests of hosts that fail are no coincidence."""
 
 MOST_WORKERS = 8
+"""For the library; one more is there for hosts, nodes and boards, which mostly wait."""
 
 TESTS_FAILED, STOPPED = 1, 2
 """Exit codes of pytest: some tests failed; Ctrl-C, or errors while they were collected."""
@@ -93,12 +94,13 @@ def commands(rest: list[str], *, dev: bool) -> list[list[str]]:
     pytest = [sys.executable, "-P", "-m", "pytest", "-rs", "-p", HYPOTHESIS]
     if not dev:
         pytest += ["-p", "no:cacheprovider"]
-    workers = min(os.cpu_count() or 1, MOST_WORKERS)
-    if rest or workers == 1:
+    cores = os.cpu_count() or 1
+    if rest or cores == 1:
         return [[*pytest, *rest]]
     # one worker for everything that needs the machine's clock, the others for the library; robots
     # in real time have the machine to themselves afterwards
-    together = ["-p", XDIST, "-n", str(workers), "--dist", "loadscope", "-m", f"not {ALONE}"]
+    workers = str(min(cores, MOST_WORKERS) + 1)
+    together = ["-p", XDIST, "-n", workers, "--dist", "loadscope", "-m", f"not {ALONE}"]
     return [[*pytest, *together], [*pytest, "-m", ALONE]]
 
 

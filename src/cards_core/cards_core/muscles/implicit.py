@@ -304,9 +304,10 @@ class ImplicitTensions:
         if end is None:
             self.straight += int(self._bent)
             end = problem.convex()
-        pull = np.where(bank.is_spring, problem.tensions, 0.0) @ jacobian
+        springs_pull = np.where(bank.is_spring, problem.tensions, 0.0) @ jacobian
         self._paid[0] += float(np.sum(bank.springs(lengths, advanced=True)[1])) - stored
-        share = self._cut(problem.squared(pull), float(pull @ (dt * qd + end)), mass, qd)
+        rise = float(springs_pull @ (dt * qd + end))
+        share = self._cut(problem.squared(springs_pull), rise, mass, qd)
         tensions = bank.accept(lengths - slip, share)
         self._last[:], self._last_qd[:], self._last_jacobian[:] = tensions, qd, jacobian
         self._last_a[:] = a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cards_core.description.actuators import check_parameters
 from cards_core.description.model import Muscle, Robot
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.muscles.actuators.arithmetic import DUAL, NUMPY, Dual, clip
+from cards_core.muscles.actuators.arithmetic import DUAL, NUMPY, Arithmetic, Dual, clip
 from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
 from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
 from cards_core.muscles.actuators.model import Inputs, Model
@@ -289,24 +289,10 @@ class ActuatorBank:
             the length at the end of a step of dt whose mean rate is (l_end - l)/dt. Overwritten
             by the next call.
         """
-        lengths = np.clip(lengths, 0.0, LARGEST_INPUT)
-        rates = np.clip(rates, -LARGEST_INPUT, LARGEST_INPUT)
-        values = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
-        for group in self._groups:
-            rows, model = group.rows, group.model
-            tension, states = model.step(
-                DUAL,
-                model.p,
-                [self._state[place] for place in group.places],
-                Inputs(
-                    Dual(lengths[rows], np.ones(len(rows))),
-                    Dual(rates[rows], np.full(len(rows), 1.0 / self._dt)),
-                    kinds[rows],
-                    values[rows],
-                ),
-            )
-            self._trial_tensions[rows] = Dual.of(tension).value
-            self._slopes[rows] = Dual.of(tension).slope
+        given = Inputs(lengths, rates, kinds, values)
+        for group, tension, states in self._evaluate(DUAL, _with_slope, given):
+            self._trial_tensions[group.rows] = Dual.of(tension).value
+            self._slopes[group.rows] = Dual.of(tension).slope
             for place, new in zip(group.places, states, strict=True):
                 self._advanced[place] = Dual.of(new).value
         return self._trial_tensions, self._slopes
@@ -341,20 +327,37 @@ class ActuatorBank:
             Shape (m,), [N], at least 0; overwritten by the next step.
         """
         self._lengths[:] = np.clip(lengths, 0.0, LARGEST_INPUT)
-        rates = np.clip(rates, -LARGEST_INPUT, LARGEST_INPUT)
-        values = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
-        for group in self._groups:
-            rows, model = group.rows, group.model
-            tension, states = model.step(
-                NUMPY,
-                model.p,
-                [self._state[place] for place in group.places],
-                Inputs(self._lengths[rows], rates[rows], kinds[rows], values[rows]),
-            )
-            self._tensions[rows] = tension
+        given = Inputs(lengths, rates, kinds, values)
+        for group, tension, states in self._evaluate(NUMPY, _without_slope, given):
+            self._tensions[group.rows] = tension
             for place, new in zip(group.places, states, strict=True):
                 self._state[place] = new
         return self._tensions
+
+    def _evaluate(
+        self, arithmetic: Arithmetic, number: Callable[[Array, float], Any], given: Inputs
+    ) -> Iterator[tuple[Group, Any, Any]]:
+        """Yield every group with its tensions and next states, in the given arithmetic.
+
+        Args:
+            arithmetic: That of the laws.
+            number: Makes one of its numbers of a value and its slope over the length at the end
+                of the step.
+            given: Lengths, rates, kinds and values of all muscles, each of shape (m,).
+        """
+        lengths = np.clip(given.length, 0.0, LARGEST_INPUT)
+        rates = np.clip(given.rate, -LARGEST_INPUT, LARGEST_INPUT)
+        values = np.clip(given.value, -LARGEST_VALUE, LARGEST_VALUE)
+        for group in self._groups:
+            rows, model = group.rows, group.model
+            inputs = Inputs(
+                number(lengths[rows], 1.0),
+                number(rates[rows], 1.0 / self._dt),
+                given.kind[rows],
+                values[rows],
+            )
+            states = [self._state[place] for place in group.places]
+            yield group, *model.step(arithmetic, model.p, states, inputs)
 
     def energy(self) -> Array:
         """Return the elastic energy that each muscle stores now, shape (m,), [J].
@@ -367,3 +370,11 @@ class ActuatorBank:
             states = [self._state[place] for place in group.places]
             total[group.rows] = group.model.energy(states, lengths[group.rows])
         return total
+
+
+def _without_slope(value: Array, _slope: float) -> Array:
+    return value
+
+
+def _with_slope(value: Array, slope: float) -> Dual:
+    return Dual(value, np.full(len(value), slope))
