@@ -1,8 +1,10 @@
 """Without ROS, too, controller and simulator must have one model."""
 
+import numpy as np
 import pytest
 
 from cards_bringup.in_process import check_models
+from cards_core.control.passive_load import PassiveLoad
 from cards_core.description import load
 from cards_core.errors import CardsError
 from cards_ros.parameter_spec import ParameterSet
@@ -57,3 +59,16 @@ def test_ligaments_are_part_of_the_model_that_is_compared():
     built = session(robot)
     assert len(built.controller.dynamics.robot.muscles) < len(robot.muscles)
     check_models(built, build_host(ParameterSet({}), robot))
+
+
+def test_controllers_of_nodes_count_the_tension_of_ligaments():
+    # the capsule is taut near full extension; at rest there its moment adds to the weight
+    built = session(load("wrap_elbow"), reference="")
+    controller = built.controller
+    q, still = np.array([0.05]), np.zeros(1)
+    out = built.step(0, q, still)
+    state = controller.dynamics.update(q, still)
+    made = -state.muscle_jacobian.T @ out.tensions - state.gravity - state.coriolis
+    capsule = PassiveLoad(load("wrap_elbow"), "numeric")(q, still)
+    assert abs(capsule[0]) > 0.01
+    np.testing.assert_allclose(made, capsule, rtol=1e-6)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cards_core.control.passive_load import PassiveLoad
 from cards_core.description import load
 from cards_core.description.model import Robot
 from cards_core.dynamics import compile_model, make_dynamics
@@ -124,4 +125,6 @@ def prepare_nodes(robot: Robot) -> None:
     dynamics = make_dynamics(robot.commanded())
     if robot.operational_frame is not None:
         dynamics.operational(dynamics.tree.home, np.zeros(dynamics.tree.nv))
+    if dynamics.robot is not robot:
+        PassiveLoad(robot)
     MuscleSystem(robot, SIMULATOR_STEP)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cards_core.control import make_controller
+from cards_core.control.passive_load import PassiveLoad
 from cards_core.description import load
 from cards_core.description.model import Robot
 from cards_core.description.perturb import perturbed
@@ -44,19 +45,20 @@ def build_session(
     """
     parameters.declare(model_parameters())
     described = robot or load(parameters["model"])
-    model = robot = described.commanded()
+    known, robot = described, described.commanded()
     if parameters["mass_factor"] != 1.0 or parameters["attachment_offset"] != 0.0:
-        model = perturbed(
-            robot,
+        known = perturbed(
+            described,
             mass_factor=parameters["mass_factor"],
             attachment_offset=parameters["attachment_offset"],
             seed=parameters["perturbation_seed"],
         )
-    dynamics = make_dynamics(model, parameters["backend"])
+    dynamics = make_dynamics(known.commanded(), parameters["backend"])
+    load_of_ligaments = None if robot is described else PassiveLoad(known, parameters["backend"])
     parameters.declare(run_parameters())
     arguments = _arguments(kind, parameters, robot, dynamics.tree)
     parameters.refuse_others()
-    controller = make_controller(kind, dynamics, **arguments)
+    controller = make_controller(kind, dynamics, load=load_of_ligaments, **arguments)
     log_dir: str = parameters["log_dir"]
     return ControlSession(
         controller,

@@ -14,6 +14,8 @@ from cards_core.control.interface import (
     ControlStatus,
     Gains,
     HoldPoint,
+    Load,
+    ParameterError,
     Reference,
     Setting,
     check_reference,
@@ -67,8 +69,16 @@ class QpController(ABC):
         tension_min: Setting | None,
         tension_max: Setting | None,
         tension_rate: Setting | None,
+        load: Load | None,
     ) -> None:
+        for muscle in dynamics.robot.muscles:
+            if not muscle.takes_tension:
+                raise ParameterError(
+                    f"muscle '{muscle.name}' takes no tension command: it is passive (expected: "
+                    "the dynamics of robot.commanded(), and load=PassiveLoad(robot))"
+                )
         self.dynamics = dynamics
+        self._load = load
         self.reference_names = tuple(reference_names)
         self.gains = Gains(velocity_names, kp, kd)
         self.tension_min, self.tension_max = tension_limits(

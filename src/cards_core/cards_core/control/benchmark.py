@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.control import CONTROLLERS, make_controller
+from cards_core.control.passive_load import PassiveLoad
 from cards_core.control.qp import QP_SOLVERS, SolverUnavailableError
 from cards_core.description.model import Robot
 from cards_core.dynamics.interface import Backend, make_dynamics
@@ -41,7 +42,9 @@ def bench_qp(
         (count of every `ControlStatus` that occurred). A solver that is not installed has
         ``unavailable`` instead.
     """
-    dynamics = make_dynamics(robot, backend)
+    commanded = robot.commanded()
+    dynamics = make_dynamics(commanded, backend)
+    load = None if commanded is robot else PassiveLoad(robot, backend)
     tree = dynamics.tree
     positions, velocities = _motion(tree, steps + WARM_UP, np.random.default_rng(seed))
     results: list[dict[str, Any]] = []
@@ -52,7 +55,7 @@ def bench_qp(
             entry: dict[str, Any] = {"controller": kind, "solver": solver}
             results.append(entry)
             try:
-                controller = make_controller(kind, dynamics, solver=solver)
+                controller = make_controller(kind, dynamics, solver=solver, load=load)
             except SolverUnavailableError as error:
                 entry["unavailable"] = str(error)
                 continue

@@ -6,7 +6,7 @@ import numpy as np
 
 from cards_core.control.base import QpController
 from cards_core.control.goal_program import GoalProgram
-from cards_core.control.interface import Setting, number, vector
+from cards_core.control.interface import Load, Setting, number, vector
 from cards_core.dynamics.interface import Dynamics
 from cards_core.kinematics.motors import motors_of
 from cards_core.spatial import quaternion_matrix
@@ -17,10 +17,11 @@ class CtcJoint(QpController):
     """Track joint coordinates [Trendel2018]_.
 
         minimise    1/2 f' Hf f + 1/2 tau' Ht tau,   of all f, tau with the least  s' W s
-        subject to  M a_c + C + G = -L' f + S tau + s,   fmin <= f <= fmax,   |tau| <= taumax
+        subject to  M a_c + C + G + w = -L' f + S tau + s,   fmin <= f <= fmax,   |tau| <= taumax
                     a_c = qdd_d + Kd (qd_d - qd) + Kp (q_d - q)
 
-    tau are the efforts of the joint motors, if any (`cards_core.kinematics.motors`). Where muscles
+    tau are the efforts of the joint motors, if any (`cards_core.kinematics.motors`), w is the load
+    of muscles that take no command (`cards_core.control.passive_load`). Where muscles
     and motors can produce the torque, s is zero and the joints obey ``edd + Kd ed + Kp e = 0``.
     Where they cannot, s is the least torque that is missing: the tensions stay continuous and
     `ControlOutput.status` says ``INFEASIBLE``. How that is solved, and why not with a weight for s
@@ -45,6 +46,7 @@ class CtcJoint(QpController):
         tension_rate: Largest change of a tension per time, [N/s]; None: no limit.
         residual_tolerance: Missing torque above which a step counts as infeasible, relative to the
             torques of that joint, of all muscles and of the motion, added up as magnitudes.
+        load: w at a state, [Nm] or [N]; none if None.
 
     Raises:
         ParameterError: A parameter of the wrong size or out of range.
@@ -67,6 +69,7 @@ class CtcJoint(QpController):
         tension_max: Setting | None = None,
         tension_rate: Setting | None = None,
         residual_tolerance: float = 1e-8,
+        load: Load | None = None,
     ) -> None:
         tree = dynamics.tree
         names = [muscle.name for muscle in dynamics.robot.muscles]
@@ -84,6 +87,7 @@ class CtcJoint(QpController):
             tension_min=tension_min,
             tension_max=tension_max,
             tension_rate=tension_rate,
+            load=load,
         )
         tolerance = number(residual_tolerance, "residual_tolerance", strict=True)
         # in units of force and of torque
@@ -116,6 +120,8 @@ class CtcJoint(QpController):
         np.dot(state.mass_matrix, out.command, out=torque)
         np.add(torque, state.coriolis, out=torque)
         np.add(torque, state.gravity, out=torque)
+        if self._load is not None:
+            np.add(torque, self._load(q, qd), out=torque)
         np.divide(torque, self._torque_unit, out=torque)
 
     def _carry_over(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ from cards_core.control.base import QpController
 from cards_core.control.goal_program import GoalProgram
 from cards_core.control.interface import (
     Gains,
+    Load,
     ParameterError,
     Setting,
     number,
@@ -33,11 +34,12 @@ class CtcOperational(QpController):
     """Track the position, and optionally the orientation, of a frame [Trendel2018]_.
 
         minimise    1/2 |qdd - qdd_p|^2_Hq + 1/2 f' Hf f + 1/2 tau' Ht tau
-        subject to  M qdd + C + G = -L' f + S tau,    fmin <= f <= fmax,   |tau| <= taumax
+        subject to  M qdd + C + G + w = -L' f + S tau,    fmin <= f <= fmax,   |tau| <= taumax
                     qdd_lo <= qdd + r <= qdd_hi               least |r|, then
                     J qdd + Jdot qd + s = ydd_d + Kd (yd_d - yd) + Kp (y_d - y)    least s' Wt s
 
-    - tau are the efforts of the joint motors, if any (`cards_core.kinematics.motors`).
+    - tau are the efforts of the joint motors, if any (`cards_core.kinematics.motors`), w is the
+      load of muscles that take no command (`cards_core.control.passive_load`).
     - qdd_p = Kp_p (q_p - q) - Kd_p qd pulls the motion that the task leaves free to the posture
       q_p, so that the arm does not drift; with zero posture gains the cost is the plain
       ``1/2 qdd' Hq qdd + 1/2 f' Hf f``.
@@ -84,6 +86,7 @@ class CtcOperational(QpController):
         residual_tolerance: |s_i| above which a step does not count as `ControlStatus.OK`, relative
             to the terms of its equation added up as magnitudes, with the joint accelerations that
             the single forces would cause.
+        load: w at a state, [Nm] or [N]; none if None.
 
     Raises:
         ParameterError: A parameter of the wrong size or out of range.
@@ -115,6 +118,7 @@ class CtcOperational(QpController):
         tension_max: Setting | None = None,
         tension_rate: Setting | None = None,
         residual_tolerance: float = 1e-8,
+        load: Load | None = None,
     ) -> None:
         tree = dynamics.tree
         name = dynamics.robot.frame_name(frame)
@@ -138,6 +142,7 @@ class CtcOperational(QpController):
             tension_min=tension_min,
             tension_max=tension_max,
             tension_rate=tension_rate,
+            load=load,
         )
         force_unit, unit = self._force_unit, self._acceleration_unit
         self._limits = _Barriers(tree, limit_rate, limit_margin, unit)
@@ -218,11 +223,13 @@ class CtcOperational(QpController):
 
         self._limits.write(q, qd)
 
-        # -L' f + S tau - M qdd = C + G
+        # -L' f + S tau - M qdd = C + G + w
         state = self.dynamics.update(q, qd)
         np.multiply(state.muscle_jacobian.T, self._lever, out=self._motion_f)
         np.multiply(state.mass_matrix, self._inertia, out=self._motion_qdd)
         np.add(state.coriolis, state.gravity, out=self._motion)
+        if self._load is not None:
+            np.add(self._motion, self._load(q, qd), out=self._motion)
         np.divide(self._motion, self._torque_unit, out=self._motion)
 
     def _pose_error(self, position: Array, rotation: Array) -> None:

@@ -7,7 +7,7 @@ neither ROS nor a simulator; whoever runs it passes the tensions on.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol, TypeAlias
@@ -104,6 +104,10 @@ class ControlOutput:
             error=rates[2],
             command=rates[3],
         )
+
+
+Load: TypeAlias = Callable[[Array, Array], Array]
+"""Joint forces at a state, ``load(q, qd)`` of shape (nv,), [Nm] or [N]; on the side of G."""
 
 
 class Reference(Protocol):

@@ -340,6 +340,11 @@ class Muscle:
         return self.actuator.kind
 
     @property
+    def takes_tension(self) -> bool:
+        """Whether it takes a tension command; a ligament takes none."""
+        return "force" in self.actuator.accepted_commands
+
+    @property
     def via_points(self) -> tuple[ViaPoint, ...]:
         """The via points among the path elements."""
         return tuple(item for item in self.path if isinstance(item, ViaPoint))
@@ -386,10 +391,10 @@ class Robot:
     def commanded(self) -> Robot:
         """Return the robot with only those muscles that take a tension command.
 
-        Ligaments and other passive elements act on the robot, but a controller cannot use them;
-        it does not know their tensions either, so they are a disturbance to it.
+        Ligaments act on the robot, but a controller cannot command them: it counts their tension
+        as a load (`cards_core.control.passive_load`).
         """
-        active = tuple(m for m in self.muscles if "force" in m.actuator.accepted_commands)
+        active = tuple(m for m in self.muscles if m.takes_tension)
         return self if len(active) == len(self.muscles) else replace(self, muscles=active)
 
     def wrap_surface(self, name: str) -> WrapSurface:
