@@ -267,7 +267,7 @@ class Simulator:
         values = np.asarray(commands, dtype=float)
         m = self._tensions.size
         wanted = (m + self._efforts.size,)
-        if values.shape != wanted or not math.isfinite(values.dot(values)):
+        if values.shape != wanted or not np.isfinite(values).all():
             self._refuse(values)
         values, efforts = values[:m], values[m:]
         data = self.data

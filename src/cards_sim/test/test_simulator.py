@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 
 from cards_core.description.actuators import Cable
-from cards_core.description.model import WORLD, Inertia, Joint, JointAxis, Link, Robot
+from cards_core.description.model import (
+    WORLD,
+    Inertia,
+    Joint,
+    JointAxis,
+    Link,
+    Muscle,
+    Robot,
+    ViaPoint,
+)
 from cards_core.errors import CardsError, DescriptionError, ShapeError, UnknownNameError
+from cards_core.muscles.command import KINDS
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.model import build_model
 from cards_sim.simulator import Simulator
@@ -141,6 +151,15 @@ def test_actuator_states_of_a_step_that_diverged_are_taken_back():
     with pytest.raises(SimulationStoppedError):
         sim.step(np.full(4, 50.0))
     np.testing.assert_array_equal(sim.state.actuators, before)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_rest_length_whose_square_overflows_is_taken_without_a_warning():
+    ends = (ViaPoint(WORLD, np.array([0.5, 0.0, 0.0])), ViaPoint("cart", np.zeros(3)))
+    cable = Muscle("cable", ends, actuator=Cable(stiffness=1e4, rest_length=0.4))
+    sim = simulator(dataclasses.replace(cart(), muscles=(cable,)))
+    sim.step([1e200], np.array([KINDS.index("length")]))
+    assert sim.state.tensions[0] == 0.0
 
 
 def cart():
