@@ -268,3 +268,20 @@ def test_the_unit_of_force_decides_nothing(name, factor):
                 item.set_reference(Motion(tree.nq, lambda t, s=(q, qd, qdd): s))
             one, two = (item.step(0.0, q, qd) for item in joints)
             assert two.status is one.status
+
+
+def test_a_limit_that_stands_for_none_changes_no_status_of_a_robot_without_weight():
+    robot = load("planar_xy")  # its gravity is normal to its plane
+    found = []
+    for limit in (1e5, 1e10):
+        muscles = tuple(replace(m, tension_min=0.0, tension_max=limit) for m in robot.muscles)
+        dynamics = make_dynamics(replace(robot, muscles=muscles), "numeric")
+        item = CtcOperational(dynamics, axes="xy", kp=0.0, kd=1.0)
+        rng = np.random.default_rng(0)
+        statuses = []
+        for _ in range(200):
+            q, qd = dynamics.tree.random(rng), 0.1 * rng.normal(size=dynamics.tree.nv)
+            statuses.append(item.step(0.0, q, qd).status)
+            item.reset()
+        found.append(statuses)
+    assert found[0] == found[1]

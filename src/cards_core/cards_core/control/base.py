@@ -30,6 +30,9 @@ from cards_core.kinematics.motors import motors_of
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.typing import Array
 
+STANDARD_GRAVITY = 9.81
+"""Acceleration that stands for the usual one of a robot without weight, [m/s^2]."""
+
 
 class QpController(ABC):
     """Computed torque by a `GoalProgram` whose first variables are tensions and efforts.
@@ -258,9 +261,10 @@ def _units(dynamics: Dynamics, tension_max: Array) -> tuple[float, float, float]
     """Return units of force [N], joint torque [Nm] and joint acceleration [rad/s^2].
 
     The force is a thousandth of the usual tension limit, or what carries the weight at home if
-    that is less (a limit of 1e8 N says nothing about the robot); the torque is that force on the
-    longest lever; the acceleration is what the force does to the joints, each alone. Solvers keep
-    bounds to 1e-7 of these: far below what matters, far above rounding.
+    that is less (a limit of 1e8 N says nothing about the robot); where nothing has weight, what
+    moves the heaviest joint at 9.81 rad/s^2 or m/s^2. The torque is that force on the longest
+    lever; the acceleration is what the force does to the joints, each alone. Solvers keep bounds
+    to 1e-7 of these: far below what matters, far above rounding.
     """
     tree = dynamics.tree
     state = dynamics.update(tree.home, np.zeros(tree.nv))
@@ -268,10 +272,11 @@ def _units(dynamics: Dynamics, tension_max: Array) -> tuple[float, float, float]
     lever = float(np.max(levers, initial=0.0))
     limits = tension_max[tension_max < QP_INFINITY]
     forces = [1e-3 * float(np.median(limits))] if limits.size else []
-    if lever > 0.0:
-        forces.append(float(np.max(np.abs(state.gravity))) / lever)
-    force = _power_of_two(min((f for f in forces if f > 0.0), default=1.0))
     masses = np.diagonal(state.mass_matrix)
+    if lever > 0.0:
+        weight = float(np.max(np.abs(state.gravity)))
+        forces.append((weight or STANDARD_GRAVITY * float(np.max(masses))) / lever)
+    force = _power_of_two(min((f for f in forces if f > 0.0), default=1.0))
     moved = (levers > 0.0) & (masses > 0.0)
     accelerations = force * levers[moved] / masses[moved]
     acceleration = float(np.median(accelerations)) if accelerations.size else 1.0
