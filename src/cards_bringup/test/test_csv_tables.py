@@ -1,6 +1,8 @@
 """One reader of tables: what spreadsheets write, and what no reader may drop."""
 
+import io
 import math
+import zipfile
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from cards_bringup.cli.analyse.tables import read_table
 from cards_core.analysis.workspace import read_points
 from cards_core.csv_table import TableError, open_csv
 from cards_core.description import load
+from cards_core.errors import CardsError
 from cards_core.kinematics.tree import Tree
 from cards_core.rods import read_rod_robot
 
@@ -28,6 +31,58 @@ READERS = {
     "bases": (lambda file: read_bases(file, RODS), BASES),
 }
 """All that commands read from CSV, by their option."""
+
+
+ROWS = np.zeros((2, TREE.nq))
+
+NO_TABLES = {
+    "complex": lambda file: np.savez(file, q=ROWS.astype(complex)),
+    "dates": lambda file: np.savez(file, q=ROWS.astype("M8[s]")),
+    "records": lambda file: np.savez(file, q=np.zeros(2, dtype=[("a", float)])),
+    "texts": lambda file: np.savez(file, q=ROWS.astype(str)),
+    "objects": lambda file: np.savez(file, q=np.array([{}, None], dtype=object)),
+    "one array": lambda file: file.write_bytes(npy(ROWS)),
+    "text": lambda file: file.write_text("hello"),
+    "nothing": lambda file: file.touch(),
+    "a folder": lambda file: file.mkdir(),
+    "too large": lambda file: huge(file),
+}
+"""What is called .npz and has no numbers to give."""
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def huge(file):
+    """Write an array whose head speaks of more elements than any memory holds."""
+    head = io.BytesIO()
+    shape = (2**50, TREE.nq)
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("q.npy", head.getvalue())
+
+
+@pytest.mark.parametrize("kind", NO_TABLES)
+@pytest.mark.parametrize("option", ["input", "points"])
+@pytest.mark.filterwarnings("error")
+def test_archives_without_numbers_are_named(tmp_path, option, kind):
+    file = tmp_path / "table.npz"
+    NO_TABLES[kind](file)
+    with pytest.raises(CardsError, match=r"\(expected: .*NPZ|expected: .*npz") as caught:
+        READERS[option][0](file)
+    assert str(caught.value).startswith(str(file))
+    assert "allow_pickle" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [bool, int, np.float32])
+def test_archives_of_any_real_numbers_are_read(tmp_path, kind):
+    np.savez(tmp_path / "table.npz", q=np.ones((2, TREE.nq), dtype=kind), notes=np.array(["a"]))
+    assert read_table(tmp_path / "table.npz", TREE, main="q")["q"].tolist() == [[1.0, 1.0]] * 2
 
 
 @pytest.fixture(params=READERS)

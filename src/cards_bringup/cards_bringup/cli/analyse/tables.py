@@ -8,12 +8,12 @@ that has no answer.
 from __future__ import annotations
 
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from cards_core.csv_table import TableError, open_csv
 from cards_core.kinematics.tree import Tree
+from cards_core.npz_table import read_npz
 from cards_core.typing import Array
 
 
@@ -43,7 +43,8 @@ def read_table(path: Path, tree: Tree, *, main: str) -> dict[str, Array]:
         "time": ("time",),
     }
     if not path.is_file():
-        raise TableError(f"{path} does not exist (expected: a CSV or NPZ file)")
+        wrong = "is a folder" if path.is_dir() else "does not exist"
+        raise TableError(f"{path} {wrong} (expected: a CSV or NPZ file)")
     out = _read_npz(path, names) if path.suffix == ".npz" else _read_csv(path, names, main)
     counts = {len(values) for values in out.values()}
     if len(counts) > 1:
@@ -54,13 +55,8 @@ def read_table(path: Path, tree: Tree, *, main: str) -> dict[str, Array]:
 
 
 def _read_npz(path: Path, names: dict[str, tuple[str, ...]]) -> dict[str, Array]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            found = {key: np.asarray(file[key], dtype=float) for key in names if key in file}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise TableError(f"{path}: {error} (expected: an NPZ file of numbers)") from error
     out = {}
-    for key, values in found.items():
+    for key, values in read_npz(path, names).items():
         rows = values[:, None] if key == "time" and values.ndim == 1 else np.atleast_2d(values)
         if rows.ndim != 2 or rows.shape[1] != len(names[key]):
             raise TableError(

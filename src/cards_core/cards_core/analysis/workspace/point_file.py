@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from cards_core.analysis.workspace.points import check_once, coordinate_column
 from cards_core.csv_table import open_csv
 from cards_core.errors import UnknownNameError
 from cards_core.kinematics.tree import QUATERNION_TOLERANCE, Tree
+from cards_core.npz_table import read_npz
 from cards_core.typing import Array
 
 COORDINATES = "q/"
@@ -167,7 +167,8 @@ def read_points(
     if file.suffix.lower() not in SUFFIXES:
         raise PointSetError(f"{file}: unknown kind of file (expected: {', '.join(SUFFIXES)})")
     if not file.is_file():
-        raise PointSetError(f"{file}: no such file")
+        wrong = "is a folder" if file.is_dir() else "no such file"
+        raise PointSetError(f"{file}: {wrong} (expected: {', '.join(SUFFIXES)})")
     coordinates = Coordinates(tree)
     names, blocks = _open(file, tree, coordinates)
     if not names:
@@ -280,21 +281,20 @@ def _open_parquet(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...]
 
 
 def _open_npz(file: Path, tree: Tree) -> tuple[tuple[str, ...], Iterator[Array]]:
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        if "q" in arrays:
-            names = tuple(tree.position_names)
-            table = np.asarray(arrays["q"], dtype=float)
-            if table.ndim != 2 or table.shape[1] != tree.nq:
-                raise PointSetError(
-                    f"{file}: q has shape {table.shape} (expected: (n, {tree.nq}), one column "
-                    f"for each of {', '.join(names)})"
-                )
-        else:
-            names = tuple(arrays)
-            table = np.column_stack([np.asarray(a, dtype=float) for a in arrays.values()])
-    except (OSError, ValueError, TypeError, BadZipFile) as error:
-        raise PointSetError(f"{file}: {error}") from error
+    arrays = read_npz(file)
+    if "q" in arrays:
+        names = tuple(tree.position_names)
+        table = arrays["q"]
+        if table.ndim != 2 or table.shape[1] != tree.nq:
+            raise PointSetError(
+                f"{file}: q has shape {table.shape} (expected: (n, {tree.nq}), one column "
+                f"for each of {', '.join(names)})"
+            )
+    else:
+        names = tuple(arrays)
+        try:
+            table = np.column_stack(list(arrays.values()))
+        except ValueError as error:
+            raise PointSetError(f"{file}: {error}") from error
     parts = range(0, len(table), BLOCK_ROWS)
     return names, (table[first : first + BLOCK_ROWS] for first in parts)
