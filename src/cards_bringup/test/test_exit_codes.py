@@ -44,6 +44,7 @@ CASES = {
         (("planar_2r", "--qdd=1e9,1e9", "--method", "all"), 0),
         (("planar_2r", *NAN), 1),
         (("planar_2r", "--method", "no_such"), 2),
+        (("planar_2r", "--wrench", "=1,2,3"), 2),
     ],
     "fd": [
         (("planar_2r", "--tensions", "20"), 0),

@@ -138,6 +138,14 @@ def test_a_body_without_inertia_is_named():
     assert len(motion.time) == 1
 
 
+@pytest.mark.filterwarnings("error")
+def test_tensions_too_large_for_squares_are_not_finite_and_warn_of_nothing():
+    found = ForwardDynamics(make_dynamics(load("planar_2r"), "numeric")).step(
+        np.array([0.3, -0.5]), np.zeros(2), np.full(4, 1e300)
+    )
+    assert found.status is PointStatus.NOT_FINITE
+
+
 @pytest.mark.parametrize("solver", ["rk4", "RK45"])
 def test_a_motion_that_breaks_off_keeps_what_was_reached(solver):
     dynamics = make_dynamics(load("planar_2r"), "numeric")

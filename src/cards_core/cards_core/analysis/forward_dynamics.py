@@ -120,10 +120,12 @@ class ForwardDynamics:
             pull -= external
         right = pull - state.coriolis
         right -= state.gravity
+        with np.errstate(over="ignore"):  # too large for squares counts as not finite
+            squares = right @ right + np.vdot(state.mass_matrix, state.mass_matrix)
         bad = None
         if self._dynamics.path_failures != before:
             bad = PointStatus.PATH_NOT_FOUND
-        elif not np.isfinite(right @ right + np.vdot(state.mass_matrix, state.mass_matrix)):
+        elif not np.isfinite(squares):
             bad = PointStatus.NOT_FINITE
         elif not right.size:
             return ForwardDynamicsResult(PointStatus.FEASIBLE, right), 0.0

@@ -59,7 +59,7 @@ def wrenches(texts: list[str] | None) -> list[tuple[str, Array]]:
     for text in texts or []:
         frame, sign, values = text.partition("=")
         wrench = numbers(values, "wrench") if sign else None
-        if wrench is None or wrench.size not in (3, 6):
+        if wrench is None or not frame or wrench.size not in (3, 6):
             raise CardsError(f"--wrench {text} (expected: e.g. --wrench hand=0,0,-10)")
         out.append((frame, np.concatenate([wrench, np.zeros(6 - wrench.size)])))
     return out
