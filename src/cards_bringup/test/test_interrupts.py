@@ -1,7 +1,9 @@
 """Ctrl-C once, twice and three times."""
 
 import os
+import pty
 import signal
+import sys
 
 import pytest
 
@@ -26,7 +28,7 @@ def test_the_first_ends_the_run_the_second_warns_the_third_gives_up():
         assert interrupts.given_up
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_results_of_a_run_that_ended_by_itself_are_not_lost_by_one(number):
     said = []
     with Interrupts(said.append) as interrupts:
@@ -35,6 +37,38 @@ def test_results_of_a_run_that_ended_by_itself_are_not_lost_by_one(number):
         assert len(said) == 1
         with pytest.raises(KeyboardInterrupt):
             press(number)
+
+
+def test_a_closed_terminal_ends_the_run_and_nothing_is_said_into_it_any_more(tmp_path):
+    program = (
+        "import os, signal\n"
+        "from cards_bringup.interrupts import Interrupts\n"
+        "with Interrupts(print):\n"
+        "    try:\n"
+        "        print('runs', flush=True)\n"
+        "        signal.pause()\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('saving', flush=True)\n"
+        "        open('saved', 'w').close()\n"
+    )
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.execv(sys.executable, [sys.executable, "-c", program])
+    with os.fdopen(terminal, "rb", buffering=0) as screen:
+        assert screen.read(4) == b"runs"
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert (tmp_path / "saved").exists()
+
+
+def test_nohup_stays_what_it_is():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts(print):
+            press(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_afterwards_signals_are_as_before():
