@@ -224,7 +224,7 @@ class SerialLink:
                 count = 0
             except OSError as error:
                 self._rest = b""
-                self._lost(f"cannot write: {error.strerror}")
+                self._lost(f"cannot write: {error.strerror} (unplugged?)")
                 return True
             self.sent_bytes += count
             self._rest = data[count:]

@@ -1,6 +1,8 @@
 """`Hardware` with the firmware itself: host build, plant, and a cable that can be pulled."""
 
+import os
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +13,7 @@ from cards_core.dynamics.interface import make_dynamics
 from cards_hardware.board_layout import read_layout
 from cards_hardware.errors import HardwareError
 from cards_hardware.hardware import Hardware
+from cards_hardware.hil.real_time import HOST_PRIORITY, make_real_time
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol.enums import State
@@ -38,7 +41,20 @@ def bench(tmp_path_factory):
 
 
 @pytest.fixture
-def arm(bench):
+def real_time():
+    """Give this process the priority of a controller, as `./cards demo --hil` gives it to one.
+
+    Board and plant have theirs already. Without it a busy machine leaves a robot that moves
+    without commands for tens of milliseconds, and the board acts upon that.
+    """
+    make_real_time(os.getpid(), HOST_PRIORITY)
+    yield
+    for task in Path("/proc/self/task").iterdir():
+        os.sched_setscheduler(int(task.name), os.SCHED_OTHER, os.sched_param(0))
+
+
+@pytest.fixture
+def arm(bench, real_time):
     """The robot, opened and in DISARMED."""
     bench.relay.error_rate = 0.0
     bench.relay.plug()

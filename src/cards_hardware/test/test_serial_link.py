@@ -141,6 +141,14 @@ def test_it_opens_again_after_close(line):
     assert not line.lost
 
 
+def test_the_other_end_goes_away_and_writing_notices_it_first(line, monkeypatch):
+    monkeypatch.setattr(SerialLink, "_read", lambda link: link._leftover.wait())
+    line.open()
+    line.cut()
+    line.link.send(beat())
+    assert line.lost == ["cannot write: Input/output error (unplugged?)"]
+
+
 def test_the_other_end_goes_away(line):
     line.open()
     line.cut()
