@@ -21,6 +21,7 @@ from cards_ros.model_differences import differences
 from cards_ros.model_identity import identity_of
 from cards_ros.parameter_file import Section, load_parameters, read_file
 from cards_ros.parameter_spec import ParameterSet
+from cards_ros.stamps import end_of
 from cards_sim.build import build_host
 from cards_sim.host import SimulatorHost
 from cards_sim.pacing import Pacer
@@ -103,7 +104,7 @@ class InProcessRun:
     ) -> float:
         clock = time.perf_counter
         begin = shown = clock()
-        end = round(self.duration * 1e9)
+        end = end_of(self.duration)
         if pacer is not None:
             pacer.start(begin)
         while end == 0 or host.stamp < end:

@@ -46,7 +46,7 @@ from cards_ros.model_agreement import ACCEPT
 from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
-from cards_ros.stamps import NANOSECONDS, seconds
+from cards_ros.stamps import NANOSECONDS, end_of, seconds
 
 NODE_NAME = "simulator"
 
@@ -105,7 +105,7 @@ class SimulatorNode(Node):
         self.mode: str = value["mode"]
         self._lockstep = self.mode == "lockstep"
         self._stale_after = round(value["command_timeout"] * NANOSECONDS)
-        self._duration = round(value["duration"] * NANOSECONDS)
+        self._duration = end_of(value["duration"])
         self._period, self._clock_period = (
             round(NANOSECONDS / value[name]) for name in ("publish_rate", "clock_rate")
         )

@@ -30,7 +30,7 @@ from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import HotPublisher, StopFlag, describe
 from cards_ros.messages import clock_message
 from cards_ros.parameter_spec import Parameter
-from cards_ros.stamps import NANOSECONDS, seconds
+from cards_ros.stamps import NANOSECONDS, end_of, seconds
 
 LAG = 1e-3
 """Distance of a plate from where it is put, [m], from which on something is in its way."""
@@ -88,7 +88,7 @@ class RodGazeboNode(RodSolverNode):
         self._publish_period, self._time_period = (
             round(NANOSECONDS / value[name]) for name in ("rate", "clock_rate")
         )
-        self._duration = round(value["duration"] * NANOSECONDS)
+        self._duration = end_of(value["duration"])
         self._time = HotPublisher(self, Clock, topics.CLOCK, topics.CLOCK_QOS)
         path = "::".join(model.path)
         lines = hosted.robot.n_limbs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cards_ros.parameter_spec import Parameter
+from cards_ros.stamps import LONGEST_RUN
 
 DEFAULT_MODEL = "stewart_gough"
 
@@ -53,6 +54,13 @@ def parameters() -> list[Parameter]:
         Parameter(
             "motion_duration", 20.0, "Time of one round of the demo motion.", "s", 1.0, 3600.0
         ),
-        Parameter("duration", 0.0, "Time after which the node ends; 0: endless.", "s", lower=0.0),
+        Parameter(
+            "duration",
+            0.0,
+            "Time after which the node ends; 0: endless.",
+            "s",
+            lower=0.0,
+            upper=LONGEST_RUN,
+        ),
         Parameter("log_dir", "", "Folder for rod_solver.npz, one row per step; empty: no log."),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cards_core.kinematics.tree import Tree
 from cards_ros.model_agreement import accept_parameter
 from cards_ros.parameter_spec import Parameter
+from cards_ros.stamps import LONGEST_RUN
 
 MODES = ("realtime", "as_fast_as_possible", "lockstep")
 
@@ -44,6 +45,7 @@ def host_parameters() -> list[Parameter]:
             "Simulated time after which the simulation ends; 0: endless.",
             "s",
             lower=0.0,
+            upper=LONGEST_RUN,
         ),
         accept_parameter("Obey commands although another node has another model (compiler.md)."),
         Parameter("log_dir", "", "Folder for simulator.npz, one row per step; empty: no log."),

@@ -8,10 +8,21 @@ keeps time as an integer and turns it into seconds with `seconds`, with and with
 NANOSECONDS = 1_000_000_000
 """Nanoseconds in a second."""
 
+LONGEST_RUN = 1e9
+"""Longest duration of a run [s]: seconds in messages are integers of 32 bits."""
+
 
 def nanoseconds(time: float) -> int:
     """Return a time in [s] as the nearest whole number of nanoseconds."""
     return round(time * NANOSECONDS)
+
+
+def end_of(duration: float) -> int:
+    """Return the stamp at which a run of a duration [s] ends; 0, which is without an end, for 0.
+
+    Any other duration, however short, has an end: the first nanosecond at the earliest.
+    """
+    return max(1, nanoseconds(duration)) if duration > 0.0 else 0
 
 
 def seconds(stamp: int) -> float:

@@ -37,7 +37,7 @@ from cards_ros.model_agreement import ACCEPT
 from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
-from cards_ros.stamps import NANOSECONDS, seconds
+from cards_ros.stamps import NANOSECONDS, end_of, seconds
 from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.pacing import Pacer
@@ -85,7 +85,7 @@ class SimulatorNode(Node):
         self.mode: str = value["mode"]
         dt = simulator.dt
         self._stale_after = round(value["command_timeout"] * NANOSECONDS)
-        self._duration = round(value["duration"] * NANOSECONDS)
+        self._duration = end_of(value["duration"])
         self.pacer = Pacer(dt, speed=value["speed"], max_lag=max(MAX_LAG, 2 * dt))
         lockstep = self.mode == "lockstep"
         self._steps_per_state = 1 if lockstep else max(1, round(1 / (value["publish_rate"] * dt)))

@@ -68,7 +68,7 @@ def add_parser(subparsers: Any) -> None:
     add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
     add(
         "--duration",
-        type=Number(at_least=0.0),
+        type=Number(at_least=0.0, at_most=1e9),
         metavar="S",
         help="simulated time [s]; 0: until Ctrl-C",
     )
