@@ -45,7 +45,7 @@ class DescriptionError(CardsError):
         message += problem
         if expected:
             message += f" (expected: {expected})"
-        super().__init__(message)
+        super().__init__(_one_line(message))
 
 
 class UnknownNameError(CardsError):
@@ -78,3 +78,10 @@ class RodError(CardsError):
 
 class CompilationError(CardsError):
     """The C compiler refused generated code, or the compiled model could not be loaded."""
+
+
+def _one_line(text: str) -> str:
+    """Return a text with what cannot be printed, a line break in a name say, as its escape."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )

@@ -107,3 +107,9 @@ def test_a_robot_that_was_not_read_is_held_to_the_same():
         Tree(dataclasses.replace(robot, muscles=(muscle,)))
     # names of nested models are made of several
     Tree(dataclasses.replace(robot, muscles=(dataclasses.replace(muscle, name="left::a"),)))
+
+
+def test_a_message_is_one_line_whatever_a_name_has_in_it():
+    error = DescriptionError("is wrong", source="a\nb.sdf", element="model 'x\n\x1b[31my é'")
+    assert str(error) == r"a\nb.sdf: model 'x\n\x1b[31my é': is wrong"
+    assert error.element == "model 'x\n\x1b[31my é'"

@@ -140,13 +140,13 @@ class StateRequests(BoardView):
         except RequestError as error:
             # an answer may be lost, and the next try be refused because the first one worked
             if before in wanted or not self._arrives(wanted, _LATE):
-                raise self._error(f"{what}: {_reason(error)}{self._hindrance()}") from None
+                raise self._error(f"{what}: {_reason(error)}{self._hindrance(request)}") from None
         if not self._arrives(wanted, timeout):
             if reason := self._why_gone():
                 raise self._error(f"{what}: {reason}")
             raise self._error(
                 f"{what}: still {state_word(self._inbox.state)} after {timeout:g} s, expected "
-                f"{' or '.join(item.name for item in wanted)}{self._hindrance()}"
+                f"{' or '.join(item.name for item in wanted)}{self._hindrance(request)}"
             )
 
     def _arrives(self, wanted: Collection[State], timeout: float) -> bool:
@@ -158,11 +158,13 @@ class StateRequests(BoardView):
             time.sleep(_STEP)
         return True
 
-    def _hindrance(self) -> str:
+    def _hindrance(self, request: Request) -> str:
         """Return what the board shows that may keep it from doing what it was asked."""
         parts = list(flag_words(Fault(self._inbox.fault)))
         faults = muscle_faults(self.layout, self.slow)
         parts += [f"{name}: {', '.join(words)}" for name, words in faults.items()]
+        if parts and request is Request.ARM:
+            parts.append("clear this before arming")
         if self._inbox.state not in (State.DISARMED, None):
             parts.insert(0, f"state {state_word(self._inbox.state)}")
         return f" ({'; '.join(parts)})" if parts else ""

@@ -329,7 +329,9 @@ def test_a_refused_arm_says_what_is_in_the_way(session):
     fake.refuse["STATE_REQUEST"] = AckCode.STATE
     fake.fault = int(Fault.VBUS_LOW)
     eventually(lambda: session.board.fault)
-    with pytest.raises(BoardError, match=r"STATE_REQUEST: refused, state.*supply voltage below"):
+    with pytest.raises(
+        BoardError, match=r"STATE_REQUEST: refused, state.*supply voltage below.*clear this"
+    ):
         session.board.arm()
     assert not session.board.armed
 

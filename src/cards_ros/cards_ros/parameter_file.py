@@ -126,7 +126,12 @@ def read_file(path: str | Path) -> list[Section]:
     try:
         values = yaml.safe_load(text)  # knows integers from floats, as ROS does
     except (yaml.YAMLError, ValueError) as error:
-        raise DescriptionError(f"not valid YAML: {error}", source=source) from error
+        mark = getattr(error, "problem_mark", None)
+        raise DescriptionError(
+            f"not valid YAML: {getattr(error, 'problem', None) or error}",
+            source=source,
+            line=None if mark is None else mark.line + 1,
+        ) from error
     if not isinstance(values, dict):
         raise DescriptionError(
             "no nodes in it", source=source, expected=f"'<node>: {{{PARAMETER_KEY}: ...}}'"

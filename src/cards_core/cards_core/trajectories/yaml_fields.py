@@ -93,7 +93,8 @@ def parse_yaml(text: str, source: str = "<string>") -> Document:
         ) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # ValueError: PyYAML passes an impossible \U escape on to chr()
-        raise DescriptionError(f"not valid YAML: {error}", source=source) from None
+        problem = " ".join(str(error).split())  # PyYAML's own has lines, with the place again
+        raise DescriptionError(f"not valid YAML: {problem}", source=source) from None
     except RecursionError:
         raise DescriptionError(
             "nested too deeply", source=source, expected=f"at most {MAX_DEPTH} levels"
