@@ -1,5 +1,6 @@
 """`Hardware` with the firmware itself: host build, plant, and a cable that can be pulled."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -61,19 +62,20 @@ def arm(bench, real_time):
     events = []
     layout = read_layout(ROBOT, bench.robot, port=str(bench.relay.link))
     hardware = Hardware(bench.robot, layout, on_event=events.append)
-    hardware.open()
-    hardware.disarm()
-    # also what is latched of single muscles: an arm that was let go falls into its joint limits,
-    # and wires that are slack or freed at once are found there
-    hardware.clear()
-    bench.relay.forget()
-    yield SimpleNamespace(
-        hardware=hardware,
-        events=events,
-        board=hardware.boards[0],
-        hold=Holder(hardware, bench.robot),
-    )
-    hardware.close()
+    with contextlib.closing(hardware):
+        hardware.open()
+        if hardware.status().boards[0].state not in (State.ESTOP, State.FAULT):
+            hardware.disarm()
+        # also what is latched of single muscles: an arm that was let go falls into its joint
+        # limits, and wires that are slack or freed at once are found there
+        hardware.clear()
+        bench.relay.forget()
+        yield SimpleNamespace(
+            hardware=hardware,
+            events=events,
+            board=hardware.boards[0],
+            hold=Holder(hardware, bench.robot),
+        )
 
 
 def commands(bench):
