@@ -49,7 +49,7 @@ SLOT_BYTES = 8192
 LONGEST_PLACE = 64
 """Folders of temporary files with longer names are not used: paths of sockets would not fit."""
 
-START_TIMEOUT = 20.0
+START_TIMEOUT = 60.0
 """Time for a board to come up, [s]."""
 
 RESET_PIN = 2

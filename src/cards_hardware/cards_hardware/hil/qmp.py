@@ -10,7 +10,7 @@ from typing import Any
 
 from cards_hardware.errors import HardwareError
 
-ANSWER_TIMEOUT = 10.0
+ANSWER_TIMEOUT = 30.0
 """Time for an answer, [s]; QEMU may have to wait for a busy machine."""
 
 
@@ -36,6 +36,9 @@ class Qmp:
             self._socket.connect(str(path))
             self._line()  # the greeting
             self.run("qmp_capabilities")
+        except QmpError:
+            self.close()  # QEMU talks to one at a time
+            raise
         except OSError as error:
             self.close()
             raise QmpError(f"QEMU does not answer at {path}: {error}") from error
