@@ -63,7 +63,7 @@ def dynamics_of(name):
     if name in CASPR:
         folder = next(SHARED.rglob(f"{name}_bodies.xml")).parent
         return make_dynamics(import_caspr(folder).robot, "numeric")
-    return make_dynamics(load(name), "numeric")
+    return make_dynamics(load(name).commanded(), "numeric")
 
 
 def frame_of(robot):

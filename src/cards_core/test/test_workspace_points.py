@@ -267,9 +267,9 @@ def test_other_wrong_point_files(tmp_path, tree):
     (tmp_path / "points.txt").write_text("")
     with pytest.raises(PointSetError, match="unknown kind"):
         read_points(tmp_path / "points.txt", tree)
-    for suffix in ("parquet", "npz"):
+    for suffix, error in (("parquet", PointSetError), ("npz", TableError)):
         (tmp_path / f"points.{suffix}").write_bytes(b"not at all")
-        with pytest.raises(PointSetError, match=suffix):
+        with pytest.raises(error, match=suffix):
             read_points(tmp_path / f"points.{suffix}", tree)
     np.savez(tmp_path / "q.npz", q=np.zeros((4, 2)))
     with pytest.raises(PointSetError, match=r"shape \(4, 2\)"):

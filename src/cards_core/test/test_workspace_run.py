@@ -170,9 +170,10 @@ else:
 """
 
 
-def start(*arguments):
+def start(*arguments, **more):
     environment = {
         **os.environ,
+        **more,
         "CARDS_TEST_CONDITIONS": "1",
         "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
     }
@@ -194,14 +195,16 @@ def wait_for_chunks(process, folder, count):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_same_bytes_after_a_kill_and_resume(tmp_path, how):
-    job = ball_job(options={"pause": 0.05}, chunk=50)
+    job = ball_job(chunk=50)
     whole = workspace.run(job, tmp_path / "whole", workers=2)
-    out, source = tmp_path / "out", tmp_path / "source"
+    out, source, gate = (tmp_path / name for name in ("out", "source", "gate"))
     source.mkdir()
     (source / "job.json").write_text(json.dumps(job.to_json()))
-    with start(out, source) as process:
+    half = {"CARDS_TEST_GATE": str(gate), "CARDS_TEST_CALLS": str(job.chunks // 2 + 2)}
+    with start(out, source, **half) as process:
         wait_for_chunks(process, out, job.chunks // 2)
         process.send_signal(how)
+        gate.touch()
         process.wait(60.0)
     assert process.returncode != 0
     done = len(list((out / "chunks").glob("*.chunk")))

@@ -4,10 +4,12 @@ Other processes register the condition with ``CARDS_TEST_CONDITIONS=1`` and an i
 module.
 """
 
+import itertools
 import os
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +18,11 @@ from cards_core.analysis.conditions.options import Options, option
 from cards_core.analysis.conditions.registry import CONDITIONS, ConditionKind
 from cards_core.analysis.status import PointStatus
 from cards_core.description.model import WORLD, Inertia, Joint, JointAxis, Link, Robot
+
+GATE, OPEN_CALLS = os.environ.get("CARDS_TEST_GATE"), int(os.environ.get("CARDS_TEST_CALLS", "0"))
+"""File that the condition waits for in this process, and after how many calls it does."""
+
+CALLS = itertools.count()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +43,8 @@ class InBall:
     def evaluate(self, q):
         assert np.isfinite(q).all(), "the engine keeps such rows away"
         time.sleep(self.options.pause)
+        while GATE and next(CALLS) >= OPEN_CALLS and not Path(GATE).exists():
+            time.sleep(0.01)
         distance = np.sqrt((q * q).sum(axis=1))
         margin = self.options.radius - distance
         status = np.where(margin >= 0.0, PointStatus.FEASIBLE, PointStatus.INFEASIBLE)
