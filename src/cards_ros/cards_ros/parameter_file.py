@@ -308,6 +308,38 @@ def check_parameters(
         )
 
 
+def where_given(node: str, name: str, value: Any, sections: Iterable[Section]) -> str:
+    """Say where a node was given a value, as the beginning of a message.
+
+    Args:
+        node: Full name of the node.
+        name: Of the parameter.
+        value: What the node was given.
+        sections: Where it may have been given.
+
+    Returns:
+        File and line, or option, and node, e.g. ``"a.yaml:3: node 'simulator': "``; empty if the
+        value is in none of the sections.
+    """
+    found = [
+        one
+        for one in sections
+        if one.concerns(node) and name in one.values and _shown(one.values[name]) == _shown(value)
+    ]
+    if not found:
+        return ""
+    # the same value in several: the section of the node itself wins over those of any name
+    place = max(found, key=lambda one: not one.any_node)
+    line = place.lines.get(name)
+    source = place.source if line is None else f"{place.source}:{line}"
+    return f"{source}: node '{node.rpartition('/')[2]}': "
+
+
+def _shown(value: Any) -> str:
+    # ROS hands over lists as arrays; texts because NaN is not equal to itself
+    return repr(value if isinstance(value, str) or not isinstance(value, Iterable) else [*value])
+
+
 def _meant(name: str, known: Collection[str]) -> str:
     close = get_close_matches(name, known, n=1)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from cards_core.errors import CardsError, UnknownNameError
-from cards_ros.parameter_file import Section, check_parameters
+from cards_ros.parameter_file import Section, check_parameters, where_given
 
 if TYPE_CHECKING:
     from rcl_interfaces.msg import ParameterDescriptor
@@ -243,7 +243,12 @@ class ParameterSet:
     def declare(self, specs: Iterable[Parameter]) -> None:
         """Declare parameters. Raises `ParameterError` for a value that does not fit."""
         for spec in specs:
-            self._values[spec.name] = spec.check(self._given.get(spec.name, spec.ros_default))
+            value = self._given.get(spec.name, spec.ros_default)
+            try:
+                self._values[spec.name] = spec.check(value)
+            except ParameterError as error:
+                place = where_given(self._node, spec.name, value, self._sections)
+                raise ParameterError(f"{place}{error}") from None
 
     def refuse_others(self) -> None:
         """Call after the last `declare`.

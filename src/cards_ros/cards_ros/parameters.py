@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
 from cards_core.errors import CardsError, UnknownNameError
-from cards_ros.parameter_file import check_parameters, command_line_sections
+from cards_ros.parameter_file import check_parameters, command_line_sections, where_given
 from cards_ros.parameter_spec import Parameter, ParameterError, Value
 
 __all__ = ["Parameter", "ParameterError", "Parameters", "Value", "keep_arguments"]
@@ -63,12 +63,27 @@ class Parameters:
         try:
             for spec in specs:
                 self._specs[spec.name] = spec
+                self._check_given(spec)  # before ROS does, which knows no files
                 declared = self._node.declare_parameter(
                     spec.name, spec.ros_default, spec.descriptor()
                 )
                 self._values[spec.name] = spec.check(declared.value)
         finally:
             self._declaring = False
+
+    def _check_given(self, spec: Parameter) -> None:
+        node = self._node
+        # rclpy has no public access
+        given = node._parameter_overrides.get(spec.name)
+        if given is None:
+            return
+        try:
+            spec.check(given.value)
+        except ParameterError as error:
+            sections = command_line_sections(_ARGUMENTS.get(node.context, ()))
+            name = node.get_fully_qualified_name()
+            place = where_given(name, spec.name, given.value, sections)
+            raise ParameterError(f"{place}{error}") from None
 
     def refuse_others(self) -> None:
         """Call after the last `declare`; ROS would ignore what nobody declares.

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from cards_core.errors import DescriptionError
@@ -9,7 +11,9 @@ from cards_ros.parameter_file import (
     load_parameters,
     own_parameters,
     read_file,
+    where_given,
 )
+from cards_ros.parameter_spec import Parameter, ParameterError, ParameterSet
 
 TEXT = """
 /**:
@@ -139,3 +143,30 @@ def test_a_key_twice_is_refused(tmp_path):
     file.write_text("ctc_joint:\n  ros__parameters:\n    kp: 1\n    kp: 2\n")
     with pytest.raises(DescriptionError, match=r"p\.yaml:4: .*'kp' appears twice"):
         load_parameters(file, "ctc_joint")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (".nan", r"'dt' is nan \(expected: finite, 0 \.\. 1\)"),
+        ("'abc'", r"'dt' is 'abc' \(expected: a number\)"),
+        ("[1.0, 2.0]", r"'dt' is \[1\.0, 2\.0\] \(expected: a number\)"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_place(tmp_path, value, expected):
+    file = tmp_path / "p.yaml"
+    file.write_text(f"# one node\n\nsimulator:\n  ros__parameters:\n    dt: {value}\n")
+    sections = read_file(file)
+    values = ParameterSet(load_parameters(file, "simulator"), "simulator", sections)
+    place = rf"^{re.escape(str(file))}:5: node 'simulator': parameter "
+    with pytest.raises(ParameterError, match=place + expected):
+        values.declare([Parameter("dt", 0.1, "Step.", lower=0.0, upper=1.0)])
+
+
+def test_a_value_from_elsewhere_is_not_said_to_be_in_the_file(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("simulator: {ros__parameters: {dt: 0.5}}\n")
+    sections = read_file(file)
+    assert where_given("/simulator", "dt", 0.5, sections) == f"{file}:1: node 'simulator': "
+    assert where_given("/simulator", "dt", 7.0, sections) == ""
+    assert where_given("/other", "dt", 0.5, sections) == ""

@@ -12,7 +12,7 @@ from rclpy.parameter import Parameter as RosParameter
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_ros import loop
 from cards_ros.parameter_spec import ParameterSet
-from cards_ros.parameters import Parameter, ParameterError, Parameters
+from cards_ros.parameters import Parameter, ParameterError, Parameters, keep_arguments
 from cards_ros.testing import private_domain
 
 pytestmark = pytest.mark.ros
@@ -128,6 +128,23 @@ def test_bad_values_at_start_are_refused_with_the_expected_length(context):
     with pytest.raises(ParameterError, match=r"kp.*3 values.*2 numbers, one for each of a, b"):
         parameters.declare(ALL)
     node.destroy_node()
+
+
+def test_a_process_says_where_a_value_that_does_not_fit_was_given(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("parameter_test:\n  ros__parameters:\n    rate: .nan\n    kp: [1.0]\n")
+    arguments = ["--ros-args", "--params-file", str(file)]
+    with private_domain() as domain:
+        context = Context()
+        context.init(args=arguments, domain_id=domain)
+        keep_arguments(context, arguments)
+        for spec, line, what in ((RATE, 3, "rate' is nan"), (KP, 4, "kp' has 1 values")):
+            node = Node("parameter_test", context=context)
+            with pytest.raises(ParameterError, match=what) as caught:
+                Parameters(node).declare([spec])
+            assert str(caught.value).startswith(f"{file}:{line}: node 'parameter_test': ")
+            node.destroy_node()
+        context.try_shutdown()
 
 
 def test_changes_while_running(context):
