@@ -75,7 +75,7 @@ def test_cable_set_and_model(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--samples", "x", "f"], ["--samples", "1", "f"], ["-x"]]
+    "arguments", [[], ["--samples", "x", "f"], ["--samples", "1", "f"], ["-x"], ["-o", "", "f"]]
 )
 def test_wrong_usage(arguments):
     with pytest.raises(SystemExit) as info:

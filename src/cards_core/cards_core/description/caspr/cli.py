@@ -63,11 +63,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="folder of the robot, its *_bodies.xml, or with --list a folder above many robots",
     )
-    parser.add_argument("-o", "--output", metavar="DIR", help="write DIR/<name>; else check only")
     parser.add_argument(
-        "--cable-set", metavar="S", help="cable set to attach (default: the file's)"
+        "-o", "--output", type=_text, metavar="DIR", help="write DIR/<name>; else check only"
     )
-    parser.add_argument("--model", metavar="M", help="which robot, if FOLDER holds several")
+    parser.add_argument(
+        "--cable-set", type=_text, metavar="S", help="cable set to attach (default: the file's)"
+    )
+    parser.add_argument(
+        "--model", type=_text, metavar="M", help="which robot, if FOLDER holds several"
+    )
     parser.add_argument("--list", action="store_true", help="list the robots below FOLDER")
     parser.add_argument("--json", action="store_true", help="print the report (or list) as JSON")
     parser.add_argument("--force", action="store_true", help="replace an earlier import")
@@ -80,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no findings")
     return parser
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("'' (expected: a text)")
+    return text
 
 
 def _samples(text: str) -> int:

@@ -12,7 +12,7 @@ from cards_core.description.caspr.trajectories_yaml import sampled_file_name, tr
 from cards_core.description.sdf_reader import read_sdf
 from cards_core.description.sdf_writer import write_model
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.files import inside
+from cards_core.files import inside, making
 from cards_core.kinematics.tree import Tree
 from cards_core.trajectories.library import load_references
 from cards_core.trajectories.sampled import write_traj
@@ -47,10 +47,15 @@ def write_import(model: CasprModel, out_dir: str | Path, *, force: bool = False)
     target = inside(parent, model.name)
     _check_target(target, force=force)
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{model.name}-", dir=parent))
+        with making(parent):  # a folder that nothing could be written to is gone again
+            work = Path(tempfile.mkdtemp(prefix=f".{model.name}-", dir=parent))
+            _fill(model, work, target)
     except OSError as error:
         raise CardsError(f"{parent}: cannot be written: {error.strerror or error}") from None
+    return target
+
+
+def _fill(model: CasprModel, work: Path, target: Path) -> None:
     try:
         fresh = work / model.name
         fresh.mkdir()
@@ -67,7 +72,6 @@ def write_import(model: CasprModel, out_dir: str | Path, *, force: bool = False)
     finally:
         if os.path.lexists(target) or not (work / "replaced").exists():
             shutil.rmtree(work, ignore_errors=True)
-    return target
 
 
 def _check_target(target: Path, *, force: bool) -> None:
