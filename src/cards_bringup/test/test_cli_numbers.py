@@ -3,12 +3,13 @@
 import argparse
 import itertools
 import sys
+from pathlib import Path
 
 import pytest
 
 from cards_bringup import cli
 from cards_bringup.cli.analyse import KINDS
-from cards_bringup.cli.numbers import Number, numbers
+from cards_bringup.cli.numbers import COUNT, SEED, Number, WholeNumber, numbers
 from cards_core.description.caspr import cli as caspr_cli
 from cards_core.errors import ShapeError
 
@@ -131,8 +132,8 @@ def test_all_numbers_have_the_one_type(monkeypatch):
     """A new option with ``type=float`` fails here: its type is `Number`."""
     names = {(*words, action.dest): action for words, action in options_of(monkeypatch)}
     assert len(names) > 100
-    plain = [name for name, action in names.items() if action.type is float]
-    assert not plain, "declare them with type=Number(...)"
+    plain = [name for name, action in names.items() if action.type in (float, int)]
+    assert not plain, "declare them with type=Number(...) or WholeNumber(...)"
     # a text is one of numbers, of which the tests below know, or of none
     texts = [name for name, action in names.items() if action.type in (None, str)]
     unknown = [name for name in texts if name not in WITH_NUMBERS and name[-1] not in TEXTS]
@@ -143,7 +144,7 @@ def test_all_numbers_have_the_one_type(monkeypatch):
 def test_options_of_one_number(monkeypatch, capsys):
     seen = 0
     for words, action in options_of(monkeypatch):
-        if not (isinstance(action.type, Number) or action.type is int):
+        if not isinstance(action.type, Number):
             continue
         option = action.option_strings[-1]
         for value in BAD:
@@ -197,3 +198,33 @@ def test_several_numbers():
         with pytest.raises(ShapeError) as caught:
             numbers(text, "q")
         assert str(caught.value) == f"--q '{text}': {problem}"
+
+
+def test_an_empty_text_is_not_taken_for_no_option(monkeypatch, capsys):
+    seen = 0
+    for words, action in options_of(monkeypatch):
+        if action.type not in (None, str, Path):
+            continue
+        assert run(monkeypatch, words, f"{action.option_strings[-1]}=") == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "argument " in err.splitlines()[-1], err
+        seen += 1
+    assert seen > 50
+
+
+def test_whole_numbers():
+    assert (COUNT("20"), SEED("0"), WholeNumber(at_most=65535)("65535")) == (20, 0, 65535)
+    for kind, text, limits in (
+        (COUNT, "0", ">= 1"),
+        (COUNT, "1.5", ">= 1"),
+        (COUNT, "1_000", ">= 1"),
+        (COUNT, "٣", ">= 1"),
+        (COUNT, "1" * 5000, ">= 1"),
+        (WholeNumber(at_most=65535), "65536", ">= 0 and <= 65535"),
+    ):
+        with pytest.raises(argparse.ArgumentTypeError) as caught:
+            kind(text)
+        assert str(caught.value) == f"'{text}' (expected: a whole number {limits})"
+    with pytest.raises(argparse.ArgumentTypeError):
+        SEED("-1")

@@ -17,6 +17,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from cards_core.exit_codes import MEANING, ExitCode
@@ -84,6 +85,16 @@ class Parser(argparse.ArgumentParser):
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found, rest
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        # an empty text is what a shell makes of a variable that is not set: taken for no option,
+        # it would give the answer to another question. Numbers refuse it by themselves
+        text = action.option_strings and action.type in (None, str, Path) and not action.choices
+        if text and "" in arg_strings:
+            raise argparse.ArgumentError(
+                action, "'' (expected: a text; without the option its default is taken)"
+            )
+        return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message. Raises `UsageError`."""

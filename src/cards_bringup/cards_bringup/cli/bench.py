@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--minutes",
-        type=Number(at_least=0.05),
+        type=Number(at_least=0.05, at_most=1e7),
         metavar="M",
         help="of hil: how long to run (default: 1)",
     )

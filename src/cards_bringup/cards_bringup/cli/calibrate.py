@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cards_bringup.cli.numbers import Number, numbers
+from cards_bringup.cli.numbers import COUNT, Number, numbers
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 
@@ -47,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("robot", help="see ./cards models")
     add("--port", default="", help="serial port; several boards: A,B (default: of the layout)")
-    add("--baudrate", type=int, help="[baud] (default: of the layout)")
+    add("--baudrate", type=COUNT, help="[baud] (default: of the layout)")
     add("--layout", metavar="NAME", help="boards, a file or config/NAME.boards.yaml (ROBOT)")
     add("--namespace", default="", help="only the boards of this namespace of the layout")
     add("--steps", help="some of tension,length,joints,check (default: all)")

@@ -16,7 +16,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from cards_bringup.cli.numbers import Number
+from cards_bringup.cli.numbers import COUNT, Number
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 
@@ -55,7 +55,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("robot", nargs="?", help="for names and limits, see ./cards models")
     add("--port", help="serial port instead of topics; several boards: A,B")
-    add("--baudrate", type=int, help="[baud] (default: of the layout)")
+    add("--baudrate", type=COUNT, help="[baud] (default: of the layout)")
     add("--layout", metavar="NAME", help="boards, a file or config/NAME.boards.yaml (ROBOT)")
     add("--namespace", default="", help="of the robot's topics, or of the layout's boards")
     add("--rate", type=RATE, default=10.0, help="pictures a second (%(default)s)")

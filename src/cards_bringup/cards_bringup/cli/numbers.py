@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,8 +60,38 @@ class Number:
             raise argparse.ArgumentTypeError(f"'{text}' (expected: {wanted}") from None
 
 
+class WholeNumber(Number):
+    """Type of an option: a whole number within a range, in decimal digits.
+
+    Args:
+        at_least: Smallest that is accepted.
+        at_most: Greatest that is accepted, None if there is none.
+    """
+
+    def __init__(self, *, at_least: int = 0, at_most: int | None = None) -> None:
+        super().__init__()
+        self._least, self._most = at_least, at_most
+
+    def __call__(self, text: str) -> int:
+        """Read the text of an option. Raises `argparse.ArgumentTypeError`."""
+        # int() takes 1_000 and the digits of all scripts too; more digits than it takes are no
+        # number of anything
+        if re.fullmatch(r"\s*[+-]?[0-9]{1,300}\s*", text):
+            value = int(text)
+            if value >= self._least and (self._most is None or value <= self._most):
+                return value
+        limits = f">= {self._least}" + ("" if self._most is None else f" and <= {self._most}")
+        raise argparse.ArgumentTypeError(f"'{text}' (expected: a whole number {limits})")
+
+
 POSITIVE = Number(above=0.0)
 """Type of times, lengths, tolerances."""
+
+COUNT = WholeNumber(at_least=1)
+"""Type of how many of something."""
+
+SEED = WholeNumber(at_most=2**128 - 1)
+"""Type of seeds of random numbers."""
 
 
 def numbers(text: str | None, name: str) -> Array | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.cli.analyse.common import writing
+from cards_bringup.cli.numbers import COUNT, SEED
 from cards_core.analysis.status import PointStatus
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
@@ -51,13 +52,13 @@ def add_parser(subparsers: Any) -> None:
     add("--option", action="append", metavar="CONDITION.K=V", help="option of a condition")
     points = parser.add_argument_group("poses").add_argument
     text = f"random poses within limits and --range (default: {DEFAULT_SAMPLES})"
-    points("--samples", type=int, metavar="N", help=text)
+    points("--samples", type=COUNT, metavar="N", help=text)
     points("--grid", action="append", metavar="C=A:B:N,..", help="from A to B, N values each")
     points("--points", metavar="FILE", help=".csv with names in the head line, .parquet, .npz")
     points("--fix", action="append", metavar="C=V,..", help="coordinates that do not vary")
     points("--range", action="append", metavar="C=A:B,..", help="of --samples")
     points("--at-home", metavar="JOINT,..", help="joints that --samples leaves at home")
-    points("--seed", type=int, default=0, help="of --samples (default 0)")
+    points("--seed", type=SEED, default=0, help="of --samples (default 0)")
     show = parser.add_argument_group("output").add_argument
     text = "write cable_function.json, cable_function.png and poses.npz there"
     show("--out", type=Path, metavar="FOLDER", help=text)

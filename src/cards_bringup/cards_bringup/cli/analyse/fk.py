@@ -19,7 +19,7 @@ from cards_bringup.cli.analyse.common import (
 )
 from cards_bringup.cli.analyse.rod_point import add_options, dispatch
 from cards_bringup.cli.analyse.tables import read_table
-from cards_bringup.cli.numbers import POSITIVE, numbers
+from cards_bringup.cli.numbers import COUNT, POSITIVE, WholeNumber, numbers
 from cards_core.csv_table import TableError
 
 EXAMPLES = """examples:
@@ -46,9 +46,10 @@ def add_parser(subparsers: Any) -> None:
         default=1e-6,
         help="residual that counts as none [m]",
     )
-    add("--correction-period", type=int, default=10, help="of hybrid, in steps (%(default)s)")
+    add("--correction-period", type=COUNT, default=10, help="of hybrid, in steps (%(default)s)")
     add("--initial", help="first guess of q (default: home)")
-    add("--starts", type=int, default=20, help="random first guesses besides (%(default)s)")
+    text = "random first guesses besides (%(default)s)"
+    add("--starts", type=WholeNumber(), default=20, help=text)
     add_options(parser, pose=False, joints=True)
     parser.set_defaults(run=run)
 

@@ -18,7 +18,7 @@ from cards_bringup.cli.analyse.rods import (
     is_rod_robot,
     wrench_of,
 )
-from cards_bringup.cli.numbers import POSITIVE, Number, numbers
+from cards_bringup.cli.numbers import COUNT, POSITIVE, SEED, Number, numbers
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 
@@ -71,10 +71,10 @@ def add_parser(subparsers: Any) -> None:
     study = parser.add_argument_group("a study instead").add_argument
     study("--simulate", action="store_true", help="measure the model itself, with noise")
     study("--wrench", metavar="FX,..,MZ", help="on the plate about its origin (default: none)")
-    study("--points", type=int, default=10, metavar="N", help="per rod (default 10)")
+    study("--points", type=COUNT, default=10, metavar="N", help="per rod (default 10)")
     study("--no-markers", action="store_true", help="arc lengths of the points are not known")
-    study("--trials", type=int, default=100, metavar="N", help="repetitions (default 100)")
-    study("--seed", type=int, default=0, help="of the noise (default 0)")
+    study("--trials", type=COUNT, default=100, metavar="N", help="repetitions (default 100)")
+    study("--seed", type=SEED, default=0, help="of the noise (default 0)")
     show = parser.add_argument_group("output").add_argument
     text = "write force_sensing.json, .png; of a study also one measurement as CSV files"
     show("--out", type=Path, metavar="FOLDER", help=text)

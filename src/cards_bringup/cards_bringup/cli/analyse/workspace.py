@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli.numbers import POSITIVE, Number
+from cards_bringup.cli.numbers import COUNT, POSITIVE, SEED, Number
 from cards_bringup.resources import runs_folder
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
@@ -54,19 +54,19 @@ def add_parser(subparsers: Any) -> None:
     add("--list-conditions", action="store_true", help="all conditions with their options")
     points = parser.add_argument_group("points").add_argument
     points("--grid", action="append", metavar="C=A:B:N,..", help="from A to B, N values each")
-    points("--samples", type=int, metavar="N", help="random points within limits and --range")
+    points("--samples", type=COUNT, metavar="N", help="random points within limits and --range")
     points("--points", metavar="FILE", help=".csv with names in the head line, .parquet, .npz")
     points(
         "--rays", action="append", metavar="C=A:B,..", help="lines from A to B from every point"
     )
-    points("--fan", type=int, metavar="N", help="N rays in random directions from every point")
+    points("--fan", type=COUNT, metavar="N", help="N rays in random directions from every point")
     points("--fix", action="append", metavar="C=V,..", help="coordinates that do not vary")
     points("--range", action="append", metavar="C=A:B,..", help="of --samples")
     points("--at-home", metavar="JOINT,..", help="joints that --samples leaves at home")
-    points("--seed", type=int, default=0, help="of --samples and --fan (default 0)")
+    points("--seed", type=SEED, default=0, help="of --samples and --fan (default 0)")
     points("--length", type=POSITIVE, default=1.0, help="of the rays of --fan (default 1)")
     points("--among", metavar="C,..", help="velocities that directions of --fan are made of")
-    points("--scan", type=int, default=64, help="steps of a ray's scan (default 64)")
+    points("--scan", type=COUNT, default=64, help="steps of a ray's scan (default 64)")
     points(
         "--tolerance",
         type=POSITIVE,
@@ -81,10 +81,10 @@ def add_parser(subparsers: Any) -> None:
     rods("--near", type=Number(at_least=0.0, below=1.0), metavar="SHARE", help=text)
     work = parser.add_argument_group("work").add_argument
     work("--out", type=Path, metavar="DIR", help="folder (default: runs/workspace_ROBOT_..)")
-    work("--workers", type=int, metavar="N", help="threads (default: one per core)")
+    work("--workers", type=COUNT, metavar="N", help="threads (default: one per core)")
     work("--processes", action="store_true", help="processes instead of threads")
     work("--scheduler", metavar="ADDRESS", help="compute on the workers of this Dask scheduler")
-    work("--chunk", type=int, metavar="N", help="points per chunk (default: 1/256 of all)")
+    work("--chunk", type=COUNT, metavar="N", help="points per chunk (default: 1/256 of all)")
     work("--format", choices=("parquet", "npz"), default="parquet", help="of the result")
     work("--resume", type=Path, metavar="DIR", help="go on with the job of a folder")
     work("--restart", action="store_true", help="discard what the folder holds of a job")
