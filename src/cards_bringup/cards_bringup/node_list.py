@@ -34,6 +34,7 @@ from typing import Any
 from cards_bringup import launch_arguments
 from cards_bringup.gazebo.process import STOP_TIME
 from cards_bringup.resources import find_file
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.trajectories.yaml_fields import Field, read_yaml
 
 SUFFIX = ".nodes.yaml"
@@ -159,10 +160,33 @@ def read(robot: str) -> NodeList:
         robot: Name, or the path of a ``.nodes.yaml`` file.
 
     Raises:
-        UnknownNameError: There is no list for this robot; the message names those there are.
+        UnknownNameError: There is no list and no robot of this name; the message names the lists.
+        CardsError: There is such a robot, but no list for it.
         DescriptionError: The list is wrong; the message names file, line and key.
     """
-    return read_file(find_file(robot, folder="config", suffix=SUFFIX))
+    file: Path | None = None
+    try:
+        file = find_file(robot, folder="config", suffix=SUFFIX)
+    except UnknownNameError:
+        if not _is_model(robot):
+            raise
+    if file is None or file.suffix == ".sdf":
+        raise CardsError(
+            f"{robot} is a robot without a node list (expected: the path of a NAME{SUFFIX} that "
+            "says which nodes it has, beside a parameter file that says which model it is; "
+            f"'./cards compile', 'eval' and 'analyse' do without; docs/bringup.md#node-lists)"
+        )
+    return read_file(file)
+
+
+def _is_model(robot: str) -> bool:
+    from cards_core.description.locate import find_model
+
+    try:
+        find_model(robot)
+    except CardsError:
+        return False
+    return True
 
 
 def read_file(file: Path) -> NodeList:

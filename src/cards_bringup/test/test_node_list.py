@@ -11,7 +11,7 @@ import pytest
 
 from cards_bringup import launch_arguments, node_list
 from cards_bringup.resources import share_folder
-from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 
 GOOD = """\
 robot: toy
@@ -175,6 +175,15 @@ def test_list_can_be_given_as_a_path(tmp_path):
         shutil.copy(file, tmp_path)
     read = node_list.read(str(tmp_path / "planar_2r.nodes.yaml"))
     assert read.parameter_file.parent == Path(tmp_path)
+
+
+@pytest.mark.parametrize("end", ["", "/model.sdf"])
+def test_a_robot_without_a_list_is_told_what_it_lacks(tmp_path, end):
+    shutil.copytree(share_folder() / "models" / "planar_2r", tmp_path / "own")
+    with pytest.raises(CardsError, match=r"own.* without a node list .*NAME\.nodes\.yaml"):
+        node_list.read(f"{tmp_path / 'own'}{end}")
+    with pytest.raises(UnknownNameError, match=r"Known: .*planar_2r"):
+        node_list.read("nowhere")
 
 
 @pytest.mark.parametrize("robot", shipped())
