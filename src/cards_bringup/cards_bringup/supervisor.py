@@ -37,7 +37,7 @@ class ProcessFailedError(CardsError):
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         end = "\n  ".join(lines[-LOG_TAIL:]) or "(no output)"
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        super().__init__(f"'{name}' ended with {how}. End of {log}:\n  {end}")
+        super().__init__(f"'{name}' ended with {how} (its output: {log})\n  {end}")
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import importlib.util
 import math
 import tempfile
@@ -13,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cards_bringup.cli.numbers import Number, number_in
+from cards_bringup.cli.numbers import Number, WholeNumber, number_in
 from cards_bringup.hil import options as hil_options
 from cards_bringup.interrupts import Interrupts
 from cards_bringup.run_end import RunEnd, Start, conclude, nothing_recorded, say, simulate
@@ -75,7 +76,8 @@ def add_parser(subparsers: Any) -> None:
     add("--controller", help="controller node, or none (default: the robot's own)")
     add("--reference", help="what to track, a name in config/trajectories/ROBOT.yaml")
     add("--headless", action="store_true", help="no window, no browser view; stop at the end")
-    add("--port", type=int, default=8080, help="of the browser view (%(default)s)")
+    port = WholeNumber(at_most=65535)
+    add("--port", type=port, default=8080, help="of the browser view (%(default)s)")
     add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")
     add("--out", type=Path, metavar="DIR", help="run folder (default: runs/ROBOT_CONTROLLER_TIME)")
     add("--params-file", metavar="FILE", help="parameters (default: config/ROBOT.yaml)")
@@ -346,6 +348,41 @@ RESULTS = (
 )
 
 
+CLAIM = ".running"
+"""File in a run folder that is locked while a run goes on, and gone afterwards."""
+
+
+def _check_empty(out: Path) -> None:
+    rows = [path.name for path in out.glob(".*.rows")]  # of a log that was not written
+    for name in (*RESULTS, *rows):
+        if (out / name).exists():
+            raise CardsError(
+                f"--out {out} holds a run already: {name} (expected: a new or empty folder)"
+            )
+
+
+@contextlib.contextmanager
+def _claimed(out: Path) -> Iterator[None]:
+    """Keep other runs out of a run folder; the claim of a process ends with it, however it does.
+
+    Raises:
+        CardsError: Another run has the folder.
+        OSError: The folder cannot be written.
+    """
+    path = out / CLAIM
+    with path.open("a") as claim:
+        try:
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CardsError(
+                f"--out {out} is in use by another run (expected: a folder of its own)"
+            ) from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def _preparing() -> Iterator[Callable[[Path], None]]:
     """Give a function that makes the run folder and refuses one that holds parts of a run.
@@ -355,19 +392,15 @@ def _preparing() -> Iterator[Callable[[Path], None]]:
     with contextlib.ExitStack() as stack:
 
         def prepare(out: Path) -> None:
-            rows = [path.name for path in out.glob(".*.rows")]  # of a log that was not written
-            for name in (*RESULTS, *rows):
-                if (out / name).exists():
-                    raise CardsError(
-                        f"--out {out} holds a run already: {name} (expected: a new or empty "
-                        "folder)"
-                    )
+            _check_empty(out)
             try:
                 stack.enter_context(making(out))
                 with tempfile.TemporaryFile(dir=out):
                     pass
+                stack.enter_context(_claimed(out))
             except OSError as error:
                 raise CardsError(f"--out {out} cannot be written: {error}") from error
+            _check_empty(out)  # a run may have ended in there since
 
         yield prepare
 
@@ -392,8 +425,8 @@ def _write_results(
     first, last = parts[0], parts[-1]
     for part, following in zip(parts, [*parts[1:], None], strict=True):
         if not part.useful:
-            what = f"only {part.time:.3g} s: logs, no plots" if part.time else "nothing"
-            say(args, f"{part.folder.name}: {what} was recorded")
+            what = f"only {part.time:.3g} s, logs without plots" if part.time else "nothing"
+            say(args, f"{part.folder.name}: {what}")
             continue
         # the first part also has what the nodes needed to start
         begun = end.begun if part is first else part.begun
