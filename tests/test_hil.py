@@ -302,6 +302,7 @@ def check_hold(bench, held, relaxed):
 # Failures ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.real_time
 def test_a_silent_controller_is_held_relaxed_and_disarmed(bench, record_property):
     bench.pull()
     bench.silence()
@@ -315,6 +316,7 @@ def test_a_silent_controller_is_held_relaxed_and_disarmed(bench, record_property
         bench.hardware.command("force", np.full(MUSCLES, TENSION))
 
 
+@pytest.mark.real_time
 def test_an_unplugged_cable_relaxes_the_robot_and_only_a_hand_arms_it_again(bench):
     bench.pull()
     in_force = bench.samples()[-1].command

@@ -28,7 +28,7 @@ def layout_for(fake, **changes):
     return BoardLayout("arm", fake.node, fake.port, **settings | changes)
 
 
-def eventually(condition, seconds=10.0):
+def eventually(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not happen"

@@ -23,7 +23,7 @@ boards:
 """
 
 
-def eventually(condition, seconds=10.0):
+def eventually(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "did not happen"

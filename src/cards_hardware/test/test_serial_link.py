@@ -65,7 +65,7 @@ def line():
     item.cut()
 
 
-def eventually(condition, seconds=5.0):
+def eventually(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not happen"
