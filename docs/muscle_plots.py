@@ -13,8 +13,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from cards_core.description import load
-from cards_core.description.actuators import (
+from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
+from cards_core.muscles.actuators import ActuatorBank
+from cards_core.muscles.command import EXCITATION, LENGTH, PRESSURE
+from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot.actuators import (
     Actuator,
     Hill,
     Ligament,
@@ -22,11 +26,8 @@ from cards_core.description.actuators import (
     SeriesElastic,
     Spring,
 )
-from cards_core.description.model import WORLD, Link, Muscle, Robot, ViaPoint, Wrap
-from cards_core.dynamics import make_dynamics
-from cards_core.muscles.actuators import ActuatorBank
-from cards_core.muscles.command import EXCITATION, LENGTH, PRESSURE
-from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot.elements import WORLD, Link, Muscle, ViaPoint, Wrap
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 IMAGES = Path(__file__).with_name("images")

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cards_core.description.actuators import ACTUATORS, Motor, Spring, Thermal, Valve
+from cards_core.robot.actuators import ACTUATORS, Motor, Spring, Thermal, Valve
 
 PAGE = Path(__file__).with_name("muscles.md")
 GROUPS = {"motor": Motor, "spring": Spring, "thermal": Thermal, "valve": Valve}

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cards_core.description import load
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_hardware.node_parameters import parameters as hardware_parameters
 from cards_model_compiler.live_parameters import live_parameters
 from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
@@ -33,7 +32,7 @@ HERE = Path(__file__).parent
 def tables() -> dict[str, dict[str, list[Parameter]]]:
     """Return the parameters of each table, by page and by the name in its mark."""
     robot = load("planar_2r")
-    tree = Tree(robot)
+    tree = robot.tree
     return {
         "ros_interface.md": {
             "simulator": [*general_parameters(), *robot_parameters(tree)],

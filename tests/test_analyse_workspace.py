@@ -132,7 +132,7 @@ def test_list_of_conditions(workspace):
         ((*GRID, "--option", "speed=3"), "no option named 'speed'"),
         ((*GRID, "--fix", "x=0.2"), "given twice"),
         ((*GRID, "--rays", "yaw=1:1"), "end where they begin"),
-        ((*GRID, "--workers", "0"), "at least 1"),
+        ((*GRID, "--workers", "0"), ">= 1"),
         ((*GRID, "--scheduler", "nonsense://here"), "no Dask scheduler answers"),
         (("planar_xy", "--resume", "there"), "the folder knows its job"),
         (("--resume", "nowhere"), "expected: a workspace job"),

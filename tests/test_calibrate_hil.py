@@ -11,8 +11,8 @@ import shutil
 import numpy as np
 import pytest
 
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
 from cards_hardware.board import Board
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol.enums import State

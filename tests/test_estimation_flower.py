@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.estimation import JointEstimator
+from cards_core.formats import load
 
 NOISE = 2e-4
 DT = 0.002

@@ -25,7 +25,7 @@ from cards_core.errors import CardsError
 pytest.importorskip("serial", reason="pyserial is not installed")
 
 from cards_bringup.hil.options import choose_firmware
-from cards_core.description import load
+from cards_core.formats import load
 from cards_hardware.board_layout import read_layout
 from cards_hardware.errors import HardwareError
 from cards_hardware.hardware import Hardware

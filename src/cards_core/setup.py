@@ -14,7 +14,7 @@ setup(
         PACKAGE: [
             "py.typed",
             "muscles/native/*.c",
-            "muscles/wrapping/native/*.c",
+            "paths/wrapping/native/*.c",
             "analysis/native/*.c",
             "rods/native/*.c",
         ]

@@ -17,10 +17,10 @@ import numpy as np
 from cards_bringup.in_process import InProcessRun
 from cards_bringup.plan import make_plan
 from cards_core.control.verdict import Ending, judge
-from cards_core.description import load
 from cards_core.dynamics import Dynamics, make_dynamics
-from cards_core.kinematics import Tree
+from cards_core.formats import load
 from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot import Tree
 from cards_core.typing import Array
 from cards_sim.build import build_host
 from controllers.build import build_session

@@ -18,10 +18,9 @@ import numpy as np
 from cards_bringup.paper_benchmark import Say, empty_cache, machine, quiet_median
 from cards_core.codegen.model import BoundKernel
 from cards_core.codegen.native import load_or_build
-from cards_core.description import load
-from cards_core.description.model import Robot
 from cards_core.dynamics import compile_model
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
+from cards_core.robot.model import Robot
 
 ROBOTS = ("planar_xy", "bm_arm", "ipanema_1", "spherical_2s", "roboy_arm", "snake_24")
 
@@ -76,7 +75,7 @@ def _measure(robot: Robot, way: str) -> dict[str, float]:
             model = compile_model(robot, simplify=way != "not_simplified")
             report, update = model.report, model.update
     seconds = time.perf_counter() - start
-    tree = Tree(robot)
+    tree = robot.tree
     rng = np.random.default_rng(0)
     states = itertools.cycle([(tree.random(rng), rng.normal(size=tree.nv)) for _ in range(64)])
     empty = quiet_median(lambda: next(states))

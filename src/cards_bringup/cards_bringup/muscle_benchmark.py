@@ -9,8 +9,10 @@ import mujoco
 import numpy as np
 
 from cards_bringup.benchmark import time_call
-from cards_core.description.mjcf import to_mjcf
-from cards_core.description.model import (
+from cards_core.dynamics import make_dynamics
+from cards_core.formats.mjcf.writer import to_mjcf
+from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot.elements import (
     WORLD,
     Cylinder,
     Ellipsoid,
@@ -20,7 +22,6 @@ from cards_core.description.model import (
     Link,
     Muscle,
     PathElement,
-    Robot,
     Sphere,
     Torus,
     ViaPoint,
@@ -28,8 +29,7 @@ from cards_core.description.model import (
     WrapGeometry,
     WrapSurface,
 )
-from cards_core.dynamics import make_dynamics
-from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, axis_rotation
 
 SEGMENTS = 4

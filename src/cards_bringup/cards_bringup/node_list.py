@@ -35,7 +35,7 @@ from cards_bringup import launch_arguments
 from cards_bringup.gazebo.process import STOP_TIME
 from cards_bringup.resources import find_file
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.trajectories.yaml_fields import Field, read_yaml
+from cards_core.yaml_fields import Field, read_yaml
 
 SUFFIX = ".nodes.yaml"
 ROLES = ("host", "controller", "view", "tool")
@@ -180,7 +180,7 @@ def read(robot: str) -> NodeList:
 
 
 def _is_model(robot: str) -> bool:
-    from cards_core.description.locate import find_model
+    from cards_core.formats.locate import find_model
 
     try:
         find_model(robot)

@@ -25,10 +25,10 @@ from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.forward_kinematics import ForwardKinematics
 from cards_core.analysis.inverse_dynamics import InverseDynamics
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
-from cards_core.description.mjcf import to_mjcf
-from cards_core.description.model import Robot
 from cards_core.dynamics import Dynamics, compile_model, make_dynamics
+from cards_core.formats import load
+from cards_core.formats.mjcf.writer import to_mjcf
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 ROBOTS = ("planar_xy", "bm_arm", "ipanema_1", "spherical_2s")
@@ -242,7 +242,7 @@ def _peers(robot: Robot, dynamics: Dynamics, own: float) -> dict[str, Any]:
     except ImportError:
         pass
     else:
-        from cards_core.description.urdf import to_urdf
+        from cards_core.formats.urdf import to_urdf
 
         arm = pinocchio.buildModelFromXML(to_urdf(robot))
         state = arm.createData()

@@ -75,8 +75,8 @@ class Plan:
         return out
 
     def _urdf(self) -> str:
-        from cards_core.description import load
-        from cards_core.description.urdf import to_urdf
+        from cards_core.formats import load
+        from cards_core.formats.urdf import to_urdf
 
         return to_urdf(load(self.values["robot"]))
 

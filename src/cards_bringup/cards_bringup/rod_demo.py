@@ -47,7 +47,7 @@ _FOR_MUSCLES = {
 
 def is_rod_robot(robot: str) -> bool:
     """Tell whether a robot is one of rods; False for names that do not exist."""
-    from cards_core.description.locate import find_model, has_rods
+    from cards_core.formats.locate import find_model, has_rods
 
     try:
         return has_rods(find_model(robot))

@@ -13,9 +13,9 @@ from bench_board import BenchBoard
 
 from cards_bringup.calibration_wizard import Wizard
 from cards_bringup.cli import calibrate, main
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_hardware.board_layout import read_layout
 from cards_hardware.calibration import Calibration
 from cards_hardware.calibration_data import Recorder

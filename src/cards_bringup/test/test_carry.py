@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cards_bringup.resources import share_folder
-from cards_core.description import load
+from cards_core.formats import load
 from cards_ros.parameter_file import load_parameters
 from cards_ros.parameter_spec import ParameterSet
 from cards_sim.simulator import Simulator

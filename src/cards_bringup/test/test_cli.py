@@ -169,7 +169,7 @@ def test_a_command_for_muscles_says_so_to_a_robot_of_rods(capsys):
 
 
 def test_doubts_about_a_robot_of_rods_are_shown(tmp_path, monkeypatch, capsys):
-    from cards_core.description import find_model
+    from cards_core.formats import find_model
 
     folder = find_model("stewart_gough").parent
     shutil.copytree(folder, tmp_path / "odd")
@@ -194,7 +194,7 @@ def test_broken_model_does_not_hide_the_others(tmp_path, monkeypatch, capsys):
 
 
 def test_import_passes_everything_on(monkeypatch):
-    import cards_core.description.caspr.cli as caspr
+    import cards_core.formats.caspr.cli as caspr
 
     seen = []
     monkeypatch.setattr(caspr, "main", lambda rest: seen.append(rest) or 5)

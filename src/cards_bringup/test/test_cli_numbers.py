@@ -10,8 +10,8 @@ import pytest
 from cards_bringup import cli
 from cards_bringup.cli.analyse import KINDS
 from cards_bringup.cli.numbers import COUNT, SEED, Number, WholeNumber, numbers
-from cards_core.description.caspr import cli as caspr_cli
 from cards_core.errors import ShapeError
+from cards_core.formats.caspr import cli as caspr_cli
 
 BAD = ("nan", "inf", "-inf", "1e400", "", "one")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cards_bringup import cli
-from cards_core.description.locate import find_model
+from cards_core.formats.locate import find_model
 
 
 def run(capsys, monkeypatch, *words):

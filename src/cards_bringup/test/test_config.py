@@ -8,9 +8,8 @@ import yaml
 
 from cards_bringup import node_list
 from cards_bringup.resources import find_file, share_folder
-from cards_core.description import load
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_ros.parameter_file import load_parameters
 
 pytestmark = pytest.mark.ros
@@ -32,7 +31,7 @@ def declared(spec, parameters):
 
     node = spec.name
     robot = load(parameters["model"])
-    tree = Tree(robot)
+    tree = robot.tree
     if node in ("browser_view", "muscle_markers"):
         return importlib.import_module(f"cards_viz.{node}").parameters()
     if node == "simulator":
@@ -83,7 +82,7 @@ def test_every_parameter_is_declared_and_accepted(robot):
 
 @pytest.mark.parametrize("robot", RODS)
 def test_every_parameter_of_a_robot_of_rods_is_declared_and_accepted(robot):
-    from cards_core.description.locate import known_models
+    from cards_core.formats.locate import known_models
 
     assert robot in known_models(rods=True)
     read = node_list.read(robot)

@@ -11,12 +11,11 @@ from cards_bringup.cli.analyse.rod_tables import read_bases, read_shapes
 from cards_bringup.cli.analyse.tables import read_table
 from cards_core.analysis.workspace import read_points
 from cards_core.csv_table import TableError, open_csv
-from cards_core.description import load
 from cards_core.errors import CardsError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_core.rods import read_rod_robot
 
-TREE = Tree(load("planar_2r"))
+TREE = load("planar_2r").tree
 NAMES = TREE.position_names
 RODS = read_rod_robot("planar_3efr")
 

@@ -5,7 +5,7 @@ import pytest
 from hybrid_robots import MOTORS, platform_arm
 
 from cards_bringup.cli.eval import evaluate
-from cards_core.description import write_model
+from cards_core.formats import write_model
 
 
 @pytest.fixture(scope="module")

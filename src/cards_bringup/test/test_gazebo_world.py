@@ -7,9 +7,9 @@ import pytest
 
 from cards_bringup.gazebo.world import RobotInWorld, make_world
 from cards_bringup.resources import share_folder
-from cards_core.description import load
-from cards_core.description.locate import find_model
 from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats import load
+from cards_core.formats.locate import find_model
 
 WORLDS = sorted((share_folder() / "worlds").glob("*.sdf"))
 

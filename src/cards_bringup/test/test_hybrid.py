@@ -10,11 +10,10 @@ from hybrid_robots import LIMITS, platform_arm
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 from cards_bringup.in_process import InProcessRun
 from cards_core.control import ControlStatus
-from cards_core.description import load
-from cards_core.description.caspr import import_caspr, write_import
 from cards_core.dynamics import make_dynamics
-from cards_core.kinematics import Tree
-from cards_core.kinematics.motors import motors_of
+from cards_core.formats import load
+from cards_core.formats.caspr import import_caspr, write_import
+from cards_core.robot.motors import motors_of
 from cards_ros.parameter_spec import ParameterSet
 from cards_sim.build import build_host
 from controllers.build import build_session
@@ -36,7 +35,7 @@ def rest(*rows):
 
 @pytest.fixture(scope="module")
 def trajectories(tmp_path_factory):
-    q = Tree(ROBOT).home
+    q = ROBOT.tree.home
     hand = make_dynamics(ROBOT, "numeric").operational(q, 0.0 * q, "hand").position[[0, 2]]
     start, goal = q.tolist(), [0.15, 0.1, 0.05, 0.9, 0.2]
     swing = rest((0.0, start), (0.5, goal), (DURATION, start))
@@ -45,7 +44,7 @@ def trajectories(tmp_path_factory):
     file.write_text(
         "trajectories:\n"
         "  ctc_joint:\n    kind: quintic\n    time_definition: absolute\n"
-        f"    joints: {list(Tree(ROBOT).position_names)}\n    points:{swing}\n"
+        f"    joints: {list(ROBOT.tree.position_names)}\n    points:{swing}\n"
         "  ctc_operational:\n    kind: quintic\n    space: operational\n"
         f"    time_definition: absolute\n    points:{reach}\n"
     )
@@ -80,7 +79,7 @@ def check(robot, simulated, controlled):
     lower = np.array([muscle.tension_min for muscle in robot.muscles])
     upper = np.array([muscle.tension_max for muscle in robot.muscles])
     assert np.all((simulated["tensions"] >= lower) & (simulated["tensions"] <= upper))
-    motors = motors_of(Tree(robot))
+    motors = motors_of(robot.tree)
     assert simulated["motor_names"].tolist() == list(motors.names)
     assert np.all(np.abs(simulated["efforts"]) <= motors.efforts)
     # what is logged is what was told, to the last bit

@@ -5,8 +5,8 @@ import pytest
 
 from cards_bringup.in_process import check_models
 from cards_core.control.passive_load import PassiveLoad
-from cards_core.description import load
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_ros.parameter_spec import ParameterSet
 from cards_sim.build import build_host
 from changed_robots import with_limits, with_mass

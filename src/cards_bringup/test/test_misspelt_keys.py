@@ -8,9 +8,8 @@ import yaml
 
 from cards_bringup import node_list
 from cards_bringup.resources import share_folder
-from cards_core.description import load
 from cards_core.errors import DescriptionError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.trajectories import load_references
 from cards_hardware.board_layout import read_layout
@@ -93,7 +92,7 @@ def test_boards(tmp_path):
 def test_trajectories(tmp_path, name):
     file = tmp_path / "t.yaml"
     shutil.copy(CONFIG / "trajectories" / f"{name}.yaml", file)
-    names = Tree(load(name)).position_names
+    names = load(name).tree.position_names
 
     def read():
         for reference in load_references(file, names=names).values():

@@ -8,9 +8,8 @@ import pytest
 
 from cards_bringup import benchmark, compiler_benchmark, paper_benchmark
 from cards_bringup.published import PUBLISHED
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 
 DOCS = Path(__file__).parents[3] / "docs"
 ASKED = (
@@ -78,7 +77,7 @@ def test_workspace_points_are_the_same_in_every_run():
 def test_the_ways_to_native_code_give_the_same_numbers(quick, monkeypatch, tmp_path):
     monkeypatch.setenv("CARDS_CACHE", str(tmp_path))
     robot = load("bm_arm")
-    tree = Tree(robot)
+    tree = robot.tree
     rng = np.random.default_rng(0)
     q, qd = tree.random(rng), rng.normal(size=tree.nv)
     expected = make_dynamics(robot, "numeric").update(q, qd)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cards_core.description.actuators import (
+from cards_core.robot.actuators import (
     Actuator,
     Cable,
     Hill,
@@ -15,7 +15,8 @@ from cards_core.description.actuators import (
     Thermal,
     Valve,
 )
-from cards_core.description.model import WORLD, Link, Muscle, Robot, ViaPoint
+from cards_core.robot.elements import WORLD, Link, Muscle, ViaPoint
+from cards_core.robot.model import Robot
 
 HILL = {
     "max_isometric_force": 1000.0,

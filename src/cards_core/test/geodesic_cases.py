@@ -6,18 +6,18 @@ import math
 
 import numpy as np
 
-from cards_core.description.model import (
+from cards_core.robot.elements import (
     Cylinder,
     Ellipsoid,
     Link,
     Muscle,
-    Robot,
     Sphere,
     Torus,
     ViaPoint,
     Wrap,
     WrapSurface,
 )
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, axis_rotation
 
 # (start, end, obstacles (kind, size, translation, body-fixed xyz angles, contact hint), length) as

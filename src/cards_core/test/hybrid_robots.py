@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from cards_core.description.model import (
+from cards_core.robot.elements import (
     WORLD,
     Frame,
     Inertia,
@@ -16,9 +16,9 @@ from cards_core.description.model import (
     JointAxis,
     Link,
     Muscle,
-    Robot,
     ViaPoint,
 )
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 
 X, Y, Z = np.eye(3)

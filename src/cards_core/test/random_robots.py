@@ -7,8 +7,12 @@ import math
 
 import numpy as np
 
-from cards_core.description.actuators import ACTUATORS
-from cards_core.description.model import (
+from cards_core.formats.sdf.muscle_checks import home_poses
+from cards_core.formats.sdf.muscle_parameters import Parameter, parameters_of
+from cards_core.formats.sdf.muscle_path import inside_problem, pulley_problem, spans
+from cards_core.formats.sdf.wrap_surfaces import depth_inside
+from cards_core.robot.actuators import ACTUATORS
+from cards_core.robot.elements import (
     WORLD,
     Cylinder,
     Ellipsoid,
@@ -20,7 +24,6 @@ from cards_core.description.model import (
     Muscle,
     PathElement,
     Pulley,
-    Robot,
     Sphere,
     Torus,
     ViaPoint,
@@ -28,10 +31,7 @@ from cards_core.description.model import (
     WrapGeometry,
     WrapSurface,
 )
-from cards_core.description.muscle_checks import home_poses
-from cards_core.description.muscle_parameters import Parameter, parameters_of
-from cards_core.description.muscle_path import inside_problem, pulley_problem, spans
-from cards_core.description.wrap_surfaces import depth_inside
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, quaternion_matrix
 
 SURFACES = ("sphere", "cylinder", "ellipsoid", "torus")

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from cards_core.description import load
 from cards_core.dynamics.sympy_backend import SymbolicOptions, SympyDynamics
+from cards_core.formats import load
 from random_robots import random_robot
 
 PROJECT = ("planar_2r", "planar_xy", "antagonist_joint", "bm_arm", "ipanema_1", "spherical_2s")
@@ -38,7 +38,7 @@ def straight(robot):
     """The robot without muscles that wrap."""
     from dataclasses import replace
 
-    from cards_core.description.model import ViaPoint
+    from cards_core.robot.elements import ViaPoint
 
     muscles = [m for m in robot.muscles if all(isinstance(item, ViaPoint) for item in m.path)]
     return replace(robot, muscles=tuple(muscles))

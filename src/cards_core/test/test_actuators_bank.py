@@ -10,7 +10,10 @@ from actuator_samples import BRAID, HILL, MIXED, TRIANGLE, actuator_robot, mixed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cards_core.description.actuators import (
+from cards_core.errors import CardsError, DescriptionError
+from cards_core.muscles.actuators import ActuatorBank
+from cards_core.muscles.command import EXCITATION, FORCE, LENGTH, NO_COMMAND, PRESSURE
+from cards_core.robot.actuators import (
     Cable,
     Hill,
     Ligament,
@@ -21,9 +24,6 @@ from cards_core.description.actuators import (
     Valve,
     check_parameters,
 )
-from cards_core.errors import CardsError, DescriptionError
-from cards_core.muscles.actuators import ActuatorBank
-from cards_core.muscles.command import EXCITATION, FORCE, LENGTH, NO_COMMAND, PRESSURE
 
 COUNT = len(MIXED)
 DT = 1e-3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cards_core.description.actuators import ACTUATORS
+from cards_core.robot.actuators import ACTUATORS
 
 DOCS = Path(__file__).parents[3] / "docs"
 SCRIPT = DOCS / "muscle_tables.py"

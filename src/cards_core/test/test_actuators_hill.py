@@ -6,11 +6,11 @@ from actuator_samples import HILL, actuator_robot
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from cards_core.description.actuators import Hill
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.actuators.arithmetic import NUMPY
 from cards_core.muscles.actuators.hill_curves import CURVES, DeGroote2016
 from cards_core.muscles.command import EXCITATION, FORCE
+from cards_core.robot.actuators import Hill
 
 # length [m], activation, tendon force [N], fibre length [m]: OpenSim 4.6, isometric, F0 1000 N,
 # l_opt 0.1 m, l_slack 0.2 m

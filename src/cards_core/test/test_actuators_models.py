@@ -9,7 +9,10 @@ from actuator_samples import BRAID, TRIANGLE, actuator_robot
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from cards_core.description.actuators import (
+from cards_core.muscles.actuators import ActuatorBank, springs, thermal
+from cards_core.muscles.actuators.arithmetic import NUMPY
+from cards_core.muscles.command import FORCE, LENGTH, NO_COMMAND, PRESSURE
+from cards_core.robot.actuators import (
     Cable,
     Ligament,
     Motor,
@@ -19,9 +22,6 @@ from cards_core.description.actuators import (
     Thermal,
     Valve,
 )
-from cards_core.muscles.actuators import ActuatorBank, springs, thermal
-from cards_core.muscles.actuators.arithmetic import NUMPY
-from cards_core.muscles.command import FORCE, LENGTH, NO_COMMAND, PRESSURE
 
 
 def make(*actuators, dt=1e-3, length=0.3, **limits):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from actuator_samples import actuator_robot
 
-from cards_core.description.actuators import Hill
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.actuators.arithmetic import NUMPY
 from cards_core.muscles.actuators.hill_curves import CURVES
 from cards_core.muscles.command import EXCITATION
+from cards_core.robot.actuators import Hill
 
 opensim = pytest.importorskip("opensim", reason="needs the package opensim")
 

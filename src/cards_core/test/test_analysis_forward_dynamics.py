@@ -10,10 +10,10 @@ from test_dynamics import pinocchio_model, to_pinocchio
 
 from cards_core.analysis.forward_dynamics import SOLVERS, ForwardDynamics
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
-from cards_core.description.model import Inertia
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.formats import load
+from cards_core.robot.elements import Inertia
 from random_robots import random_robot
 
 SEEDS = range(6)

@@ -9,9 +9,9 @@ from test_dynamics import pinocchio_model, to_pinocchio
 from cards_core.analysis.interaction import JointInteraction
 from cards_core.analysis.inverse_dynamics import InverseDynamics
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError
+from cards_core.formats import load
 from cards_core.muscles.engine import MuscleEngine
 from random_robots import random_robot
 

@@ -12,20 +12,12 @@ from cards_core.analysis.forward_dynamics import ForwardDynamics
 from cards_core.analysis.inverse_dynamics import InverseDynamics, external_load
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tension_distribution import METHODS, TensionLimitError
-from cards_core.description import load
-from cards_core.description.actuators import Cable
-from cards_core.description.model import (
-    WORLD,
-    Inertia,
-    Joint,
-    JointAxis,
-    Link,
-    Muscle,
-    Robot,
-    ViaPoint,
-)
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError
+from cards_core.formats import load
+from cards_core.robot.actuators import Cable
+from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, Muscle, ViaPoint
+from cards_core.robot.model import Robot
 from random_robots import random_robot
 
 REFERENCES = {

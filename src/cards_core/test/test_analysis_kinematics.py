@@ -13,9 +13,9 @@ from cards_core.analysis.inverse_kinematics import inverse_kinematics
 from cards_core.analysis.operational_motion import follow
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tangent import TangentSpace
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.formats import load
 from random_robots import random_robot
 
 PAPER_ROBOTS = ("planar_xy", "bm_arm", "ipanema_1", "spherical_2s")

@@ -10,12 +10,12 @@ import pytest
 from cards_core.analysis.muscle_stiffness import muscle_stiffness
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.stiffness import gravity_gradient, joint_stiffness
-from cards_core.description import load
-from cards_core.description.actuators import ACTUATORS, Cable
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError
+from cards_core.formats import load
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.command import EXCITATION, FORCE, LENGTH, NO_COMMAND
+from cards_core.robot.actuators import ACTUATORS, Cable
 from random_robots import random_parameters, random_robot
 
 SEEDS = range(8)

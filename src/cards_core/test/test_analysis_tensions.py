@@ -19,9 +19,9 @@ from cards_core.analysis.tension_distribution import (
 )
 from cards_core.analysis.tension_distribution.base import explain, null_space
 from cards_core.analysis.tension_distribution.polytope import centroid, interval, polygon
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.formats import load
 
 # an objective's error: of a program whose data are of size 1e3 and whose answer DAQP knows to 1e-7
 TOLERANCE = 1e-6

@@ -15,9 +15,9 @@ from caspr_samples import SHARED, needs_caspr_models
 from control_robots import Motion, hanging_platform
 
 from cards_core.control import ControlStatus, CtcJoint, CtcOperational
-from cards_core.description import load
-from cards_core.description.caspr import import_caspr
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
+from cards_core.formats.caspr import import_caspr
 from cards_core.spatial import matrix_quaternion
 
 STATES = 16

@@ -15,19 +15,11 @@ from cards_core.analysis.cable_function import (
 )
 from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
-from cards_core.description.model import (
-    WORLD,
-    Inertia,
-    Joint,
-    JointAxis,
-    Link,
-    Muscle,
-    Robot,
-    ViaPoint,
-)
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.formats import load
+from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, Muscle, ViaPoint
+from cards_core.robot.model import Robot
 from random_robots import random_robot
 
 G = 9.81

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from caspr_samples import PENDULUM, TWO_CABLES, bodies, cable, cables, link, minimal, write
 
-from cards_core.description.caspr import import_caspr
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
+from cards_core.formats.caspr import import_caspr
 
 
 def load(folder, **parts):

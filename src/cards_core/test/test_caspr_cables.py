@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from caspr_samples import TWO_CABLES, bodies, cable, cables, link, minimal
 
-from cards_core.description.caspr import import_caspr, write_import
-from cards_core.description.caspr.cables import KINDS
-from cards_core.description.model import Pulley, ViaPoint
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats.caspr import import_caspr, write_import
+from cards_core.formats.caspr.cables import KINDS
+from cards_core.robot.elements import Pulley, ViaPoint
 
 POINTS = [(0, "1 2 3"), (1, "0.1 0.2 0.3")]
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 from caspr_samples import PENDULUM, minimal
 
-from cards_core.description import load
-from cards_core.description.caspr.cli import main
+from cards_core.formats import load
+from cards_core.formats.caspr.cli import main
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_help(capsys):
 
 
 def test_as_a_program(folder):
-    command = [sys.executable, "-m", "cards_core.description.caspr.cli", folder]
+    command = [sys.executable, "-m", "cards_core.formats.caspr.cli", folder]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ, timeout=120
     )

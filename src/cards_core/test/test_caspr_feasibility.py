@@ -7,8 +7,8 @@ import pytest
 from caspr_samples import bodies, cable, cables, link, minimal, write
 from scipy.optimize import lsq_linear
 
-from cards_core.description.caspr import import_caspr
-from cards_core.description.caspr.feasibility import Actuation, balance_residual
+from cards_core.formats.caspr import import_caspr
+from cards_core.formats.caspr.feasibility import Actuation, balance_residual
 
 MASS = 2.0
 G = 9.81

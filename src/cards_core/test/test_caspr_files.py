@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from caspr_samples import SHARED, minimal, needs_caspr_models
 
-from cards_core.description.caspr import find_models, import_caspr
-from cards_core.description.caspr.files import existing_path, files_of
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.formats.caspr import find_models, import_caspr
+from cards_core.formats.caspr.files import existing_path, files_of
 
 
 def row(name, folder, stem):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from caspr_samples import bodies, cable, cables, link, write
 
-from cards_core.description.caspr import checks, import_caspr, write_import
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats.caspr import checks, import_caspr, write_import
 
 CHUNKS, PER_CHUNK = 16, 64
 assert CHUNKS * PER_CHUNK >= 1000

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from caspr_samples import SHARED, needs_caspr_models
 
-from cards_core.description import load, mass_matrix_change
-from cards_core.description.caspr import find_models, import_caspr, write_import
-from cards_core.description.model import Pulley
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
+from cards_core.formats.caspr import find_models, import_caspr, write_import
+from cards_core.formats.caspr.mass_matrix import mass_matrix_change
+from cards_core.robot.elements import Pulley
 from cards_core.trajectories import load_references
 
 pytestmark = needs_caspr_models

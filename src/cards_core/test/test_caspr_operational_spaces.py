@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from caspr_samples import minimal
 
-from cards_core.description.caspr import import_caspr
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats.caspr import import_caspr
 
 
 def entry(kind="position", link=1, offset="0 0 1", axes="xyz", name="hand"):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from caspr_samples import SHARED, needs_caspr_models
 
-from cards_core.description.caspr import import_caspr
 from cards_core.dynamics import make_dynamics
+from cards_core.formats.caspr import import_caspr
 
 pytestmark = needs_caspr_models
 

@@ -7,10 +7,9 @@ import pytest
 from caspr_samples import PENDULUM, TWO_CABLES, bodies, link, minimal
 from scipy.spatial.transform import Rotation, Slerp
 
-from cards_core.description.caspr import import_caspr, write_import
-from cards_core.description.caspr.trajectories import KINDS
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.kinematics import Tree
+from cards_core.formats.caspr import import_caspr, write_import
+from cards_core.formats.caspr.trajectories import KINDS
 from cards_core.trajectories import TrajectoryError, load_references
 
 PLANE = bodies(link(1, "P_XZ", q="0 0", q_min="-9 -9", q_max="9 9"))
@@ -45,7 +44,7 @@ def load(folder, text, **parts):
 
 
 def load_all(model, folder):
-    names = Tree(model.robot).position_names
+    names = model.robot.tree.position_names
     return load_references(folder / "trajectories.yaml", names=names)
 
 
@@ -130,7 +129,7 @@ def test_our_order_of_coordinates(tmp_path):
         [float(x) for x in values.split()]
     )
     names = model.reference("m").coordinate_names
-    assert names == Tree(model.robot).position_names
+    assert names == model.robot.tree.position_names
     # the file says the same
     folder = write_import(model, tmp_path / "out")
     back = load_all(model, folder)["m"]
@@ -204,7 +203,7 @@ def test_files_by_operational_space(tmp_path):
     model = load(tmp_path, file_of(GOOD, operational=[two, one]), operational_spaces=more)
     folder = write_import(model, tmp_path / "out")
     read = {
-        path.name: load_references(path, names=Tree(model.robot).position_names)
+        path.name: load_references(path, names=model.robot.tree.position_names)
         for path in folder.glob("*.yaml")
     }
     found = {name: sorted(references) for name, references in read.items()}

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from caspr_samples import bodies, cable, cables, link, minimal
 
-from cards_core.description import caspr, inertia_problem, load
-from cards_core.description.caspr import import_caspr, write_import
-from cards_core.description.caspr.inertia_repair import repair_for_motion, turning_axes
-from cards_core.description.caspr.muscles import REMARKS
-from cards_core.description.model import Inertia
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.kinematics import Tree
+from cards_core.formats import caspr, load
+from cards_core.formats.caspr import import_caspr, write_import
+from cards_core.formats.caspr.inertia_repair import repair_for_motion, turning_axes
+from cards_core.formats.caspr.muscles import REMARKS
+from cards_core.robot import inertia_problem
+from cards_core.robot.elements import Inertia
 from cards_core.spatial import axis_rotation
 
 
@@ -71,7 +71,7 @@ def test_nothing_is_left_half_written(model, tmp_path, monkeypatch, step):
     def fail(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(f"cards_core.description.caspr.writer.{step}", fail)
+    monkeypatch.setattr(f"cards_core.formats.caspr.writer.{step}", fail)
     with pytest.raises(CardsError, match="No space left"):
         write_import(model, tmp_path / "out", force=True)
     with pytest.raises(CardsError):
@@ -94,7 +94,7 @@ def test_the_old_import_comes_back_if_the_new_one_cannot_be_put_in_place(
             raise OSError(1, "Operation not permitted")
         real(a, b)
 
-    monkeypatch.setattr("cards_core.description.caspr.writer.os.rename", rename)
+    monkeypatch.setattr("cards_core.formats.caspr.writer.os.rename", rename)
     with pytest.raises(CardsError, match="not permitted"):
         write_import(model, tmp_path / "out", force=True)
     assert (folder / "model.sdf").is_file()
@@ -218,7 +218,7 @@ def test_axes_that_links_turn_about(tmp_path):
         link(5, "S_EULER_XYZ", parent=1, **ball),
     )
     model = import_caspr(minimal(tmp_path, bodies=text), feasibility=False)
-    axes = turning_axes(Tree(model.robot))
+    axes = turning_axes(model.robot.tree)
     assert [len(axes[f"link_{k}"]) for k in range(1, 6)] == [0, 1, 1, 3, 3]
     assert len(axes["base"]) == 0
     assert np.abs(axes["link_3"]) == pytest.approx(np.array([[0, 1, 0]]))

@@ -16,11 +16,11 @@ from cards_core.analysis.tension_distribution import METHODS, make_tension_distr
 from cards_core.analysis.workspace import Axis, Grid, Rays, Samples
 from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.checks import finite_array, finite_number
-from cards_core.description import load
-from cards_core.description.perturb import perturbed
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, RodError, ShapeError
+from cards_core.formats import load
 from cards_core.memory import check_fits, free_memory, most_items
+from cards_core.robot.perturb import perturbed
 from cards_core.rods.analysis.measurements import BaseMeasurement
 from cards_core.rods.analysis.walk import SliceOptions
 

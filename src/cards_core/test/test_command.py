@@ -10,7 +10,6 @@ from actuator_samples import BRAID, HILL, actuator_robot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cards_core.description.actuators import Cable, Hill, Ligament, Pneumatic
 from cards_core.errors import CardsError
 from cards_core.muscles.command import (
     EXCITATION,
@@ -22,6 +21,7 @@ from cards_core.muscles.command import (
     GateCondition,
     MuscleCommand,
 )
+from cards_core.robot.actuators import Cable, Hill, Ligament, Pneumatic
 from random_robots import random_robot
 
 NAMES = [f"muscle{i}" for i in range(4)]

@@ -12,9 +12,9 @@ from cards_core.analysis.conditions.kernels import RequiredWrenches, capacity, d
 from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.formats import load
 
 YES, NO = PointStatus.FEASIBLE, PointStatus.INFEASIBLE
 BORDER = 1e-9

@@ -14,8 +14,8 @@ from cards_core.analysis.conditions.kernels import (
 )
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
 
 BORDER = 1e-9
 """Margin of the oracle, whose own tolerance is 1e-10, below which it cannot tell."""

@@ -8,8 +8,8 @@ import pytest
 from cards_core.analysis.conditions.kernels import singular_values, unilateral_factors
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
 
 YES, NO = PointStatus.FEASIBLE, PointStatus.INFEASIBLE
 

@@ -18,12 +18,12 @@ from cards_core.analysis.conditions.options import ConditionError, Options, opti
 from cards_core.analysis.conditions.registry import CONDITIONS, make_condition
 from cards_core.analysis.passive_muscles import PassiveMuscles
 from cards_core.analysis.status import ANSWERS, PointStatus
-from cards_core.description import load
-from cards_core.description.actuators import Ligament
-from cards_core.description.caspr import import_caspr
-from cards_core.description.model import JointAxis
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.formats import load
+from cards_core.formats.caspr import import_caspr
+from cards_core.robot.actuators import Ligament
+from cards_core.robot.elements import JointAxis
 from random_robots import random_robot
 
 YES, NO = PointStatus.FEASIBLE, PointStatus.INFEASIBLE

@@ -12,8 +12,8 @@ from scipy.optimize import lsq_linear
 from cards_core.analysis.conditions.kernels import RequiredWrenches, distances
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
 
 YES, NO = PointStatus.FEASIBLE, PointStatus.INFEASIBLE
 

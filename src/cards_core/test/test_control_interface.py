@@ -16,9 +16,9 @@ from cards_core.control import (
     ParameterError,
     make_controller,
 )
-from cards_core.control.qp import QpStatus
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import UnknownNameError
+from cards_core.optimize.qp import QpStatus
 
 KINDS = pytest.mark.parametrize("kind", CONTROLLERS)
 

@@ -17,10 +17,10 @@ from control_robots import (
 from scipy.optimize import least_squares, lsq_linear
 
 from cards_core.control import ControlStatus, CtcOperational, ParameterError
-from cards_core.description.model import JointAxis
-from cards_core.description.perturb import perturbed
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import UnknownNameError
+from cards_core.robot.elements import JointAxis
+from cards_core.robot.perturb import perturbed
 from cards_core.spatial import quaternion_matrix, rotation_exp, rotation_log
 from cards_core.trajectories import Flower, PointToPoint, with_approach
 

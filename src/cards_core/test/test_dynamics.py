@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cards_core.description.model import (
-    WORLD,
-    Inertia,
-    Joint,
-    JointAxis,
-    Link,
-    Muscle,
-    Robot,
-    ViaPoint,
-)
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.kinematics import Tree
+from cards_core.robot import Tree
+from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, Muscle, ViaPoint
+from cards_core.robot.model import Robot
 from random_robots import random_robot
 
 SEEDS = range(12)
@@ -218,7 +210,7 @@ def test_no_muscles_and_no_joints(backend):
 
 
 def test_ill_shaped_arguments_are_named():
-    tree = Tree(random_robot(3))
+    tree = random_robot(3).tree
     with pytest.raises(CardsError, match=r"expected \(\d+,\)"):
         tree.check_q(np.zeros(tree.nq + 1))
     bad = tree.neutral()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import chdtri
 
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError
 from cards_core.estimation import EstimationError, JointEstimator, observability
+from cards_core.formats import load
 from random_robots import random_robot
 
 DT = 0.002

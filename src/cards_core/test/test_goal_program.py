@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from cards_core.control.goal_program import GoalProgram
-from cards_core.control.qp import QP_INFINITY, QpMethod, QpStatus
+from cards_core.optimize.goal_program import GoalProgram
+from cards_core.optimize.qp import QP_INFINITY, QpMethod, QpStatus
 
 
 def program(rng, n=8, hard=2, goals=2, **options):

@@ -12,8 +12,11 @@ from scipy.optimize import lsq_linear
 from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.interference import Interference, InterferenceOptions
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load
-from cards_core.description.model import (
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.formats import load
+from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot.elements import (
     WORLD,
     Box,
     Collision,
@@ -24,16 +27,13 @@ from cards_core.description.model import (
     Link,
     Muscle,
     Plane,
-    Robot,
     Sphere,
     ViaPoint,
     Visual,
     Wrap,
     WrapSurface,
 )
-from cards_core.dynamics import make_dynamics
-from cards_core.errors import ShapeError, UnknownNameError
-from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 from random_robots import random_robot
 

@@ -8,7 +8,8 @@ from scipy.optimize import brentq, lsq_linear
 from scipy.spatial import ConvexHull
 
 from cards_core.analysis.interference import Body, bodies_of, body_distances, piece_distances
-from cards_core.description.model import (
+from cards_core.errors import DescriptionError, ShapeError
+from cards_core.robot.elements import (
     Box,
     Capsule,
     Collision,
@@ -17,10 +18,9 @@ from cards_core.description.model import (
     Link,
     Mesh,
     Plane,
-    Robot,
     Sphere,
 )
-from cards_core.errors import DescriptionError, ShapeError
+from cards_core.robot.model import Robot
 from random_robots import random_pose, random_rotation
 
 TETRAHEDRON = np.array([[0.0, 0, 0], [0.3, 0, 0], [0, 0.25, 0.02], [0.05, 0.04, 0.4]])

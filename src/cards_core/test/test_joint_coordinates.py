@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cards_core.description.model import Joint, JointAxis, Link, Robot
-from cards_core.kinematics.forward import forward_kinematics
-from cards_core.kinematics.joint_coordinates import coordinates_of_links
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.elements import Joint, JointAxis, Link
+from cards_core.robot.forward_kinematics import forward_kinematics
+from cards_core.robot.joint_coordinates import coordinates_of_links
+from cards_core.robot.model import Robot, Tree
 from random_robots import KINDS, random_robot
 
 
@@ -27,7 +27,7 @@ def motion_of_links(tree, q, qd):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_there_and_back(seed):
-    tree = Tree(random_robot(seed))
+    tree = random_robot(seed).tree
     rng = np.random.default_rng(seed)
     for _ in range(5):
         q = tree.random(rng, span=3.0)
@@ -64,5 +64,5 @@ def test_half_a_turn_has_an_angle():
     joint = Joint("joint", "revolute", "world", "link", axes=(JointAxis(np.array([0, 0, 1.0])),))
     robot = Robot("robot", (Link("link"),), (joint,))
     pose = np.diag([-1.0, -1.0, 1.0, 1.0])[None]
-    q, _ = coordinates_of_links(Tree(robot), pose, np.zeros((1, 6)))
+    q, _ = coordinates_of_links(robot.tree, pose, np.zeros((1, 6)))
     assert abs(q[0]) == pytest.approx(np.pi)

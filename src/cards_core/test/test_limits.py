@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from cards_core.description.model import WORLD, Joint, JointAxis, Link, Robot
 from cards_core.errors import ShapeError
-from cards_core.kinematics import Tree
+from cards_core.robot.elements import WORLD, Joint, JointAxis, Link
+from cards_core.robot.model import Robot
 from cards_core.trajectories import (
     Hold,
     JointLimits,
@@ -109,7 +109,7 @@ def test_limits_of_a_robot_follow_its_coordinates():
         Joint("mid", "universal", "a", "b", axes=(axis(x, -7, 8, 9), axis(y, -INF, INF, INF))),
     )
     robot = Robot("r", (Link("a"), Link("b"), Link("c")), joints)
-    found = JointLimits.of(Tree(robot))
+    found = JointLimits.of(robot.tree)
     assert found.names == ("root", "mid_1", "mid_2", "tip_1", "tip_2", "tip_3")
     np.testing.assert_array_equal(found.lower, [-4, -7, -INF, -1, -2, -3])
     np.testing.assert_array_equal(found.upper, [5, 8, INF, 1, 2, 3])
@@ -119,7 +119,7 @@ def test_limits_of_a_robot_follow_its_coordinates():
 def test_quaternions_are_refused():
     robot = Robot("r", (Link("a"),), (Joint("hip", "ball", WORLD, "a"),))
     with pytest.raises(ShapeError, match="4 coordinates but 3 velocities"):
-        JointLimits.of(Tree(robot))
+        JointLimits.of(robot.tree)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from sdf_documents import link, model
 
-from cards_core.description import find_model, known_models, load
 from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats import find_model, known_models, load
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cards_core.description.geometry_xml import numbers
-from cards_core.description.inertia import repair_robot
-from cards_core.description.mjcf import merged_links, to_mjcf
-from cards_core.description.model import (
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats.mjcf.writer import merged_links, to_mjcf
+from cards_core.formats.sdf.geometry_xml import numbers
+from cards_core.robot.elements import (
     WORLD,
     Box,
     Capsule,
@@ -26,7 +27,6 @@ from cards_core.description.model import (
     Muscle,
     Plane,
     Pulley,
-    Robot,
     Sphere,
     Torus,
     ViaPoint,
@@ -34,8 +34,8 @@ from cards_core.description.model import (
     Wrap,
     WrapSurface,
 )
-from cards_core.dynamics import make_dynamics
-from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.robot.inertia import repair_robot
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 from random_robots import random_inertia, random_pose, random_robot, random_rotation
 
@@ -223,7 +223,7 @@ def test_impossible_inertia_names_the_link_and_the_repair_works(moments, problem
         to_mjcf(robot)
     assert caught.value.line == 7
     assert "link 'rod'" in str(caught.value)
-    assert "cards_core.description.inertia" in str(caught.value)
+    assert "cards_core.robot.inertia" in str(caught.value)
     with pytest.raises(ValueError, match="inertia"):  # MuJoCo indeed refuses it
         mujoco.MjModel.from_xml_string(
             "<mujoco><worldbody><body><joint/><inertial pos='0 0 0' mass='.1' "

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cards_core.description import inertia_problem, load, mass_matrix_change
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
+from cards_core.formats.caspr.mass_matrix import mass_matrix_change
 from cards_core.muscles.command import KINDS, NO_COMMAND
 from cards_core.muscles.system import MuscleSystem
+from cards_core.robot import inertia_problem
 
 FROM_CASPR = ("planar_2r", "roboy_arm")
 NAMES = (*FROM_CASPR, "wrap_elbow", "antagonist_joint")
@@ -236,7 +238,7 @@ def test_antagonist_joint_is_turned_by_the_difference_and_stiffened_by_the_mean(
 @pytest.mark.parametrize("name", NAMES)
 def test_links_do_not_touch_each_other_within_the_limits(name):
     mujoco = pytest.importorskip("mujoco")
-    from cards_core.description.mjcf import to_mjcf
+    from cards_core.formats.mjcf.writer import to_mjcf
 
     robot = load(name)
     model = mujoco.MjModel.from_xml_string(to_mjcf(robot))
@@ -256,7 +258,7 @@ def test_models_agree_with_the_import_of_caspr(name):
     shared = Path(__file__).resolve().parents[4] / "shared" / "caspr_models"
     if not shared.is_dir():
         pytest.skip(f"no CASPR models at {shared}")
-    from cards_core.description.caspr.importer import import_caspr
+    from cards_core.formats.caspr.importer import import_caspr
 
     folder = {"planar_2r": "Example_2R_planar_XZ", "roboy_arm": "RoboyLeftArm"}[name]
     found = next(shared.rglob(folder))

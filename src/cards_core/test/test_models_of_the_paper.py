@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from caspr_samples import SHARED, needs_caspr_models
 
-from cards_core.description import inertia_problem, load
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
+from cards_core.robot import inertia_problem
 
 FOLDERS = {
     "planar_xy": "Example_planar_XY",
@@ -30,7 +31,7 @@ def test_they_are_complete(name):
 @pytest.mark.parametrize("name", [*FOLDERS, "snake_24"])
 def test_mujoco_takes_them(name):
     mujoco = pytest.importorskip("mujoco")
-    from cards_core.description.mjcf import to_mjcf
+    from cards_core.formats.mjcf.writer import to_mjcf
 
     robot = load(name)
     model = mujoco.MjModel.from_xml_string(to_mjcf(robot, tendons=True))
@@ -92,7 +93,7 @@ def test_bm_arm_meets_the_reference_numbers():
 @needs_caspr_models
 @pytest.mark.parametrize("name", FOLDERS)
 def test_they_agree_with_the_import_of_caspr(name):
-    from cards_core.description.caspr.importer import import_caspr
+    from cards_core.formats.caspr.importer import import_caspr
 
     found = next(SHARED.rglob(FOLDERS[name]))
     theirs = make_dynamics(import_caspr(found, feasibility=False).robot)

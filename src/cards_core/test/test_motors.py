@@ -12,11 +12,8 @@ from scipy.optimize import minimize
 from cards_core.analysis.inverse_dynamics import InverseDynamics
 from cards_core.analysis.status import PointStatus
 from cards_core.control import ControlStatus, CtcJoint, CtcOperational
-from cards_core.description import read_sdf, to_sdf
-from cards_core.description.model import WORLD, Joint, JointAxis, Link, Robot
 from cards_core.dynamics import make_dynamics
-from cards_core.kinematics import Tree
-from cards_core.kinematics.motors import motors_of
+from cards_core.formats import read_sdf, to_sdf
 from cards_core.muscles.command import (
     EFFORT,
     FORCE,
@@ -24,6 +21,10 @@ from cards_core.muscles.command import (
     CommandRefusedError,
     MuscleCommand,
 )
+from cards_core.robot import Tree
+from cards_core.robot.elements import WORLD, Joint, JointAxis, Link
+from cards_core.robot.model import Robot
+from cards_core.robot.motors import motors_of
 from random_robots import random_inertia
 
 ROBOT = platform_arm()
@@ -35,11 +36,11 @@ HOME = np.array([0.0, 0.0, 0.0, 0.4, 0.8])
 
 
 def test_motors_are_where_their_joints_are():
-    motors = motors_of(Tree(ROBOT))
+    motors = motors_of(ROBOT.tree)
     assert motors.names == MOTORS
     assert motors.rows.tolist() == [3, 4]
     assert motors.efforts.tolist() == list(LIMITS)
-    assert len(motors_of(Tree(without_motors(ROBOT)))) == 0
+    assert len(motors_of(without_motors(ROBOT).tree)) == 0
 
 
 def test_a_joint_of_several_axes_has_a_motor_for_each():
@@ -63,10 +64,10 @@ def test_a_joint_of_several_axes_has_a_motor_for_each():
 
 def test_sdf_keeps_motors_and_their_limits():
     back = read_sdf(to_sdf(ROBOT))
-    motors = motors_of(Tree(back))
+    motors = motors_of(back.tree)
     assert (motors.names, motors.efforts.tolist()) == (MOTORS, list(LIMITS))
     free = to_sdf(platform_arm((math.inf, 5.0)))
-    assert motors_of(Tree(read_sdf(free))).efforts.tolist() == [math.inf, 5.0]
+    assert motors_of(read_sdf(free).tree).efforts.tolist() == [math.inf, 5.0]
 
 
 # Command gate ---------------------------------------------------------------------------------

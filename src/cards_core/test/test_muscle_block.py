@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sdf_documents import JOINTS, block, link, model
 
-from cards_core.description import parse_muscle_block, read_sdf
 from cards_core.errors import DescriptionError
+from cards_core.formats import parse_muscle_block, read_sdf
 
 CABLE = (
     '<muscle name="{name}"><tension min="1" max="2"/><via_point link="a">0 0 0</via_point>'

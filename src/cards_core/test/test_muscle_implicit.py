@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from actuator_samples import BRAID, HILL
 
-from cards_core.description.actuators import (
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import CardsError
+from cards_core.muscles.actuators import ActuatorBank
+from cards_core.muscles.command import EXCITATION, FORCE, LENGTH, NO_COMMAND, PRESSURE
+from cards_core.muscles.implicit import CREDIT, ImplicitTensions, joint_damping
+from cards_core.robot.actuators import (
     Cable,
     Hill,
     Ligament,
@@ -15,21 +20,8 @@ from cards_core.description.actuators import (
     SeriesElastic,
     Spring,
 )
-from cards_core.description.model import (
-    WORLD,
-    Inertia,
-    Joint,
-    JointAxis,
-    Link,
-    Muscle,
-    Robot,
-    ViaPoint,
-)
-from cards_core.dynamics import make_dynamics
-from cards_core.errors import CardsError
-from cards_core.muscles.actuators import ActuatorBank
-from cards_core.muscles.command import EXCITATION, FORCE, LENGTH, NO_COMMAND, PRESSURE
-from cards_core.muscles.implicit import CREDIT, ImplicitTensions, joint_damping
+from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, Muscle, ViaPoint
+from cards_core.robot.model import Robot
 from random_robots import random_robot
 
 DT = 1e-3

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from sdf_documents import block, link, model
 
-from cards_core.description import Muscle, read_sdf, to_sdf
-from cards_core.description.actuators import ACTUATORS, Cable, Hill, Ligament, Spring
-from cards_core.description.muscle_parameters import parameters_of
 from cards_core.errors import DescriptionError
+from cards_core.formats import read_sdf, to_sdf
+from cards_core.formats.sdf.muscle_parameters import parameters_of
+from cards_core.robot import Muscle
+from cards_core.robot.actuators import ACTUATORS, Cable, Hill, Ligament, Spring
 from random_robots import random_parameters
 
 PAIR = link("a") + link("b", "<pose>0 0 1 0 0 0</pose>")

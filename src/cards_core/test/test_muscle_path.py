@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 from sdf_documents import block, link, model
 
-from cards_core.description import (
+from cards_core.errors import DescriptionError
+from cards_core.formats import parse_muscle_block, read_sdf, to_sdf, write_model
+from cards_core.formats.sdf.muscle_path import pulley_problem
+from cards_core.formats.sdf.wrap_surfaces import depth_inside
+from cards_core.robot import (
     Cylinder,
     Ellipsoid,
     Mesh,
@@ -17,14 +21,7 @@ from cards_core.description import (
     ViaPoint,
     Wrap,
     WrapSurface,
-    parse_muscle_block,
-    read_sdf,
-    to_sdf,
-    write_model,
 )
-from cards_core.description.muscle_path import pulley_problem
-from cards_core.description.wrap_surfaces import depth_inside
-from cards_core.errors import DescriptionError
 from cards_core.spatial import Pose
 from random_robots import random_geometry, random_pose
 

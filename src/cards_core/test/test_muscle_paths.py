@@ -156,18 +156,18 @@ def test_friction_takes_energy_away_and_only_friction():
 
 def test_capstan_equation():
     """T2 = T1 exp(mu angle) over a fixed sphere when the muscle is pulled over it."""
-    from cards_core.description.model import (
+    from cards_core.robot.elements import (
         WORLD,
         Joint,
         JointAxis,
         Link,
         Muscle,
-        Robot,
         Sphere,
         ViaPoint,
         Wrap,
         WrapSurface,
     )
+    from cards_core.robot.model import Robot
 
     mu, radius = 0.25, 0.1
     robot = Robot(
@@ -199,7 +199,7 @@ def test_capstan_equation():
 def _without_friction(robot):
     import dataclasses
 
-    from cards_core.description.model import Pulley
+    from cards_core.robot.elements import Pulley
 
     muscles = tuple(
         dataclasses.replace(

@@ -7,21 +7,6 @@ import numpy as np
 import pytest
 from actuator_samples import BRAID, HILL, TRIANGLE
 
-from cards_core.description.actuators import Cable, Hill, Ligament, Pneumatic, SeriesElastic
-from cards_core.description.model import (
-    WORLD,
-    Cylinder,
-    Inertia,
-    Joint,
-    JointAxis,
-    Link,
-    Muscle,
-    Robot,
-    Sphere,
-    ViaPoint,
-    Wrap,
-    WrapSurface,
-)
 from cards_core.muscles.command import (
     EXCITATION,
     FORCE,
@@ -30,6 +15,21 @@ from cards_core.muscles.command import (
     PRESSURE,
 )
 from cards_core.muscles.system import MuscleSystem
+from cards_core.robot.actuators import Cable, Hill, Ligament, Pneumatic, SeriesElastic
+from cards_core.robot.elements import (
+    WORLD,
+    Cylinder,
+    Inertia,
+    Joint,
+    JointAxis,
+    Link,
+    Muscle,
+    Sphere,
+    ViaPoint,
+    Wrap,
+    WrapSurface,
+)
+from cards_core.robot.model import Robot
 
 DT = 1e-3
 ACTUATORS = (

@@ -5,11 +5,12 @@ import re
 
 import pytest
 
-from cards_core.description.model import Joint, JointAxis, Link, Muscle, Robot, ViaPoint
-from cards_core.description.sdf_reader import read_sdf
 from cards_core.errors import DescriptionError
-from cards_core.kinematics import Tree
+from cards_core.formats.sdf.reader import read_sdf
 from cards_core.names import LONGEST, name_problem
+from cards_core.robot import Tree
+from cards_core.robot.elements import Joint, JointAxis, Link, Muscle, ViaPoint
+from cards_core.robot.model import Robot
 
 SDF = """<sdf version="1.11">
 <model name="@model@">

@@ -8,17 +8,10 @@ from control_robots import Motion, at, straight
 
 from cards_core.control import ControlStatus, ParameterError, make_controller
 from cards_core.control.passive_load import PassiveLoad
-from cards_core.description.actuators import Ligament
-from cards_core.description.model import (
-    WORLD,
-    Frame,
-    Inertia,
-    Joint,
-    JointAxis,
-    Link,
-    Robot,
-)
 from cards_core.dynamics import make_dynamics
+from cards_core.robot.actuators import Ligament
+from cards_core.robot.elements import WORLD, Frame, Inertia, Joint, JointAxis, Link
+from cards_core.robot.model import Robot
 
 STIFFNESS, SLACK, DAMPING = 100.0, 0.4, 0.02
 X, V = 0.1, 0.3

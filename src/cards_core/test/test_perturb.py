@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from cards_core.description.perturb import perturbed
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError
+from cards_core.robot.perturb import perturbed
 from random_robots import random_robot
 
 

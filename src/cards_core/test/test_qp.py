@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, nnls
 
-from cards_core.control.qp import (
+from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.optimize.qp import (
     QP_INFINITY,
-    QP_SOLVERS,
     QpMethod,
     QpStatus,
     SolverUnavailableError,
     clamped_least_squares,
-    make_qp_solver,
 )
-from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.optimize.qp_backends import QP_SOLVERS, make_qp_solver
 
 # OSQP stops at a tolerance, or at an iteration limit with the fallback's x; DAQP is exact
 TOLERANCE = {"daqp": 1e-6, "osqp": 1e-2}

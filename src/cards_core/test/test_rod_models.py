@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cards_core.description import inertia_problem, known_models
+from cards_core.formats import known_models
+from cards_core.robot import inertia_problem
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from rod_documents import LINK, YAML, joint, read, sdf
 
-from cards_core.description import load
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats import load
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import BaseKind, TipKind, rod_lengths, rod_starts
 from cards_core.spatial import rpy_matrix

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import rod_oracle
 
-from cards_core.description.locate import known_models
 from cards_core.errors import RodError
+from cards_core.formats.locate import known_models
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import Base, BaseKind, Tip, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver

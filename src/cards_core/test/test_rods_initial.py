@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cards_core.description.locate import known_models
+from cards_core.formats.locate import known_models
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import BaseKind
 from cards_core.rods.robots.solver import RodRobotSolver

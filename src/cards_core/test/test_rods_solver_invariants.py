@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rod_robots import Start, pose
 
-from cards_core.description.locate import known_models
+from cards_core.formats.locate import known_models
 from cards_core.rods.loads import Loading
 from cards_core.rods.material import Material
 from cards_core.rods.robots.reader import read_rod_robot

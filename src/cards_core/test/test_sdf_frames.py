@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sdf_documents import link, model
 
-from cards_core.description import read_sdf
-from cards_core.description.sdf_frames import absolute_pose, body_of
-from cards_core.description.sdf_scopes import ScopeBuilder
-from cards_core.description.xml_lines import parse_xml
 from cards_core.errors import DescriptionError
+from cards_core.formats import read_sdf
+from cards_core.formats.sdf.frames import absolute_pose, body_of
+from cards_core.formats.sdf.scopes import ScopeBuilder
+from cards_core.formats.xml_lines import parse_xml
 from cards_core.spatial import Pose, quaternion_matrix
 
 ORACLE_DOCUMENT = """<sdf version="1.9">

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from sdf_documents import JOINTS, MUSCLES, NESTED, WORLD
 
-from cards_core.description import find_model, parse_muscle_block, read_sdf
 from cards_core.errors import DescriptionError
-from cards_core.kinematics import Tree
+from cards_core.formats import find_model, parse_muscle_block, read_sdf
 
 DOCUMENTS = {
     "joints": JOINTS,
@@ -238,7 +237,7 @@ def outcome(document):
         robot = read_sdf(document, name="fuzz.sdf")
     except DescriptionError as error:
         return error
-    tree = Tree(robot)
+    tree = robot.tree
     assert np.isfinite(tree.home).all()
     return robot
 

@@ -7,18 +7,10 @@ import numpy as np
 import pytest
 from sdf_documents import JOINTS, NESTED, WORLD, block, link, model
 
-from cards_core.description import (
-    Box,
-    Capsule,
-    Cylinder,
-    Ellipsoid,
-    Mesh,
-    Plane,
-    Sphere,
-    read_sdf,
-)
 from cards_core.errors import DescriptionError
-from cards_core.kinematics import Tree
+from cards_core.formats import read_sdf
+from cards_core.robot import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
+from cards_core.robot.model import Tree
 from cards_core.spatial import rpy_matrix
 
 
@@ -64,7 +56,7 @@ def test_a_link_without_joint_floats_and_its_pose_is_home():
     robot = read_sdf(model(link("a", "<pose>1 2 3 0 0 1</pose>"), attributes=""))
     home = np.array(robot.home["a_free"])
     np.testing.assert_allclose(home, [1, 2, 3, math.cos(0.5), 0, 0, math.sin(0.5)], atol=1e-15)
-    tree = Tree(robot)
+    tree = robot.tree
     np.testing.assert_allclose(tree.home, home)
 
 
@@ -102,7 +94,7 @@ def test_static_models_are_fixed_to_the_world():
         "n::c_static": ("fixed", "world"),
     }
     assert robot.joint("b_static").parent_to_joint.translation[2] == 2
-    assert Tree(robot).nq == 0
+    assert robot.tree.nq == 0
 
 
 def test_a_robot_may_hang_on_a_static_nested_model():
@@ -115,7 +107,7 @@ def test_a_robot_may_hang_on_a_static_nested_model():
     )
     robot = read_sdf(text)
     assert robot.joint("j").parent == "wall::bolt"
-    assert Tree(robot).nq == 1
+    assert robot.tree.nq == 1
 
 
 @pytest.mark.parametrize(
@@ -490,7 +482,7 @@ def test_the_description_needs_nothing_but_numpy():
     script = (
         "import sys\n"
         f"for name in {blocked!r}: sys.modules[name] = None\n"
-        "from cards_core.description import load, to_sdf, read_sdf\n"
+        "from cards_core.formats import load, to_sdf, read_sdf\n"
         "print(len(read_sdf(to_sdf(load('planar_2r'))).muscles))"
     )
     result = subprocess.run(

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 from sdf_documents import JOINTS, NESTED, WORLD, link, model
 
-from cards_core.description import (
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import DescriptionError
+from cards_core.formats import load, parse_muscle_block, read_sdf, to_sdf, write_model
+from cards_core.formats.sdf.ready import DUMMY_RATIO, sdf_ready
+from cards_core.robot import (
     Capsule,
     Collision,
     Frame,
@@ -22,17 +26,8 @@ from cards_core.description import (
     Sphere,
     ViaPoint,
     Visual,
-    load,
-    parse_muscle_block,
-    read_sdf,
-    to_sdf,
-    write_model,
 )
-from cards_core.description.actuators import ACTUATORS
-from cards_core.description.sdf_ready import DUMMY_RATIO, sdf_ready
-from cards_core.dynamics import make_dynamics
-from cards_core.errors import DescriptionError
-from cards_core.kinematics import Tree
+from cards_core.robot.actuators import ACTUATORS
 from cards_core.spatial import Pose
 from random_robots import SURFACES, random_pose, random_robot
 
@@ -228,7 +223,7 @@ def test_the_order_of_coordinates_survives():
     )
     assert len(names) == len(robot.joints)
     back = read_sdf(to_sdf(robot))
-    assert Tree(back).position_names == Tree(robot).position_names
+    assert back.tree.position_names == robot.tree.position_names
     assert [item.name for item in back.links] == [item.name for item in robot.links]
 
 

@@ -18,7 +18,6 @@ from sympy_cases import (
     sympy_of,
 )
 
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.numeric import NumericDynamics
 from cards_core.dynamics.numeric_variables import evaluate
@@ -31,7 +30,7 @@ from cards_core.dynamics.sympy_backend import (
     predicted_size,
 )
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics import Tree
+from cards_core.formats import load
 from random_robots import random_robot
 
 SMALL = ("planar_2r", "ball", "universal")
@@ -97,7 +96,7 @@ def test_body_space(name):
 @needs_caspr_models
 @pytest.mark.parametrize("name", CASPR)
 def test_robots_of_caspr(name):
-    from cards_core.description.caspr import find_models, import_caspr
+    from cards_core.formats.caspr import find_models, import_caspr
 
     files = next(row.files for row in find_models(SHARED) if row.name == name)
     robot = straight(import_caspr(files, feasibility=False).robot)
@@ -198,7 +197,7 @@ def test_simplification_changes_no_value(name, levels):
 
 def test_more_digits_converge():
     robot = robot_of("planar_2r")
-    (q, qd), *_ = states(Tree(robot), 1)
+    (q, qd), *_ = states(robot.tree, 1)
     few, many = (in_many_digits(robot, n).update(q, qd).coriolis for n in (30, 60))
     assert all(abs(x) < 1e-28 for x in few - many)
 
@@ -249,7 +248,7 @@ def test_wrapped_muscle_is_named():
 
 def test_too_large_is_predicted():
     robot = random_robot(1, n_links=8, kinds=("revolute", "ball"))
-    assert predicted_size(Tree(robot)) > 80
+    assert predicted_size(robot.tree) > 80
     with pytest.raises(SymbolicError, match=r"predicted size \d+, limit 80"):
         SymbolicModel(robot)
     with pytest.raises(SymbolicError, match="limit 1 "):
@@ -258,7 +257,7 @@ def test_too_large_is_predicted():
 
 def test_all_project_robots_are_within_the_limit():
     for name in PROJECT:
-        assert predicted_size(Tree(load(name))) <= SymbolicOptions().size_limit
+        assert predicted_size(load(name).tree) <= SymbolicOptions().size_limit
 
 
 def test_unknown_frame():
@@ -268,16 +267,8 @@ def test_unknown_frame():
 
 def test_a_segment_without_length_is_no_number():
     """Its direction does not exist: NaN in L, and l is right."""
-    from cards_core.description.model import (
-        WORLD,
-        Inertia,
-        Joint,
-        JointAxis,
-        Link,
-        Muscle,
-        Robot,
-        ViaPoint,
-    )
+    from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, Muscle, ViaPoint
+    from cards_core.robot.model import Robot
 
     joint = Joint("slide", "prismatic", WORLD, "a", axes=(JointAxis(np.array([1.0, 0, 0])),))
     muscle = Muscle("m", (ViaPoint(WORLD, np.zeros(3)), ViaPoint("a", np.zeros(3))))

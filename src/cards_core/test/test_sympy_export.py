@@ -13,7 +13,6 @@ import pytest
 import sympy as sp
 from sympy_cases import robot_of, states
 
-from cards_core.description import load
 from cards_core.dynamics import VARIABLES, make_dynamics
 from cards_core.dynamics.numeric_variables import evaluate
 from cards_core.dynamics.sympy_backend import (
@@ -27,6 +26,7 @@ from cards_core.dynamics.sympy_backend import (
 )
 from cards_core.dynamics.sympy_backend.latex_expressions import number, symbol
 from cards_core.errors import UnknownNameError
+from cards_core.formats import load
 
 MODELS = (("planar_2r", "numbers"), ("planar_2r", "symbols"), ("ball", "numbers"))
 

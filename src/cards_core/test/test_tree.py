@@ -5,7 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cards_core.description.model import (
+from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.paths.fingerprint import robot_hash
+from cards_core.robot import Tree
+from cards_core.robot.elements import (
     WORLD,
     Frame,
     Inertia,
@@ -13,12 +16,9 @@ from cards_core.description.model import (
     JointAxis,
     Link,
     Muscle,
-    Robot,
     ViaPoint,
 )
-from cards_core.errors import CardsError, DescriptionError, UnknownNameError
-from cards_core.kinematics import Tree
-from cards_core.kinematics.fingerprint import robot_hash
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 from random_robots import random_robot
 
@@ -54,7 +54,7 @@ def test_layout_of_every_joint_kind():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_integrate_and_difference_are_inverse(seed):
-    tree = Tree(random_robot(seed, n_links=8))
+    tree = random_robot(seed, n_links=8).tree
     rng = np.random.default_rng(seed)
     q, v = tree.random(rng), rng.normal(size=tree.nv)
     moved = tree.integrate(q, v)
@@ -73,7 +73,7 @@ def test_fixed_links_are_lumped():
             Joint("weld", "fixed", "a", "b", joint_to_child=arm),
         ),
     )
-    (node,) = Tree(robot).nodes
+    (node,) = robot.tree.nodes
     assert node.inertia.mass == 2.0
     np.testing.assert_allclose(node.inertia.com, [0, 0, 1])
     np.testing.assert_allclose(node.inertia.tensor, np.diag([4.0, 4.0, 2.0]))
@@ -81,7 +81,7 @@ def test_fixed_links_are_lumped():
 
 def test_home_is_read_and_checked():
     robot = chain("revolute", "free", home={"ja": (0.5,), "jb": (1, 2, 3, 2, 0, 0, 0)})
-    np.testing.assert_allclose(Tree(robot).home, [0.5, 1, 2, 3, 1, 0, 0, 0])
+    np.testing.assert_allclose(robot.tree.home, [0.5, 1, 2, 3, 1, 0, 0, 0])
     with pytest.raises(DescriptionError, match="expected: 7 for a free joint"):
         Tree(replace(robot, home={"jb": (1.0,)}))
     with pytest.raises(UnknownNameError, match="did you mean 'ja'"):
@@ -119,12 +119,12 @@ def test_names_must_be_unique_and_known():
 
 def test_fingerprint_tells_equations_apart():
     robot = random_robot(4)
-    again = robot_hash(Tree(random_robot(4)))
-    assert robot_hash(Tree(robot)) == again
+    again = robot_hash(random_robot(4).tree)
+    assert robot_hash(robot.tree) == again
     heavier = replace(robot.links[0], inertia=replace(robot.links[0].inertia, mass=9.0))
-    assert robot_hash(Tree(replace(robot, links=(heavier, *robot.links[1:])))) != again
+    assert robot_hash(replace(robot, links=(heavier, *robot.links[1:])).tree) != again
     limits = tuple(replace(m, tension_max=1e6) for m in robot.muscles)
-    assert robot_hash(Tree(replace(robot, muscles=limits))) == again
+    assert robot_hash(replace(robot, muscles=limits).tree) == again
 
 
 def test_every_error_is_a_cards_error():
@@ -134,7 +134,7 @@ def test_every_error_is_a_cards_error():
 
 
 def test_quaternions_have_unit_length():
-    tree = Tree(chain("ball"))
+    tree = chain("ball").tree
     np.testing.assert_allclose(np.linalg.norm(tree.check_q([1.0001, 0, 0, 0])), 1.0, atol=1e-15)
     with pytest.raises(CardsError, match=r"quaternion of 'ja'.*length 2"):
         tree.check_q([2.0, 0, 0, 0])

@@ -7,10 +7,11 @@ import re
 import pytest
 from caspr_samples import SHARED, needs_caspr_models
 
-from cards_core.description import Pulley, ViaPoint, known_models, load
-from cards_core.description.caspr import find_models, import_caspr
-from cards_core.description.locate import find_model, has_rods
-from cards_core.description.unit_checks import unit_doubt
+from cards_core.formats import known_models, load
+from cards_core.formats.caspr import find_models, import_caspr
+from cards_core.formats.locate import find_model, has_rods
+from cards_core.formats.sdf.unit_checks import unit_doubt
+from cards_core.robot import Pulley, ViaPoint
 
 OURS = [name for name in known_models() if not has_rods(find_model(name))]
 ROWS = [row for row in find_models(SHARED) if row.files] if SHARED.is_dir() else []

@@ -6,7 +6,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from cards_core.description.model import (
+from cards_core.dynamics import make_dynamics
+from cards_core.formats.urdf import to_urdf, urdf_positions
+from cards_core.robot.elements import (
     WORLD,
     Box,
     Capsule,
@@ -18,13 +20,10 @@ from cards_core.description.model import (
     Link,
     Mesh,
     Plane,
-    Robot,
     Sphere,
     Visual,
 )
-from cards_core.description.urdf import to_urdf, urdf_positions
-from cards_core.dynamics import make_dynamics
-from cards_core.kinematics import Tree
+from cards_core.robot.model import Robot
 from cards_core.spatial import axis_rotation, matrix_quaternion
 from random_robots import KINDS, random_inertia, random_robot
 
@@ -89,7 +88,7 @@ def test_dynamics_are_those_of_the_core(seed):
 
 def test_joint_names_are_those_of_joint_states_as_far_as_urdf_allows():
     for seed in range(10):
-        tree = Tree(random_robot(seed, n_links=6, kinds=SCALAR))
+        tree = random_robot(seed, n_links=6, kinds=SCALAR).tree
         positions = urdf_positions(tree, tree.neutral())
         assert tuple(positions) == tree.position_names
         joints = ET.fromstring(to_urdf(tree.robot)).findall("joint")
@@ -97,7 +96,7 @@ def test_joint_names_are_those_of_joint_states_as_far_as_urdf_allows():
         assert moving == set(tree.position_names)
     joint = Joint("base", "free", WORLD, "body")
     free = Robot("f", (Link("body", random_inertia(np.random.default_rng(0))),), (joint,))
-    tree = Tree(free)
+    tree = free.tree
     expected = {f"base_{c}" for c in ("x", "y", "z", "rx", "ry", "rz")}
     assert set(urdf_positions(tree, tree.neutral())) == expected
 
@@ -106,7 +105,7 @@ def test_joint_names_are_those_of_joint_states_as_far_as_urdf_allows():
 def test_angles_of_a_ball_joint_give_its_rotation_also_at_the_singularity(pitch):
     robot = Robot("b", (Link("body"),), (Joint("ball", "ball", WORLD, "body"),))
     rotation = axis_rotation(X, 0.7) @ axis_rotation(Y, pitch) @ axis_rotation(Z, -1.1)
-    angles = urdf_positions(Tree(robot), matrix_quaternion(rotation))
+    angles = urdf_positions(robot.tree, matrix_quaternion(rotation))
     again = (
         axis_rotation(X, angles["ball_rx"])
         @ axis_rotation(Y, angles["ball_ry"])

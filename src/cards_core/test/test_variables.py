@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from caspr_samples import SHARED, needs_caspr_models
 
-from cards_core.description import load
-from cards_core.description.caspr import find_models, import_caspr
-from cards_core.description.locate import known_models
 from cards_core.dynamics import VARIABLES, compile_model, make_dynamics
 from cards_core.dynamics.differences import geodesic_muscles, gradient_by_differences
 from cards_core.dynamics.model_function import NOT_WITH_GEODESICS
 from cards_core.dynamics.numeric_variables import evaluate
 from cards_core.dynamics.variables import chosen
 from cards_core.errors import CompilationError, ShapeError, UnknownNameError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
+from cards_core.formats.caspr import find_models, import_caspr
+from cards_core.formats.locate import known_models
 from random_robots import random_robot
 
 FOLDERS = [f.parent for f in sorted((Path(__file__).parents[3] / "models").glob("*/model.sdf"))]
@@ -26,7 +25,7 @@ WITHOUT_INVERSE = [name for name in VARIABLES if name != "M_inv"]
 
 def names_for(robot):
     names = list(VARIABLES)
-    if len(geodesic_muscles(Tree(robot))):
+    if len(geodesic_muscles(robot.tree)):
         names = [name for name in names if name not in NOT_WITH_GEODESICS]
     return names
 
@@ -53,7 +52,7 @@ def compare(robot, names, frame):
 def test_compiled_is_numeric_for_our_robots(name):
     robot = load(name)
     names = names_for(robot)
-    if Tree(robot).nv > 12:  # the snake: all that others compile, without what takes minutes
+    if robot.tree.nv > 12:  # the snake: all that others compile, without what takes minutes
         names = ["M", "C", "G", "l", "L", "W", "y", "J"]
     compare(robot, names, robot.operational_frame)
 
@@ -61,7 +60,7 @@ def test_compiled_is_numeric_for_our_robots(name):
 @pytest.mark.parametrize("seed", range(4))
 def test_compiled_is_numeric_for_random_robots(seed):
     robot = random_robot(seed)
-    names = [n for n in VARIABLES if n != "dL_dq" or Tree(robot).nv <= 11]
+    names = [n for n in VARIABLES if n != "dL_dq" or robot.tree.nv <= 11]
     compare(robot, names, robot.links[-1].name)
 
 
@@ -70,7 +69,7 @@ def test_compiled_is_numeric_for_random_robots(seed):
 def test_compiled_is_numeric_for_every_robot_of_caspr(row):
     # their inertias are as in the file, where M need not have an inverse
     robot = import_caspr(row.files, feasibility=False).robot
-    names = [n for n in WITHOUT_INVERSE if n != "dL_dq" or Tree(robot).nv <= 6]
+    names = [n for n in WITHOUT_INVERSE if n != "dL_dq" or robot.tree.nv <= 6]
     compare(robot, names, robot.links[-1].name)
 
 

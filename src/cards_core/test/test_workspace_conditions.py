@@ -7,8 +7,8 @@ from cards_core.analysis.conditions.registry import CONDITIONS, make_condition
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace.chunk_file import pack
 from cards_core.analysis.workspace.evaluate import evaluate_points
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
 
 ROBOTS = ("planar_xy", "bm_arm")
 

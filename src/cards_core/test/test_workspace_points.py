@@ -12,7 +12,6 @@ from cards_core.analysis.workspace.job import points_from_json
 from cards_core.analysis.workspace.samples import uniform_quaternions, uniforms
 from cards_core.csv_table import TableError
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics import Tree
 from cards_core.spatial import quaternion_log, quaternion_matrix, rotation_exp
 
 RNG = np.random.default_rng(5)
@@ -20,12 +19,12 @@ RNG = np.random.default_rng(5)
 
 @pytest.fixture(scope="module")
 def tree():
-    return Tree(chain_robot())
+    return chain_robot().tree
 
 
 @pytest.fixture(scope="module")
 def ball_tree():
-    return Tree(ball_robot())
+    return ball_robot().tree
 
 
 AXES = (Axis("slide", -1.0, 2.0, 7), Axis("turn", 0.5, -0.5, 4), Axis("lift", 0.0, 1.0, 5))
@@ -195,7 +194,7 @@ def test_random_orientations_are_uniform():
 
 
 def test_samples_need_a_range_where_there_are_no_limits(ball_tree):
-    unlimited = Tree(chain_robot(limits=False))
+    unlimited = chain_robot(limits=False).tree
     with pytest.raises(PointSetError, match="no joint limits to draw from"):
         Samples(3).bind(unlimited)
     fixed = Samples(3, at_home=("wrist",)).bind(ball_tree)
@@ -291,7 +290,7 @@ def test_json_and_back(tree, points):
 
 def test_the_table_of_a_point_analysis_is_a_point_file(tmp_path):
     """Its coordinates are marked; text and tensions beside them are passed over."""
-    tree = Tree(chain_robot())
+    tree = chain_robot().tree
     names = tree.position_names
     head = ",".join(["time", "status", *(f"q/{name}" for name in names), "f/cable"])
     rows = [[0.1 * (i + j) for j in range(len(names))] for i in range(3)]

@@ -12,7 +12,6 @@ from cards_core.analysis.workspace import Axis, Grid, PointSetError, Rays, Sampl
 from cards_core.analysis.workspace.evaluate import evaluate_points
 from cards_core.analysis.workspace.job import points_from_json
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics import Tree
 from cards_core.spatial import quaternion_log
 
 RADIUS = 0.5
@@ -20,7 +19,7 @@ RADIUS = 0.5
 
 @pytest.fixture(scope="module")
 def tree():
-    return Tree(cube_robot())
+    return cube_robot().tree
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +110,7 @@ def test_random_directions_are_unit_vectors_of_their_own(tree):
 
 
 def test_a_ray_of_rotation_turns_by_s(tree):
-    ball = Tree(ball_robot())
+    ball = ball_robot().tree
     bound = Rays(Grid(()), {"wrist.y": 1.0}, length=2.0, scan=4).bind(ball)
     seen = []
 

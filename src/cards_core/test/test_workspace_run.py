@@ -31,7 +31,6 @@ from cards_core.analysis.workspace import folder as folders
 from cards_core.analysis.workspace.chunk_file import DamagedChunkError, pack, unpack
 from cards_core.analysis.workspace.folder import JobFolder
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics import Tree
 
 HERE = Path(__file__).parent
 GRID = Grid(
@@ -144,7 +143,7 @@ def test_same_bytes_from_dask(tmp_path, reference):
         result = workspace.run(ball_job(), tmp_path / "client", scheduler=client)
         assert digest(result) == digest(reference)
         np.savez(tmp_path / "points.npz", q=np.linspace(-1, 1, 300).reshape(100, 3))
-        points = read_points(tmp_path / "points.npz", Tree(cube_robot()))
+        points = read_points(tmp_path / "points.npz", cube_robot().tree)
         local = workspace.run(ball_job(points, chunk=7), tmp_path / "local")
         away = workspace.run(ball_job(points, chunk=7), tmp_path / "away", scheduler=client)
         assert digest(local) == digest(away)
@@ -409,7 +408,7 @@ def test_a_folder_that_cannot_be():
 def test_points_that_are_none_have_a_status(tmp_path):
     q = np.array([[0, 0, 0], [np.nan, 0, 0], [0, np.inf, 0], [9, 0, 0], [2, 0, 0]], float)
     np.savez(tmp_path / "points.npz", q=q)
-    points = read_points(tmp_path / "points.npz", Tree(cube_robot()))
+    points = read_points(tmp_path / "points.npz", cube_robot().tree)
     expected = [
         PointStatus.FEASIBLE,
         PointStatus.NOT_FINITE,
@@ -429,7 +428,7 @@ def test_points_that_are_none_have_a_status(tmp_path):
 def test_point_files_are_not_needed_to_resume(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("x,y\n" + "\n".join(f"{i / 500},{-i / 700}" for i in range(500)))
-    points = read_points(path, Tree(cube_robot()), fixed={"z": 0.1})
+    points = read_points(path, cube_robot().tree, fixed={"z": 0.1})
     job = ball_job(points, chunk=50)
     whole = workspace.run(job, tmp_path / "whole")
     out = half_done(tmp_path, job, 4)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from cards_core.description.model import Cylinder, Ellipsoid, Sphere, Torus
-from cards_core.muscles.wrapping.cylinder import cylinder_contact
-from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.muscles.wrapping.sphere import sphere_contact
+from cards_core.paths.wrapping.cylinder import cylinder_contact
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.paths.wrapping.sphere import sphere_contact
+from cards_core.robot.elements import Cylinder, Ellipsoid, Sphere, Torus
 from cards_core.spatial import Pose
 
 P, Q = np.array([-0.4, 0.02, 0.02]), np.array([0.4, 0.03, -0.04])

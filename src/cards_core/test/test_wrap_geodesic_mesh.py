@@ -8,11 +8,11 @@ import pytest
 from geodesic_cases import lengths_and_arms, path_robot, paths_robot, pose_matrix, twist_of
 from scipy.spatial import ConvexHull
 
-from cards_core.description.model import Ellipsoid, Mesh
 from cards_core.errors import DescriptionError
-from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.muscles.wrapping.mesh_file import mesh_path, mesh_vertices
-from cards_core.muscles.wrapping.mesh_hull import smooth_hull
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.paths.wrapping.mesh_file import mesh_path, mesh_vertices
+from cards_core.paths.wrapping.mesh_hull import smooth_hull
+from cards_core.robot.elements import Ellipsoid, Mesh
 from cards_core.spatial import Pose
 
 RNG = np.random.default_rng(0)

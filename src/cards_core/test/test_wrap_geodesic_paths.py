@@ -19,12 +19,13 @@ from geodesic_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cards_core.description.model import Cylinder, Ellipsoid, Muscle, Robot, Sphere, Torus, Wrap
 from cards_core.errors import DescriptionError
-from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.muscles.wrapping.path_newton import Placed, solve_path, start_towards
-from cards_core.muscles.wrapping.sphere import sphere_contact
-from cards_core.muscles.wrapping.surfaces import EllipsoidSurface, TorusSurface
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.paths.wrapping.path_newton import Placed, solve_path, start_towards
+from cards_core.paths.wrapping.sphere import sphere_contact
+from cards_core.paths.wrapping.surfaces import EllipsoidSurface, TorusSurface
+from cards_core.robot.elements import Cylinder, Ellipsoid, Muscle, Sphere, Torus, Wrap
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 
 P, Q = (-0.3, 0.05, 0.02), (0.25, 0.03, -0.04)
@@ -385,7 +386,7 @@ def test_same_wrap_object_twice_is_a_chain():
 
 def test_without_compiler_the_reference_answers(monkeypatch, tmp_path):
     from cards_core.codegen import native
-    from cards_core.muscles.wrapping import geodesic_paths
+    from cards_core.paths.wrapping import geodesic_paths
 
     monkeypatch.setenv("CARDS_CACHE", str(tmp_path))
     for module in (native, geodesic_paths):

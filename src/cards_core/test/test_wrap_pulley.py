@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from wrap_cases import PULLEY_AXIS, PULLEY_POSITION, R, row, unit
 
-from cards_core.description.model import Cylinder, Mesh, Pulley, Sphere
-from cards_core.muscles.wrapping.arcs import arc_points, pulley_arc_points
-from cards_core.muscles.wrapping.cylinder import cylinder_contact
-from cards_core.muscles.wrapping.pulley import pulley_contact
-from cards_core.muscles.wrapping.sphere import sphere_contact
+from cards_core.paths.wrapping.arcs import arc_points, pulley_arc_points
+from cards_core.paths.wrapping.cylinder import cylinder_contact
+from cards_core.paths.wrapping.pulley import pulley_contact
+from cards_core.paths.wrapping.sphere import sphere_contact
+from cards_core.robot.elements import Cylinder, Mesh, Pulley, Sphere
 
 
 def test_pulley_is_casprs() -> None:

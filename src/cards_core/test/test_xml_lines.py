@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from cards_core.description.xml_lines import MAX_DEPTH, XmlElement, parse_xml
 from cards_core.errors import DescriptionError
+from cards_core.formats.xml_lines import MAX_DEPTH, XmlElement, parse_xml
 
 TEXT = """<?xml version="1.0"?>
 <!-- a comment

@@ -17,7 +17,8 @@ from cards_core.analysis.conditions.base import STATUS, Column
 from cards_core.analysis.conditions.options import Options, option
 from cards_core.analysis.conditions.registry import CONDITIONS, ConditionKind
 from cards_core.analysis.status import PointStatus
-from cards_core.description.model import WORLD, Inertia, Joint, JointAxis, Link, Robot
+from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link
+from cards_core.robot.model import Robot
 
 GATE, OPEN_CALLS = os.environ.get("CARDS_TEST_GATE"), int(os.environ.get("CARDS_TEST_CALLS", "0"))
 """File that the condition waits for in this process, and after how many calls it does."""

@@ -32,12 +32,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.model import Robot
 from cards_core.dynamics.interface import Dynamics, make_dynamics
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
-from cards_core.kinematics.tree import Tree
-from cards_core.trajectories.yaml_fields import Field, read_yaml
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
+from cards_core.yaml_fields import Field, read_yaml
 from cards_hardware.limits import (
     NAMES,
     MuscleLimits,
@@ -265,7 +264,7 @@ class _Reader:
         dynamics: Dynamics | None,
     ) -> None:
         self._robot = robot
-        self._tree = dynamics.tree if dynamics else Tree(robot)
+        self._tree = dynamics.tree if dynamics else robot.tree
         self._ports = ports
         self._baudrate = baudrate
         self._dynamics = dynamics

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from rclpy.node import Node
 
-from cards_core.description.model import Robot
+from cards_core.robot.model import Robot
 from cards_hardware.board_data import BoardEvent, BoardStatus, state_word
 from cards_hardware.board_layout import Layout
 from cards_hardware.command_gate import CommandGate

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.description.model import Robot
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Robot, Tree
 from cards_hardware.hardware_states import HardwareState
 from cards_ros.log import RunLog
 from cards_ros.stamps import seconds

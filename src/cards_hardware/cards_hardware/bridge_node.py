@@ -21,8 +21,8 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.lifecycle import TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
-from cards_core.description.model import Robot
 from cards_core.errors import CardsError
+from cards_core.robot.model import Robot
 from cards_hardware.board_data import state_word
 from cards_hardware.bridge_traffic import WAIT, BridgeTraffic, MakeHardware
 from cards_hardware.hardware import Hardware

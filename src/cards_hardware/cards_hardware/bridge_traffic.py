@@ -16,13 +16,12 @@ from rclpy.context import Context
 from rclpy.lifecycle import LifecycleNode
 from std_srvs.srv import Trigger
 
-from cards_core.description import load
-from cards_core.description.actuators import CommandKind
-from cards_core.description.model import Robot
-from cards_core.description.urdf import to_urdf
 from cards_core.errors import CardsError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
+from cards_core.formats.urdf import to_urdf
 from cards_core.muscles.command import CommandRefusedError
+from cards_core.robot.actuators import CommandKind
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_hardware.board_layout import read_layout
 from cards_hardware.bridge_health import BridgeHealth
@@ -103,7 +102,7 @@ class BridgeTraffic(LifecycleNode):
     def _make_topics(self, robot: Robot, stop: StopFlag) -> None:
         value = self.parameters
         self._patience = round(value["command_timeout"] * NANOSECONDS)
-        self._tree = Tree(robot)
+        self._tree = robot.tree
         self._present = 0  # stamp of the last state, [ns]
         names = [muscle.name for muscle in robot.muscles]
         states = [f"{m}/{quantity}" for m in names for quantity in QUANTITIES]

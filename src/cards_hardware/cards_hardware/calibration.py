@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from cards_core.description.model import Robot
 from cards_core.dynamics.interface import Dynamics, make_dynamics
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_hardware.board_layout import BoardLayout
 from cards_hardware.calibration_data import (

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.actuators import CommandKind
-from cards_core.description.model import Robot
 from cards_core.muscles.command import CommandRefusedError, MuscleCommand
+from cards_core.robot.actuators import CommandKind
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 

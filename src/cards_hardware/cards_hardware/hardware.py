@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.description.actuators import CommandKind
-from cards_core.description.model import Robot
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError
+from cards_core.robot.actuators import CommandKind
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_hardware.board import Board
 from cards_hardware.board_data import BoardEvent, BoardStatus

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.description.model import Robot
 from cards_core.dynamics.interface import Dynamics, make_dynamics
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_hardware.board_data import BoardSample
 from cards_hardware.board_layout import Layout
@@ -98,7 +97,7 @@ class HardwareStates:
     ) -> None:
         self._robot = robot
         self._layout = layout
-        self._tree = dynamics.tree if dynamics else Tree(robot)
+        self._tree = dynamics.tree if dynamics else robot.tree
         driven = np.concatenate([item.muscle_rows for item in layout.boards])
         self.passive = np.setdiff1d(np.arange(len(robot.muscles)), driven)
         self._dynamics = dynamics

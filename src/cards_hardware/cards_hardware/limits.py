@@ -14,9 +14,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from cards_core.description.model import Muscle, Robot
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError
+from cards_core.robot.elements import Muscle
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 LENGTH_MARGIN = 0.02

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from cards_core.description.model import Robot
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Robot
 from cards_hardware.board import Board
 from cards_hardware.board_data import BoardEvent, BoardStatus, state_word
 from cards_hardware.board_layout import BAUDRATE, BoardLayout, Layout
@@ -359,7 +358,7 @@ def _bounds(robot: Robot | None) -> list[tuple[str, float, float]]:
     """Return name and limits of every coordinate."""
     if robot is None:
         return []
-    tree = Tree(robot)
+    tree = robot.tree
     return list(zip(tree.position_names, tree.lower.tolist(), tree.upper.tolist(), strict=True))
 
 

@@ -17,9 +17,8 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from cards_core.description.model import Robot
 from cards_core.errors import CardsError
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Robot
 from cards_hardware.monitor import (
     NAN,
     SERIOUS,
@@ -69,7 +68,7 @@ class TopicMonitor:
     ) -> None:
         self._node = node
         self._title = robot.name if robot else f"namespace {node.get_namespace()}"
-        tree = Tree(robot) if robot else None
+        tree = robot.tree if robot else None
         self._bounds = (
             {}
             if tree is None

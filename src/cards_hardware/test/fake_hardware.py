@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cards_core.kinematics.tree import Tree
 from cards_hardware.board_data import BoardStatus
 from cards_hardware.errors import HardwareError
 from cards_hardware.percentiles import Percentiles
@@ -33,7 +32,7 @@ class FakeHardware:
         self.opened = False
         self.state = State.DISARMED
         self.pending_stop = False
-        self.q = Tree(robot).home.copy()
+        self.q = robot.tree.home.copy()
         self.lengths = np.linspace(0.1, 0.2, len(robot.muscles))
         self.tensions = np.full(len(robot.muscles), 10.0)
         self.changes = {}
@@ -143,7 +142,7 @@ class FakeHardware:
         self._new = SimpleNamespace(
             time=time.monotonic() if when is None else when,
             q=self.q,
-            qd=np.zeros(Tree(self.robot).nv),
+            qd=np.zeros(self.robot.tree.nv),
             lengths=self.lengths,
             rates=np.zeros(count),
             tensions=self.tensions,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hybrid_robots import platform_arm
 
-from cards_core.description import load
-from cards_core.description.locate import known_models
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.formats import load
+from cards_core.formats.locate import known_models
 from cards_hardware.board_layout import SUFFIX, find_layout, layout_folders, read_layout
 from cards_hardware.limits import MuscleLimits, length_windows
 from cards_hardware.session import limits_message

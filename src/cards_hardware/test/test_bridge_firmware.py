@@ -10,7 +10,7 @@ from lifecycle_msgs.srv import ChangeState, GetState
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from cards_core.description import load
+from cards_core.formats import load
 from cards_hardware import bridge_node
 from cards_hardware.bridge_node import BridgeNode
 from cards_hardware.hil.relay import Relay

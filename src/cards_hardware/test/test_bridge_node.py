@@ -18,8 +18,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from cards_core.description import load
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_hardware import bridge_node
 from cards_hardware.board_data import BoardEvent
 from cards_hardware.bridge_node import BridgeNode

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from bench_board import BenchBoard
 
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_hardware.board_layout import read_layout
 from cards_hardware.calibration import Calibration
 from cards_hardware.calibration_check import check_with_joints

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cards_core.description import load
+from cards_core.formats import load
 from cards_core.muscles.command import CommandRefusedError
 from cards_hardware.command_gate import CommandGate
 

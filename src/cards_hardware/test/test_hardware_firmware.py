@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cards_core.description import load
 from cards_core.dynamics.interface import make_dynamics
+from cards_core.formats import load
 from cards_hardware.board_layout import read_layout
 from cards_hardware.errors import HardwareError
 from cards_hardware.hardware import Hardware

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from cards_core.description import load
 from cards_core.errors import CardsError, ShapeError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_hardware.hil import commissioning
 from cards_hardware.hil.design import UnitDesign, manufacture
 from cards_hardware.hil.drives import Drives
@@ -231,7 +230,7 @@ def test_other_actuators_give_way_to_motors():
 
 
 def test_channels_are_found_by_name(planar):
-    positions = Tree(planar).position_names
+    positions = planar.tree.position_names
     names = [muscle.name for muscle in planar.muscles]
     found = channels_of(planar, positions, "b", names[::-1], positions[1:])
     assert found.muscles == (3, 2, 1, 0)

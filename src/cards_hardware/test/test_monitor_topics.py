@@ -16,8 +16,8 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from cards_core.description import load
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_hardware.monitor_topics import TopicMonitor
 from cards_ros import topics
 from cards_ros.testing import Probe, private_domain

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 
 from cards_core.control.passive_load import PassiveLoad
-from cards_core.description import load
-from cards_core.description.model import Robot
 from cards_core.dynamics import compile_model, make_dynamics
 from cards_core.dynamics.variables import DEFAULT
+from cards_core.formats import load
 from cards_core.muscles.system import MuscleSystem
+from cards_core.robot.model import Robot
 from cards_ros.model_identity import identity_json, identity_of
 
 SIMULATOR_STEP = 1e-3

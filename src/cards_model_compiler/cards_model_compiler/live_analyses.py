@@ -22,7 +22,7 @@ from cards_core.analysis.interference import Interference
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.stiffness import joint_stiffness
 from cards_core.dynamics.interface import Dynamics
-from cards_core.kinematics.motors import motors_of
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 
 LOST = (PointStatus.UNREACHABLE, PointStatus.NOT_CONVERGED, PointStatus.PATH_NOT_FOUND)

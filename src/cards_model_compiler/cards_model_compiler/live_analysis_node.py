@@ -23,9 +23,9 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from cards_core.description import load
-from cards_core.description.model import Robot
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
+from cards_core.robot.model import Robot
 from cards_model_compiler.latest_workers import MOST, LatestWorkers
 from cards_model_compiler.live_analyses import (
     Answer,

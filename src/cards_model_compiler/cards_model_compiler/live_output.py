@@ -8,7 +8,7 @@ import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_core.typing import Array
 from cards_model_compiler.latest_workers import Outcome
 from cards_model_compiler.live_analyses import Analysis, Answer, RobotState

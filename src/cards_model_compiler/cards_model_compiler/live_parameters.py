@@ -9,9 +9,9 @@ from typing import Any
 from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.tension_distribution import METHODS
-from cards_core.description.model import Robot
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import UnknownNameError
+from cards_core.robot.model import Robot
 from cards_model_compiler.live_analyses import (
     Analysis,
     ConditionAnalysis,

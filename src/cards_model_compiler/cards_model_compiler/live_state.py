@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import CardsError
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 from cards_model_compiler.live_analyses import RobotState
 from cards_ros import topics

@@ -18,8 +18,8 @@ from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from cards_core.description.locate import find_model
 from cards_core.errors import CardsError
+from cards_core.formats.locate import find_model
 from cards_model_compiler.job import CompileJob
 from cards_model_compiler.node_parameters import compile_options, parameters
 from cards_ros import topics

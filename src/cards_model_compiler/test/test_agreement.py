@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
-from cards_core.description import load
+from cards_core.formats import load
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.model_identity import Announcement, decode, encode, identity_of

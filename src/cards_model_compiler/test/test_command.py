@@ -16,8 +16,8 @@ import pytest
 
 from cards_bringup import cli
 from cards_core.codegen.toolchain import find_compiler
-from cards_core.description import load
 from cards_core.dynamics import VARIABLES, compile_model
+from cards_core.formats import load
 from cards_model_compiler.command import main, table
 from cards_ros.model_identity import identity_from, identity_of
 
@@ -108,7 +108,7 @@ def test_several_robots_and_one_that_is_none(capsys):
     [
         (["planar_9r"], "UnknownNameError", "no model or file named 'planar_9r'"),
         (["planar_2r", "--emit", "M,X"], "UnknownNameError", "no quantity named 'X'"),
-        (["planar_2r", "--emit="], "UnknownNameError", "no quantity named ''"),
+        (["planar_2r", "--emit=,"], "UnknownNameError", "no quantity named ''"),
         (["planar_2r", "--emit=J", "--frame=nose"], "UnknownNameError", "'nose'"),
     ],
 )

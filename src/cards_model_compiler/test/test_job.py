@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cards_core.description import load
+from cards_core.formats import load
 from cards_model_compiler.job import CompileFailedError, CompileJob
 from cards_ros.model_identity import identity_from, identity_of
 

@@ -8,9 +8,10 @@ from hybrid_robots import platform_arm
 
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
-from cards_core.description import load as load_model
-from cards_core.description.model import WORLD, Inertia, Joint, JointAxis, Link, Robot
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load as load_model
+from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link
+from cards_core.robot.model import Robot
 from cards_model_compiler.live_analyses import (
     ConditionAnalysis,
     ForwardKinematicsAnalysis,

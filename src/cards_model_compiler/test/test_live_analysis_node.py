@@ -17,9 +17,9 @@ from std_srvs.srv import Trigger
 
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.stiffness import joint_stiffness
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_model_compiler.live_analyses import ConditionAnalysis, StiffnessAnalysis
 from cards_model_compiler.live_analysis_node import LiveAnalysisNode
 from cards_ros import topics

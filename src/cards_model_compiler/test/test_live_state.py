@@ -7,8 +7,7 @@ from hybrid_robots import platform_arm
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from dataclasses import replace
 
-from cards_core.description import load
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_model_compiler.live_state import KEPT, LiveState
 from cards_ros.diagnostics import Level
 from cards_ros.messages import JointStateSample
@@ -16,7 +15,7 @@ from random_robots import random_robot
 
 pytestmark = pytest.mark.ros
 
-TREE = Tree(load("planar_2r"))
+TREE = load("planar_2r").tree
 MUSCLES = tuple(muscle.name for muscle in TREE.robot.muscles)
 TIMEOUT = 0.5
 
@@ -151,7 +150,7 @@ def test_bad_muscle_states(live):
 
 
 def test_quaternions_have_length_one():
-    tree = Tree(random_robot(0, n_links=1, kinds=("ball",)))
+    tree = random_robot(0, n_links=1, kinds=("ball",)).tree
     assert tree.nq > tree.nv
     live = LiveState(tree, TIMEOUT)
     q = tree.home * 1.0005  # rounding of a sensor
@@ -164,7 +163,7 @@ def test_quaternions_have_length_one():
 
 
 def test_without_muscles_nobody_waits_for_them():
-    tree = Tree(replace(TREE.robot, muscles=()))
+    tree = replace(TREE.robot, muscles=()).tree
     live = LiveState(tree, TIMEOUT)
     assert live.take([joints(0)], [], 0.0)
     assert live.problem(0.0) is None
@@ -174,7 +173,7 @@ def test_without_muscles_nobody_waits_for_them():
 
 
 def test_efforts_of_motors_stand_beside_their_coordinates():
-    tree = Tree(platform_arm())
+    tree = platform_arm().tree
     live = LiveState(tree, TIMEOUT)
     names = tuple(reversed(tree.position_names))
     fields = [[0.0] * 5, [0.0] * 5, [-1.0, 3.0, 0.0, 0.0, 0.0]]

@@ -14,8 +14,8 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from cards_core.description import load
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_model_compiler.model_compiler import ModelCompilerNode
 from cards_ros import topics
 from cards_ros.diagnostics import PERIOD, Level

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.description import load
-from cards_core.description.model import WORLD, Joint, JointAxis, JointKind, Link, Robot
-from cards_core.description.muscle_block import (
+from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats import load
+from cards_core.formats.sdf.muscle_block import (
     MuscleBlock,
     is_muscle_plugin,
     parse_muscle_block,
 )
-from cards_core.description.urdf import to_urdf
-from cards_core.description.xml_lines import XmlElement, parse_xml
-from cards_core.errors import DescriptionError, UnknownNameError
-from cards_core.kinematics.tree import WORLD_NODE, Tree
+from cards_core.formats.urdf import to_urdf
+from cards_core.formats.xml_lines import XmlElement, parse_xml
+from cards_core.robot.elements import WORLD, Joint, JointAxis, JointKind, Link
+from cards_core.robot.model import WORLD_NODE, Robot, Tree
 from cards_muscle_plugin.ports import ModelPort
 
 
@@ -71,7 +71,7 @@ def host_robot(model: ModelPort, block_text: str) -> HostedRobot:
         muscle_robot = dataclasses.replace(robot, joints=(), home={})
     else:
         robot = muscle_robot = _with_block(described, block, links)
-    tree = Tree(robot)
+    tree = robot.tree
     moving = frozenset(
         link.name for link in robot.links if tree.link_node[link.name][0] != WORLD_NODE
     )

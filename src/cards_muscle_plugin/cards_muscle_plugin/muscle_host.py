@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.description.actuators import CommandKind
-from cards_core.description.model import WORLD, Joint
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.kinematics.joint_coordinates import joint_position, joint_slices, joint_velocity
-from cards_core.kinematics.motors import motors_of
 from cards_core.muscles.command import MuscleCommand
 from cards_core.muscles.system import MuscleSystem
+from cards_core.robot.actuators import CommandKind
+from cards_core.robot.elements import WORLD, Joint
+from cards_core.robot.joint_coordinates import joint_position, joint_slices, joint_velocity
+from cards_core.robot.motors import motors_of
 from cards_core.spatial import quaternion_log
 from cards_core.typing import Array
 from cards_muscle_plugin.hosted_robot import HostedRobot

@@ -24,9 +24,9 @@ from rclpy.context import Context
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-from cards_core.description.actuators import CommandKind
 from cards_core.errors import CardsError
 from cards_core.muscles.command import CommandRefusedError, MuscleCommand
+from cards_core.robot.actuators import CommandKind
 from cards_core.typing import Array
 from cards_muscle_plugin.cost import StepCost
 from cards_muscle_plugin.delay import Delay, pace

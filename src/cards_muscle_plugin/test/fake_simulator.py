@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.dynamics import make_dynamics
-from cards_core.kinematics.forward import forward_kinematics
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.forward_kinematics import forward_kinematics
 from cards_core.spatial import rotation_exp
 from cards_muscle_plugin.ports import JointInfo, StepInfo
 
@@ -65,7 +64,7 @@ class FakeSimulator:
     def __init__(self, robot, *, path=None, file=None, static=False):
         robot = dataclasses.replace(robot, muscles=(), wrap_surfaces=())
         self.robot = robot
-        self.tree = Tree(robot)
+        self.tree = robot.tree
         self.dynamics = make_dynamics(robot, "numeric")
         self.path = path or (robot.name,)
         self.file = Path(file) if file else None

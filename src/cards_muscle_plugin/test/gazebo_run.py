@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cards_core.description import load
+from cards_core.formats import load
 from cards_ros.testing import PATIENCE
 
 PHYSICS = """

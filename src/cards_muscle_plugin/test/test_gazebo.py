@@ -15,10 +15,9 @@ from test_muscle_host import FREE
 
 from cards_core.control import make_controller
 from cards_core.control.interface import HoldPoint
-from cards_core.description import load, read_sdf, write_model
-from cards_core.description.muscle_block import MODULE
 from cards_core.dynamics import make_dynamics
-from cards_core.kinematics import Tree
+from cards_core.formats import load, read_sdf, write_model
+from cards_core.formats.sdf.muscle_block import MODULE
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.testing import Probe, end_process, private_domain, start_process
@@ -167,7 +166,7 @@ def test_a_hybrid_robot_is_held_by_cables_and_motors(gazebo, domain, probe, tmp_
     robot = platform_arm()
     file = write_model(robot, tmp_path / robot.name)
     controller = make_controller("ctc_joint", make_dynamics(robot, "numeric"))
-    home = Tree(robot).home
+    home = robot.tree.home
     controller.set_reference(HoldPoint(home, 5))
     for part in controller.command:
         topic = topics.COMMAND_TOPICS[part.kind]
@@ -373,7 +372,7 @@ def swinging_arm(file):
 
 def open_loop_tensions(robot):
     """Smooth tensions of time [s] around those that nearly hold the arm at home."""
-    tree = Tree(robot)
+    tree = robot.tree
     state = make_dynamics(robot, "numeric").update(tree.home, np.zeros(tree.nv))
     lower = np.array([muscle.tension_min for muscle in robot.muscles])
     # least squares from 3 times the minimum, onto the tensions that carry the weight

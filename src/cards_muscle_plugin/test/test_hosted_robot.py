@@ -4,9 +4,9 @@ import pytest
 from fake_simulator import FakeSimulator
 from test_muscle_host import FREE, block_of
 
-from cards_core.description import load
-from cards_core.description.muscle_block import MODULE
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats import load
+from cards_core.formats.sdf.muscle_block import MODULE
 from cards_muscle_plugin.hosted_robot import host_robot, namespace_of, robots_in
 from cards_muscle_plugin.ports import JointInfo
 from cards_ros.model_differences import differences

@@ -10,11 +10,10 @@ from hybrid_robots import MOTORS, platform_arm
 
 from cards_core.control import ControlStatus, make_controller
 from cards_core.control.interface import HoldPoint
-from cards_core.description import load, write_model
-from cards_core.description.muscle_block import MODULE
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.kinematics import Tree
+from cards_core.formats import load, write_model
+from cards_core.formats.sdf.muscle_block import MODULE
 from cards_core.muscles.command import CommandRefusedError
 from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.muscle_host import MuscleHost
@@ -123,7 +122,7 @@ def test_a_hybrid_robot_is_held_by_cables_and_motors(tmp_path):
     turn = Turn(host)
     simulator.iterate(turn, 2)
     controller = make_controller("ctc_joint", make_dynamics(robot, "numeric"))
-    controller.set_reference(HoldPoint(Tree(robot).home, 5))
+    controller.set_reference(HoldPoint(robot.tree.home, 5))
     for _ in range(1000):
         controller.step(host.stamp * 1e-9, host.q, host.qd)
         for part in controller.command:

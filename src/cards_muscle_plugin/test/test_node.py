@@ -17,7 +17,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from test_muscle_host import block_of
 
-from cards_core.description import load, write_model
+from cards_core.formats import load, write_model
 from cards_muscle_plugin import node as node_module
 from cards_muscle_plugin.fault_node import FaultNode
 from cards_muscle_plugin.hosted_robot import host_robot

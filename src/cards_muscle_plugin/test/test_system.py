@@ -12,7 +12,7 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 from fake_simulator import DT, FakeSimulator
 from test_muscle_host import block_of
 
-from cards_core.description import load
+from cards_core.formats import load
 from cards_muscle_plugin import gazebo, system
 from cards_muscle_plugin.fault_node import FaultNode
 from cards_muscle_plugin.node import SimulatorNode
@@ -200,7 +200,7 @@ from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.muscle_host import MuscleHost
 from cards_muscle_plugin.node import SimulatorNode
 from fake_simulator import FakeSimulator
-from cards_core.description import load
+from cards_core.formats import load
 
 robot = load("planar_2r")
 simulator = FakeSimulator(robot, file=robot.source)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.description.locate import ROD_MODULE
-from cards_core.description.model import WORLD, Robot
-from cards_core.description.sdf_values import text_of
-from cards_core.description.xml_lines import XmlElement, parse_xml
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.formats.locate import ROD_MODULE
+from cards_core.formats.sdf.values import text_of
+from cards_core.formats.xml_lines import XmlElement, parse_xml
+from cards_core.robot.elements import WORLD
+from cards_core.robot.model import Robot
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.typing import Array

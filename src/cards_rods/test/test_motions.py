@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cards_core.description.locate import known_models
+from cards_core.formats.locate import known_models
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_rods.motions import PARTS, DemoMotion
 

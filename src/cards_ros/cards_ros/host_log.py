@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.description.model import Robot
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Robot, Tree
+from cards_core.robot.motors import motors_of
 from cards_ros.log import RunLog
 
 NAME = "simulator.npz"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_ros.model_agreement import accept_parameter
 from cards_ros.parameter_spec import Parameter
 from cards_ros.stamps import LONGEST_RUN

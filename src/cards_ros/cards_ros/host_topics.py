@@ -14,11 +14,10 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 
-from cards_core.description.actuators import CommandKind
-from cards_core.description.model import Robot
 from cards_core.errors import CardsError
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.actuators import CommandKind
+from cards_core.robot.model import Robot, Tree
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotPublisher, HotSubscription

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from cards_core import __version__
-from cards_core.description.model import Mesh, Robot, WrapSurface
 from cards_core.errors import CardsError
-from cards_core.kinematics.fingerprint import robot_hash
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.paths.fingerprint import robot_hash
+from cards_core.robot.elements import Mesh, WrapSurface
+from cards_core.robot.model import Robot
+from cards_core.robot.motors import motors_of
 
 SCHEMA = 1
 """Number of the format of the messages; another one is not understood."""
@@ -104,7 +104,7 @@ def identity_of(robot: Robot, *, complete: bool = True) -> ModelIdentity:
         DescriptionError: The joints do not form a tree, or a muscle path is not possible.
     """
     robot = replace(robot, wrap_surfaces=tuple(map(_by_content, robot.wrap_surfaces)))
-    tree = Tree(robot)
+    tree = robot.tree
     frameless = replace(robot, frames=(), operational_frame=None)
     bare = replace(frameless, muscles=(), wrap_surfaces=())
     motors = motors_of(tree)
@@ -112,8 +112,8 @@ def identity_of(robot: Robot, *, complete: bool = True) -> ModelIdentity:
     return ModelIdentity(
         robot=robot.name,
         hash=robot_hash(tree) if complete else None,
-        bodies_hash=robot_hash(Tree(bare)) if complete else None,
-        muscles_hash=robot_hash(Tree(frameless)) if complete else None,
+        bodies_hash=robot_hash(bare.tree) if complete else None,
+        muscles_hash=robot_hash(frameless.tree) if complete else None,
         joint_names=tuple(tree.position_names),
         joint_limits=tuple(limits) if complete else None,
         muscle_names=tuple(muscle.name for muscle in robot.muscles),

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.trajectories.yaml_fields import Document, Place, parse_yaml
+from cards_core.yaml_fields import Document, Place, parse_yaml
 
 PARAMETER_KEY = "ros__parameters"
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-from cards_core.description.actuators import CommandKind
+from cards_core.robot.actuators import CommandKind
 
 JOINT_STATES = "joint_states"
 MUSCLE_STATES = "muscle_states"

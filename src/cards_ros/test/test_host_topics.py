@@ -11,9 +11,8 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 
-from cards_core.description import load
-from cards_core.description.actuators import Cable
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
+from cards_core.robot.actuators import Cable
 from cards_ros import topics
 from cards_ros.host_log import open_host_log
 from cards_ros.host_topics import HostTopics, StaleCommandError, is_answer
@@ -50,7 +49,7 @@ def test_states_go_out_and_commands_come_in():
         context = Context()
         context.init(args=[], domain_id=domain)
         node = Node("host", context=context)
-        host = HostTopics(node, robot, Tree(robot), ["cable_1/state"], "<robot/>")
+        host = HostTopics(node, robot, robot.tree, ["cable_1/state"], "<robot/>")
         received = {
             topic: probe.listen(kind, topic)
             for kind, topic in (
@@ -103,7 +102,7 @@ def test_states_go_out_and_commands_come_in():
 
 def test_the_log_names_its_columns(tmp_path):
     robot = load("planar_2r")
-    log = open_host_log(tmp_path / "log.npz", robot, Tree(robot), ["cable_1/state"])
+    log = open_host_log(tmp_path / "log.npz", robot, robot.tree, ["cable_1/state"])
     muscles = (np.ones(4), np.ones(4), np.ones(4), np.ones(1))
     log.append(0.5, np.ones(2), np.ones(2), *muscles, np.zeros(0), 0.0, 0.0, 0.0)
     log.close()

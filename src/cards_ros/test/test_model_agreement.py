@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cards_core.description import load
+from cards_core.formats import load
 from cards_ros.model_agreement import Agreement
 from cards_ros.model_identity import Announcement, encode, identity_of
 from changed_robots import with_mass

@@ -9,10 +9,9 @@ import pytest
 from hybrid_robots import platform_arm
 
 from cards_core import __version__
-from cards_core.description import load
-from cards_core.description.model import Mesh
-from cards_core.kinematics.fingerprint import robot_hash
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
+from cards_core.paths.fingerprint import robot_hash
+from cards_core.robot.elements import Mesh
 from cards_ros.model_identity import (
     Announcement,
     ModelMessageError,
@@ -39,7 +38,7 @@ def test_nothing_is_lost_in_a_message(name):
 @pytest.mark.parametrize("name", ROBOTS)
 def test_an_identity_says_what_the_tree_says(name):
     robot = load(name)
-    tree = Tree(robot)
+    tree = robot.tree
     data = json.loads(encode(announcement(robot)))
     assert data["hash"] == robot_hash(tree)
     assert data["robot"] == robot.name

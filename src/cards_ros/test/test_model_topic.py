@@ -7,7 +7,7 @@ from rclpy.context import Context
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from cards_core.description import load
+from cards_core.formats import load
 from cards_ros import model_topic, topics
 from cards_ros.diagnostics import Level, Status
 from cards_ros.model_identity import Announcement, decode, encode, identity_of

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cards_core.description import load
-from cards_core.description.model import Robot
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
+from cards_core.robot.model import Robot
 from cards_ros.host_log import NAME
 from cards_ros.parameter_spec import ParameterStore
 from cards_sim.host import SimulatorHost
@@ -26,7 +25,7 @@ def build_host(parameters: ParameterStore, robot: Robot | None = None) -> Simula
     """
     parameters.declare(general_parameters())
     robot = robot or load(parameters["model"])
-    parameters.declare(robot_parameters(Tree(robot)))
+    parameters.declare(robot_parameters(robot.tree))
     parameters.refuse_others()
     ground = parameters["ground_height"] if parameters["ground"] else None
     log_dir: str = parameters["log_dir"]

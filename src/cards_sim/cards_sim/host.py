@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy.typing as npt
 
-from cards_core.description.actuators import CommandKind
 from cards_core.muscles.command import MuscleCommand
+from cards_core.robot.actuators import CommandKind
 from cards_core.typing import Array
 from cards_ros.host_log import open_host_log
 from cards_ros.log import RunLog

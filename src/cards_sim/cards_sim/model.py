@@ -9,10 +9,10 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 
-from cards_core.description.mjcf import Integrator, to_mjcf
-from cards_core.description.model import WORLD, PathElement, Robot, Wrap
 from cards_core.errors import DescriptionError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats.mjcf.writer import Integrator, to_mjcf
+from cards_core.robot.elements import WORLD, PathElement, Wrap
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 from cards_core.typing import Array
 
@@ -68,7 +68,7 @@ def build_model(
 
 def links_in_contact(model: mujoco.MjModel, robot: Robot) -> set[tuple[str, str]]:
     """Return the pairs of links that overlap or touch in the home pose."""
-    tree = Tree(robot)
+    tree = robot.tree
     data = mujoco.MjData(model)
     data.qpos[: tree.nq] = tree.home
     mujoco.mj_fwdPosition(model, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_ros.host_parameters import host_parameters, initial_positions
 from cards_ros.parameter_spec import Parameter
 

@@ -14,13 +14,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.mjcf import Integrator, merged_links
-from cards_core.description.model import Robot
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.formats.mjcf.writer import Integrator, merged_links
 from cards_core.muscles.system import MuscleSystem
+from cards_core.robot.model import Robot
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.model import (
@@ -92,7 +91,7 @@ class Simulator:
     Args:
         robot: The description.
         dt: Time step, [s].
-        integrator: See `cards_core.description.mjcf.to_mjcf`.
+        integrator: See `cards_core.formats.mjcf.writer.to_mjcf`.
         ground: Height of a ground plane, [m]; none if `None`.
         world_xml: Additional MJCF elements for the world.
         muscle_backend: Backend of the muscle engine.
@@ -121,7 +120,7 @@ class Simulator:
             raise CardsError(f"time step is {dt} s, expected a finite time > 0")
         self.robot = robot
         self.dt = float(dt)
-        self.tree = Tree(robot)
+        self.tree = robot.tree
         self.model = build_model(
             robot, timestep=dt, integrator=integrator, ground=ground, world_xml=world_xml
         )

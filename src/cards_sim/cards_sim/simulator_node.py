@@ -22,10 +22,10 @@ from rclpy.context import Context
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-from cards_core.description.actuators import CommandKind
-from cards_core.description.model import Robot
-from cards_core.description.urdf import to_urdf
+from cards_core.formats.urdf import to_urdf
 from cards_core.muscles.command import CommandRefusedError, MuscleCommand
+from cards_core.robot.actuators import CommandKind
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.host_health import HostHealth

@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from cards_core.description.actuators import (
+from cards_core.robot.actuators import (
     Cable,
     Hill,
     Ligament,
@@ -17,7 +17,7 @@ from cards_core.description.actuators import (
     SeriesElastic,
     Spring,
 )
-from cards_core.description.model import (
+from cards_core.robot.elements import (
     WORLD,
     Cylinder,
     Ellipsoid,
@@ -25,13 +25,13 @@ from cards_core.description.model import (
     Joint,
     Link,
     Muscle,
-    Robot,
     Sphere,
     ViaPoint,
     Wrap,
     WrapSurface,
 )
-from cards_core.kinematics.forward import forward_kinematics
+from cards_core.robot.forward_kinematics import forward_kinematics
+from cards_core.robot.model import Robot
 from cards_sim.simulator import Simulator
 
 DISTANCE = 0.4

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cards_core.description.model import (
+from cards_core.robot.elements import (
     WORLD,
     Cylinder,
     Inertia,
@@ -11,11 +11,11 @@ from cards_core.description.model import (
     JointAxis,
     Link,
     Muscle,
-    Robot,
     ViaPoint,
     Wrap,
     WrapSurface,
 )
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 from cards_sim.simulator import Simulator
 

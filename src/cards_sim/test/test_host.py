@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cards_core.description import load
 from cards_core.errors import ShapeError
+from cards_core.formats import load
 from cards_core.muscles.command import CommandRefusedError
 from cards_sim.host import SimulatorHost
 from cards_sim.simulator import Simulator

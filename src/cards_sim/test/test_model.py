@@ -6,18 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from cards_core.description import known_models, load
-from cards_core.description.model import (
-    WORLD,
-    Box,
-    Collision,
-    Inertia,
-    Joint,
-    JointAxis,
-    Link,
-    Robot,
-)
-from cards_core.kinematics import Tree
+from cards_core.formats import known_models, load
+from cards_core.robot.elements import WORLD, Box, Collision, Inertia, Joint, JointAxis, Link
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 from cards_sim.model import build_model, joint_of_coordinate, joint_of_velocity, links_in_contact
 from cards_sim.simulator import Simulator
@@ -66,7 +57,7 @@ def test_contact_with_the_world_is_never_excluded():
 @pytest.mark.parametrize("seed", range(10))
 def test_coordinates_belong_to_the_joints_and_bodies_that_they_move(seed):
     robot = random_robot(seed, kinds=("revolute", "prismatic", "universal", "planar"))
-    tree = Tree(robot)
+    tree = robot.tree
     model = build_model(robot, timestep=1e-3)
     child = {joint.name: joint.child for joint in robot.joints}
     for index, name in enumerate(tree.position_names):

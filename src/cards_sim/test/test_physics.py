@@ -6,7 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from cards_core.description.model import (
+from cards_core.dynamics import make_dynamics
+from cards_core.robot.elements import (
     WORLD,
     Box,
     Collision,
@@ -15,11 +16,10 @@ from cards_core.description.model import (
     JointAxis,
     Link,
     Muscle,
-    Robot,
     Sphere,
     ViaPoint,
 )
-from cards_core.dynamics import make_dynamics
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, quaternion_matrix
 from cards_sim.simulator import Simulator
 from random_robots import random_inertia, random_pose, random_robot, random_rotation

@@ -7,19 +7,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from cards_core.description.actuators import Cable
-from cards_core.description.model import (
-    WORLD,
-    Inertia,
-    Joint,
-    JointAxis,
-    Link,
-    Muscle,
-    Robot,
-    ViaPoint,
-)
 from cards_core.errors import CardsError, DescriptionError, ShapeError, UnknownNameError
 from cards_core.muscles.command import KINDS
+from cards_core.robot.actuators import Cable
+from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, Muscle, ViaPoint
+from cards_core.robot.model import Robot
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.model import build_model
 from cards_sim.simulator import Simulator

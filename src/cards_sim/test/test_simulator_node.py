@@ -14,8 +14,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
-from cards_core.description import load
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.host_topics import REPUBLISH_PERIOD

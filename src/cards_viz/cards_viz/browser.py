@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import viser
 
-from cards_core.description.model import Robot
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_viz.browser_scene import BrowserScene
 from cards_viz.commands import ViewCommands

@@ -6,7 +6,7 @@ import numpy as np
 import trimesh
 import viser
 
-from cards_core.description.model import WORLD
+from cards_core.robot.elements import WORLD
 from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
 from cards_viz.colormap import TensionScale, linear_light

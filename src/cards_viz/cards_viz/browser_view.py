@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from rclpy.context import Context
 
-from cards_core.description.model import Robot
+from cards_core.robot.model import Robot
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
 from cards_viz.browser import BrowserView

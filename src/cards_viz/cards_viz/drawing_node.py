@@ -11,9 +11,8 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-from cards_core.description import load
-from cards_core.description.model import Robot
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
+from cards_core.robot.model import Robot
 from cards_ros.loop import StopFlag
 from cards_ros.parameters import Parameter, Parameters
 from cards_viz.robot_watcher import RobotWatcher
@@ -103,4 +102,4 @@ class DrawingNode(PacedNode):
     ) -> None:
         super().__init__(name, parameters, context, stop, **node_options)
         self.robot = robot or load(self.values["model"])
-        self.watcher = RobotWatcher(self, self.robot, Tree(self.robot))
+        self.watcher = RobotWatcher(self, self.robot, self.robot.tree)

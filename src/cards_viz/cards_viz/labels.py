@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cards_core.control.task_units import POSITIONS, joint_units, operational_units
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from geometry_msgs.msg import Point, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from cards_core.description.model import Cylinder, Ellipsoid, Sphere
+from cards_core.robot.elements import Cylinder, Ellipsoid, Sphere
 from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
 from cards_viz.colormap import TensionScale

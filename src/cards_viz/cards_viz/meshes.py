@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.description.model import (
+from cards_core.paths.wrapping.mesh_file import mesh_path
+from cards_core.robot.elements import (
     Box,
     Capsule,
     Cylinder,
@@ -21,7 +22,6 @@ from cards_core.description.model import (
     WrapGeometry,
     WrapSurface,
 )
-from cards_core.muscles.wrapping.mesh_file import mesh_path
 from cards_core.spatial import Pose
 from cards_core.typing import Array
 
@@ -119,8 +119,8 @@ def surface_triangles(
         return None
     import trimesh
 
-    from cards_core.muscles.wrapping.mesh_file import mesh_vertices
-    from cards_core.muscles.wrapping.mesh_hull import smooth_hull
+    from cards_core.paths.wrapping.mesh_file import mesh_vertices
+    from cards_core.paths.wrapping.mesh_hull import smooth_hull
 
     try:
         body = smooth_hull(mesh_vertices(path.read_bytes(), path.name) * geometry.scale)

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.muscles.drawing import ARC_POINTS
-from cards_core.muscles.layout import PathLayout
+from cards_core.paths.drawing import ARC_POINTS
+from cards_core.paths.layout import PathLayout
 from cards_core.typing import Array
 
 Indices = npt.NDArray[np.intp]

@@ -17,7 +17,7 @@ from builtin_interfaces.msg import Time
 from rclpy.context import Context
 from visualization_msgs.msg import MarkerArray
 
-from cards_core.description.model import Robot
+from cards_core.robot.model import Robot
 from cards_ros import topics
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter

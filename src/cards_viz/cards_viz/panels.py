@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import viser
 
-from cards_core.description.model import Muscle
 from cards_core.errors import CardsError
+from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 from cards_viz.colormap import TensionScale, css, css_gradient, nice_ceiling
 from cards_viz.commands import ViewCommands

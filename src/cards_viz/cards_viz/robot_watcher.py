@@ -16,8 +16,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from cards_core.description.model import Robot
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Robot, Tree
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotSubscription

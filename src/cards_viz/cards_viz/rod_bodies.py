@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.description.model import WORLD, Cylinder, Geometry, Joint
+from cards_core.robot.elements import WORLD, Cylinder, Geometry, Joint
 from cards_core.rods.robots.robot import BaseKind, RodRobot, TipKind, base_motion
 from cards_core.spatial import Pose, quaternion_matrix
 from cards_core.typing import Array, Vector3

@@ -17,8 +17,8 @@ from rclpy.parameter_client import AsyncParameterClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from cards_core.description.model import Robot
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.robot.model import Robot
 from cards_ros import topics
 from cards_ros.messages import JointStateWriter
 from cards_viz.robot_watcher import RobotWatcher

@@ -9,8 +9,8 @@ import numpy as np
 from cards_core.control.interface import ControlStatus
 from cards_core.control.task_tally import TaskTally
 from cards_core.control.verdict import HostFacts, TaskFacts
-from cards_core.description.model import Muscle
 from cards_core.muscles.command import GateCondition
+from cards_core.robot.elements import Muscle
 from cards_core.trajectories import Tolerance
 from cards_viz.run_log import ControllerLog, SimulatorLog, not_finite
 

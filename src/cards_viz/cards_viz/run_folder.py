@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.description.model import Robot
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Robot, Tree
+from cards_core.robot.motors import motors_of
 from cards_viz import plots, recording
 from cards_viz.actuator_plot import actuator_states
 from cards_viz.labels import Labels, joint_labels, numbered, operational_labels
@@ -120,7 +119,7 @@ def _write(
     simulator, controller = logs
     if target.exists() and not target.is_dir():
         raise RunLogError(str(target), "is not a folder", "a folder or a new name")
-    tree = Tree(robot)
+    tree = robot.tree
     _check_widths(robot, tree, simulator, controller)
     labels = _labels(tree, controller, info)
     summary: dict[str, Any] = _plain(
@@ -251,7 +250,7 @@ def _write_plots(
             simulator.time,
             simulator.efforts,
             simulator.motor_names,
-            motors_of(Tree(robot)).efforts,
+            motors_of(robot.tree).efforts,
         )
     if simulator.actuator_names:
         figures["actuator_states"] = actuator_states(

@@ -9,19 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.description.model import (
-    WORLD,
-    Capsule,
-    Geometry,
-    Robot,
-    Sphere,
-    WrapGeometry,
-)
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.interface import Backend
-from cards_core.kinematics.tree import Tree
 from cards_core.muscles.engine import MuscleEngine
-from cards_core.muscles.layout import link_layout
+from cards_core.paths.layout import link_layout
+from cards_core.robot.elements import WORLD, Capsule, Geometry, Sphere, WrapGeometry
+from cards_core.robot.model import Robot, Tree
 from cards_core.spatial import Pose
 from cards_core.typing import Array, Vector3
 from cards_viz.meshes import Faces, drawn_surface, surface_triangles, triangles

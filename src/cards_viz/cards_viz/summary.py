@@ -36,7 +36,7 @@ import numpy as np
 from cards_core.control.interface import ControlStatus
 from cards_core.control.task_units import POSITIONS
 from cards_core.control.verdict import Ending, Verdict, judge
-from cards_core.description.model import Muscle
+from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 from cards_viz.run_facts import host_facts, task_facts
 from cards_viz.run_log import ControllerLog, RunLogError, SimulatorLog

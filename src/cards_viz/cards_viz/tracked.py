@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cards_core.description.model import Robot
+from cards_core.robot.model import Robot
 from cards_core.typing import Array, Vector3
 from cards_viz.colormap import TensionScale, nice_ceiling
 from cards_viz.labels import Labels

@@ -23,7 +23,6 @@ from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace import Grid, Rays, Result
 from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.files import writing_together
-from cards_core.kinematics import Tree
 from cards_core.typing import Array
 from cards_viz.plots import STYLE, TENSION_COLORMAP, save
 from cards_viz.workspace_data import (
@@ -319,7 +318,7 @@ def _along(result: Result) -> tuple[float, float, str]:
     """Return a, b and a label such that a + b s is what all rays have on the axis."""
     rays = result.job.points
     assert isinstance(rays, Rays)
-    coordinates = {c.name: c for c in Coordinates(Tree(result.job.robot.load())).all}
+    coordinates = {c.name: c for c in Coordinates(result.job.robot.load().tree).all}
     moved = [coordinates[name] for name in rays.direction if name in coordinates]
     fixed = result.summary["fixed"]
     if len(rays.direction) == 1 and moved and moved[0].name in fixed:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from cards_core.description.actuators import Hill, Ligament, Pneumatic
-from cards_core.description.model import (
+from cards_core.robot.actuators import Hill, Ligament, Pneumatic
+from cards_core.robot.elements import (
     WORLD,
     Capsule,
     Cylinder,
@@ -18,7 +18,6 @@ from cards_core.description.model import (
     Link,
     Muscle,
     Pulley,
-    Robot,
     Sphere,
     Torus,
     ViaPoint,
@@ -26,6 +25,7 @@ from cards_core.description.model import (
     Wrap,
     WrapSurface,
 )
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, rpy_matrix
 
 

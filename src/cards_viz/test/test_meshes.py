@@ -2,16 +2,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from cards_core.description.model import (
-    Box,
-    Capsule,
-    Cylinder,
-    Ellipsoid,
-    Mesh,
-    Plane,
-    Sphere,
-    Torus,
-)
+from cards_core.robot.elements import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere, Torus
 from cards_viz.meshes import MeshWarning, mesh_path, surface_triangles, triangles
 
 

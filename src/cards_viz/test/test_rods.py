@@ -60,7 +60,7 @@ def test_origin_moves_everything(planar_2r):
 
 
 def test_nothing_to_draw(planar_2r):
-    from cards_core.description.model import Robot
+    from cards_core.robot.model import Robot
 
     robot = Robot("bare", planar_2r.links, planar_2r.joints)
     scene = Scene(robot, with_shapes=False, backend="numeric")

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from cards_core.description.model import (
+from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot.elements import (
     WORLD,
     Cylinder,
     Frame,
@@ -13,7 +14,6 @@ from cards_core.description.model import (
     Joint,
     Link,
     Muscle,
-    Robot,
     Sphere,
     Torus,
     ViaPoint,
@@ -21,7 +21,7 @@ from cards_core.description.model import (
     Wrap,
     WrapSurface,
 )
-from cards_core.muscles.engine import MuscleEngine
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, rpy_matrix
 from cards_viz.meshes import drawn_surface
 from cards_viz.muscle_lines import without_repeats

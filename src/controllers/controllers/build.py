@@ -8,11 +8,10 @@ from typing import Any
 
 from cards_core.control import make_controller
 from cards_core.control.passive_load import PassiveLoad
-from cards_core.description import load
-from cards_core.description.model import Robot
-from cards_core.description.perturb import perturbed
 from cards_core.dynamics import make_dynamics
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
+from cards_core.robot.model import Robot, Tree
+from cards_core.robot.perturb import perturbed
 from cards_core.trajectories import Reference
 from cards_ros.parameter_spec import Parameter, ParameterStore
 from controllers.node_parameters import (

@@ -26,8 +26,8 @@ from std_srvs.srv import SetBool, Trigger
 
 from cards_core.control import CtcOperational
 from cards_core.control.verdict import Ending, judge
-from cards_core.description.model import Robot
 from cards_core.muscles.command import Command
+from cards_core.robot.model import Robot
 from cards_core.trajectories import Reference
 from cards_core.typing import Array
 from cards_ros import topics

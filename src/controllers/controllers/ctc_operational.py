@@ -15,8 +15,8 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped
 from rclpy.context import Context
 
-from cards_core.description.model import WORLD
 from cards_core.errors import CardsError
+from cards_core.robot.elements import WORLD
 from cards_core.spatial import matrix_quaternion
 from cards_core.trajectories import Reference, TrajectoryError
 from cards_core.typing import Array

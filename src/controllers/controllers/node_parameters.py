@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from cards_core.control import CONTROLLERS, QP_SOLVERS
-from cards_core.control.qp import QP_INFINITY
-from cards_core.description.model import Robot
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.optimize.qp import QP_INFINITY
+from cards_core.robot.model import Robot, Tree
+from cards_core.robot.motors import motors_of
 from cards_ros.model_agreement import accept_parameter
 from cards_ros.parameter_spec import Parameter
 
@@ -135,7 +134,7 @@ def qp_parameters(kind: str, robot: Robot, gain_names: Sequence[str]) -> list[Pa
     """
     muscles = tuple(muscle.name for muscle in robot.muscles)
     count = len(muscles)
-    motors = motors_of(Tree(robot)).names
+    motors = motors_of(robot.tree).names
     return [
         _stiffness(kind, "kp", gain_names, "the error"),
         _damping("kd", gain_names, "the error"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cards_core.description.model import Robot
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Robot, Tree
 from cards_core.trajectories import Reference, Space, TrajectoryError, load_references
 
 

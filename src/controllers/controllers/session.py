@@ -14,7 +14,7 @@ import numpy as np
 from cards_core.control import ControlOutput, CtcJoint, CtcOperational
 from cards_core.control.task_tally import TaskTally
 from cards_core.control.task_units import joint_units, operational_units
-from cards_core.description.model import Robot
+from cards_core.robot.model import Robot
 from cards_core.trajectories import Reference, tolerance_of, with_approach
 from cards_core.trajectories.tolerance import HOLDING, UNKNOWN
 from cards_core.typing import Array

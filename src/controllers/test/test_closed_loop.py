@@ -11,9 +11,8 @@ pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 from std_srvs.srv import Trigger
 
 from cards_core.control import make_controller
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_ros.diagnostics import Level
 from cards_ros.log import recover
 from cards_ros.stamps import quantised
@@ -79,7 +78,7 @@ def run_in_process(steps):
     simulator = Simulator(robot)
     simulator.reset(np.array([-0.5, 0.5]))
     controller = make_controller("ctc_joint", make_dynamics(robot), kp=2000.0, kd=90.0)
-    reference = read_reference("there_and_back", "", robot, Tree(robot), space="joint")
+    reference = read_reference("there_and_back", "", robot, robot.tree, space="joint")
     controller.set_reference(reference)
     rows = []
     for _ in range(steps):

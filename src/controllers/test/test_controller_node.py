@@ -15,9 +15,9 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from cards_core.control import make_controller
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.model_identity import identity_of

@@ -2,9 +2,8 @@
 
 import pytest
 
-from cards_core.description import load
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from controllers.references import find_reference_file, read_reference
 
 
@@ -36,7 +35,7 @@ def test_unknown_files_are_refused_with_those_there_are(robot, name):
 
 
 def test_references_are_read_by_name_and_space(robot):
-    tree = Tree(robot)
+    tree = robot.tree
     reference = read_reference("there_and_back", "", robot, tree, space="joint")
     assert reference.duration == 8.0
     with pytest.raises(UnknownNameError, match="there_and_back"):

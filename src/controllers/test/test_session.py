@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cards_core.control import make_controller
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
 from cards_core.trajectories import PointToPoint
 from cards_ros.stamps import seconds
 from controllers.session import ControlSession

@@ -82,7 +82,7 @@ def _measure(what: str, robot: str) -> dict[str, Any]:
             return bench_dynamics(robot)
         case "qp":
             from cards_core.control.benchmark import bench_qp
-            from cards_core.description import load
+            from cards_core.formats import load
 
             return bench_qp(load(robot))
         case "muscles":

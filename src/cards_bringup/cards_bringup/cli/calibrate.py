@@ -65,9 +65,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; it fails if something is not as it should be."""
     from cards_bringup.calibration_wizard import Wizard
     from cards_bringup.resources import runs_folder
-    from cards_core.description import load
     from cards_core.files import inside
-    from cards_core.kinematics.tree import Tree
+    from cards_core.formats import load
     from cards_hardware.board_layout import read_layout
     from cards_hardware.calibration import Calibration
     from cards_hardware.calibration_data import Recorder
@@ -79,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         raise CardsError("no terminal to ask questions on (expected: one, or --yes)")
     steps = _steps(args.steps, STEPS)
     robot = load(args.robot)
-    tree = Tree(robot)
+    tree = robot.tree
     given = numbers(args.q, "q")
     q = tree.home if given is None else tree.check_q(given)
     date = datetime.now().astimezone()

@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     from cards_bringup import node_list, rod_demo
     from cards_bringup.plan import make_plan
-    from cards_core.description import load
+    from cards_core.formats import load
 
     if rod_demo.is_rod_robot(args.robot):
         name = Path(args.robot).stem if args.robot.endswith(".sdf") else Path(args.robot).name
@@ -409,7 +409,7 @@ def _write_results(
     demo: _Demo, end: RunEnd, parts: list[RunPart], extras: Extras
 ) -> dict[str, Any]:
     """Write a run folder for every part of a run, and return the summary of the main one."""
-    from cards_core.description.urdf import to_urdf
+    from cards_core.formats.urdf import to_urdf
     from cards_viz.run_folder import write_run_folder
 
     args, plan, robot = demo.args, demo.plan, demo.robot

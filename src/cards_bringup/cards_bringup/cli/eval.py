@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.cli.numbers import numbers
-from cards_core.description import load
 from cards_core.dynamics import make_dynamics
+from cards_core.formats import load
 from cards_core.typing import Array
 
 EXAMPLES = """examples:
@@ -103,8 +103,9 @@ def _tensions(tree: Any, jacobian: Array, needed: Array) -> dict[str, Any]:
 
     Muscles that cannot be told a tension count as slack; tau are the efforts of joint motors.
     """
-    from cards_core.control.qp import QP_INFINITY, make_qp_solver
-    from cards_core.kinematics.motors import motors_of
+    from cards_core.optimize.qp import QP_INFINITY
+    from cards_core.optimize.qp_backends import make_qp_solver
+    from cards_core.robot.motors import motors_of
 
     muscles, motors = tree.robot.muscles, motors_of(tree)
     m, k = len(muscles), len(motors)

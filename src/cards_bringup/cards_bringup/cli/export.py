@@ -89,7 +89,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_core.description import load
     from cards_core.dynamics.sympy_backend import (
         SymbolicModel,
         SymbolicOptions,
@@ -99,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
         python_module,
     )
     from cards_core.dynamics.sympy_backend.options import SIZE_LIMIT
+    from cards_core.formats import load
 
     names = [name.strip() for name in args.quantities.split(",") if name.strip()]
     with _Progress(quiet=args.quiet) as progress:

@@ -27,6 +27,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_core.description.caspr.cli import main
+    from cards_core.formats.caspr.cli import main
 
     return main(args.rest)

@@ -41,17 +41,16 @@ def add_parser(subparsers: Any) -> None:
 
 def describe(name: str) -> dict[str, Any]:
     """Return the size of a robot, or the reason why it cannot be read under ``error``."""
-    from cards_core.description import load
-    from cards_core.description.locate import find_model, has_rods
     from cards_core.errors import CardsError
-    from cards_core.kinematics.tree import Tree
+    from cards_core.formats import load
+    from cards_core.formats.locate import find_model, has_rods
 
     try:
         file = find_model(name)
         if has_rods(file):
             return _describe_rods(name, file)
         robot = load(file)
-        tree = Tree(robot)
+        tree = robot.tree
     except CardsError as error:
         return {"name": name, "error": str(error)}
     return {
@@ -94,7 +93,7 @@ def _describe_rods(name: str, file: Path) -> dict[str, Any]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; an error if a robot cannot be read."""
-    from cards_core.description.locate import known_models, model_folders
+    from cards_core.formats.locate import known_models, model_folders
 
     rows = [describe(name) for name in known_models()]
     if args.json:

@@ -90,7 +90,7 @@ def _on_line(args: argparse.Namespace) -> MonitorSource:
 
     if not args.robot:
         return BoardMonitor.of_port(args.port, args.baudrate)
-    from cards_core.description import load
+    from cards_core.formats import load
     from cards_hardware.board_layout import read_layout
 
     robot = load(args.robot)
@@ -113,8 +113,8 @@ def _on_topics(args: argparse.Namespace, stack: contextlib.ExitStack) -> Monitor
     from rclpy.context import Context
     from rclpy.node import Node
 
-    from cards_core.description import load
     from cards_core.errors import UnknownNameError
+    from cards_core.formats import load
     from cards_hardware.board_layout import read_layout
     from cards_hardware.monitor_topics import TopicMonitor
 

@@ -85,7 +85,7 @@ def check_packages(checkout: Path | None) -> Iterator[Finding]:
 def check_dynamics(robot: str = "planar_2r") -> Iterator[Finding]:
     """The whole chain below ROS: read a robot, simulate a step."""
     script = (
-        "from cards_core.description import load\n"
+        "from cards_core.formats import load\n"
         "from cards_sim.simulator import Simulator\n"
         f"robot = load({robot!r})\n"
         "simulator = Simulator(robot)\n"

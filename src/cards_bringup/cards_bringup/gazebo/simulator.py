@@ -119,7 +119,7 @@ def gazebo_environment(
         environ: The environment to start from.
     """
     from cards_core.codegen.cache import cache_folder
-    from cards_core.description.locate import resource_folders
+    from cards_core.formats.locate import resource_folders
 
     out = python_environment(gazebo.python, gazebo.python_path, environ)
     given = [Path(entry) for entry in environ.get("GZ_SIM_RESOURCE_PATH", "").split(":") if entry]
@@ -167,7 +167,7 @@ def _parameter_text(arguments: RosArguments) -> str:
 
 def _compile(world: World, dt: float) -> None:
     """Compile what Gazebo's Python can only load."""
-    from cards_core.description import load
+    from cards_core.formats import load
     from cards_core.muscles.system import MuscleSystem
     from cards_core.rods.robots.reader import read_rod_robot
     from cards_core.rods.robots.solver import RodRobotSolver

@@ -9,9 +9,9 @@ from xml.dom import expatbuilder
 from xml.dom.minidom import Document, Element, Node
 from xml.parsers import expat
 
-from cards_core.description.locate import ROD_MODULE, find_model
-from cards_core.description.muscle_block import MODULE
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats.locate import ROD_MODULE, find_model
+from cards_core.formats.sdf.muscle_block import MODULE
 
 MODULES = (MODULE, ROD_MODULE)
 """Plugins that make a model a robot of ours."""

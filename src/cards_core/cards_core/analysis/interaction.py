@@ -22,12 +22,13 @@ import numpy as np
 
 from cards_core.analysis.inverse_kinematics import point_problem
 from cards_core.analysis.status import PointStatus
-from cards_core.description.model import WORLD
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ShapeError
-from cards_core.kinematics.forward import Motion, forward_kinematics
-from cards_core.muscles.layout import link_layout
-from cards_core.muscles.paths import Paths
+from cards_core.paths.layout import link_layout
+from cards_core.paths.numeric import Paths
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.elements import WORLD
+from cards_core.robot.forward_kinematics import Motion, forward_kinematics
 from cards_core.typing import Array, Vector3
 
 
@@ -64,8 +65,6 @@ class JointInteraction:
         self._layout = link_layout(robot)
         self._geodesics = None
         if len(self._layout.geodesics):
-            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-
             self._geodesics = GeodesicPaths(robot)
         self._paths = Paths(self._layout, self._geodesics)
         index = {link.name: i for i, link in enumerate(robot.links)}

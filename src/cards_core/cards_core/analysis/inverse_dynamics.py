@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.analysis.interaction import JointInteraction
 from cards_core.analysis.inverse_kinematics import rows_of
 from cards_core.analysis.passive_muscles import PassiveMuscles
 from cards_core.analysis.status import PointStatus
@@ -27,7 +28,7 @@ from cards_core.analysis.tension_distribution import (
 )
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ShapeError
-from cards_core.kinematics.motors import motors_of
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 
 
@@ -112,8 +113,6 @@ class InverseDynamics:
         self._plain = not len(motors) and not len(self.muscles.passive)
         self._interaction = None
         if isinstance(self.distribution, LeastInteraction):
-            from cards_core.analysis.interaction import JointInteraction
-
             self._interaction = JointInteraction(dynamics)
             count = len(dynamics.robot.joints)
             weights = np.ones((count, 6)) if interaction_weights is None else interaction_weights

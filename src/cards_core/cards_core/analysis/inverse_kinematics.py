@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ShapeError
-from cards_core.kinematics.tree import QUATERNION_TOLERANCE, Tree
+from cards_core.robot.model import QUATERNION_TOLERANCE, Tree
 from cards_core.typing import Array
 
 LIMIT_TOLERANCE = 1e-9

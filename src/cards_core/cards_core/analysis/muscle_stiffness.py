@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.description.model import Muscle, Robot
 from cards_core.muscles.actuators import ActuatorBank, springs
 from cards_core.muscles.actuators.arithmetic import NUMPY
 from cards_core.muscles.actuators.model import Inputs
 from cards_core.muscles.actuators.pneumatic import McKibbenMuscle
 from cards_core.muscles.command import EXCITATION, FORCE
+from cards_core.robot.elements import Muscle
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 SETTLING_STEP = 0.05

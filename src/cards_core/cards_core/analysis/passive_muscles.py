@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.analysis.tension_distribution.base import TensionLimitError
-from cards_core.description.actuators import Cable
-from cards_core.description.model import Robot
 from cards_core.dynamics.interface import Dynamics
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.command import NO_COMMAND
+from cards_core.robot.actuators import Cable
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 INSTANT = 1e-9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
 

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_core.spatial import hat
 from cards_core.typing import Array
 

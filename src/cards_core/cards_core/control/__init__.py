@@ -19,9 +19,9 @@ from cards_core.control.interface import (
     ParameterError,
     Reference,
 )
-from cards_core.control.qp import QP_SOLVERS, make_qp_solver
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import UnknownNameError
+from cards_core.optimize.qp_backends import QP_SOLVERS, make_qp_solver
 
 CONTROLLERS: dict[str, type[CtcJoint] | type[CtcOperational]] = {
     CtcJoint.kind: CtcJoint,

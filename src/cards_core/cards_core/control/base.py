@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cards_core.control.goal_program import GoalProgram, GoalResult
 from cards_core.control.interface import (
     ControlOutput,
     ControlStatus,
@@ -24,10 +23,11 @@ from cards_core.control.interface import (
     tension_limits,
     vector,
 )
-from cards_core.control.qp import QP_INFINITY, QpMethod
 from cards_core.dynamics.interface import Dynamics
-from cards_core.kinematics.motors import motors_of
 from cards_core.muscles.command import Command, CommandPart
+from cards_core.optimize.goal_program import GoalProgram, GoalResult
+from cards_core.optimize.qp import QP_INFINITY, QpMethod
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 
 STANDARD_GRAVITY = 9.81
@@ -38,7 +38,7 @@ class QpController(ABC):
     """Computed torque by a `GoalProgram` whose first variables are tensions and efforts.
 
     The m tensions come first, then the efforts of the joint motors, within plus and minus the
-    limit of each (`cards_core.kinematics.motors`); robots without motors have none of these.
+    limit of each (`cards_core.robot.motors`); robots without motors have none of these.
 
     The program is written in the robot's own units of force, torque and acceleration, so that
     tolerances of solvers, which are absolute, mean the same for a finger and for a crane. The

@@ -10,10 +10,10 @@ import numpy as np
 
 from cards_core.control import CONTROLLERS, make_controller
 from cards_core.control.passive_load import PassiveLoad
-from cards_core.control.qp import QP_SOLVERS, SolverUnavailableError
-from cards_core.description.model import Robot
 from cards_core.dynamics.interface import Backend, make_dynamics
-from cards_core.kinematics.tree import Tree
+from cards_core.optimize.qp import SolverUnavailableError
+from cards_core.optimize.qp_backends import QP_SOLVERS
+from cards_core.robot.model import Robot, Tree
 from cards_core.typing import Array
 
 WARM_UP = 100

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from cards_core.control.base import QpController
-from cards_core.control.goal_program import GoalProgram
 from cards_core.control.interface import Load, Setting, number, vector
 from cards_core.dynamics.interface import Dynamics
-from cards_core.kinematics.motors import motors_of
+from cards_core.optimize.goal_program import GoalProgram
+from cards_core.robot.motors import motors_of
 from cards_core.spatial import quaternion_matrix
 from cards_core.typing import Array
 
@@ -20,12 +20,12 @@ class CtcJoint(QpController):
         subject to  M a_c + C + G + w = -L' f + S tau + s,   fmin <= f <= fmax,   |tau| <= taumax
                     a_c = qdd_d + Kd (qd_d - qd) + Kp (q_d - q)
 
-    tau are the efforts of the joint motors, if any (`cards_core.kinematics.motors`), w is the load
+    tau are the efforts of the joint motors, if any (`cards_core.robot.motors`), w is the load
     of muscles that take no command (`cards_core.control.passive_load`). Where muscles
     and motors can produce the torque, s is zero and the joints obey ``edd + Kd ed + Kp e = 0``.
     Where they cannot, s is the least torque that is missing: the tensions stay continuous and
     `ControlOutput.status` says ``INFEASIBLE``. How that is solved, and why not with a weight for s
-    beside Hf: `cards_core.control.goal_program`.
+    beside Hf: `cards_core.optimize.goal_program`.
 
     Rotations of ball joints: q_d - q is the rotation vector from q to q_d in child axes
     (`Tree.difference`), and qd_d, qdd_d of the reference, in the axes of the desired child frame,

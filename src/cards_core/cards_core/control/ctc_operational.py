@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from cards_core.control.base import QpController
-from cards_core.control.goal_program import GoalProgram
 from cards_core.control.interface import (
     Gains,
     Load,
@@ -17,11 +16,12 @@ from cards_core.control.interface import (
     number,
     vector,
 )
-from cards_core.control.qp import QP_INFINITY
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.optimize.goal_program import GoalProgram
+from cards_core.optimize.qp import QP_INFINITY
+from cards_core.robot.model import Tree
+from cards_core.robot.motors import motors_of
 from cards_core.spatial import (
     matrix_quaternion,
     quaternion_matrix,
@@ -38,7 +38,7 @@ class CtcOperational(QpController):
                     qdd_lo <= qdd + r <= qdd_hi               least |r|, then
                     J qdd + Jdot qd + s = ydd_d + Kd (yd_d - yd) + Kp (y_d - y)    least s' Wt s
 
-    - tau are the efforts of the joint motors, if any (`cards_core.kinematics.motors`), w is the
+    - tau are the efforts of the joint motors, if any (`cards_core.robot.motors`), w is the
       load of muscles that take no command (`cards_core.control.passive_load`).
     - qdd_p = Kp_p (q_p - q) - Kd_p qd pulls the motion that the task leaves free to the posture
       q_p, so that the arm does not drift; with zero posture gains the cost is the plain
@@ -48,7 +48,7 @@ class CtcOperational(QpController):
     - The equation of motion is exact, and so is the task wherever muscles and joint limits allow
       it. The order is strict: limits yield (r) only to what the muscles can do, the task (s) to
       both, and the cost to all. The program always has a solution and the tensions are continuous.
-      How it is solved, and why not by weights: `cards_core.control.goal_program`.
+      How it is solved, and why not by weights: `cards_core.optimize.goal_program`.
     - The status is ``OK`` if s is zero, ``JOINT_LIMIT`` if it would be without the joint limits,
       else ``INFEASIBLE``. A task with more axes than the joints can move, such as ``xyz`` of a
       tip on a sphere, can be met in some directions only: control as many as there are.

@@ -14,10 +14,10 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from cards_core.control.qp import QP_INFINITY
-from cards_core.description.model import Robot
 from cards_core.errors import CardsError
 from cards_core.muscles.command import Command
+from cards_core.optimize.qp import QP_INFINITY
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 Setting: TypeAlias = float | Sequence[float] | Array
@@ -39,7 +39,7 @@ class ControlStatus(IntEnum):
     """Tensions and efforts within the limits cannot produce the commanded acceleration, joint
     limits or not; they produce the one of least weighted residual."""
     FALLBACK = 3
-    """The QP solver failed and a substitute was used (`cards_core.control.qp.QpMethod`)."""
+    """The QP solver failed and a substitute was used (`cards_core.optimize.qp.QpMethod`)."""
     INVALID_STATE = 4
     """q, qd, the reference or the dynamics are not finite: tensions at their minimum, motors
     without effort."""

@@ -12,11 +12,11 @@ import dataclasses
 
 import numpy as np
 
-from cards_core.description.model import Robot
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.interface import Backend
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.command import NO_COMMAND
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 INSTANT = 1e-9

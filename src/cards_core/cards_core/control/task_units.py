@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 
 Units: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """Of the coordinates and of the entries of the error: ``m``, ``rad``, or empty for components of

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.model import NativeModel, Variant
 from cards_core.codegen.native import load_or_build
 from cards_core.errors import ShapeError
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.codegen.kernel import Kernel
-    from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
 
 
 @dataclass(frozen=True, eq=False)

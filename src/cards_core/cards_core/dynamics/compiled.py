@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import numpy as np
 
+from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.model import BoundKernel, BuildReport, NativeModel
 from cards_core.codegen.native import load_or_build
-from cards_core.description.model import Robot
 from cards_core.dynamics.batch import BatchKernels, BatchState, contact_rows, state_columns
 from cards_core.dynamics.differences import (
     bias_by_differences,
     geodesic_muscles,
     gradient_by_differences,
 )
-from cards_core.kinematics.fingerprint import fingerprint
-from cards_core.kinematics.tree import Tree
+from cards_core.paths.fingerprint import fingerprint
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.codegen.kernel import Kernel
 
 
 class CompiledState:
@@ -61,7 +59,7 @@ class CompiledDynamics:
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
-        self.tree = Tree(robot)
+        self.tree = robot.tree
         self._model = load_or_build(fingerprint(self.tree), self._kernels)
         self._update = self._model.bind("update")
         self._bias = self._model.bind("muscle_bias")
@@ -71,8 +69,6 @@ class CompiledDynamics:
         self._geodesics = None
         self._indirect = geodesic_muscles(self.tree)
         if len(self._indirect):
-            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-
             self._geodesics = GeodesicPaths(robot)
             self._batch_geodesics = GeodesicPaths(robot)
             # of `muscle_bias`, which must not overwrite what `update` returned
@@ -96,15 +92,12 @@ class CompiledDynamics:
         return self._model.bind("update")
 
     def _kernels(self) -> Sequence[Kernel]:
-        # casadi takes 0.3 s to import and is not needed when the code is cached
-        from cards_core.dynamics.symbolic.kernels import robot_kernels
-
-        return robot_kernels(self.robot)
+        kernels: list[Kernel] = _symbolic().robot_kernels(self.robot)
+        return kernels
 
     def _kernel(self, name: str) -> Kernel:
-        from cards_core.dynamics.symbolic.kernels import robot_kernel
-
-        return robot_kernel(self.robot, name)
+        kernel: Kernel = _symbolic().robot_kernel(self.robot, name)
+        return kernel
 
     @property
     def path_failures(self) -> int:
@@ -195,9 +188,7 @@ class CompiledDynamics:
         self._frames[name] = (kernel, CompiledOperationalState(kernel.outputs))
 
     def _frame(self, name: str) -> Sequence[Kernel]:
-        from cards_core.dynamics.symbolic.kernels import frame_kernel
-
-        return [frame_kernel(self.robot, name)]
+        return [_symbolic().frame_kernel(self.robot, name)]
 
     def muscle_bias(self, q: Array, qd: Array) -> Array:
         """Return dL/dt qd, shape (m,); overwritten by the next call."""
@@ -226,3 +217,10 @@ class CompiledDynamics:
         self._poses.inputs["q"][:] = q
         self._poses.call()
         return np.asarray(self._poses.outputs["link_poses"])
+
+
+def _symbolic() -> ModuleType:
+    # casadi takes 0.3 s to import and is not needed when the code is cached
+    from cards_core.dynamics.symbolic import kernels
+
+    return kernels

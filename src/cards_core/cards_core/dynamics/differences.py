@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.kinematics.paths import tree_layout
-from cards_core.kinematics.tree import Tree
+from cards_core.paths.layout import tree_layout
+from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
 STEP = 1e-5

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from cards_core.description.model import Robot
 from cards_core.dynamics.batch import BatchState
-from cards_core.kinematics.tree import Tree
+from cards_core.dynamics.compiled import CompiledDynamics
+from cards_core.dynamics.numeric import NumericDynamics
+from cards_core.robot.model import Robot, Tree
 from cards_core.typing import Array
 
 Backend = Literal["compiled", "numeric"]
@@ -126,10 +127,6 @@ def make_dynamics(robot: Robot, backend: Backend = "compiled") -> Dynamics:
             NumPy, slow, readable: the reference).
     """
     if backend == "numeric":
-        from cards_core.dynamics.numeric import NumericDynamics
-
         return NumericDynamics(robot)
     # imported here so that the numeric backend works where no compiled model can be had
-    from cards_core.dynamics.compiled import CompiledDynamics
-
     return CompiledDynamics(robot)

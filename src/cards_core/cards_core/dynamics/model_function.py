@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cards_core.codegen.emit import Precision
+from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.model import BuildReport, Variant
 from cards_core.codegen.native import Progress, load_or_build
-from cards_core.description.model import Robot
 from cards_core.dynamics.batch import BatchKernels, contact_rows, state_columns
 from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.dynamics.variables import DEFAULT, chosen
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.fingerprint import fingerprint
-from cards_core.kinematics.tree import Tree
+from cards_core.paths.fingerprint import fingerprint
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.codegen.kernel import Kernel
 
 NOT_WITH_GEODESICS = ("Ldot_qd", "dL_dq")
 """Derivatives of L, which are not written out where a muscle wraps without a closed form."""
@@ -45,7 +43,7 @@ class CompiledModel:
         progress: Progress | None = None,
     ) -> None:
         self.robot = robot
-        self.tree = Tree(robot)
+        self.tree = robot.tree
         self._variables = chosen(emit)
         self.emit = tuple(variable.name for variable in self._variables)
         self._frame = self._frame_of(frame)
@@ -55,8 +53,6 @@ class CompiledModel:
                 if name in NOT_WITH_GEODESICS:
                     known = [n for n in self.emit if n not in NOT_WITH_GEODESICS]
                     raise UnknownNameError("quantity of a robot with geodesic wraps", name, known)
-            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-
             self._geodesics = GeodesicPaths(robot)
             self._batch_geodesics = GeodesicPaths(robot)
             self._poses = load_or_build(
@@ -81,13 +77,11 @@ class CompiledModel:
 
     def _kernel(self, name: str) -> Kernel:
         # casadi takes 0.3 s to import and is not needed when the code is cached
-        from cards_core.dynamics.symbolic.kernels import robot_kernel
-        from cards_core.dynamics.symbolic.outputs import Outputs
-        from cards_core.dynamics.symbolic.tree import SymbolicTree
+        from cards_core.dynamics.symbolic import kernels
 
         if name == "link_poses":
-            return robot_kernel(self.robot, name)
-        return Outputs(SymbolicTree(self.robot), self._frame).kernel(name, self._variables)
+            return kernels.robot_kernel(self.robot, name)
+        return kernels.variables_kernel(self.robot, name, self._variables, self._frame)
 
     @property
     def report(self) -> BuildReport:

@@ -18,15 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.description.model import Robot
 from cards_core.dynamics.batch import BatchState, state_columns
 from cards_core.dynamics.differences import bias_by_differences, gradient_by_differences
-from cards_core.dynamics.numeric_variables import piece_body_rows, point_gradient
 from cards_core.dynamics.variables import body_nodes
-from cards_core.kinematics.forward import Motion, forward_kinematics
-from cards_core.kinematics.paths import tree_layout
-from cards_core.kinematics.tree import WORLD_NODE, Tree
-from cards_core.muscles.paths import Paths
+from cards_core.paths.layout import tree_layout
+from cards_core.paths.numeric import Paths
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.forward_kinematics import Motion, forward_kinematics, point_gradient
+from cards_core.robot.model import WORLD_NODE, Robot, Tree
 from cards_core.typing import Array, Vector3
 
 _Anchor = tuple[int, Vector3]
@@ -65,12 +64,10 @@ class NumericDynamics:
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
-        self.tree = Tree(robot)
+        self.tree = robot.tree
         self._layout = tree_layout(self.tree)
         self._geodesics = None
         if len(self._layout.geodesics):
-            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-
             self._geodesics = GeodesicPaths(robot, "numeric")
         self._paths = Paths(self._layout, self._geodesics)
 
@@ -185,7 +182,7 @@ class NumericDynamics:
             u, _ = _segment(motion, start, end)
             for sign, (node, local) in ((-1.0, start), (1.0, end)):
                 if node not in (world, WORLD_NODE):
-                    part = piece_body_rows(self.tree, motion, node, local, sign * u)
+                    part = _piece_body_rows(self.tree, motion, node, local, sign * u)
                     jacobian[row, column[node] : column[node] + 6] += part
         return jacobian
 
@@ -248,3 +245,17 @@ def _segment(
     delta = motion.point(*end) - motion.point(*start)
     length = float(np.linalg.norm(delta))
     return (delta / length if length > 0.0 else np.zeros(3)), length
+
+
+def _piece_body_rows(tree: Tree, motion: Motion, node: int, local: Vector3, u: Vector3) -> Array:
+    """Return the share of one end of a straight piece in a row of V, shape (6,).
+
+    Args:
+        tree: Kinematic tree.
+        motion: Of its nodes.
+        node: The node that carries the end; not the world.
+        local: The end in node coordinates.
+        u: Unit vector of the piece in the world, away from the end's neighbour.
+    """
+    pull = motion.rotation[node].T @ u
+    return np.concatenate([pull, np.cross(local - tree.nodes[node].inertia.com, pull)])

@@ -7,18 +7,14 @@ world-frame Jacobians instead of recursions, closed forms instead of automatic d
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cards_core.dynamics.numeric import NumericDynamics
 from cards_core.dynamics.variables import body_nodes, chosen
-from cards_core.kinematics.forward import Motion, forward_kinematics
-from cards_core.kinematics.tree import WORLD_NODE, Tree
-from cards_core.spatial import hat
-from cards_core.typing import Array, Vector3
-
-if TYPE_CHECKING:
-    from cards_core.dynamics.numeric import NumericDynamics
+from cards_core.robot.forward_kinematics import Motion, forward_kinematics
+from cards_core.robot.model import Tree
+from cards_core.typing import Array
 
 
 def evaluate(
@@ -86,35 +82,3 @@ def body_quantities(tree: Tree, motion: Motion) -> dict[str, Array]:
         )
         gravity[linear] = body.mass * back @ tree.robot.gravity
     return {"W": jacobian, "M_b": mass, "C_b": coriolis, "G_b": gravity}
-
-
-def piece_body_rows(tree: Tree, motion: Motion, node: int, local: Vector3, u: Vector3) -> Array:
-    """Return the share of one end of a straight piece in a row of V, shape (6,).
-
-    Args:
-        tree: Kinematic tree.
-        motion: Of its nodes.
-        node: The node that carries the end; not the world.
-        local: The end in node coordinates.
-        u: Unit vector of the piece in the world, away from the end's neighbour.
-    """
-    pull = motion.rotation[node].T @ u
-    return np.concatenate([pull, np.cross(local - tree.nodes[node].inertia.com, pull)])
-
-
-def point_gradient(tree: Tree, motion: Motion, node: int, local: Vector3) -> Array:
-    """Return the derivative of a point's Jacobian, shape (3, nv, nv).
-
-    Entry [:, j, k] is the derivative of column j along tangent direction k: of two joints the one
-    nearer to the world turns what the other one moves, ``w_first x J_second``; within one ball,
-    whose axes turn with it, ``w_k x J_j``.
-    """
-    jacobian = motion.point_jacobian(node, local)
-    axes = motion.angular_jacobian[node] if node != WORLD_NODE else np.zeros((3, tree.nv))
-    order = [i for i, item in enumerate(tree.nodes) for _ in range(item.nv)]
-    gradient = np.zeros((3, tree.nv, tree.nv))
-    for j in range(tree.nv):
-        for k in range(tree.nv):
-            first, second = (k, j) if order[k] <= order[j] else (j, k)
-            gradient[:, j, k] = hat(axes[:, first]) @ jacobian[:, second]
-    return gradient

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import WORLD_NODE, Tree
+from cards_core.robot.model import WORLD_NODE, Tree
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Muscle paths, the engine that turns tensions into wrenches, and the command gate."""
+"""Actuator models, the engine that turns tensions into wrenches, and the command gate."""

@@ -16,11 +16,11 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.actuators import CommandKind, Pneumatic
-from cards_core.description.model import Muscle, Robot
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.kinematics.motors import motors_of
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.actuators import CommandKind, Pneumatic
+from cards_core.robot.elements import Muscle
+from cards_core.robot.model import Robot
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 
 
@@ -151,7 +151,7 @@ class MuscleCommand:
         self.timeout = float(timeout)
         self.decay_time = float(decay_time)
         self._accepts = [muscle.actuator.accepted_commands for muscle in robot.muscles]
-        motors = motors_of(Tree(robot)) if any(j.motor for j in robot.joints) else None
+        motors = motors_of(robot.tree) if any(j.motor for j in robot.joints) else None
         self.motors: tuple[str, ...] = () if motors is None else motors.names
         m = len(robot.muscles)
         count = m + len(self.motors)

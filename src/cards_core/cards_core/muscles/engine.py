@@ -3,7 +3,7 @@
 The same engine serves every host (embedded simulator, Gazebo, hardware estimation): the host
 fetches link poses and twists, calls `MuscleEngine.update` and applies the wrenches.
 
-A muscle is a polyline of path points (`cards_core.muscles.layout`): via points, and the tangent
+A muscle is a polyline of path points (`cards_core.paths.layout`): via points, and the tangent
 points of the surfaces it wraps over. Per straight piece from A to B with unit vector ``u`` and
 tension ``f``:
 
@@ -15,7 +15,7 @@ the surface changes no length (envelope theorem). The forces and moments of ever
 zero, with or without friction, and without friction ``tau = -L' f``.
 
 Capstan friction over via points and surfaces makes the tension differ from piece to piece
-(`cards_core.muscles.paths.Paths.friction_factors`); ``f`` is the tension at the origin, where the
+(`cards_core.paths.numeric.Paths.friction_factors`); ``f`` is the tension at the origin, where the
 actuator sits.
 """
 
@@ -23,18 +23,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
-from cards_core.description.model import Robot
-from cards_core.muscles.drawing import drawn_paths
-from cards_core.muscles.layout import link_layout
-from cards_core.muscles.paths import Paths
+from cards_core.codegen.kernel import Kernel
+from cards_core.codegen.native import load_or_build
+from cards_core.paths.drawing import drawn_paths
+from cards_core.paths.layout import link_layout
+from cards_core.paths.numeric import Paths
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.codegen.kernel import Kernel
 
 
 class MuscleState:
@@ -70,11 +70,11 @@ class MuscleEngine:
         robot: As given.
         layout: Its paths as tables; frames are the links.
         mobility: Time step of the host by the mass that each muscle feels, shape (m,), [s/kg]: how
-            smooth friction has to be, see `cards_core.muscles.paths`. Zero, i.e. as smooth as
+            smooth friction has to be, see `cards_core.paths.numeric`. Zero, i.e. as smooth as
             described, until a host sets it.
 
     Raises:
-        DescriptionError: A path that cannot be; see `cards_core.muscles.layout.layout_of`.
+        DescriptionError: A path that cannot be; see `cards_core.paths.layout.layout_of`.
     """
 
     def __init__(self, robot: Robot, backend: Literal["compiled", "numeric"] = "compiled") -> None:
@@ -82,8 +82,6 @@ class MuscleEngine:
         self.layout = link_layout(robot)
         self._geodesics = None
         if len(self.layout.geodesics):
-            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-
             self._geodesics = GeodesicPaths(robot, backend)
         self._paths = Paths(self.layout, self._geodesics)
         self._solved_poses = np.full((len(robot.links), 4, 4), np.nan)
@@ -101,8 +99,6 @@ class MuscleEngine:
             self._bind_native()
 
     def _bind_native(self) -> None:
-        from cards_core.codegen.native import load_or_build
-
         content = hashlib.sha256(b"muscle engine 2" + self.layout.content()).digest()
         model = load_or_build(content, self._kernels)
         kernel, motion = model.bind("muscles"), model.bind("motion")
@@ -118,7 +114,7 @@ class MuscleEngine:
         self.motion = self._motion_native
 
     def _kernels(self) -> Sequence[Kernel]:
-        from cards_core.muscles.symbolic import muscle_kernels
+        from cards_core.paths.symbolic import muscle_kernels
 
         return muscle_kernels(self.layout)
 

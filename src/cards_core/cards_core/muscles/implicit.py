@@ -49,13 +49,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.codegen.library import load_library
-from cards_core.description.model import Robot
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.compiled import CompiledDynamics
 from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.errors import CardsError
-from cards_core.kinematics.tree import Tree
 from cards_core.muscles.actuators.bank import ActuatorBank
+from cards_core.robot.model import Robot, Tree
 from cards_core.typing import Array
 
 STIFF = 0.1

@@ -12,10 +12,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.model import Robot
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.engine import MuscleEngine, MuscleState
 from cards_core.muscles.implicit import ImplicitTensions
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 

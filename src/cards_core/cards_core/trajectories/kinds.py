@@ -15,8 +15,8 @@ from cards_core.trajectories.polynomial import PointToPoint
 from cards_core.trajectories.rotation import CONVENTIONS, Convention
 from cards_core.trajectories.sampled import read_traj
 from cards_core.trajectories.splines import SplineKind
-from cards_core.trajectories.yaml_fields import Field
 from cards_core.typing import Array
+from cards_core.yaml_fields import Field
 
 MAX_NESTING = 10
 """Deepest nesting of sequences in sequences."""

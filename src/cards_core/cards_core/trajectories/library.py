@@ -10,7 +10,7 @@ import numpy as np
 
 from cards_core.trajectories.base import Reference, Space, Tolerance, TrajectoryError
 from cards_core.trajectories.kinds import KINDS, MAX_NESTING, Context, Kind
-from cards_core.trajectories.yaml_fields import Document, Field, read_yaml
+from cards_core.yaml_fields import Document, Field, read_yaml
 
 
 def load_references(

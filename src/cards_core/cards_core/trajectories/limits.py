@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from cards_core.errors import ShapeError
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_core.trajectories.base import Reference, TrajectoryError, check_number
 from cards_core.typing import Array
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.actuators import Thermal
 from cards_core.errors import CardsError
+from cards_core.robot.actuators import Thermal
 from cards_core.typing import Array
 
 

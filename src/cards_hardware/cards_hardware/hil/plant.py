@@ -36,9 +36,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.description import load
 from cards_core.errors import CardsError
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_core.muscles.command import GateCondition
 from cards_hardware.hil.board_bus import BoardBus
 from cards_hardware.hil.design import UnitDesign
@@ -76,7 +75,7 @@ class Plant:
     def __init__(self, settings: PlantSettings) -> None:
         self._settings = settings
         robot = load(settings.robot)
-        tree = Tree(robot)
+        tree = robot.tree
         self.world = World(
             robot,
             seed=settings.seed,

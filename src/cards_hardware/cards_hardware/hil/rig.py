@@ -20,10 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cards_core.description import load
 from cards_core.errors import DescriptionError
 from cards_core.files import inside
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import load
 from cards_hardware.board import Board
 from cards_hardware.board_layout import BoardLayout, Layout, read_layout
 from cards_hardware.errors import HardwareError, RequestError
@@ -96,7 +95,7 @@ class Rig:
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self._sockets = Path(tempfile.mkdtemp(prefix="cards-hil-", dir=memory))
         self.layout = self._first_layout()
-        tree = Tree(self._robot)
+        tree = self._robot.tree
         self._wiring = tuple(
             BoardWiring(
                 board.name,

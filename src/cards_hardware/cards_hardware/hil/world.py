@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cards_core.description.actuators import Cable
-from cards_core.description.model import Robot
 from cards_core.errors import CardsError
+from cards_core.robot.actuators import Cable
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_hardware.hil.design import Calibration, UnitDesign, manufacture
 from cards_hardware.hil.drives import Drives

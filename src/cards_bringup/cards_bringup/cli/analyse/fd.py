@@ -56,8 +56,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_core.analysis.forward_dynamics import ForwardDynamics, check_steps
-    from cards_core.description import load
     from cards_core.dynamics import make_dynamics
+    from cards_core.formats import load
 
     dynamics = make_dynamics(load(args.robot))
     motion = read_motion(args, dynamics)

@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         return code
     from cards_bringup.progress import CountProgress
     from cards_core.analysis.forward_kinematics import ForwardKinematics
-    from cards_core.description import load
     from cards_core.dynamics import make_dynamics
+    from cards_core.formats import load
 
     dynamics = make_dynamics(load(args.robot))
     tree = dynamics.tree

@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_bringup.progress import CountProgress
     from cards_core.analysis.inverse_dynamics import InverseDynamics, external_load
-    from cards_core.description import load
     from cards_core.dynamics import make_dynamics
+    from cards_core.formats import load
 
     dynamics = make_dynamics(load(args.robot))
     motion = read_motion(args, dynamics)

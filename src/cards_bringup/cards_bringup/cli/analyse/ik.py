@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
     if (code := dispatch(args)) is not None:
         return code
     from cards_core.analysis.inverse_kinematics import inverse_kinematics
-    from cards_core.description import load
     from cards_core.dynamics import make_dynamics
+    from cards_core.formats import load
 
     dynamics = make_dynamics(load(args.robot))
     motion = read_motion(args, dynamics)

@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.analysis.interaction import JointInteraction
     from cards_core.analysis.inverse_dynamics import InverseDynamics, external_load
     from cards_core.analysis.status import PointStatus
-    from cards_core.description import load
     from cards_core.dynamics import make_dynamics
+    from cards_core.formats import load
 
     dynamics = make_dynamics(load(args.robot))
     robot, tree = dynamics.robot, dynamics.tree

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cards_bringup.cli.numbers import numbers
-from cards_core.description.locate import find_model, has_rods
 from cards_core.errors import CardsError
+from cards_core.formats.locate import find_model, has_rods
 from cards_core.typing import Array
 
 if TYPE_CHECKING:

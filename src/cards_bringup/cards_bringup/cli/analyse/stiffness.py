@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.analysis.inverse_dynamics import InverseDynamics
     from cards_core.analysis.status import PointStatus
     from cards_core.analysis.stiffness import joint_stiffness
-    from cards_core.description import load
     from cards_core.dynamics import make_dynamics
+    from cards_core.formats import load
 
     dynamics = make_dynamics(load(args.robot))
     tree = dynamics.tree

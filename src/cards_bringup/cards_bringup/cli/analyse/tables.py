@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.csv_table import TableError, open_csv
-from cards_core.kinematics.tree import Tree
 from cards_core.npz_table import read_npz
+from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
 

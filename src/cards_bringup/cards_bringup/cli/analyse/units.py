@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 
 UNITS = {"energy_error": "J"}
 """Of single numbers of a result."""

@@ -159,8 +159,7 @@ def _job(args: argparse.Namespace) -> tuple[Any, Path]:
     from cards_core.analysis.workspace import make_job
     from cards_core.analysis.workspace.folder import read_job
     from cards_core.analysis.workspace.job import code_hash
-    from cards_core.description import load
-    from cards_core.kinematics import Tree
+    from cards_core.formats import load
 
     if args.resume is not None:
         if args.robot or args.condition:
@@ -183,7 +182,7 @@ def _job(args: argparse.Namespace) -> tuple[Any, Path]:
             f"--condition {' and '.join(args.condition)} (expected: one; ask the second with "
             "--points DIR/result.parquet, the result of the first)"
         )
-    tree = Tree(load(args.robot))
+    tree = load(args.robot).tree
     job = make_job(
         args.robot,
         args.condition[0],

@@ -12,7 +12,7 @@ from cards_bringup.cli.numbers import number_in
 from cards_core.analysis.workspace import Axis, Grid, PointSet, PointSetError, Rays, Samples
 from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.analysis.workspace.point_file import read_points
-from cards_core.kinematics import Tree
+from cards_core.robot import Tree
 
 
 def point_set(args: argparse.Namespace, tree: Tree) -> PointSet:

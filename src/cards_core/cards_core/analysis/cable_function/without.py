@@ -11,7 +11,6 @@ import numpy as np
 from cards_core.dynamics import Dynamics
 from cards_core.dynamics.batch import BatchState
 from cards_core.dynamics.interface import DynamicsState, OperationalState
-from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 
 
@@ -37,7 +36,7 @@ class WithoutMuscles:
             [i for i, m in enumerate(robot.muscles) if m.name not in gone], dtype=np.intp
         )
         self.robot = replace(robot, muscles=tuple(robot.muscles[i] for i in self._kept))
-        self.tree = Tree(self.robot)
+        self.tree = self.robot.tree
 
     def update(self, q: Array, qd: Array) -> DynamicsState:
         """See `Dynamics.update`."""

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.actuators import Ligament
 from cards_core.dynamics import Dynamics
 from cards_core.dynamics.batch import BatchState
-from cards_core.kinematics.motors import motors_of
 from cards_core.muscles.actuators.arithmetic import NUMPY
 from cards_core.muscles.actuators.cable import BlankevoortLigament
+from cards_core.robot.actuators import Ligament
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 
 

@@ -13,10 +13,10 @@ from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.native_library import conditions_library
 from cards_core.analysis.quaternions import unit_quaternions
 from cards_core.analysis.status import ANSWERS, PointStatus
-from cards_core.description.model import Wrap
 from cards_core.dynamics import Dynamics
 from cards_core.dynamics.batch import BatchState
 from cards_core.errors import ShapeError
+from cards_core.robot.elements import Wrap
 from cards_core.typing import Array
 
 

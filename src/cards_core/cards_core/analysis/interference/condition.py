@@ -18,11 +18,12 @@ from cards_core.analysis.interference.shapes import Body, bodies_of
 from cards_core.analysis.interference.tables import DistanceTables
 from cards_core.analysis.quaternions import unit_quaternions
 from cards_core.analysis.status import PointStatus
-from cards_core.description.model import Robot
 from cards_core.dynamics import Dynamics
 from cards_core.errors import ShapeError
-from cards_core.muscles.layout import link_layout
-from cards_core.muscles.paths import Paths
+from cards_core.paths.layout import link_layout
+from cards_core.paths.numeric import Paths
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 CHUNK = 1024
@@ -166,8 +167,6 @@ class _WrappedPaths:
         layout = link_layout(robot)
         self._geodesics = None
         if len(layout.geodesics):
-            from cards_core.muscles.wrapping.geodesic_paths import GeodesicPaths
-
             self._geodesics = GeodesicPaths(robot)
         self._paths = Paths(layout, self._geodesics)
 

@@ -10,10 +10,10 @@ from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.interference.distances import body_distances
 from cards_core.analysis.interference.options import InterferenceOptions
 from cards_core.analysis.interference.shapes import Body
-from cards_core.description.model import WORLD, Pulley
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import Tree
-from cards_core.muscles.layout import PathLayout
+from cards_core.paths.layout import PathLayout
+from cards_core.robot.elements import WORLD, Pulley
+from cards_core.robot.model import Tree
 from cards_core.spatial import Pose
 from cards_core.typing import Array, Vector3
 

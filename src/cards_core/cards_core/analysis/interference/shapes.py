@@ -8,7 +8,9 @@ from typing import TypeAlias
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from cards_core.description.model import (
+from cards_core.errors import DescriptionError
+from cards_core.paths.wrapping.mesh_file import mesh_path, mesh_vertices
+from cards_core.robot.elements import (
     Box,
     Capsule,
     Collision,
@@ -17,12 +19,10 @@ from cards_core.description.model import (
     Link,
     Mesh,
     Plane,
-    Robot,
     Sphere,
     Visual,
 )
-from cards_core.errors import DescriptionError
-from cards_core.muscles.wrapping.mesh_file import mesh_path, mesh_vertices
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
 from cards_core.typing import Array, Vector3
 

@@ -11,7 +11,7 @@ from cards_core.analysis.interference.distances import library, pointer
 from cards_core.analysis.interference.pairs import Pair
 from cards_core.analysis.interference.shapes import Body
 from cards_core.errors import ShapeError
-from cards_core.muscles.layout import PathLayout
+from cards_core.paths.layout import PathLayout
 from cards_core.typing import Array
 
 Integers = npt.NDArray[np.int32]

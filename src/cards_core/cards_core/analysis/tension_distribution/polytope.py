@@ -24,8 +24,8 @@ from cards_core.analysis.tension_distribution.base import (
     null_space,
 )
 from cards_core.analysis.tension_distribution.programs import ProximalProgram
-from cards_core.control.qp import QP_INFINITY
 from cards_core.errors import CardsError
+from cards_core.optimize.qp import QP_INFINITY
 from cards_core.typing import Array
 
 MAX_NEWTON = 60

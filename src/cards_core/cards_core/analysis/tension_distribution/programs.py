@@ -19,7 +19,8 @@ from typing import ClassVar
 import numpy as np
 
 from cards_core.analysis.tension_distribution.base import TensionDistribution, null_space
-from cards_core.control.qp import QP_INFINITY, QpMethod, QpStatus, make_qp_solver
+from cards_core.optimize.qp import QP_INFINITY, QpMethod, QpStatus
+from cards_core.optimize.qp_backends import make_qp_solver
 from cards_core.typing import Array
 
 FIXED_POINT = 1e-9

@@ -15,7 +15,7 @@ import numpy as np
 
 from cards_core.analysis.workspace.errors import PointSetError
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import Node, Tree
+from cards_core.robot.model import Node, Tree
 from cards_core.typing import Array
 
 ROTATION_SUFFIXES = ("rx", "ry", "rz")

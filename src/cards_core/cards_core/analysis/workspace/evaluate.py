@@ -19,7 +19,7 @@ from cards_core.analysis.workspace.job import Job, code_hash
 from cards_core.analysis.workspace.points import BoundPoints
 from cards_core.analysis.workspace.rays import BoundRays
 from cards_core.dynamics import make_dynamics
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
 CACHED_JOBS = 4

@@ -16,6 +16,7 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import Any
+from urllib.parse import urlsplit
 
 from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.evaluate import compute_chunk
@@ -145,8 +146,6 @@ def _knock(address: str) -> None:
         OSError: Nobody listens there.
         ValueError: It is no address.
     """
-    from urllib.parse import urlsplit
-
     parts = urlsplit(address if "://" in address else f"tcp://{address}")
     if parts.scheme not in ("tcp", "tls", "ws", "wss") or not parts.hostname or not parts.port:
         raise ValueError("no address of a scheduler")

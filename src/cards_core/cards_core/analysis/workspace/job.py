@@ -13,15 +13,15 @@ from typing import Any
 
 import cards_core
 from cards_core.analysis.conditions.options import Options
+from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.point_file import PointTable
 from cards_core.analysis.workspace.points import Axis, Grid, PointSet
 from cards_core.analysis.workspace.rays import Rays
 from cards_core.analysis.workspace.robot_text import RobotText
 from cards_core.analysis.workspace.samples import Samples
-from cards_core.description import Robot
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import Tree
+from cards_core.robot import Robot
 
 FORMATS = ("parquet", "npz")
 """Kinds of result files."""
@@ -149,8 +149,6 @@ def make_job(
         CardsError: The robot cannot be read; no such condition, option or coordinate.
         JobError: A chunk size or format that there is not.
     """
-    from cards_core.analysis.conditions.registry import CONDITIONS
-
     if condition not in CONDITIONS:
         raise UnknownNameError("condition", condition, CONDITIONS)
     if format not in FORMATS:
@@ -160,7 +158,7 @@ def make_job(
     kind = CONDITIONS[condition].options
     given = options if isinstance(options, Options) else kind.from_json(options or {})
     text = RobotText.of(robot)
-    points.bind(Tree(text.load()))
+    points.bind(text.load().tree)
     # through JSON and back: 1 and 1.0 must not make two different jobs
     plain = kind.from_json(json.loads(json.dumps(given.to_json()))).to_json()
     return Job(

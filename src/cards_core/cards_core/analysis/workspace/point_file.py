@@ -22,8 +22,8 @@ from cards_core.analysis.workspace.errors import PointSetError
 from cards_core.analysis.workspace.points import check_once, coordinate_column
 from cards_core.csv_table import open_csv
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import QUATERNION_TOLERANCE, Tree
 from cards_core.npz_table import read_npz
+from cards_core.robot.model import QUATERNION_TOLERANCE, Tree
 from cards_core.typing import Array
 
 COORDINATES = "q/"

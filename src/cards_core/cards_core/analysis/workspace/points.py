@@ -12,7 +12,7 @@ import numpy as np
 from cards_core.analysis.conditions.base import Column
 from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.analysis.workspace.errors import PointSetError
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
 MAX_POINTS = 2**53

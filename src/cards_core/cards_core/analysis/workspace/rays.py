@@ -23,7 +23,7 @@ from cards_core.analysis.workspace.errors import PointSetError
 from cards_core.analysis.workspace.points import MAX_AXIS, BoundPoints, PointSet
 from cards_core.analysis.workspace.samples import MAX_SEED, uniforms
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
 Evaluate = Callable[[Array], Columns]

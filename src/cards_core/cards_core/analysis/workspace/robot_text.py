@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cards_core.analysis.workspace.errors import JobError
-from cards_core.description import Mesh, Robot, find_model, read_sdf, to_sdf
-from cards_core.kinematics.fingerprint import robot_hash
-from cards_core.kinematics.tree import Tree
+from cards_core.formats import find_model, read_sdf, to_sdf
+from cards_core.paths.fingerprint import robot_hash
+from cards_core.paths.wrapping.mesh_file import mesh_path
+from cards_core.robot import Mesh, Robot
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class RobotText:
             path = find_model(robot)
             text, base = path.read_text(encoding="utf-8"), str(path.resolve().parent)
         read = _read(text, base)
-        return cls(read.name, text, robot_hash(Tree(read)), _mesh_files(read), base)
+        return cls(read.name, text, robot_hash(read.tree), _mesh_files(read), base)
 
     def load(self) -> Robot:
         """Return the robot.
@@ -59,7 +60,7 @@ class RobotText:
             JobError: It is another robot than it was: a file that it refers to has changed.
         """
         robot = _read(self.sdf, self.base)
-        found = robot_hash(Tree(robot))
+        found = robot_hash(robot.tree)
         if found != self.robot_hash:
             raise JobError(
                 f"robot '{self.name}' has the hash {found} here (expected: {self.robot_hash}; "
@@ -92,8 +93,6 @@ def _read(text: str, base: str) -> Robot:
 
 
 def _mesh_files(robot: Robot) -> dict[str, str]:
-    from cards_core.muscles.wrapping.mesh_file import mesh_path
-
     files: dict[str, str] = {}
     for surface in robot.wrap_surfaces:
         if isinstance(surface.geometry, Mesh):

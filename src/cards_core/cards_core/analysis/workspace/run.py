@@ -27,7 +27,6 @@ from cards_core.analysis.workspace.job import Job
 from cards_core.analysis.workspace.points import Grid
 from cards_core.analysis.workspace.result_file import read_metadata, read_result, read_rows
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import Tree
 from cards_core.typing import Array
 
 Progress = Callable[[int, int], None]
@@ -102,7 +101,7 @@ class Result:
 
     def q(self, start: int, stop: int) -> Array:
         """Return coordinates of points start..stop-1, shape (n, nq); starts, for rays."""
-        points = self.job.points.bind(Tree(self.job.robot.load()))
+        points = self.job.points.bind(self.job.robot.load().tree)
         return points.q(points.values(start, stop))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates
 from cards_core.analysis.workspace.errors import PointSetError
 from cards_core.analysis.workspace.points import MAX_POINTS, check_once, coordinate_column
-from cards_core.kinematics.tree import Tree
+from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
 BLOCK = 4

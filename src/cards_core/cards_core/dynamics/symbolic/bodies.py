@@ -5,12 +5,13 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from cards_core.codegen.expressions import constant, direction
 from cards_core.codegen.kernel import Expr
 from cards_core.dynamics.symbolic.muscle_rows import tree_paths
 from cards_core.dynamics.symbolic.recursions import node_motion
-from cards_core.dynamics.symbolic.tree import SymbolicTree, constant, direction
+from cards_core.dynamics.symbolic.tree import SymbolicTree
 from cards_core.dynamics.variables import body_nodes
-from cards_core.kinematics.tree import WORLD_NODE
+from cards_core.robot.model import WORLD_NODE
 
 
 def body_jacobian(model: SymbolicTree) -> Expr:

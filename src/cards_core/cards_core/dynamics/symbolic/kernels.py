@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 
+from cards_core.codegen.expressions import constant
 from cards_core.codegen.kernel import Expr, Kernel
-from cards_core.description.model import Robot
 from cards_core.dynamics.symbolic.outputs import Outputs
-from cards_core.dynamics.symbolic.tree import SymbolicTree, constant
-from cards_core.dynamics.variables import DEFAULT, chosen
+from cards_core.dynamics.symbolic.tree import SymbolicTree
+from cards_core.dynamics.variables import DEFAULT, Variable, chosen
 from cards_core.errors import UnknownNameError
-from cards_core.kinematics.tree import WORLD_NODE
+from cards_core.robot.model import WORLD_NODE, Robot
 
 FRAME = ("y", "R", "J", "Jdot_qd")
 """Quantities of the kernel of a frame."""
@@ -58,6 +60,20 @@ def frame_kernel(robot: Robot, frame: str, model: SymbolicTree | None = None) ->
     outputs = Outputs(model or SymbolicTree(robot), frame)
     kernel = outputs.kernel(f"frame_{frame}", chosen(FRAME))
     return Kernel(kernel.name, kernel.inputs[:2], kernel.outputs)  # contacts do not matter
+
+
+def variables_kernel(
+    robot: Robot, name: str, variables: Sequence[Variable], frame: str | None
+) -> Kernel:
+    """Return a kernel of chosen variables.
+
+    Args:
+        robot: The description.
+        name: Of the kernel.
+        variables: Its outputs.
+        frame: Frame of the operational ones; None if there are none.
+    """
+    return Outputs(SymbolicTree(robot), frame).kernel(name, variables)
 
 
 def _poses_kernel(model: SymbolicTree) -> Kernel:

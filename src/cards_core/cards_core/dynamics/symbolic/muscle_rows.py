@@ -6,17 +6,13 @@ P and a revolute joint with world axis a through o, ``L = +-(a . (P x u) + (o x 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import casadi as ca
 
+from cards_core.codegen.expressions import direction
 from cards_core.codegen.kernel import Expr
-from cards_core.dynamics.symbolic.tree import SymbolicTree, direction
-from cards_core.kinematics.paths import tree_layout
-from cards_core.muscles.layout import PathLayout
-
-if TYPE_CHECKING:
-    from cards_core.muscles.symbolic import PathExpressions
+from cards_core.dynamics.symbolic.tree import SymbolicTree
+from cards_core.paths.layout import PathLayout, tree_layout
+from cards_core.paths.symbolic import PathExpressions, muscle_lengths, path_expressions
 
 
 def tree_paths(model: SymbolicTree, rows: Expr | None) -> tuple[PathLayout, PathExpressions]:
@@ -24,11 +20,9 @@ def tree_paths(model: SymbolicTree, rows: Expr | None) -> tuple[PathLayout, Path
 
     Args:
         model: Kinematics.
-        rows: Contacts without a closed form (see `cards_core.muscles.symbolic`), or None.
+        rows: Contacts without a closed form (see `cards_core.paths.symbolic`), or None.
     """
     # imported here because that module builds on this one
-    from cards_core.muscles.symbolic import path_expressions
-
     layout = tree_layout(model.tree)
     poses = [*zip(model.rotation, model.position, strict=True)]
     poses.append((ca.SX(ca.DM.eye(3)), ca.SX.zeros(3)))  # the world
@@ -40,11 +34,9 @@ def muscle_kinematics(model: SymbolicTree, rows: Expr | None) -> tuple[Expr, Exp
 
     Args:
         model: Kinematics.
-        rows: Contacts without a closed form (see `cards_core.muscles.symbolic`), or None.
+        rows: Contacts without a closed form (see `cards_core.paths.symbolic`), or None.
     """
     # imported here because that module builds on this one
-    from cards_core.muscles.symbolic import muscle_lengths
-
     tree = model.tree
     layout, paths = tree_paths(model, rows)
     world = len(tree.nodes)

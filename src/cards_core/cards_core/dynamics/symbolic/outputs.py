@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import casadi as ca
 
+from cards_core.codegen.expressions import constant
 from cards_core.codegen.kernel import Expr, Kernel
 from cards_core.dynamics.symbolic.bodies import (
     body_coriolis,
@@ -19,11 +20,12 @@ from cards_core.dynamics.symbolic.bodies import (
 )
 from cards_core.dynamics.symbolic.muscle_rows import muscle_kinematics
 from cards_core.dynamics.symbolic.recursions import inverse_dynamics, mass_matrix
-from cards_core.dynamics.symbolic.tree import SymbolicTree, constant
+from cards_core.dynamics.symbolic.tree import SymbolicTree
 from cards_core.dynamics.variables import Variable, array_shape, body_nodes
 from cards_core.errors import CompilationError
-from cards_core.kinematics.paths import tree_layout
-from cards_core.kinematics.tree import WORLD_NODE
+from cards_core.paths.layout import tree_layout
+from cards_core.paths.symbolic import geodesic_input
+from cards_core.robot.model import WORLD_NODE
 
 LARGEST = 3_000_000
 """Operations above which expressions are not turned into code: it would take hours."""
@@ -42,8 +44,6 @@ class Outputs:
 
     def __init__(self, model: SymbolicTree, frame: str | None = None) -> None:
         # imported here because that module builds on the kinematics
-        from cards_core.muscles.symbolic import geodesic_input
-
         self._model = model
         self._frame = frame
         layout = tree_layout(model.tree)

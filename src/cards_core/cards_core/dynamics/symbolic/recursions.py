@@ -10,9 +10,10 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from cards_core.codegen.expressions import constant
 from cards_core.codegen.kernel import Expr
-from cards_core.dynamics.symbolic.tree import SymbolicTree, constant
-from cards_core.kinematics.tree import WORLD_NODE, Node
+from cards_core.dynamics.symbolic.tree import SymbolicTree
+from cards_core.robot.model import WORLD_NODE, Node
 from cards_core.spatial import hat
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
+from cards_core.codegen.expressions import constant
 from cards_core.codegen.kernel import Expr
-from cards_core.description.model import Robot
-from cards_core.kinematics.tree import WORLD_NODE, Node, Tree
+from cards_core.robot.model import WORLD_NODE, Node, Robot
 from cards_core.spatial import hat
-
-LENGTH_FLOOR = 1e-12
-"""Segments shorter than this [m] have no direction: they add neither force nor Jacobian."""
 
 
 class SymbolicTree:
@@ -27,7 +23,7 @@ class SymbolicTree:
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
-        self.tree = Tree(robot)
+        self.tree = robot.tree
         self.q: Expr = ca.SX.sym("q", self.tree.nq)
         self.qd: Expr = ca.SX.sym("qd", self.tree.nv)
         self.local_rotation: list[Expr] = []
@@ -105,19 +101,6 @@ class SymbolicTree:
                 angular[:, item.v + j] = columns[:, j]
                 linear[:, item.v + j] = ca.cross(columns[:, j], arm)
         return linear, angular
-
-
-def direction(delta: Expr) -> tuple[Expr, Expr]:
-    """Length and unit vector of a segment; safe, with zero derivative, at zero length."""
-    square = ca.dot(delta, delta)
-    length = ca.sqrt(ca.fmax(square, LENGTH_FLOOR**2))
-    # divided by infinity a vanishing segment has no direction, and none that changes
-    return length, delta / ca.if_else(square > LENGTH_FLOOR**2, length, ca.inf)
-
-
-def constant(values: Any) -> Expr:
-    """Constants as SX; structural zeros let CasADi drop the products."""
-    return ca.SX(ca.DM(np.asarray(values, dtype=float)))
 
 
 def _axis_rotation(axis: Any, angle: Expr) -> Expr:

@@ -10,12 +10,12 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from cards_core.description.model import Robot
 from cards_core.dynamics.sympy_backend.constants import Expr
 from cards_core.dynamics.sympy_backend.model import SymbolicModel
 from cards_core.dynamics.sympy_backend.options import SymbolicOptions
 from cards_core.dynamics.sympy_backend.quantities import select
 from cards_core.dynamics.sympy_backend.subexpressions import for_lambdify, with_floats
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 _Groups = Callable[[SymbolicModel], Sequence[tuple[Expr, tuple[int, ...]]]]

@@ -24,7 +24,7 @@ from cards_core.dynamics.sympy_backend.options import (
     parallel_ancestor,
 )
 from cards_core.dynamics.sympy_backend.simplify import Simplifier
-from cards_core.kinematics.tree import WORLD_NODE, Node, Tree
+from cards_core.robot.model import WORLD_NODE, Node, Tree
 from cards_core.typing import Vector3
 
 

@@ -7,14 +7,13 @@ from functools import cached_property
 
 import sympy as sp
 
-from cards_core.description.model import Robot
 from cards_core.dynamics.sympy_backend.bodies import BodySpace
 from cards_core.dynamics.sympy_backend.constants import Expr
 from cards_core.dynamics.sympy_backend.kinematics import SymbolicKinematics
 from cards_core.dynamics.sympy_backend.lagrange import Lagrange
 from cards_core.dynamics.sympy_backend.muscles import MusclePaths
 from cards_core.dynamics.sympy_backend.options import SymbolicOptions
-from cards_core.kinematics.tree import WORLD_NODE, Tree
+from cards_core.robot.model import WORLD_NODE, Robot
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class SymbolicModel:
     def __init__(self, robot: Robot, options: SymbolicOptions | None = None) -> None:
         self.robot = robot
         self.options = options or SymbolicOptions()
-        self.tree = Tree(robot)
+        self.tree = robot.tree
         self.kinematics = SymbolicKinematics(self.tree, self.options)
         self.lagrange = Lagrange(self.kinematics, robot.gravity)
         self.muscles = MusclePaths(self.kinematics, self.options.muscles)

@@ -15,12 +15,12 @@ from functools import cached_property
 
 import sympy as sp
 
-from cards_core.description.model import Muscle, Pulley
 from cards_core.dynamics.sympy_backend.constants import Expr
 from cards_core.dynamics.sympy_backend.kinematics import SymbolicKinematics
 from cards_core.dynamics.sympy_backend.options import Muscles, SymbolicError
-from cards_core.kinematics.paths import tree_layout
-from cards_core.kinematics.tree import WORLD_NODE
+from cards_core.paths.layout import tree_layout
+from cards_core.robot.elements import Muscle, Pulley
+from cards_core.robot.model import WORLD_NODE
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from cards_core.errors import CardsError
-from cards_core.kinematics.tree import WORLD_NODE, Node, Tree
+from cards_core.robot.model import WORLD_NODE, Node, Tree
 from cards_core.typing import Array
 
 Parameters = Literal["numbers", "symbols"]

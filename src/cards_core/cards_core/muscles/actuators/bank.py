@@ -4,98 +4,30 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.actuators import check_parameters
-from cards_core.description.model import Muscle, Robot
+from cards_core.codegen.kernel import Kernel
+from cards_core.codegen.model import BoundKernel
+from cards_core.codegen.native import load_or_build
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.muscles.actuators.arithmetic import DUAL, NUMPY, Arithmetic, Dual, clip
-from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
-from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
-from cards_core.muscles.actuators.model import Inputs, Model
-from cards_core.muscles.actuators.pneumatic import McKibbenMuscle, ValveMcKibbenMuscle
-from cards_core.muscles.actuators.series_elastic import (
-    HeatedSeriesElasticUnit,
-    SeriesElasticUnit,
+from cards_core.muscles.actuators.cable import IdealCable
+from cards_core.muscles.actuators.groups import (
+    LARGEST_INPUT,
+    LARGEST_VALUE,
+    Group,
+    make_groups,
 )
+from cards_core.muscles.actuators.model import Inputs, Model
+from cards_core.robot.actuators import check_parameters
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.codegen.kernel import Kernel
-    from cards_core.codegen.model import BoundKernel
 
 INPUTS = ("lengths", "rates", "kinds", "values")
 """Inputs of the kernels, as `ActuatorBank.step` has them."""
-
-LARGEST_INPUT = 1e6
-"""Lengths [m] and rates [m/s] beyond are cut, so that nothing overflows."""
-
-LARGEST_VALUE = 1e9
-"""Commanded values beyond are cut."""
-
-
-def model_type(actuator: Any) -> type[Model]:
-    """Return the model of an actuator."""
-    if actuator.kind == "cable":
-        return IdealCable if actuator.stiffness is None else ElasticCable
-    if actuator.kind == "series_elastic":
-        return SeriesElasticUnit if actuator.thermal is None else HeatedSeriesElasticUnit
-    if actuator.kind == "pneumatic":
-        return McKibbenMuscle if actuator.valve is None else ValveMcKibbenMuscle
-    if actuator.kind == "hill":
-        return RigidTendonMuscle if actuator.rigid_tendon else ElasticTendonMuscle
-    return BlankevoortLigament
-
-
-class Group:
-    """Muscles of one model and variant, and where their states are.
-
-    Attributes:
-        model: The equations and parameters.
-        rows: Muscle indices, shape (n,).
-        places: State indices, shape (states, n).
-    """
-
-    def __init__(
-        self, model: Model, rows: npt.NDArray[np.intp], places: npt.NDArray[np.intp]
-    ) -> None:
-        self.model = model
-        self.rows = rows
-        self.places = places
-
-
-def make_groups(muscles: Sequence[Muscle], dt: float) -> tuple[list[Group], tuple[str, ...], int]:
-    """Sort muscles into groups.
-
-    Returns:
-        The groups, the names of the published states, and the number of all states.
-    """
-    types = [model_type(muscle.actuator) for muscle in muscles]
-    names = [
-        f"{muscle.name}/{state}"
-        for muscle, kind in zip(muscles, types, strict=True)
-        for state in kind.published
-    ]
-    keys: dict[Any, list[int]] = {}
-    places: list[list[int]] = []
-    seen, hidden = 0, len(names)
-    for row, (muscle, kind) in enumerate(zip(muscles, types, strict=True)):
-        keys.setdefault((kind, kind.variant(muscle.actuator)), []).append(row)
-        shown, more = len(kind.published), len(kind.hidden)
-        places.append([*range(seen, seen + shown), *range(hidden, hidden + more)])
-        seen, hidden = seen + shown, hidden + more
-    groups = [
-        Group(
-            kind([muscles[row] for row in rows], dt),
-            np.array(rows),
-            np.array([places[row] for row in rows], dtype=np.intp).reshape(len(rows), -1).T,
-        )
-        for (kind, _), rows in keys.items()
-    ]
-    return groups, tuple(names), hidden
 
 
 class ActuatorBank:
@@ -172,8 +104,6 @@ class ActuatorBank:
         return self._state
 
     def _bind_native(self) -> None:
-        from cards_core.codegen.native import load_or_build
-
         model = load_or_build(self._content(), self._kernels)
         kernel = model.bind("actuators")
         self._inputs = tuple(kernel.inputs[name] for name in INPUTS)

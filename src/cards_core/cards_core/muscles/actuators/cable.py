@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cards_core.description.model import Muscle
 from cards_core.muscles.actuators.arithmetic import NUMPY, Arithmetic, Real, clip
 from cards_core.muscles.actuators.model import (
     Inputs,
@@ -16,6 +15,7 @@ from cards_core.muscles.actuators.model import (
     limits,
 )
 from cards_core.muscles.command import FORCE, LENGTH
+from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 
 UNLIMITED = 1e7

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cards_core.description.model import Muscle
 from cards_core.muscles.actuators.arithmetic import (
     NUMPY,
     Arithmetic,
@@ -25,6 +24,7 @@ from cards_core.muscles.actuators.model import (
     limits,
 )
 from cards_core.muscles.command import EXCITATION, FORCE
+from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 
 SHORTEST_FIBER = 0.2

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.description.model import Muscle
 from cards_core.muscles.actuators.arithmetic import Arithmetic, Real
+from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 
 Parameters: TypeAlias = Any

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cards_core.description.model import Muscle
 from cards_core.muscles.actuators.arithmetic import (
     NUMPY,
     Arithmetic,
@@ -23,6 +22,7 @@ from cards_core.muscles.actuators.model import (
     limits,
 )
 from cards_core.muscles.command import FORCE, PRESSURE
+from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 
 REFERENCE_PRESSURE = 1e5

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.description.actuators import Spring
 from cards_core.muscles.actuators.arithmetic import NUMPY, Arithmetic, Real, increasing_root
 from cards_core.muscles.actuators.model import Parameters
+from cards_core.robot.actuators import Spring
 
 ENDLESS = 1e6
 """Travel of a spring that has no end, [m]."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import casadi as ca
 
 from cards_core.codegen.kernel import Kernel
 from cards_core.muscles.actuators.arithmetic import Arithmetic, clip
-from cards_core.muscles.actuators.bank import LARGEST_INPUT, LARGEST_VALUE
+from cards_core.muscles.actuators.groups import LARGEST_INPUT, LARGEST_VALUE, Group
 from cards_core.muscles.actuators.model import Inputs
-
-if TYPE_CHECKING:
-    from cards_core.muscles.actuators.bank import Group
 
 
 class CasadiArithmetic:

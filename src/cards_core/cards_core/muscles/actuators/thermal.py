@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from cards_core.description.actuators import Thermal
+from cards_core.robot.actuators import Thermal
 from cards_core.typing import Array
 
 

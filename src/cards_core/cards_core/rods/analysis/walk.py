@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from cards_core.rods.analysis.held_index import held_index
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.status import GOOD, SliceStatus
 from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
@@ -27,9 +27,6 @@ from cards_core.rods.tracking.collapse import STOP_FRACTION, WARN_FRACTION
 from cards_core.rods.tracking.judge import Bounds, Judge
 from cards_core.rods.tracking.path import Target, between, way_between
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.robot import RodRobot
 
 LARGEST_STEP = 2.0
 """Largest step, in steps of a tracker (5 mm, 2 degrees)."""

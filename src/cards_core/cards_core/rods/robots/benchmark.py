@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.description.locate import known_models
 from cards_core.errors import RodError
+from cards_core.formats.locate import known_models
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution

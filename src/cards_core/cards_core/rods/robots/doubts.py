@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from cards_core.description.xml_lines import XmlElement
+from cards_core.formats.xml_lines import XmlElement
 from cards_core.rods.robots.robot import BaseKind, RodRobot, rod_starts
 from cards_core.typing import Array
 

@@ -13,9 +13,10 @@ import math
 
 import numpy as np
 
-from cards_core.description.model import WORLD, Frame, Inertia, Joint, Robot
-from cards_core.description.sdf_reader import SdfDocument
 from cards_core.errors import DescriptionError
+from cards_core.formats.sdf.reader import SdfDocument
+from cards_core.robot.elements import WORLD, Frame, Inertia, Joint
+from cards_core.robot.model import Robot
 from cards_core.rods.robots.joint_chain import axis_frame, composite
 from cards_core.rods.robots.robot import Base, BaseKind, Plate, Tip, TipKind
 from cards_core.spatial import Pose, quaternion_matrix

@@ -7,20 +7,15 @@ solve starts from, and grows and shrinks with what is found.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cards_core.errors import ShapeError
 from cards_core.rods.robots.native_robot import MODES, NativeRobot
-from cards_core.rods.robots.solution import INFO, Solution
+from cards_core.rods.robots.solution import INFO, Solution, SolvedRobot
 from cards_core.rods.robots.solver_checks import MOST_SEGMENTS
 from cards_core.rods.robots.solver_input import State, is_follower, segments_for, shape_text
 from cards_core.rods.status import RodStatus
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 STEP_ERROR = 1e-4
 """Scaled residual that a solution may have when its rods are integrated with twice as many steps;
@@ -44,7 +39,7 @@ class Newton:
             linearisation counts as one. Two runs that do the same count the same.
     """
 
-    def __init__(self, solver: RodRobotSolver) -> None:
+    def __init__(self, solver: SolvedRobot) -> None:
         self._solver, self._settings = solver, solver.settings
         self._natives: dict[int, NativeRobot] = {}
         self.iterations = 0
@@ -52,7 +47,7 @@ class Newton:
         self.forget()
 
     def forget(self) -> None:
-        """Be as new, but for the buffers."""
+        """Reset to the initial state; allocated buffers are kept."""
         self._use(self._settings.segments or 1)
         self.owner = None
         self._fewest = 1  # segments that the steps' error asks for

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.description.locate import find_model, rods_file
-from cards_core.description.sdf_reader import read_sdf_document
-from cards_core.description.xml_lines import XmlElement
 from cards_core.errors import DescriptionError
+from cards_core.formats.locate import find_model, rods_file
+from cards_core.formats.sdf.reader import read_sdf_document
+from cards_core.formats.xml_lines import XmlElement
 from cards_core.rods.robots.doubts import TURN, document_doubts, robot_doubts
 from cards_core.rods.robots.mechanism import Mechanism
 from cards_core.rods.robots.reader_checks import (
@@ -36,8 +36,8 @@ from cards_core.rods.robots.robot import BaseKind, Limb, Plate, RodRobot
 from cards_core.rods.robots.yaml_entry import number, vector
 from cards_core.rods.robots.yaml_rods import RodEntry, rod_entries, solver_settings
 from cards_core.spatial import Pose, axis_rotation, quaternion_matrix
-from cards_core.trajectories.yaml_fields import Document, Field, read_yaml
 from cards_core.typing import Array, Vector3
+from cards_core.yaml_fields import Document, Field, read_yaml
 
 UNIT = 1e-3
 """How far the norm of a quaternion may be from 1."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cards_core.description.sdf_values import numbers
-from cards_core.description.xml_lines import XmlElement
+from cards_core.formats.sdf.values import numbers
+from cards_core.formats.xml_lines import XmlElement
 from cards_core.rods.robots.mechanism import Mechanism
 from cards_core.rods.robots.robot import (
     PLANAR_COORDINATES,
@@ -18,8 +18,8 @@ from cards_core.rods.robots.robot import (
 )
 from cards_core.rods.robots.yaml_rods import RodEntry
 from cards_core.spatial import hat
-from cards_core.trajectories.yaml_fields import Field
 from cards_core.typing import Array
+from cards_core.yaml_fields import Field
 
 UNIT = 1e-3
 """How far the norm of an axis or quaternion may be from 1 before it is taken for a mistake."""

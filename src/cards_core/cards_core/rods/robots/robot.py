@@ -20,17 +20,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.robot.model import Robot
+from cards_core.rods.rod import Rod
 from cards_core.typing import Array, Matrix3, Vector3
-
-if TYPE_CHECKING:
-    from cards_core.description.model import Robot
-    from cards_core.rods.rod import Rod
 
 DIRECTIONS = ("tx", "ty", "tz", "rx", "ry", "rz")
 """Names of the six directions of a joint frame: translations, then rotations."""

@@ -4,21 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from cards_core.rods.robots.robot import RodRobot, SolverSettings
 from cards_core.rods.status import RodStatus
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 INFO = 13
 """Numbers at the end of a record: status, iterations, jacobians, residual, slenderness, time,
 external wrench (6), follower; as in ``native/robot_solve.c``."""
 
 _IDENTITY = np.eye(4)
+
+
+class SolvedRobot(Protocol):
+    """What solves and solutions know of their solver.
+
+    Attributes:
+        robot, settings, base, gravity: See `cards_core.rods.robots.solver.RodRobotSolver`.
+        slots: Where the robot's coordinates are among the six of a pose, shape (k,).
+        turns: Which joints turn, shape (n,).
+        controlled: Which of the coordinates the actuators follow.
+    """
+
+    robot: RodRobot
+    settings: SolverSettings
+    base: Array
+    gravity: Array
+    slots: Array
+    turns: Array
+    controlled: Array
+
+    def linear(self, solution: Solution) -> Linear:
+        """Return stiffness and joint columns at a solution."""
 
 
 class Solution:
@@ -36,7 +56,7 @@ class Solution:
         fewest_segments: As many of them are there for the accuracy of the steps.
     """
 
-    def __init__(self, solver: RodRobotSolver, record: Array, segments: int, mode: str) -> None:
+    def __init__(self, solver: SolvedRobot, record: Array, segments: int, mode: str) -> None:
         self.solver = solver
         self.record = record
         self.segments = segments

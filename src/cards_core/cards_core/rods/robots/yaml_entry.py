@@ -16,8 +16,8 @@ import numpy as np
 from cards_core.errors import RodError
 from cards_core.rods.material import Material
 from cards_core.rods.section import Section
-from cards_core.trajectories.yaml_fields import Field
 from cards_core.typing import Vector3
+from cards_core.yaml_fields import Field
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _MIX_UP = "one of them; the other follows"

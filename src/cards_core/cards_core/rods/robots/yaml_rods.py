@@ -16,8 +16,8 @@ from cards_core.rods.robots.robot import BaseKind, SolverSettings, TipKind
 from cards_core.rods.robots.yaml_entry import Entry, check_keys, number, vector
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
-from cards_core.trajectories.yaml_fields import Document, Field
 from cards_core.typing import Vector3
+from cards_core.yaml_fields import Document, Field
 
 SECTION_KEYS = ("radius", "diameter", "section")
 MATERIAL_KEYS = ("E", "G", "nu", "rho", "yield_strain", "yield_stress", "damping")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cards_core.rods.robots.solution import Solution
 from cards_core.rods.status import RodStatus, is_good
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.cold_guesses import straight_guess, target_guess
@@ -24,10 +26,6 @@ from cards_core.rods.tracking.path import Target
 from cards_core.rods.tracking.roadmap import Roadmap
 from cards_core.rods.tracking.servo import Arrival, Servo
 from cards_core.rods.tracking.work import Work
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 KICKED = 8
 """Ends of descents, the nearest to the pose, that are tried with kicks."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cards_core.rods.robots.guess import Guess, hermite_guess
 from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.tracking.path import Target
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 
 def target_guess(solver: RodRobotSolver, target: Target, variant: dict[str, Any]) -> Guess:

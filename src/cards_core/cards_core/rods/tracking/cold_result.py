@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.errors import RodError
+from cards_core.rods.robots.solution import Solution
 from cards_core.rods.status import SEVERITY, RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.path import pose_difference
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
 
 
 @dataclass(frozen=True)

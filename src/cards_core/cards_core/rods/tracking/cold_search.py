@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.rods.analysis.held_index import held_index
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import SEVERITY, RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.cold_attempts import Anchor, Attempts
@@ -24,10 +26,6 @@ from cards_core.rods.tracking.reach import limit_reach_finding
 from cards_core.rods.tracking.singular import SINGULAR, weakest_mode
 from cards_core.rods.tracking.strain import yield_findings
 from cards_core.rods.tracking.work import Progress, Work
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 FIRST_WAYS = (1, 20, 120)
 """Ways of the roadmap that are tried before other guesses; more are made when these fail, too."""
@@ -136,8 +134,6 @@ class ColdSearch:
 
     def _held_index(self, solution: Solution) -> npt.NDArray[np.int_]:
         """Return the number of ways in which each rod collapses by itself, shape (n,)."""
-        from cards_core.rods.analysis.held_index import held_index
-
         return held_index(self.solver, solution)
 
     def _excess(self, solution: Solution) -> float:

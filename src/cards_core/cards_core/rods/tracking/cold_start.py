@@ -25,12 +25,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from cards_core.errors import RodError
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.cold_attempts import Anchor
@@ -42,10 +43,6 @@ from cards_core.rods.tracking.reach import reach_findings
 from cards_core.rods.tracking.roadmap import Roadmap
 from cards_core.rods.tracking.work import Progress
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.robot import RodRobot
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 __all__ = ["Budget", "ColdStart", "cold_start", "home", "home_target"]
 

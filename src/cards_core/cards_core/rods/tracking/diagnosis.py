@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.homotopy import follow
 from cards_core.rods.tracking.judge import Judge
 from cards_core.rods.tracking.path import Target
 from cards_core.rods.tracking.reach import limit_reach_finding
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.tracking.judge import Judge
 from cards_core.rods.tracking.path import Target, between, way_between
 from cards_core.rods.tracking.work import Work
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.guess import Guess
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 FIRST_STRIDE = 4.0
 """First stride, in steps of a tracker."""

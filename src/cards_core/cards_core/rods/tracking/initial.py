@@ -8,20 +8,15 @@ a rough hint; but nobody should have to find out from a picture.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from cards_core.rods.robots.robot import BaseKind
+from cards_core.rods.robots.robot import BaseKind, RodRobot
+from cards_core.rods.robots.solution import Solution
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.commands import quantity
 from cards_core.rods.tracking.path import pose_difference
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.robot import RodRobot
-    from cards_core.rods.robots.solution import Solution
 
 FAR_SHARE = 0.05
 """Distance, as a share of a rod's length, beyond which a hint is one to another equilibrium."""

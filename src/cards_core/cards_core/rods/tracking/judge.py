@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.rods.tracking.collapse import (
@@ -32,9 +32,6 @@ from cards_core.rods.tracking.collapse import (
 from cards_core.rods.tracking.path import Target, pose_difference, step_sizes
 from cards_core.rods.tracking.reach import limit_reach_finding
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
 
 JUMP_FACTOR = 10.0
 """A change greater than the predicted one by this factor is a jump."""

@@ -14,18 +14,15 @@ dense; the blocks come from the compiled code.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.rods.robots.guess import Guess
 from cards_core.rods.robots.robot import PLATE_COORDINATES, BaseKind, RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.tracking.path import moved
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 LARGEST_STEP = 1.0
 """Greatest scaled step of an unknown: lengths of a rod, radians, moments EI/L."""

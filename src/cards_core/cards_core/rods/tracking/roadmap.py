@@ -13,20 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.rods.robots.robot import BaseKind
+from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.tracking.homotopy import follow
 from cards_core.rods.tracking.judge import Judge
 from cards_core.rods.tracking.path import Target, pose_difference
 from cards_core.rods.tracking.servo import pose_weights
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
 
 OPEN_RANGE = {BaseKind.REVOLUTE: np.pi}
 """Half the range, around home, of joints without limits: [rad], else the length of the rod."""

@@ -15,18 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cards_core.rods.robots.robot import PLATE_COORDINATES
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.tracking.judge import Judge
 from cards_core.rods.tracking.path import Target, pose_difference
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 LARGEST_MOVE = 0.06
 """Greatest change of a joint in one step: of a rod's length, or [rad]."""

@@ -8,16 +8,12 @@ show in the plate. The vector is put into words by its largest parts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.solution import Solution
 from cards_core.rods.tracking.levenberg import Equations
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.guess import Guess
-    from cards_core.rods.robots.solution import Solution
 
 SINGULAR = 1e-8
 """Smallest singular value of the scaled Jacobian that counts as zero."""

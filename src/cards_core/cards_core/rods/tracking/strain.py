@@ -7,19 +7,14 @@ yield strain, that is the yield stress over E.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.answer import Finding
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.robot import RodRobot
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
-
 
 SECTIONS = 101
 """Sections of each rod at which strains are looked at, as many as are drawn."""

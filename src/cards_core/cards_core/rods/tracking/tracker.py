@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import SEVERITY, RodStatus
 from cards_core.rods.tracking.answer import Answer, Finding
 from cards_core.rods.tracking.cold_start import Budget, cold_start, home
@@ -33,11 +36,6 @@ from cards_core.rods.tracking.reach import reach_findings
 from cards_core.rods.tracking.saved import restored, saved
 from cards_core.rods.tracking.strain import YieldWatch
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.robot import RodRobot
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.robots.solver import RodRobotSolver
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,6 @@ class Tracker:
         options: TrackerOptions | None = None,
     ) -> None:
         if solver is None:
-            from cards_core.rods.robots.solver import RodRobotSolver
-
             solver = RodRobotSolver(robot)
         self.robot = robot
         self.solver = solver

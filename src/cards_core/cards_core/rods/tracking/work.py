@@ -7,10 +7,8 @@ the same place on every machine, however busy it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.robots.solver import RodRobotSolver
 
 Progress = Callable[[int, int], None]
 """Called with the iterations done and those allowed, now and then."""

@@ -1,0 +1,29 @@
+"""Import of robots from the XML files of CASPR [Lau2016]_; `docs/caspr.md` is the guide."""
+
+from cards_core.formats.caspr.cables import Cable, CableSet
+from cards_core.formats.caspr.coordinates import CoordinateMap
+from cards_core.formats.caspr.feasibility import Feasibility
+from cards_core.formats.caspr.files import CasprFiles, ModelRow, find_models
+from cards_core.formats.caspr.findings import Finding
+from cards_core.formats.caspr.importer import CasprModel, import_caspr
+from cards_core.formats.caspr.operational_spaces import OperationalSpace
+from cards_core.formats.caspr.report import ImportReport
+from cards_core.formats.caspr.trajectories import CasprTrajectory
+from cards_core.formats.caspr.writer import write_import
+
+__all__ = [
+    "Cable",
+    "CableSet",
+    "CasprFiles",
+    "CasprModel",
+    "CasprTrajectory",
+    "CoordinateMap",
+    "Feasibility",
+    "Finding",
+    "ImportReport",
+    "ModelRow",
+    "OperationalSpace",
+    "find_models",
+    "import_caspr",
+    "write_import",
+]

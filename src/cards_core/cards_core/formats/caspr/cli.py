@@ -1,0 +1,181 @@
+"""Command line of the importer: ``./cards import caspr FOLDER -o DIR``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode
+from cards_core.formats.caspr.files import ModelRow, find_models
+from cards_core.formats.caspr.importer import SAMPLES, CasprModel, import_caspr
+from cards_core.formats.caspr.writer import write_import
+
+EXAMPLES = """\
+examples:
+  ./cards import caspr CASPR/data/model_config/models/MCDM/BMArm -o models
+  ./cards import caspr BMArm --cable-set multi_link -o out --force
+  ./cards import caspr BMArm                     check only, write nothing
+  ./cards import caspr CASPR/data --list         the robots below a folder
+
+The folder DIR/<name> gets model.sdf, model.config, trajectories.yaml, import_report.md and
+import_report.json. See docs/caspr.md.
+exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    Args:
+        argv: Arguments after ``import caspr``; default those of the process.
+    """
+    options = _parser().parse_args(argv)
+    try:
+        if options.list:
+            return _list(options)
+        return _import(options)
+    except CardsError as error:
+        if options.json:
+            details = {"type": type(error).__name__, "message": str(error)}
+            print(json.dumps({"error": details}))
+        print(f"error: {error}", file=sys.stderr)
+        return ExitCode.ERROR
+    except KeyboardInterrupt:
+        print("interrupted, nothing was written", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cards import caspr",
+        description="Import a robot from CASPR's XML files: SDF with muscles, trajectories, and a "
+        "report that says what was changed and whether the cables can do what the trajectories "
+        "ask for.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="folder of the robot, its *_bodies.xml, or with --list a folder above many robots",
+    )
+    parser.add_argument(
+        "-o", "--output", type=_text, metavar="DIR", help="write DIR/<name>; else check only"
+    )
+    parser.add_argument(
+        "--cable-set", type=_text, metavar="S", help="cable set to attach (default: the file's)"
+    )
+    parser.add_argument(
+        "--model", type=_text, metavar="M", help="which robot, if FOLDER holds several"
+    )
+    parser.add_argument("--list", action="store_true", help="list the robots below FOLDER")
+    parser.add_argument("--json", action="store_true", help="print the report (or list) as JSON")
+    parser.add_argument("--force", action="store_true", help="replace an earlier import")
+    parser.add_argument(
+        "--samples",
+        type=_samples,
+        default=SAMPLES,
+        metavar="N",
+        help=f"times per trajectory at which feasibility is checked (default {SAMPLES}, 0: none)",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no findings")
+    return parser
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("'' (expected: a text)")
+    return text
+
+
+def _samples(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0 or value == 1 or value > 100_000:
+        raise argparse.ArgumentTypeError(f"'{text}': expected 0, or 2 to 100000")
+    return value
+
+
+def _import(options: argparse.Namespace) -> int:
+    progress = _Progress(active=not options.quiet and not options.json and sys.stderr.isatty())
+    try:
+        model = import_caspr(
+            Path(options.folder),
+            cable_set=options.cable_set,
+            name=options.model,
+            feasibility=options.samples > 0,
+            samples=max(options.samples, 2),
+            progress=progress,
+        )
+        target = (
+            write_import(model, options.output, force=options.force) if options.output else None
+        )
+    finally:
+        progress.clear()
+    if options.json:
+        print(json.dumps(_result(model, target), indent=2))
+        return 0
+    if not options.quiet:
+        for item in model.report.findings:
+            print(item)
+    print(model.report.summary())
+    print(f"written to {target}" if target else "nothing written (no -o DIR)")
+    return 0
+
+
+def _result(model: CasprModel, target: Path | None) -> dict[str, object]:
+    return {"output": str(target) if target else None, **model.report.to_dict()}
+
+
+def _list(options: argparse.Namespace) -> int:
+    rows = find_models(options.folder)
+    if options.json:
+        print(json.dumps([_row(row) for row in rows], indent=2))
+        return 0
+    width = max((len(row.name) for row in rows), default=0)
+    for row in rows:
+        where = str(row.files.bodies.parent) if row.files else f"- {row.problem}: {row.folder}"
+        print(f"{row.name:<{width}}  {where}")
+    there = sum(row.files is not None for row in rows)
+    print(f"{there} robots, {len(rows) - there} named in a list without their files")
+    return 0
+
+
+def _row(row: ModelRow) -> dict[str, object]:
+    return {
+        "name": row.name,
+        "folder": str(row.files.bodies.parent) if row.files else None,
+        "bodies": str(row.files.bodies) if row.files else None,
+        "list": str(row.list_file),
+        "line": row.line,
+        "problem": row.problem,
+    }
+
+
+class _Progress:
+    """One line on the terminal that is overwritten."""
+
+    def __init__(self, *, active: bool) -> None:
+        self._active = active
+        self._length = 0
+
+    def __call__(self, what: str, fraction: float) -> None:
+        if self._active:
+            text = f"{100 * fraction:3.0f} %  {what}"[:100]
+            print("\r" + text.ljust(self._length), end="", file=sys.stderr, flush=True)
+            self._length = len(text)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._active and self._length:
+            print("\r" + " " * self._length + "\r", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

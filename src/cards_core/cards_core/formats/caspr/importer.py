@@ -1,0 +1,330 @@
+"""Import a CASPR model: four XML files to a `Robot`, data that a robot has no place for, a report.
+
+The dynamics of the imported robot are CASPR's: the same M, C, G, l and L (in our order of the
+coordinates), with the inertia tensors of the file even where no rigid body has them. For
+simulation, `write_import` writes SDF with repaired inertias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cards_core.dynamics.interface import Dynamics, make_dynamics
+from cards_core.errors import UnknownNameError
+from cards_core.formats.caspr.bodies import Body, BodySystem, read_bodies
+from cards_core.formats.caspr.cables import CableFile, CableSet, read_cables
+from cards_core.formats.caspr.checks import (
+    check_actuation,
+    check_inertia,
+    check_references,
+    check_units,
+    home_within_limits,
+)
+from cards_core.formats.caspr.coordinates import CoordinateMap, coordinate_map
+from cards_core.formats.caspr.feasibility import Feasibility, check_trajectory
+from cards_core.formats.caspr.fields import read_root
+from cards_core.formats.caspr.files import CasprFiles, files_of
+from cards_core.formats.caspr.findings import FindingList
+from cards_core.formats.caspr.muscles import attach_cables
+from cards_core.formats.caspr.names import NameTable, safe_name
+from cards_core.formats.caspr.operational_spaces import (
+    OperationalFile,
+    OperationalSpace,
+    read_operational_spaces,
+)
+from cards_core.formats.caspr.references import build_reference, settle_trajectories
+from cards_core.formats.caspr.report import ImportReport
+from cards_core.formats.caspr.trajectories import CasprTrajectory, read_trajectories
+from cards_core.formats.caspr.visuals import add_visuals
+from cards_core.robot.elements import WORLD
+from cards_core.robot.model import Robot
+from cards_core.trajectories.base import Reference
+from cards_core.typing import Array
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the done fraction of the whole import, 0..1."""
+
+GRAVITY = 9.81
+"""CASPR's constant, along -z of the world, [m/s^2]."""
+
+SAMPLES = 25
+"""Times at which every trajectory is checked."""
+
+
+@dataclass(frozen=True, eq=False)
+class CasprModel:
+    """An imported CASPR model.
+
+    Attributes:
+        robot: Links, joints and the muscles of the chosen cable set; inertias as in the file.
+        sdf_robot: What is written as SDF: valid inertias, small ones for links without mass,
+            planar joints as chains (same coordinates); None if inertias cannot be repaired.
+        bodies: CASPR's links in its order.
+        coordinates: CASPR's order of q against ours.
+        cables: All cable sets.
+        cable_set: The chosen one.
+        operational: All operational spaces; their frames are in ``robot.frames``.
+        trajectories: Knots, in CASPR's order of coordinates.
+        report: What was done, and what was found.
+        files: Where it came from.
+    """
+
+    robot: Robot
+    sdf_robot: Robot | None
+    bodies: tuple[Body, ...]
+    coordinates: CoordinateMap
+    cables: CableFile
+    cable_set: CableSet
+    operational: OperationalFile
+    trajectories: tuple[CasprTrajectory, ...]
+    report: ImportReport
+    files: CasprFiles
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.robot.name
+
+    @property
+    def operational_spaces(self) -> tuple[OperationalSpace, ...]:
+        """All operational sets."""
+        return self.operational.spaces
+
+    def to_caspr_q(self, q: Array) -> Array:
+        """Return a vector of ours in CASPR's order; see `CoordinateMap`."""
+        return self.coordinates.to_caspr_q(q)
+
+    def from_caspr_q(self, q: Array) -> Array:
+        """Return a vector in CASPR's order in ours; see `CoordinateMap`."""
+        return self.coordinates.from_caspr_q(q)
+
+    def trajectory(self, name: str) -> CasprTrajectory:
+        """Return a trajectory by our name or the file's id. Raises `UnknownNameError`."""
+        for item in self.trajectories:
+            if name in (item.name, item.original_name):
+                return item
+        raise UnknownNameError("trajectory", name, (item.name for item in self.trajectories))
+
+    def operational_space(self, name: str) -> OperationalSpace:
+        """Return an operational space by name. Raises `UnknownNameError`."""
+        for item in self.operational.spaces:
+            if item.name == name:
+                return item
+        raise UnknownNameError(
+            "operational space", name, (item.name for item in self.operational.spaces)
+        )
+
+    def reference(self, name: str, *, caspr_sampling: bool = False) -> Reference:
+        """Return a trajectory as a function of time; see `build_reference`.
+
+        Raises:
+            UnknownNameError: No trajectory has this name.
+            TrajectoryError: CASPR's sampling is asked for and does not fit.
+        """
+        return build_reference(
+            self.trajectory(name), self.bodies, self.coordinates, caspr_sampling=caspr_sampling
+        )
+
+
+def import_caspr(
+    location: str | Path | Mapping[str, str | Path] | CasprFiles,
+    *,
+    cable_set: str | None = None,
+    name: str | None = None,
+    feasibility: bool = True,
+    samples: int = SAMPLES,
+    progress: Progress | None = None,
+) -> CasprModel:
+    """Import a model.
+
+    Args:
+        location: Folder of the model, its bodies file, a mapping from ``bodies``, ``cables``,
+            ``trajectories``, ``operational_spaces`` to files, or an entry of `find_models`.
+        cable_set: Id of the cable set to attach; default the file's own.
+        name: Which model, if the folder holds several: the stem of its files.
+        feasibility: Check whether the cables can carry the trajectories.
+        samples: Number of times at which every trajectory is checked.
+        progress: Called between the steps.
+
+    Raises:
+        DescriptionError: A file cannot be understood; the message names file, line and element.
+        UnknownNameError: No such model or cable set.
+        CardsError: Files are missing.
+    """
+    step = progress or (lambda _what, _fraction: None)
+    step("reading", 0.0)
+    files = location if isinstance(location, CasprFiles) else files_of(location, name)
+    findings = FindingList()
+    names = NameTable({WORLD})
+    system = read_bodies(read_root(files.bodies, ("bodies_system", "links")), names, findings)
+    cables = read_cables(read_root(files.cables, ("cables",)), system, findings)
+    chosen = cables.select(cable_set, findings)
+    operational = _operational_file(files, system, names, findings)
+    trajectories: tuple[CasprTrajectory, ...] = ()
+    if files.trajectories is None:
+        findings.note("file-missing", "trajectories", "there is no trajectories file")
+    else:
+        root = read_root(files.trajectories, ("trajectories",))
+        trajectories = read_trajectories(root, system.size, operational, findings)
+
+    bare = _robot(files, system, chosen, operational)
+    robot = attach_cables(bare, home_within_limits(bare), chosen, cables.source, findings)
+    dynamics = make_dynamics(robot, "numeric")
+    coordinates = coordinate_map(robot, system.bodies)
+    if trajectories:
+        trajectories = settle_trajectories(
+            trajectories, system.bodies, coordinates, findings, str(files.trajectories)
+        )
+    step("checking", 0.05)
+    sdf_robot, inertia = check_inertia(robot, dynamics, system.bodies, findings)
+    check_actuation(dynamics, system.bodies, cables, findings)
+    check_units(robot, cables, findings)
+    check_references(
+        robot,
+        system.bodies,
+        chosen,
+        cables=cables,
+        operational=operational,
+        findings=findings,
+    )
+    results: list[Feasibility] = []
+    if feasibility:
+        for i, item in enumerate(trajectories):
+            step(f"trajectory {item.name}", 0.1 + 0.9 * i / len(trajectories))
+            results.append(
+                _check(item, dynamics, system, coordinates, operational, samples=samples)
+            )
+            _describe(results[-1], item, files, findings)
+    step("done", 1.0)
+    bodies = tuple(system.bodies)
+    report = ImportReport(
+        robot=robot,
+        files=files,
+        bodies=bodies,
+        coordinates=coordinates,
+        cables=cables,
+        cable_set=chosen,
+        operational=operational,
+        trajectories=trajectories,
+        inertia=inertia,
+        feasibility=tuple(results),
+        renamed=tuple(names.renamed),
+        findings=findings,
+    )
+    return CasprModel(
+        robot=robot,
+        sdf_robot=sdf_robot,
+        bodies=bodies,
+        coordinates=coordinates,
+        cables=cables,
+        cable_set=chosen,
+        operational=operational,
+        trajectories=trajectories,
+        report=report,
+        files=files,
+    )
+
+
+def _operational_file(
+    files: CasprFiles, system: BodySystem, names: NameTable, findings: FindingList
+) -> OperationalFile:
+    """Read the operational spaces from their own file, or from the bodies file (old layout)."""
+    if files.operational_spaces is not None:
+        root = read_root(files.operational_spaces, ("operational_spaces",))
+        if system.operational_spaces is not None:
+            findings.warn(
+                "operational-spaces-twice",
+                "<operational_spaces>",
+                "those in the bodies file were ignored: there is a file of their own",
+                source=system.operational_spaces.source,
+                line=system.operational_spaces.line,
+            )
+        return read_operational_spaces(root, system, names, findings)
+    if system.operational_spaces is not None:
+        findings.note(
+            "old-layout",
+            "<operational_spaces>",
+            "taken from the bodies file, as CASPR's old layout has it",
+            source=system.operational_spaces.source,
+            line=system.operational_spaces.line,
+        )
+        return read_operational_spaces(system.operational_spaces, system, names, findings)
+    findings.note("file-missing", "operational spaces", "there is no operational_spaces file")
+    return OperationalFile()
+
+
+def _robot(
+    files: CasprFiles, system: BodySystem, chosen: CableSet, operational: OperationalFile
+) -> Robot:
+    """Return the robot without its muscles."""
+    return Robot(
+        name=safe_name(files.name, "robot"),
+        links=add_visuals(system.links, system.bodies, chosen),
+        joints=tuple(system.joints),
+        frames=operational.frames,
+        operational_frame=operational.default.entries[0].frame if operational.default else None,
+        gravity=np.array([0.0, 0.0, -GRAVITY]),
+        home=dict(system.home),
+        source=str(files.bodies),
+    )
+
+
+def _check(
+    item: CasprTrajectory,
+    dynamics: Dynamics,
+    system: BodySystem,
+    coordinates: CoordinateMap,
+    operational: OperationalFile,
+    *,
+    samples: int,
+) -> Feasibility:
+    space = next((s for s in operational.spaces if s.name == item.operational_space), None)
+    reference = build_reference(item, system.bodies, coordinates)
+    return check_trajectory(dynamics, reference, space, samples=samples)
+
+
+def _describe(
+    found: Feasibility, item: CasprTrajectory, files: CasprFiles, findings: FindingList
+) -> None:
+    """Warn of a trajectory that the robot cannot follow."""
+    problems: list[str] = []
+    if found.unreachable is not None:
+        problems.append(f"the marker cannot reach it from {found.unreachable:.3g} s on")
+    elif found.first_dynamic_failure is not None:
+        problems.append(
+            f"no tensions within the limits at {found.first_dynamic_failure:.3g} s "
+            f"({100 * found.dynamic_fraction:.0f} % of {found.samples} samples are feasible, "
+            f"{100 * found.static_fraction:.0f} % can be held)"
+        )
+    if found.outside_limits is not None:
+        problems.append(f"it leaves the joint limits at {found.outside_limits:.3g} s")
+    if problems:
+        findings.warn(
+            "trajectory-infeasible",
+            f"trajectory '{item.original_name}'",
+            "; ".join(problems),
+            source=str(files.trajectories),
+            line=item.line,
+        )
+    elif not found.skipped and found.first_static_failure is not None:
+        findings.note(
+            "trajectory-not-static",
+            f"trajectory '{item.original_name}'",
+            f"no tensions within the limits hold the pose at {found.first_static_failure:.3g} s "
+            f"({100 * found.static_fraction:.0f} % of {found.samples} samples can be held); the "
+            "motion needs its accelerations",
+            source=str(files.trajectories),
+            line=item.line,
+        )
+    elif found.skipped:
+        findings.note(
+            "trajectory-unchecked",
+            f"trajectory '{item.original_name}'",
+            f"its feasibility was not checked: {found.skipped}",
+            source=str(files.trajectories),
+            line=item.line,
+        )

@@ -1,0 +1,1 @@
+"""MuJoCo's format: a writer."""

@@ -1,0 +1,1 @@
+"""SDF with muscles: reader and writer."""

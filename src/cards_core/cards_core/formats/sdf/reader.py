@@ -1,0 +1,316 @@
+"""Read a robot from SDFormat (1.9 to 1.12).
+
+The frame semantics are in `sdf_frames`, what is read, ignored and refused in `sdf_schema`, our
+plugin block in `muscle_block`. Where SDFormat and our model differ:
+
+* every link is the child of one joint here: a link without one becomes the child of a ``free``
+  joint ``<link>_free`` from the world whose home is the link's pose; the links of a static model
+  are fixed to the world by ``<link>_static``;
+* nested models are dissolved: their links, joints, frames and muscles get the names ``a::b``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from cards_core.formats.sdf.frames import (
+    FrameNode,
+    Scope,
+    absolute_pose,
+    body_of,
+    finite,
+    relative_pose,
+)
+from cards_core.formats.sdf.joints import joint_ends, read_joint
+from cards_core.formats.sdf.links import read_link
+from cards_core.formats.sdf.muscle_block import is_muscle_plugin
+from cards_core.formats.sdf.muscle_checks import check_home
+from cards_core.formats.sdf.muscles import model_scopes, read_blocks
+from cards_core.formats.sdf.scopes import ScopeBuilder, check_root
+from cards_core.formats.sdf.values import known_names, numbers, unknown_name
+from cards_core.formats.xml_lines import XmlElement, XmlSource, parse_xml
+from cards_core.robot.elements import WORLD, Frame, Joint, Link
+from cards_core.robot.model import Robot
+from cards_core.spatial import matrix_quaternion
+from cards_core.typing import Vector3
+
+GRAVITY = (0.0, 0.0, -9.81)
+"""Gravity of a model file, which cannot state it, [m/s^2]."""
+
+WORLD_GRAVITY = (0.0, 0.0, -9.8)
+"""SDFormat's default for a ``<world>`` without ``<gravity>``, [m/s^2]."""
+
+
+def read_sdf(
+    source: XmlSource,
+    *,
+    model: str | None = None,
+    base: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> Robot:
+    """Read one model as a robot.
+
+    Args:
+        source: SDF text (``str`` or ``bytes``), a path object, or an open file.
+        model: Which model, where a world holds several. Default: the only one, else the only one
+            with muscles, else the only one that is not static.
+        base: Folder that relative paths in text start from; for files it is the file's folder.
+        name: Name of the document in messages; default its path or ``<string>``.
+
+    Raises:
+        DescriptionError: The description is wrong or not supported; the message names file, line
+            and element and says what would be accepted.
+    """
+    return read_sdf_document(source, model=model, base=base, name=name).robot
+
+
+@dataclass(frozen=True, eq=False)
+class SdfDocument:
+    """A robot with the document it was read from.
+
+    Attributes:
+        robot: The robot.
+        root: The ``<sdf>`` element.
+        plugins: ``<plugin>`` elements of the model and its nested models, outer ones first.
+    """
+
+    robot: Robot
+    root: XmlElement
+    plugins: tuple[XmlElement, ...]
+
+
+def read_sdf_document(
+    source: XmlSource,
+    *,
+    model: str | None = None,
+    base: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> SdfDocument:
+    """Like `read_sdf`; returns the XML and the plugins too, for readers of other blocks."""
+    root = parse_xml(source, name=name)
+    folder = Path(base) if base is not None else None
+    if folder is None and isinstance(source, os.PathLike):
+        folder = Path(source).resolve().parent
+    check_root(root)
+    builder = ScopeBuilder(folder)
+    builder.bases[root.source] = folder
+    world, gravity = _load_world(root, builder)
+    node = _pick(root, world, model)
+    robot = _RobotReader(builder, root.source, world, node).read(gravity)
+    plugins = tuple(plugin for scope in model_scopes(node) for plugin in scope.plugins)
+    return SdfDocument(robot, root, plugins)
+
+
+def _load_world(root: XmlElement, builder: ScopeBuilder) -> tuple[Scope, Vector3]:
+    """Return the scope with the file's models, and gravity."""
+    element = root.child("world")
+    if element is not None:
+        if root.child("model") is not None:
+            raise root.error("holds a world and a model beside it", "one world, or one model")
+        scope = builder.world_scope(element)
+        builder.add_world(element, scope)
+        item = element.child("gravity")
+        gravity = np.array(WORLD_GRAVITY) if item is None else numbers(item, 3)
+        return scope, gravity
+    scope = builder.world_scope(root)
+    for item in root.children("model"):
+        node = builder.add_model(item, scope)
+        if node.relative_to:
+            raise node.pose_element.error(
+                "relative_to in the pose of a model that stands alone", "a pose in the world"
+            )
+    return scope, np.array(GRAVITY)
+
+
+def _pick(root: XmlElement, world: Scope, name: str | None) -> FrameNode:
+    models = {key: node for key, node in world.names.items() if node.kind == "model"}
+    missing = f"; not loaded: {', '.join(world.missing[:5])}" if world.missing else ""
+    if name is not None:
+        if name not in models:
+            error = unknown_name(root, "model", name, models)
+            raise root.error(error.problem + missing, error.expected)
+        return models[name]
+    if not models:
+        raise world.owner.element.error(f"holds no model{missing}", "a <model>")
+    candidates = list(models.values())
+    for condition in (lambda n: True, _has_muscles, lambda n: not n.static):
+        chosen = [node for node in candidates if condition(node)]
+        if len(chosen) == 1:
+            return chosen[0]
+    raise root.error(f"holds {len(candidates)} models", f"the name of one: {known_names(models)}")
+
+
+def _has_muscles(node: FrameNode) -> bool:
+    inner = node.inner
+    if inner is None:
+        return False
+    if any(is_muscle_plugin(plugin) for plugin in inner.plugins):
+        return True
+    return any(_has_muscles(item) for item in inner.items)
+
+
+@dataclass
+class _RobotReader:
+    """Turns the frame nodes of one model into a `Robot`."""
+
+    builder: ScopeBuilder
+    source: str
+    world: Scope
+    model: FrameNode
+    links: dict[str, Link] = field(default_factory=dict)
+    joints: dict[str, Joint] = field(default_factory=dict)
+    home: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    own: set[int] = field(default_factory=set)
+    _given: dict[int, Joint] = field(default_factory=dict)
+    _parents: dict[str, Joint] = field(default_factory=dict)
+
+    def read(self, gravity: Vector3) -> Robot:
+        nodes = list(_nodes(self.model))
+        self.own = {id(node) for node in nodes}
+        links = [node for node in nodes if node.kind == "link"]
+        if not links:
+            raise self.model.element.error("has no link", "at least one <link>")
+        body_of(self.model)  # refuses a canonical link that does not exist
+        for node in links:
+            self.links[node.name] = read_link(
+                node, base=self.builder.folder_of(node.element), line=self.line(node.element)
+            )
+        nodes += self._world_joints()
+        for node in nodes:
+            if node.kind == "joint":
+                self._add_joint(node)
+        self._add_roots(links)
+        # the order of the file, in which a link without joint stands for the joint it is given
+        given = [self._given[id(node)] for node in nodes if id(node) in self._given]
+        self.joints = {joint.name: joint for joint in given}
+        frames = tuple(self._frame(node) for node in nodes if node.kind == "frame")
+        blocks = read_blocks(
+            self.model, self.links, self.joints, self.line, self.builder.folder_of
+        )
+        robot = Robot(
+            name=self.model.name,
+            links=tuple(self.links.values()),
+            joints=tuple(
+                dataclasses.replace(joint, motor=joint.name in blocks.motors)
+                for joint in self.joints.values()
+            ),
+            muscles=tuple(blocks.muscles),
+            frames=frames,
+            operational_frame=blocks.operational_frame,
+            gravity=gravity,
+            home=self.home | blocks.home,
+            source=self.source,
+            wrap_surfaces=tuple(blocks.wrap_surfaces),
+        )
+        check_home(robot, blocks.muscle_elements)
+        return robot
+
+    def line(self, element: XmlElement) -> int | None:
+        """Line for messages of others, who know the main file only."""
+        return element.line if element.source == self.source else None
+
+    # Joints ----------------------------------------------------------------------------------
+
+    def _world_joints(self) -> Iterator[FrameNode]:
+        """Yield the joints of the world that hold this model."""
+        for node in self.world.items:
+            if node.kind == "joint" and id(body_of(node)) in self.own:
+                yield node
+
+    def _add_joint(self, node: FrameNode) -> None:
+        parent, child = joint_ends(node)
+        if not all(end.kind == "world" or id(end) in self.own for end in (parent, child)):
+            raise node.element.error("connects two models", "joints within one model")
+        joint = read_joint(node, parent, child, line=self.line(node.element))
+        if _static(child):
+            if parent.kind == "world" or _static(parent):
+                return  # nothing moves there
+            raise node.element.error(
+                f"its child '{child.name}' belongs to a static model", "a child that can move"
+            )
+        self._insert(joint, node)
+
+    def _insert(self, joint: Joint, node: FrameNode) -> None:
+        other = self._parents.setdefault(joint.child, joint)
+        if other is not joint:
+            raise node.element.error(
+                f"link '{joint.child}' is already the child of joint '{other.name}'",
+                "a tree: every link is the child of one joint (closed loops are not supported)",
+            )
+        if joint.name in self.joints:
+            raise node.element.error("another joint has this name", "unique names")
+        self.joints[joint.name] = self._given[id(node)] = joint
+
+    def _add_roots(self, links: list[FrameNode]) -> None:
+        """Give every link without a joint one from the world, then check the tree."""
+        for node in links:
+            if node.name in self._parents:
+                continue
+            pose = absolute_pose(node)
+            if not finite(pose):
+                raise node.pose_element.error("the pose is not finite", "smaller numbers")
+            line = self.line(node.element)
+            if _static(node):
+                name = self._unused(f"{node.name}_static")
+                joint = Joint(name, "fixed", WORLD, node.name, pose, line=line)
+            else:
+                name = self._unused(f"{node.name}_free")
+                joint = Joint(name, "free", WORLD, node.name, line=line)
+                quaternion = matrix_quaternion(pose.rotation)
+                self.home[name] = (*pose.translation.tolist(), *quaternion.tolist())
+            self._insert(joint, node)
+        self._check_connected(links)
+
+    def _unused(self, name: str) -> str:
+        while name in self.joints:
+            name += "_"
+        return name
+
+    def _check_connected(self, links: list[FrameNode]) -> None:
+        below: dict[str, list[str]] = {}
+        for joint in self.joints.values():
+            below.setdefault(joint.parent, []).append(joint.child)
+        reached, stack = set(), [WORLD]
+        while stack:
+            for child in below.get(stack.pop(), []):
+                reached.add(child)
+                stack.append(child)
+        for node in links:
+            if node.name not in reached:
+                raise node.element.error(
+                    "its joints form a loop that is not connected to the world",
+                    "a tree of joints that starts at the world or at a free link",
+                )
+
+    def _frame(self, node: FrameNode) -> Frame:
+        body = body_of(node)
+        if body.kind != "world" and id(body) not in self.own:
+            raise node.element.error("is attached to another model", "a frame of this model")
+        pose = relative_pose(node, body)
+        if not finite(pose):
+            raise node.pose_element.error("the pose is not finite", "smaller numbers")
+        return Frame(node.name, body.name, pose, self.line(node.element))
+
+
+def _nodes(model: FrameNode) -> Iterator[FrameNode]:
+    """Yield everything in a model and its nested models, in document order."""
+    stack = [model]
+    while stack:
+        node = stack.pop()
+        if node is not model and node.kind != "model":
+            yield node
+        if node.kind == "model" and node.inner is not None:
+            stack += reversed(node.inner.items)
+
+
+def _static(link: FrameNode) -> bool:
+    owner = link.scope.owner
+    while owner.kind == "frame":  # stands for a merged model
+        owner = owner.scope.owner
+    return owner.static

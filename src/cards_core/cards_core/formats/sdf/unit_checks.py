@@ -1,0 +1,120 @@
+"""Points of muscles that look as if they were in millimetres."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cards_core.robot.elements import WORLD, Joint, Muscle, Pulley, ViaPoint
+from cards_core.robot.model import Robot
+
+FAR = 10.0
+"""A point of a moving link this many sizes of the robot from the link's origin is doubted. Of the
+robots of CASPR and ours none has more than 2.5, in millimetres none would have less than 38."""
+
+FAR_FIXED = 100.0
+"""The same for points of what does not move: a frame may be much larger than what hangs in it."""
+
+LEAST = 2.0
+LEAST_FIXED = 50.0
+"""Nearer points are not doubted, [m]: sizes from inertias that were made up say little."""
+
+LARGE = 1000.0
+"""Beyond this every point is doubted, [m]."""
+
+
+@dataclass(frozen=True)
+class UnitDoubt:
+    """The first point that looks as if it were in millimetres.
+
+    Attributes:
+        muscle: Its muscle.
+        line: Of the file that declares it, if known.
+        text: What looks wrong, and what it would be in metres.
+    """
+
+    muscle: str
+    line: int | None
+    text: str
+
+
+def unit_doubt(robot: Robot) -> UnitDoubt | None:
+    """Return what looks like millimetres in the paths of muscles; None if nothing.
+
+    The size of the robot is the largest of: distances of centres of mass and of joints from the
+    origin of their link, radii of gyration, limits of sliding joints. Shapes do not count: they
+    are drawn after the points as often as not. Points on links that move are compared with it,
+    and points that stand still where the robot cannot slide away from them.
+    """
+    size = robot_size(robot)
+    fixed = _fixed_links(robot)
+    free = any(_slides_freely(joint) for joint in robot.joints)
+    moving_limit = min(max(FAR * size, LEAST), LARGE)
+    fixed_limit = LARGE if free else min(max(FAR_FIXED * size, LEAST_FIXED), LARGE)
+    doubted: list[tuple[Muscle, int, ViaPoint | Pulley]] = []
+    for muscle in robot.muscles:
+        for number, item in enumerate(muscle.path, start=1):
+            if isinstance(item, ViaPoint | Pulley):
+                limit = fixed_limit if item.link in fixed else moving_limit
+                if float(np.linalg.norm(item.position)) > limit:
+                    doubted.append((muscle, number, item))
+    if not doubted:
+        return None
+    muscle, number, item = doubted[0]
+    shown = ", ".join(f"{value:.4g}" for value in item.position / 1000.0)
+    text = (
+        f"point {number} is {np.linalg.norm(item.position):.4g} m from the origin of "
+        f"'{item.link}', of a robot whose links and joints measure {size:.3g} m: in millimetres? "
+        f"In metres it would be ({shown})"
+    )
+    if len(doubted) > 1:
+        text += f"; {len(doubted) - 1} more points are as far"
+    return UnitDoubt(muscle.name, item.line, text)
+
+
+def robot_size(robot: Robot) -> float:
+    """Return the size of a robot as its links and joints tell it, [m]; 0 if they do not."""
+    return max((value for value in _sizes(robot) if math.isfinite(value)), default=0.0)
+
+
+def _sizes(robot: Robot) -> Iterator[float]:
+    for link in robot.links:
+        inertia = link.inertia
+        yield float(np.linalg.norm(inertia.com))
+        if inertia.mass > 0.0:
+            # of a body with moments I the mean square distance from its centre is tr I / (2 m)
+            yield math.sqrt(max(0.0, 0.5 * float(np.trace(inertia.tensor)) / inertia.mass))
+    for joint in robot.joints:
+        yield float(np.linalg.norm(joint.parent_to_joint.translation))
+        yield float(np.linalg.norm(joint.joint_to_child.translation))
+        for axis in joint.axes[: _sliding(joint)]:
+            yield from (abs(axis.lower), abs(axis.upper))
+
+
+def _sliding(joint: Joint) -> int:
+    """Return how many of a joint's axes slide."""
+    return {"prismatic": 1, "planar": 2}.get(joint.kind, 0)
+
+
+def _slides_freely(joint: Joint) -> bool:
+    axes = joint.axes[: _sliding(joint)]
+    return joint.kind == "free" or any(
+        not (math.isfinite(axis.lower) and math.isfinite(axis.upper)) for axis in axes
+    )
+
+
+def _fixed_links(robot: Robot) -> set[str]:
+    """Return the names of the world and of what is fixed to it."""
+    out = {WORLD}
+    while True:
+        more = {
+            joint.child
+            for joint in robot.joints
+            if joint.kind == "fixed" and joint.parent in out and joint.child not in out
+        }
+        if not more:
+            return out
+        out |= more

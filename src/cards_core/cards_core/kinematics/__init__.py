@@ -1,5 +1,0 @@
-"""Kinematic trees."""
-
-from cards_core.kinematics.tree import WORLD_NODE, Node, Tree
-
-__all__ = ["WORLD_NODE", "Node", "Tree"]

@@ -1,0 +1,86 @@
+"""Which actuator model each muscle has, and where its states are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
+from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
+from cards_core.muscles.actuators.model import Model
+from cards_core.muscles.actuators.pneumatic import McKibbenMuscle, ValveMcKibbenMuscle
+from cards_core.muscles.actuators.series_elastic import (
+    HeatedSeriesElasticUnit,
+    SeriesElasticUnit,
+)
+from cards_core.robot.elements import Muscle
+
+LARGEST_INPUT = 1e6
+"""Lengths [m] and rates [m/s] beyond are cut, so that nothing overflows."""
+
+LARGEST_VALUE = 1e9
+"""Commanded values beyond are cut."""
+
+
+def model_type(actuator: Any) -> type[Model]:
+    """Return the model of an actuator."""
+    if actuator.kind == "cable":
+        return IdealCable if actuator.stiffness is None else ElasticCable
+    if actuator.kind == "series_elastic":
+        return SeriesElasticUnit if actuator.thermal is None else HeatedSeriesElasticUnit
+    if actuator.kind == "pneumatic":
+        return McKibbenMuscle if actuator.valve is None else ValveMcKibbenMuscle
+    if actuator.kind == "hill":
+        return RigidTendonMuscle if actuator.rigid_tendon else ElasticTendonMuscle
+    return BlankevoortLigament
+
+
+class Group:
+    """Muscles of one model and variant, and where their states are.
+
+    Attributes:
+        model: The equations and parameters.
+        rows: Muscle indices, shape (n,).
+        places: State indices, shape (states, n).
+    """
+
+    def __init__(
+        self, model: Model, rows: npt.NDArray[np.intp], places: npt.NDArray[np.intp]
+    ) -> None:
+        self.model = model
+        self.rows = rows
+        self.places = places
+
+
+def make_groups(muscles: Sequence[Muscle], dt: float) -> tuple[list[Group], tuple[str, ...], int]:
+    """Sort muscles into groups.
+
+    Returns:
+        The groups, the names of the published states, and the number of all states.
+    """
+    types = [model_type(muscle.actuator) for muscle in muscles]
+    names = [
+        f"{muscle.name}/{state}"
+        for muscle, kind in zip(muscles, types, strict=True)
+        for state in kind.published
+    ]
+    keys: dict[Any, list[int]] = {}
+    places: list[list[int]] = []
+    seen, hidden = 0, len(names)
+    for row, (muscle, kind) in enumerate(zip(muscles, types, strict=True)):
+        keys.setdefault((kind, kind.variant(muscle.actuator)), []).append(row)
+        shown, more = len(kind.published), len(kind.hidden)
+        places.append([*range(seen, seen + shown), *range(hidden, hidden + more)])
+        seen, hidden = seen + shown, hidden + more
+    groups = [
+        Group(
+            kind([muscles[row] for row in rows], dt),
+            np.array(rows),
+            np.array([places[row] for row in rows], dtype=np.intp).reshape(len(rows), -1).T,
+        )
+        for (kind, _), rows in keys.items()
+    ]
+    return groups, tuple(names), hidden

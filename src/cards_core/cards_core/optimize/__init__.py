@@ -1,0 +1,1 @@
+"""Quadratic programs and programs of goals with strict priorities."""

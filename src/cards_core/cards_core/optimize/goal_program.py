@@ -1,0 +1,327 @@
+"""A quadratic program with goals that are met exactly, or else as nearly as possible.
+
+    minimise    1/2 x' H x + g' x                                     H diagonal
+    subject to  lb <= x <= ub
+                A_h x = b_h         hard rows: always
+                A_g x + s = b_g     goals: s = 0 wherever the rest allows it
+
+The priorities are strict, not weighed against each other [Kanoun2011]_ [Escande2014]_:
+
+1. hard rows, and bounds of the variables that are not *yielding*;
+2. bounds of the yielding variables: where they cannot be kept, the least sum of squares by
+   which they are exceeded;
+3. goals: the least ``sum w_i s_i^2``;
+4. the cost.
+
+Why not one program with weights: a goal of weight w misses by ``s = multiplier / w`` even where it
+could be met, and the multiplier depends on the robot's units, levers and masses. No weight serves
+all robots; one that is large enough for the worst leaves a solver no digits. Why not a cascade of
+programs, one for each priority: where the goals can be met, one program with the goals as
+constraints has the answer of the whole cascade. It is smaller than the weighted one, as it needs
+no slacks, and the others are solved only after it has failed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cards_core.optimize.qp import (
+    QP_INFINITY,
+    QpMethod,
+    QpResult,
+    QpSolver,
+    QpStatus,
+)
+from cards_core.optimize.qp_backends import make_qp_solver
+from cards_core.typing import Array
+
+STIFFNESS = 1e8
+"""Slack weight times the squared norm of a row (both in the metric of H) in the programs that
+decide how nearly a goal or a yielding bound can be met. There the weight acts on what is missing
+anyway, so that its reciprocal is no more than a relative error of the least residual. Dual
+active-set solvers lose twice the digits of its square root."""
+
+SOFTENING = (1.0, 0.1, 0.01, 0.001)
+"""Factors on these rows, tried in turn if the solver runs out of digits, as on commands that are
+orders of magnitude beyond a robot with dozens of joints."""
+
+RELAXATION = 1e-5
+"""By how much, relative to its value, a yielding bound that cannot be kept is opened beyond the
+least amount, so that the programs that follow have an interior."""
+
+ROUNDING = 1e-4
+"""Norm of the residuals, relative to the tolerance and to the norm of b, that counts as rounding:
+it is what nearly all steps leave, and is told in a tenth of the time of the test by rows."""
+
+DOUBT = 1e-3
+"""Least s, relative to the terms of its row, below which the solver is asked twice, the second
+time the careful way, whether the goals are out of reach. It errs within 1e-4 of the border."""
+
+
+@dataclass(eq=False, slots=True)
+class GoalResult:
+    """Result of `GoalProgram.solve`; overwritten by the next one.
+
+    Attributes:
+        x: Minimiser, shape (n,), finite; yielding bounds may be exceeded, the others hold.
+        missing: ``A_g x - b_g``, shape (goals,).
+        attained: Whether the goals are met within the tolerance.
+        limited: Not attained, but would be without the bounds of the yielding variables.
+        method: Where x comes from; all but ``SOLVER`` are substitutes.
+        iterations: Of all programs that were solved.
+        solve_time: Wall time of all of them, [s].
+    """
+
+    x: Array
+    missing: Array
+    attained: bool = False
+    limited: bool = False
+    method: QpMethod = QpMethod.SOLVER
+    iterations: int = 0
+    solve_time: float = 0.0
+
+
+class GoalProgram:
+    """One program of fixed size; see the module for its form. Rows are [hard, goals].
+
+    Args:
+        solver: ``daqp`` or ``osqp``.
+        hessian: Diagonal of H, shape (n,), > 0; fixed.
+        hard: Number of hard rows.
+        weights: w, shape (goals,), > 0; only their ratios count.
+        yielding: Indices of the variables whose bounds yield.
+        tolerance: |s_i| below which a goal counts as met, relative to the size of the terms of
+            its row (`_sizes`), so that units do not matter.
+
+    Attributes:
+        gradient, lower_bounds, upper_bounds, matrix: As in `QpSolver`; written by the user.
+        right: b, shape (hard + goals,).
+        result: The last result.
+    """
+
+    def __init__(
+        self,
+        solver: str,
+        hessian: Array,
+        hard: int,
+        weights: Array,
+        *,
+        yielding: Sequence[int] = (),
+        tolerance: float = 1e-8,
+    ) -> None:
+        n, goals = hessian.size, weights.size
+        self._hard, self._tolerance = hard, tolerance
+        self._yielding = np.array(yielding, dtype=np.intp)
+        never = np.full(hard, np.inf)
+        stiff = STIFFNESS * weights / np.max(weights, initial=0.0) if goals else weights
+        self._exact = make_qp_solver(solver, n, np.full(hard + goals, np.inf))
+        self._near = make_qp_solver(solver, n, np.concatenate([never, stiff]))
+        programs = [self._exact, self._near]
+        self._open: QpSolver | None = None
+        if self._yielding.size:
+            weight = np.full(self._yielding.size, STIFFNESS)
+            self._open = make_qp_solver(solver, n, np.concatenate([never, weight]))
+            programs.append(self._open)
+        for program in programs[1:]:
+            program.careful = True
+        for program in programs:
+            np.fill_diagonal(program.hessian, hessian)
+        self._inverse = 1.0 / hessian
+        self._far = False
+        exact = self._exact
+        self.gradient, self.matrix = exact.gradient, exact.matrix
+        self.lower_bounds, self.upper_bounds = exact.lower_bounds, exact.upper_bounds
+        self.right, self._right_up = exact.row_lower, exact.row_upper
+        self.right[:] = 0.0
+        self._rounding = (ROUNDING * tolerance) ** 2
+        self._right_hard, self._right_goals = self.right[:hard], self.right[hard:]
+        residual = exact.result.residual
+        self._residual_hard, self._residual_goals = residual[:hard], residual[hard:]
+        self.result = GoalResult(exact.result.x, self._residual_goals)
+        self._softening = SOFTENING if exact.can_be_careful else SOFTENING[1:]
+
+    def reset(self) -> None:
+        """Forget the warm starts."""
+        for program in (self._exact, self._near, self._open):
+            if program is not None:
+                program.reset()
+
+    def solve(self) -> GoalResult:
+        """Solve with the present contents of the arrays.
+
+        Data that are not finite give the method ``NEAREST_TO_ZERO``.
+        """
+        start = time.perf_counter()
+        out = self.result
+        out.iterations = 0
+        out.limited = False
+        if not self._try():
+            self._give_way()
+        out.solve_time = time.perf_counter() - start
+        return out
+
+    def _try(self, *, careful: bool = False) -> bool:
+        """Solve with the goals as constraints; return whether that is settled."""
+        out, exact = self.result, self._exact
+        np.copyto(self._right_up, self.right)
+        exact.careful = careful
+        found = exact.attempt()
+        out.iterations += found.iterations
+        out.method = found.method
+        if found.method is QpMethod.NEAREST_TO_ZERO:
+            return True
+        if found.status is QpStatus.OPTIMAL:
+            if self._keeps_hard_rows() and self._attains_goals():
+                out.attained = True
+                return True
+            if exact.can_be_careful and not careful:
+                return self._try(careful=True)
+        out.attained = False
+        return False
+
+    def _give_way(self) -> None:
+        """Find the x of the first priority that cannot be met in full."""
+        y = self._yielding
+        bounds = self.lower_bounds[y], self.upper_bounds[y]
+        out = self.result
+        if self._approach(self._softening[:1]):
+            if not (out.attained or self._far) and self._exact.can_be_careful:
+                self._try_beside(careful=True)
+        else:
+            wide = self._open
+            if wide is None or not self._yield_bounds(wide):
+                self._approach(self._softening, recover=True)
+            elif not (self._try() or self._try(careful=True)):
+                # bounds that could just be opened may leave no more than the point they have
+                recover = wide.result.status is not QpStatus.OPTIMAL
+                if not self._approach(self._softening, recover=recover):
+                    self._accept(wide.result, always=True)
+        if y.size and not out.attained:
+            self.lower_bounds[y], self.upper_bounds[y] = -QP_INFINITY, QP_INFINITY
+            out.limited = self._try_beside(keep=True)
+            out.attained = False
+        self.lower_bounds[y], self.upper_bounds[y] = bounds
+
+    def _try_beside(self, *, careful: bool = False, keep: bool = False) -> bool:
+        """Try as `_try` does; keep the present x if that fails, or in any case."""
+        out = self.result
+        x, missing, method = out.x.copy(), out.missing.copy(), out.method
+        settled = self._try(careful=careful)
+        if keep or not settled:
+            out.x[:], out.missing[:], out.method = x, missing, method
+        return settled
+
+    def _approach(self, factors: Sequence[float], *, recover: bool = False) -> bool:
+        """Solve for the least weighted s; return whether the solver succeeded.
+
+        Args:
+            factors: On the rows of the goals, in turn until the solver succeeds.
+            recover: True to use a substitute if it never does.
+        """
+        near, hard, out = self._near, self._hard, self.result
+        goals = self.matrix[hard:]
+        # rows of size one in the metric of H, as `STIFFNESS` supposes
+        square = float(np.max(goals**2 @ self._inverse, initial=0.0))
+        norm = np.sqrt(square) if square > 0.0 else 1.0
+        self._copy(near)
+        # the substitute does not run out of digits: it takes the first factor
+        for step, factor in enumerate((*factors, factors[0]) if recover else factors):
+            np.multiply(goals, factor / norm, out=near.matrix[hard:])
+            np.multiply(self._right_goals, factor / norm, out=near.row_lower[hard:])
+            near.row_upper[:] = near.row_lower
+            last = step == len(factors)
+            found = near.solve(recover=last)
+            out.iterations += found.iterations
+            if self._accept(found, always=last):
+                return True
+        return False
+
+    def _accept(self, found: QpResult, *, always: bool = False) -> bool:
+        """Make another program's x the result, if it is a solution; return whether it is one."""
+        out, exact = self.result, self._exact
+        out.x[:] = found.x
+        np.dot(exact.matrix, found.x, out=exact.result.residual)
+        exact.result.residual -= self.right
+        good = found.status is QpStatus.OPTIMAL and self._keeps_hard_rows()
+        if good or always:
+            out.method = found.method
+            out.attained = self._attains_goals()
+        return good or always
+
+    def _yield_bounds(self, program: QpSolver) -> bool:
+        """Open the yielding bounds as far as the hard rows need it, by the least sum of squares.
+
+        Returns:
+            Whether they had to be opened.
+        """
+        hard, y = self._hard, self._yielding
+        low, up = self.lower_bounds[y], self.upper_bounds[y]
+        self._copy(program)
+        program.lower_bounds[y], program.upper_bounds[y] = -QP_INFINITY, QP_INFINITY
+        # stiffer rows lose digits of what is asked here to rounding, a percent on some machines
+        factors = (*SOFTENING[1:], SOFTENING[1])
+        for step, factor in enumerate(factors):
+            program.matrix[hard + np.arange(y.size), y] = factor
+            program.row_lower[hard:], program.row_upper[hard:] = factor * low, factor * up
+            found = program.solve(recover=step == len(factors) - 1)
+            self.result.iterations += found.iterations
+            if found.status is QpStatus.OPTIMAL:
+                break
+        x = found.x[y]
+        spare = RELAXATION * (1.0 + np.abs(x))
+        if np.all((x >= low - spare) & (x <= up + spare)):
+            return False
+        self.lower_bounds[y] = np.minimum(low, x - spare)
+        self.upper_bounds[y] = np.maximum(up, x + spare)
+        return True
+
+    def _copy(self, program: QpSolver) -> None:
+        """Copy all but the rows after the hard ones."""
+        exact, hard = self._exact, self._hard
+        program.gradient[:] = exact.gradient
+        program.lower_bounds[:] = exact.lower_bounds
+        program.upper_bounds[:] = exact.upper_bounds
+        program.matrix[:hard] = exact.matrix[:hard]
+        program.row_lower[:hard] = program.row_upper[:hard] = self.right[:hard]
+
+    def _keeps_hard_rows(self) -> bool:
+        """Return whether the hard rows of the exact program's result hold."""
+        if not self._hard:
+            return True
+        missing, right = self._residual_hard, self._right_hard
+        if missing.dot(missing) <= self._rounding * right.dot(right):
+            return True
+        size = self._sizes(self._exact.result.x)[: self._hard]
+        return bool((np.abs(missing) <= self._tolerance * size).all())
+
+    def _attains_goals(self) -> bool:
+        """Return whether the goals are met by the exact program's result."""
+        missing, right = self._residual_goals, self._right_goals
+        self._far = False
+        if missing.dot(missing) <= self._rounding * right.dot(right):
+            return True
+        missing, size = np.abs(missing), self._sizes(self._exact.result.x)[self._hard :]
+        self._far = bool((missing > DOUBT * size).any())
+        return bool((missing <= self._tolerance * size).all())
+
+    def _sizes(self, x: Array) -> Array:
+        """Return the size of the terms of every row, shape (hard + goals,), in its own unit.
+
+            hard rows:  S_i = sum_j |A_ij| |x_j| + |b_i|
+            goals:      sum_j |A_ij| (|x_j| + v_j) + |b_i|,   v_j = min_i S_i / |A_ij| (hard i)
+
+        v_j is the change of x_j that counts in the hard rows: where large forces cancel, an
+        acceleration near zero is not known to more digits than these forces.
+        """
+        hard, matrix = self._hard, np.abs(self.matrix)
+        size: Array = matrix @ np.abs(x) + np.abs(self.right)
+        if hard:
+            share = np.max(matrix[:hard] / np.maximum(size[:hard], 1e-300)[:, None], axis=0)
+            with np.errstate(divide="ignore"):
+                change = np.where(share > 0.0, 1.0 / share, 0.0)
+            size[hard:] += matrix[hard:] @ change
+        return size

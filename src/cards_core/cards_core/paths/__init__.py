@@ -1,0 +1,1 @@
+"""Paths of muscles over links and wrap surfaces: lengths and their derivatives."""

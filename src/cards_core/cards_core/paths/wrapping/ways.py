@@ -1,0 +1,371 @@
+"""Which way a path takes around a surface, and a first guess of where it touches.
+
+A convex surface is compared with an ellipsoid ("its ball"): in the coordinates ``y`` in which the
+ball is the unit sphere, tangents stay tangents and the sphere's closed form gives the guess. For
+the same reason the side rule is that of the sphere, see `cards_core.paths.wrapping.circle`.
+
+A torus with ``inside``, or with a side point closer to its axis than the tube, is a ring that the
+path goes through; otherwise the path goes around its outside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cards_core.paths.wrapping.circle import PLANE_TOLERANCE
+from cards_core.paths.wrapping.cylinder import cylinder_contact
+from cards_core.paths.wrapping.mesh_surface import HullSurface
+from cards_core.paths.wrapping.sphere import goes_other_way, sphere_contact
+from cards_core.paths.wrapping.surfaces import (
+    CylinderSurface,
+    EllipsoidSurface,
+    Surface,
+    TorusSurface,
+)
+from cards_core.typing import Array, Vector3
+
+LIFT = 1e-8
+"""Path ends less than this above a surface, relative to its size, are taken to be that high: at a
+tangent of zero length the equations of the path are singular."""
+
+TOUCH_TOLERANCE = 1e-9
+"""Depth relative to the size at which a path end counts as inside: such a path does not wrap."""
+
+AZIMUTHS = 48
+"""Places on a ring that are tried for the first guess."""
+
+SAMPLES = 64
+"""Places on a straight line where its height above a ring is looked at first."""
+
+DIRECTIONS = 8
+"""In which a path may leave the straight line, that are looked at on bodies that are not round."""
+
+DETOUR_RATIO = 1.3
+"""Largest guessed detour of a local minimum that is looked at, relative to the least of all."""
+
+SAME_WAY = 0.98
+"""Cosine of the largest angle between a guess and a solution that counts as the same way."""
+
+CHORDS = 6
+"""Pieces into which a guessed arc is cut to get its length."""
+
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """A first guess of a contact.
+
+    Attributes:
+        start, end: Where the path meets and leaves the surface, on or close to it, [m].
+        length: Of the arc, [m].
+        estimate: Length of the whole path, [m].
+        primary: Whether the shortest path may be near it; others only count where the path found
+            from a primary one is no minimum.
+    """
+
+    start: Vector3
+    end: Vector3
+    length: float
+    estimate: float
+    primary: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """The ellipsoid that a surface is compared with: ``y = (rotation' (x - centre)) / radii``."""
+
+    radii: Vector3
+    centre: Vector3
+    rotation: Array
+
+    def to_sphere(self, x: Vector3) -> Vector3:
+        """Return y."""
+        return np.asarray((x - self.centre) @ self.rotation / self.radii)
+
+    def from_sphere(self, y: Vector3) -> Vector3:
+        """Return x."""
+        return np.asarray(self.centre + (y * self.radii) @ self.rotation.T)
+
+
+def ball_of(surface: Surface) -> Ball:
+    """Return the ball of a surface."""
+    zero, identity = np.zeros(3), np.eye(3)
+    match surface:
+        case EllipsoidSurface():
+            return Ball(surface.radii, zero, identity)
+        case TorusSurface():
+            outer = surface.radius + surface.tube_radius
+            return Ball(np.array([outer, outer, surface.tube_radius]), zero, identity)
+        case HullSurface():
+            return Ball(surface.radii, surface.centre, surface.rotation)
+    return Ball(np.full(3, surface.size), zero, identity)
+
+
+def is_ring(surface: Surface, side: Vector3 | None, inside: bool) -> bool:
+    """Return whether the path goes through the surface's hole."""
+    if not isinstance(surface, TorusSurface):
+        return False
+    return inside or (side is not None and math.hypot(side[0], side[1]) < surface.radius)
+
+
+def lifted(surface: Surface, x: Vector3) -> Vector3:
+    """Return ``x``, raised off the surface if it lies on it."""
+    missing = LIFT * surface.size - surface.height(x)
+    if missing <= 0.0:
+        return x
+    return np.asarray(x + missing * surface.normal(x))
+
+
+def ways(
+    surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None, inside: bool
+) -> list[Guess]:
+    """Return guesses of the contact of a path from p to q, in surface coordinates.
+
+    Args:
+        surface: What may be in the way.
+        p: Start of the path, shape (3,), [m].
+        q: End of the path, shape (3,), [m].
+        side: Point on whose side the path passes, shape (3,), [m], or None.
+        inside: Whether the path goes through the surface.
+
+    Returns:
+        Nothing if the straight line from p to q is the path, or if an end lies inside. On spheres,
+        cylinders, tori, and where the side point asks for the long way round, one guess. On other
+        bodies the shortest path need not be on the side on which the line passes the centre:
+        guesses that leave the line in `DIRECTIONS` directions, on the side asked for; first the
+        local minima among them, the shortest of all first.
+    """
+    depth = -TOUCH_TOLERANCE * surface.size
+    if surface.height(p) < depth or surface.height(q) < depth:
+        return []
+    p, q = lifted(surface, p), lifted(surface, q)
+    if isinstance(surface, CylinderSurface):
+        return _around_cylinder(surface, p, q, side)
+    if isinstance(surface, TorusSurface) and is_ring(surface, side, inside):
+        return _through_ring(surface, p, q)
+    return _around(surface, p, q, side)
+
+
+def same_way(surface: Surface, p: Vector3, ring: bool, a: Vector3, b: Vector3) -> bool:
+    """Return whether two start points belong to the same way.
+
+    They do if they are not far apart, seen along the ring's or the cylinder's axis, or from p.
+    """
+    if ring or isinstance(surface, CylinderSurface):
+        u, v = a[:2], b[:2]
+    else:
+        ball = ball_of(surface)
+        y_p, u, v = ball.to_sphere(p), ball.to_sphere(a), ball.to_sphere(b)
+        y_p = y_p / max(float(np.linalg.norm(y_p)), 1e-12)
+        u, v = u - float(u @ y_p) * y_p, v - float(v @ y_p) * y_p
+    return float(u @ v) > SAME_WAY * float(np.linalg.norm(u) * np.linalg.norm(v))
+
+
+def _around_cylinder(
+    surface: CylinderSurface, p: Vector3, q: Vector3, side: Vector3 | None
+) -> list[Guess]:
+    contact = cylinder_contact(p, q, surface.radius, surface.length, side)
+    if not contact.wrapped:
+        return []
+    return [Guess(contact.start, contact.end, contact.length, 0.0, primary=True)]
+
+
+def _around(surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None) -> list[Guess]:
+    ball = ball_of(surface)
+    y_p, y_q = _outside(ball.to_sphere(p)), _outside(ball.to_sphere(q))
+    delta = y_q - y_p
+    fraction = min(max(-float(y_p @ delta) / max(float(delta @ delta), 1e-300), 0.0), 1.0)
+    nearest = y_p + fraction * delta
+    y_side = None if side is None else ball.to_sphere(side)
+    other_way = y_side is not None and _goes_other_way(y_p, y_q, y_side)
+    contact = sphere_contact(y_p, y_q, 1.0, y_side)
+    deepest = ball.from_sphere(nearest)
+    if not other_way:
+        if isinstance(surface, EllipsoidSurface):
+            blocked = contact.wrapped
+        else:
+            blocked = surface.cover(p + fraction * (q - p)) < 0.0
+            if not (blocked and contact.wrapped):
+                deepest = _deepest(surface, p, q)
+                blocked = surface.cover(deepest) < 0.0
+        if not blocked:
+            return []
+    if not contact.wrapped:  # the straight line enters the surface, but not the ball
+        start = surface.project(_outer(surface, deepest))
+        straight = float(np.linalg.norm(q - p))
+        return [Guess(start, start, 0.05 * surface.size, straight, primary=True)]
+    if other_way or isinstance(surface, TorusSurface) or np.ptp(ball.radii) == 0.0:
+        guess = _mapped(surface, (p, q), contact.start, contact.end, contact.angle)
+        return [replace(guess, primary=True)]
+    middle = contact.start + contact.end
+    return _all_round(surface, (p, q), middle, y_side)
+
+
+def _goes_other_way(p: Vector3, q: Vector3, side: Vector3) -> bool:
+    p_p, q_q, p_q = float(p @ p), float(q @ q), float(p @ q)
+    in_line = p_p * q_q - p_q * p_q <= PLANE_TOLERANCE**2 * p_p * q_q
+    return goes_other_way(p_p, q_q, p_q, float(p @ side), float(q @ side), in_line=in_line)
+
+
+def _all_round(
+    surface: Surface, ends: tuple[Vector3, Vector3], middle: Vector3, y_side: Vector3 | None
+) -> list[Guess]:
+    """Return guesses that leave the straight line in all directions, see `ways`.
+
+    Args:
+        surface: What is in the way.
+        ends: Of the path, [m].
+        middle: The first direction to look in, in the ball's coordinates.
+        y_side: Side point in the ball's coordinates, or None.
+    """
+    ball = ball_of(surface)
+    y_p, y_q = (_outside(ball.to_sphere(x)) for x in ends)
+    line = y_q - y_p
+    line = line / float(np.linalg.norm(line))
+    first = middle - float(middle @ line) * line
+    first = first / float(np.linalg.norm(first))
+    second = np.cross(line, first)
+    guesses: list[Guess | None] = []
+    for k in range(DIRECTIONS):
+        phi = 2.0 * math.pi * k / DIRECTIONS
+        u = math.cos(phi) * first + math.sin(phi) * second
+        if k and y_side is not None and float(u @ y_side) <= 0.0:
+            guesses.append(None)
+            continue
+        a, b = _tangent(y_p, u), _tangent(y_q, u)
+        angle = math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b))
+        guesses.append(_mapped(surface, ends, a, b, angle))
+    straight = float(np.linalg.norm(ends[1] - ends[0]))
+    detours = [np.inf if g is None else g.estimate - straight for g in guesses]
+    limit = DETOUR_RATIO * min(detours)
+    chosen: list[Guess] = []
+    rest: list[Guess] = []
+    for k, guess in enumerate(guesses):
+        if guess is None:
+            continue
+        lowest = detours[k] <= detours[k - 1] and detours[k] < detours[(k + 1) % DIRECTIONS]
+        (chosen if lowest and detours[k] <= limit else rest).append(guess)
+    chosen.sort(key=lambda guess: guess.estimate)
+    rest.sort(key=lambda guess: guess.estimate)
+    return [replace(guess, primary=True) for guess in chosen] + rest
+
+
+def _tangent(y: Vector3, u: Vector3) -> Vector3:
+    """Return where the tangent from y meets the unit sphere on the side of u."""
+    norm = float(np.linalg.norm(y))
+    towards = y / norm
+    across = u - float(u @ towards) * towards
+    across = across / max(float(np.linalg.norm(across)), 1e-12)
+    return np.asarray(towards / norm + math.sqrt(max(1.0 - 1.0 / norm**2, 0.0)) * across)
+
+
+def _outside(y: Vector3) -> Vector3:
+    """Return ``y``, moved away from the centre if it is inside of the unit sphere."""
+    norm = float(np.linalg.norm(y))
+    if norm >= 1.0:
+        return y
+    return np.asarray(y / norm) if norm > 1e-9 else np.array([1.0, 0.0, 0.0])
+
+
+def _outer(surface: Surface, x: Vector3) -> Vector3:
+    """Return ``x``, moved to the outer half of a torus."""
+    if not isinstance(surface, TorusSurface):
+        return x
+    rho = math.hypot(x[0], x[1])
+    if rho > surface.radius:
+        return x
+    target = surface.radius + 0.5 * surface.tube_radius
+    if rho < 1e-9 * surface.radius:
+        return np.array([target, 0.0, x[2]])
+    return np.array([x[0] * target / rho, x[1] * target / rho, x[2]])
+
+
+def _mapped(
+    surface: Surface, ends: tuple[Vector3, Vector3], a: Vector3, b: Vector3, angle: float
+) -> Guess:
+    """Guess from the great circle from a to b, by ``angle``, on the unit sphere."""
+    ball = ball_of(surface)
+    across = b - float(a @ b) * a
+    norm = float(np.linalg.norm(across))
+    across = across / norm if norm > 1e-12 else np.zeros(3)
+    if angle > math.pi:
+        across = -across
+    phi = np.linspace(0.0, angle, CHORDS + 1)[:, None]
+    points = ball.from_sphere(np.cos(phi) * a + np.sin(phi) * across)
+    chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    # an arc is longer than its chord by 1 + angle^2 / 24
+    length = float(chords.sum()) * (1.0 + (angle / CHORDS) ** 2 / 24.0)
+    straight = float(np.linalg.norm(points[0] - ends[0]) + np.linalg.norm(ends[1] - points[-1]))
+    start, end = (surface.project(_outer(surface, points[k])) for k in (0, -1))
+    return Guess(start, end, length, straight + length)
+
+
+def _deepest(surface: Surface, p: Vector3, q: Vector3) -> Vector3:
+    """Return the point of the segment that lies deepest in the convex hull of the surface."""
+    delta = q - p
+    fraction = _minimum(lambda f: surface.cover(p + f * delta), 0.0, 1.0)[0]
+    return np.asarray(p + fraction * delta)
+
+
+def _through_ring(surface: TorusSurface, p: Vector3, q: Vector3) -> list[Guess]:
+    """Guess at the azimuth where the path over the hole's narrowest circle is shortest."""
+    if p[2] * q[2] >= 0.0:
+        return []
+    crossing = p + p[2] / (p[2] - q[2]) * (q - p)
+    in_hole = math.hypot(crossing[0], crossing[1]) < surface.radius
+    if in_hole and _clearance(surface, p, q) >= 0.0:
+        return []
+    narrow = surface.radius - surface.tube_radius
+
+    def length(phi: float) -> float:
+        x = np.array([narrow * math.cos(phi), narrow * math.sin(phi), 0.0])
+        return float(np.linalg.norm(x - p) + np.linalg.norm(q - x))
+
+    step = 2.0 * math.pi / AZIMUTHS
+    best = min(range(AZIMUTHS), key=lambda k: length(k * step)) * step
+    phi, estimate = _minimum(length, best - step, best + step)
+    radial = np.array([math.cos(phi), math.sin(phi), 0.0])
+    # in the half-plane of this azimuth the tube is a circle, passed on the side of the axis
+    flat_p = np.array([float(p @ radial) - surface.radius, p[2], 0.0])
+    flat_q = np.array([float(q @ radial) - surface.radius, q[2], 0.0])
+    contact = sphere_contact(flat_p, flat_q, surface.tube_radius, np.array([-1.0, 0.0, 0.0]))
+    if not contact.wrapped:
+        point = narrow * radial
+        return [Guess(point, point, 0.1 * surface.tube_radius, estimate, primary=True)]
+    start, end = (
+        (surface.radius + x[0]) * radial + np.array([0.0, 0.0, x[1]])
+        for x in (contact.start, contact.end)
+    )
+    return [Guess(start, end, contact.length, estimate, primary=True)]
+
+
+def _clearance(surface: Surface, p: Vector3, q: Vector3) -> float:
+    """Return the least height of the segment from p to q above the surface, [m]."""
+
+    def height(f: float) -> float:
+        return surface.height(p + f * (q - p))
+
+    heights = [height(k / SAMPLES) for k in range(SAMPLES + 1)]
+    k = int(np.argmin(heights))
+    return _minimum(height, max(k - 1, 0) / SAMPLES, min(k + 1, SAMPLES) / SAMPLES)[1]
+
+
+def _minimum(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """Return where a function with one minimum in an interval is least, and how much it is."""
+    a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    f_a, f_b = function(a), function(b)
+    for _ in range(45):
+        if f_a < f_b:
+            high, b, f_b = b, a, f_a
+            a = high - GOLDEN * (high - low)
+            f_a = function(a)
+        else:
+            low, a, f_a = a, b, f_b
+            b = low + GOLDEN * (high - low)
+            f_b = function(b)
+    return (a, f_a) if f_a < f_b else (b, f_b)
