@@ -21,6 +21,7 @@ from cards_bringup.run_end import RunEnd, Start, conclude, nothing_recorded, say
 from cards_core.control.verdict import verdict_line
 from cards_core.errors import CardsError
 from cards_core.files import inside, making
+from cards_ros.stamps import LONGEST_RUN
 
 if TYPE_CHECKING:
     from cards_bringup.run_parts import RunPart
@@ -69,7 +70,7 @@ def add_parser(subparsers: Any) -> None:
     add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
     add(
         "--duration",
-        type=Number(at_least=0.0, at_most=1e9),
+        type=Number(at_least=0.0, at_most=LONGEST_RUN),
         metavar="S",
         help="simulated time [s]; 0: until Ctrl-C",
     )

@@ -128,5 +128,4 @@ def make_dynamics(robot: Robot, backend: Backend = "compiled") -> Dynamics:
     """
     if backend == "numeric":
         return NumericDynamics(robot)
-    # imported here so that the numeric backend works where no compiled model can be had
     return CompiledDynamics(robot)

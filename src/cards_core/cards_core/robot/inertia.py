@@ -123,14 +123,15 @@ def repair_robot(robot: Robot) -> tuple[Robot, tuple[InertiaRepair, ...]]:
     Raises:
         DescriptionError: A link has a negative mass, or inertia without mass.
     """
-    repaired, repairs = repair_links(robot, lambda link: repair_inertia(link.inertia))
-    return (repaired if repairs else robot), repairs
+    return repair_links(robot, lambda link: repair_inertia(link.inertia))
 
 
 def repair_links(
     robot: Robot, repair: Callable[[Link], Inertia]
 ) -> tuple[Robot, tuple[InertiaRepair, ...]]:
     """Return the robot with every invalid inertia replaced, and what was changed.
+
+    A robot without any comes back itself.
 
     Args:
         robot: The robot; links without any mass and inertia are left alone.
@@ -157,4 +158,6 @@ def repair_links(
             ) from None
         repairs.append(InertiaRepair(link.name, problem, link.inertia.tensor, after.tensor))
         links.append(dataclasses.replace(link, inertia=after))
+    if not repairs:
+        return robot, ()
     return dataclasses.replace(robot, links=tuple(links)), tuple(repairs)

@@ -22,7 +22,6 @@ def tree_paths(model: SymbolicTree, rows: Expr | None) -> tuple[PathLayout, Path
         model: Kinematics.
         rows: Contacts without a closed form (see `cards_core.paths.symbolic`), or None.
     """
-    # imported here because that module builds on this one
     layout = tree_layout(model.tree)
     poses = [*zip(model.rotation, model.position, strict=True)]
     poses.append((ca.SX(ca.DM.eye(3)), ca.SX.zeros(3)))  # the world
@@ -36,7 +35,6 @@ def muscle_kinematics(model: SymbolicTree, rows: Expr | None) -> tuple[Expr, Exp
         model: Kinematics.
         rows: Contacts without a closed form (see `cards_core.paths.symbolic`), or None.
     """
-    # imported here because that module builds on this one
     tree = model.tree
     layout, paths = tree_paths(model, rows)
     world = len(tree.nodes)

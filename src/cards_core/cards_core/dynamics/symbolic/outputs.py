@@ -43,7 +43,6 @@ class Outputs:
     """
 
     def __init__(self, model: SymbolicTree, frame: str | None = None) -> None:
-        # imported here because that module builds on the kinematics
         self._model = model
         self._frame = frame
         layout = tree_layout(model.tree)

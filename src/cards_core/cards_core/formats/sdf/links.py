@@ -252,7 +252,6 @@ def _plane(element: XmlElement, base: Path | None) -> Plane:
 
 
 def _mesh(element: XmlElement, base: Path | None) -> Mesh:
-    # needs the file system, which text from Gazebo does not
     uri = required(element, "uri")
     if not text_of(uri):
         raise uri.error("is empty", "the path of a mesh file")

@@ -131,7 +131,6 @@ def _torus(element: XmlElement, base: Path | None) -> Torus:
 
 
 def _mesh(element: XmlElement, base: Path | None) -> Mesh:
-    # needs the file system, which text from Gazebo does not
     factors = np.ones(3)
     if "scale" in element.attrib:
         factors = numbers(element, 3, key="scale")
