@@ -8,23 +8,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from cards_core.control import CtcOperational, controller_parameters
 from cards_core.formats import load
+from cards_core.loop.control_setup import (
+    model_parameters,
+    reference_parameters,
+    run_parameters,
+)
+from cards_core.loop.host_parameters import host_parameters, initial_positions
+from cards_core.parameters.declaration import Parameter, parameter_table
 from cards_hardware.node_parameters import parameters as hardware_parameters
 from cards_model_compiler.live_parameters import live_parameters
 from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
 from cards_muscle_plugin.delay import pace
 from cards_rod_plugin.node_parameters import parameters as rod_plugin_parameters
 from cards_rods.node_parameters import parameters as rod_parameters
-from cards_ros.host_parameters import host_parameters, initial_positions
-from cards_ros.parameter_spec import Parameter, parameter_table
 from cards_sim.node_parameters import general_parameters, robot_parameters
-from controllers.node_parameters import (
-    joint_parameters,
-    model_parameters,
-    operational_parameters,
-    run_parameters,
-    task_parameters,
-)
 
 HERE = Path(__file__).parent
 
@@ -38,10 +37,10 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
             "simulator": [*general_parameters(), *robot_parameters(tree)],
             "hardware": hardware_parameters(),
             "controllers": [*model_parameters(), *run_parameters()],
-            "ctc_joint": joint_parameters(robot, tree),
+            "ctc_joint": controller_parameters("ctc_joint", robot),
             "ctc_operational": [
-                *task_parameters(robot),
-                *operational_parameters(robot, tree, ("x", "y", "z")),
+                *controller_parameters("ctc_operational", robot),
+                *reference_parameters(CtcOperational),
             ],
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_parameters(),

@@ -16,14 +16,14 @@ import numpy as np
 
 from cards_bringup.in_process import InProcessRun
 from cards_bringup.plan import make_plan
-from cards_core.control.verdict import Ending, judge
 from cards_core.dynamics import Dynamics, make_dynamics
 from cards_core.formats import load
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.loop.verdict import Ending, judge
 from cards_core.muscles.engine import MuscleEngine
 from cards_core.robot import Tree
 from cards_core.typing import Array
 from cards_sim.build import build_host
-from controllers.build import build_session
 
 
 def time_call(function: Callable[[], Any], *, seconds: float = 1.0) -> dict[str, float]:
@@ -108,26 +108,25 @@ def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
     controller_name = plan.values["controller"]
     run = InProcessRun(plan, {}, seconds, Path())
     host = build_host(run.parameters("simulator"))
-    session = build_session(controller_name, run.parameters(controller_name))
+    control = make_control_loop(controller_name, run.parameters(controller_name))
     clock = time.perf_counter_ns
-    control, simulation = [], []
+    steps, simulation = [], []
     while host.state.time < seconds:
         start = clock()
-        session.step(host.stamp, host.state.q, host.state.qd)
+        command = control.step(host.state)
         middle = clock()
-        for part in session.controller.command:
-            host.submit(part.names, part.values, part.kind)
+        host.submit(command)
         host.step()
         end = clock()
-        control.append(middle - start)
+        steps.append(middle - start)
         simulation.append(end - middle)
-        session.record(1e-3 * (middle - start), 0)
-    total = np.array(control) + np.array(simulation)
+        control.record(1e-3 * (middle - start), 0)
+    total = np.array(steps) + np.array(simulation)
     result: dict[str, Any] = {"robot": robot_name, "controller": controller_name}
-    for name, values in (("control", control), ("simulation", simulation), ("loop", total)):
+    for name, values in (("control", steps), ("simulation", simulation), ("loop", total)):
         result[f"{name}_us"] = float(np.median(values)) / 1e3
         result[f"{name}_p99_us"] = float(np.percentile(values, 99)) / 1e3
     result["real_time_factor"] = seconds / (float(np.sum(total)) * 1e-9)
-    facts = replace(session.tally.facts(), remaining=0.0)  # nobody asked for all of it
+    facts = replace(control.tally.facts(), remaining=0.0)  # nobody asked for all of it
     verdict = judge(None, facts, Ending(host.state.time))
     return {**result, **verdict.entries()}

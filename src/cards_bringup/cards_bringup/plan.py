@@ -16,7 +16,7 @@ from cards_bringup.launch_arguments import arguments_for, is_true
 from cards_bringup.node_list import NodeList, NodeSpec
 from cards_bringup.resources import find_file
 from cards_core.errors import CardsError, UnknownNameError
-from cards_ros.parameter_file import check_nodes, own_parameters
+from cards_core.parameters.parameter_file import check_nodes, own_parameters
 
 HOST_PACKAGES = {
     "mujoco": "cards_sim",

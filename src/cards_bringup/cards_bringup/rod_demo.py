@@ -20,10 +20,10 @@ from cards_bringup.node_run import Clock, NodeRun
 from cards_bringup.plan import make_plan
 from cards_bringup.resources import share_folder
 from cards_bringup.run_end import Start, conclude, nothing_recorded, say, simulate
-from cards_core.control.verdict import verdict_line
 from cards_core.errors import CardsError
-from cards_ros.parameter_file import load_parameters, read_file
-from cards_ros.parameter_spec import ParameterSet
+from cards_core.loop.verdict import verdict_line
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_file import load_parameters, read_file
 
 SOLVER = "rod_solver"
 VIEW = "rod_view"

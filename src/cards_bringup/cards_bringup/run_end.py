@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 from cards_bringup.interrupts import Interrupts
 from cards_bringup.progress import RunProgress
 from cards_bringup.supervisor import ProcessFailedError
-from cards_core.control.verdict import EXIT_CODES
 from cards_core.errors import CardsError
+from cards_core.loop.verdict import EXIT_CODES
 
 Start: TypeAlias = Callable[[Callable[[float], None], Callable[[str], None]], object]
 """Runs to the end; called with what is to be told the time [s], and with what is to be told notes.
@@ -56,7 +56,7 @@ def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path)
         duration: For the progress bar, [s]; 0: without end.
         out: Run folder.
     """
-    from cards_ros.log import recover
+    from cards_core.loop.run_log import recover
 
     begin = time.monotonic()
     reached, stopped, error = 0.0, False, None
@@ -82,7 +82,7 @@ def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path)
     except OSError as problem:
         error = CardsError(
             f"{error or out}; a log cannot be written: {problem}. Its rows are in hidden files in "
-            f"{out}: with more room, cards_ros.log.recover makes the log of them"
+            f"{out}: with more room, cards_core.loop.run_log.recover makes the log of them"
         )
     return RunEnd(begin, wall, reached, stopped, error)
 

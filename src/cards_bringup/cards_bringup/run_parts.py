@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.errors import CardsError
-from cards_ros.log import begun, part_paths
+from cards_core.loop.run_log import begun, part_paths
 
 SIMULATOR, CONTROLLER = "simulator.npz", "controller.npz"
 
@@ -71,7 +71,7 @@ def arrange(folder: Path) -> list[RunPart]:
     during which it began: the controller hears of a reset from the first state after it.
 
     Args:
-        folder: Run folder with the logs of simulator and controller, see `cards_ros.log`.
+        folder: Run folder with the logs (`cards_core.loop.run_log`) of simulator and controller.
 
     Raises:
         CardsError: A log is damaged; nothing was moved then.

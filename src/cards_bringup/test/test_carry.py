@@ -7,10 +7,11 @@ import pytest
 
 from cards_bringup.resources import share_folder
 from cards_core.formats import load
-from cards_ros.parameter_file import load_parameters
-from cards_ros.parameter_spec import ParameterSet
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_file import load_parameters
+from cards_core.robot.state import RobotState
 from cards_sim.simulator import Simulator
-from controllers.build import build_session
 
 
 def pose(element):
@@ -64,14 +65,15 @@ def test_box_is_lifted_carried_and_put_down():
     simulator = Simulator(robot, 0.001, world_xml=scene())
     file = share_folder() / "config" / "roboy_arm.yaml"
     given = load_parameters(file, "ctc_operational") | {"reference": "carry"}
-    session = build_session("ctc_operational", ParameterSet(given))
+    session = make_control_loop("ctc_operational", ParameterSet(given))
     box = simulator.model.body("box").id
     simulator.reset(simulator.tree.home)
     places = []
     try:
         for step in range(13_000):
             state = simulator.state
-            out = session.step(step * 1_000_000, state.q, state.qd)
+            session.step(RobotState(step * 1e-3, state.q, state.qd))
+            out = session.controller.output
             simulator.step(out.tensions)
             if step % 1000 == 0:
                 places.append(simulator.data.xpos[box].copy())

@@ -8,9 +8,15 @@ import yaml
 
 from cards_bringup import node_list
 from cards_bringup.resources import find_file, share_folder
+from cards_core.control import controller_class, controller_kinds, controller_parameters
 from cards_core.errors import UnknownNameError
 from cards_core.formats import load
-from cards_ros.parameter_file import load_parameters
+from cards_core.loop.control_setup import (
+    model_parameters,
+    reference_parameters,
+    run_parameters,
+)
+from cards_core.parameters.parameter_file import load_parameters
 
 pytestmark = pytest.mark.ros
 pytest.importorskip("rclpy", reason="rclpy is not installed")
@@ -27,7 +33,6 @@ def declared(spec, parameters):
     """Return the parameters that a node declares, given the values it has."""
     import cards_bringup.gazebo.simulator as gazebo
     import cards_sim.node_parameters as simulator
-    import controllers.node_parameters as controller
 
     node = spec.name
     robot = load(parameters["model"])
@@ -41,15 +46,12 @@ def declared(spec, parameters):
         import cards_hardware.node_parameters as hardware
 
         return hardware.parameters()
-    common = [*controller.model_parameters(), *controller.run_parameters()]
-    if node == "ctc_joint":
-        return [*common, *controller.joint_parameters(robot, tree)]
-    if node == "ctc_operational":
-        task_names = tuple(parameters.get("axes", "xyz"))
+    if node in controller_kinds():
         return [
-            *common,
-            *controller.task_parameters(robot),
-            *controller.operational_parameters(robot, tree, task_names),
+            *model_parameters(),
+            *run_parameters(),
+            *controller_parameters(node, robot, parameters),
+            *reference_parameters(controller_class(node)),
         ]
     return None
 
@@ -112,7 +114,7 @@ def test_files_that_nodes_are_told_to_read_exist(robot):
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_references_exist(robot):
-    from controllers.references import find_reference_file
+    from cards_core.trajectories.reference_files import find_reference_file
 
     read = node_list.read(robot)
     named = 0

@@ -8,15 +8,15 @@ import pytest
 from hybrid_robots import LIMITS, platform_arm
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
-from cards_bringup.in_process import InProcessRun
 from cards_core.control import ControlStatus
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.formats.caspr import import_caspr, write_import
+from cards_core.loop.closed_loop import run_closed_loop
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.motors import motors_of
-from cards_ros.parameter_spec import ParameterSet
 from cards_sim.build import build_host
-from controllers.build import build_session
 
 ROBOT = platform_arm()
 DURATION = 1.0
@@ -57,14 +57,13 @@ def parameters(kind, trajectories, folder):
 
 
 def run(robot, kind, controller, folder, duration):
-    """Run the loop of `InProcessRun` in lockstep; return both logs."""
+    """Run a closed loop; return both logs."""
     host = build_host(ParameterSet({"log_dir": str(folder)}), robot)
-    session = build_session(kind, ParameterSet(controller), robot)
-    loop = InProcessRun(None, {}, duration, folder)
-    loop._loop(host, session, None, lambda _: None)
+    session = make_control_loop(kind, ParameterSet(controller), robot)
+    run_closed_loop(host, session, duration)
     host.close()
     session.close()
-    assert host.command.refused == 0, host.command.last_refusal
+    assert host.gate.refused == 0, host.gate.last_refusal
     logs = []
     for name in ("simulator", "controller"):
         with np.load(folder / f"{name}.npz") as log:
@@ -109,9 +108,11 @@ def test_a_limit_that_is_met_is_kept(trajectories, tmp_path):
 @pytest.mark.ros
 def test_over_topics_it_is_the_same_to_the_last_bit(trajectories, tmp_path):
     pytest.importorskip("rclpy", reason="rclpy is not installed")
+    from functools import partial
+
+    from cards_ros.controller_node import ControllerNode
     from cards_ros.testing import NodeThread, Probe, private_domain
     from cards_sim.simulator_node import SimulatorNode
-    from controllers.ctc_joint import CtcJointNode
 
     duration = 0.2
     alone, topics = tmp_path / "alone", tmp_path / "topics"
@@ -120,7 +121,10 @@ def test_over_topics_it_is_the_same_to_the_last_bit(trajectories, tmp_path):
     options = {"mode": "lockstep", "duration": duration, "log_dir": str(topics)}
     with private_domain() as domain, Probe(domain) as probe:
         controller = NodeThread(
-            CtcJointNode, domain, {"robot": ROBOT}, **(own | {"log_dir": str(topics)})
+            partial(ControllerNode, "ctc_joint"),
+            domain,
+            {"robot": ROBOT},
+            **(own | {"log_dir": str(topics)}),
         )
         simulator = NodeThread(SimulatorNode, domain, {"robot": ROBOT}, **options)
         with controller, simulator:

@@ -4,19 +4,22 @@ import numpy as np
 import pytest
 
 from cards_bringup.in_process import check_models
-from cards_core.control.passive_load import PassiveLoad
+from cards_core.control.model import PassiveLoad
 from cards_core.errors import CardsError
 from cards_core.formats import load
-from cards_ros.parameter_spec import ParameterSet
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.robot.state import RobotState
 from cards_sim.build import build_host
 from changed_robots import with_limits, with_mass
-from controllers.build import build_session
 
 ROBOT = load("planar_2r")
 
 
 def session(robot, **parameters):
-    return build_session("ctc_joint", ParameterSet({"backend": "numeric", **parameters}), robot)
+    return make_control_loop(
+        "ctc_joint", ParameterSet({"backend": "numeric", **parameters}), robot
+    )
 
 
 @pytest.mark.parametrize("parameters", [{}, {"mass_factor": 1.3, "attachment_offset": 0.01}])
@@ -66,7 +69,8 @@ def test_controllers_of_nodes_count_the_tension_of_ligaments():
     built = session(load("wrap_elbow"), reference="")
     controller = built.controller
     q, still = np.array([0.05]), np.zeros(1)
-    out = built.step(0, q, still)
+    built.step(RobotState(0.0, q, still))
+    out = controller.output
     state = controller.dynamics.update(q, still)
     made = -state.muscle_jacobian.T @ out.tensions - state.gravity - state.coriolis
     capsule = PassiveLoad(load("wrap_elbow"), "numeric")(q, still)

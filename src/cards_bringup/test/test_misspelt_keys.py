@@ -10,10 +10,10 @@ from cards_bringup import node_list
 from cards_bringup.resources import share_folder
 from cards_core.errors import DescriptionError
 from cards_core.formats import load
+from cards_core.parameters.parameter_file import check_nodes
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.trajectories import load_references
 from cards_hardware.board_layout import read_layout
-from cards_ros.parameter_file import check_nodes
 
 WRONG = "no_such_key"
 

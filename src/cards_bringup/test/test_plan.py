@@ -9,7 +9,7 @@ from cards_bringup.launch_arguments import ARGUMENTS, arguments_for
 from cards_bringup.plan import is_installed, make_plan
 from cards_bringup.resources import share_folder
 from cards_core.errors import CardsError, UnknownNameError
-from cards_ros.parameter_file import read_file
+from cards_core.parameters.parameter_file import read_file
 
 ALL = sorted(
     file.name.removesuffix(node_list.SUFFIX)

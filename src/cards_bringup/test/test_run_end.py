@@ -11,7 +11,7 @@ from cards_bringup.interrupts import Interrupts
 from cards_bringup.run_end import RunEnd, conclude, nothing_recorded, simulate
 from cards_bringup.supervisor import ProcessFailedError
 from cards_core.errors import CardsError
-from cards_ros.log import RunLog
+from cards_core.loop.run_log import RunLog
 
 ARGS = argparse.Namespace(robot="planar_2r", json=False)
 

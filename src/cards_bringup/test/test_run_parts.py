@@ -85,24 +85,22 @@ def test_a_reset_of_the_very_objects(tmp_path):
     """Simulator and controller as they run in one process, reset once, to run folders."""
     from cards_bringup.in_process import InProcessRun
     from cards_bringup.plan import make_plan
+    from cards_core.loop.control_setup import make_control_loop
     from cards_sim.build import build_host
     from cards_viz.run_folder import write_run_folder
-    from controllers.build import build_session
 
     plan = make_plan({"simulator": "mujoco", "mode": "lockstep", "rviz": "false"}, "planar_2r")
     given = {"log_dir": str(tmp_path)}
     run = InProcessRun(plan, {"simulator": given, "ctc_joint": given}, 0.0, tmp_path)
     host = build_host(run.parameters("simulator"))
-    session = build_session("ctc_joint", run.parameters("ctc_joint"))
-    names = [muscle.name for muscle in host.simulator.robot.commanded().muscles]
+    session = make_control_loop("ctc_joint", run.parameters("ctc_joint"))
     states = []
     for steps in (150, 220):
         if states:
             host.reset()
             session.start()
         for _ in range(steps):
-            out = session.step(host.stamp, host.state.q, host.state.qd)
-            host.submit(names, out.tensions)
+            host.submit(session.step(host.state))
             session.record(1.0, 0)
             host.step()
         states.append(host.state.q.copy())

@@ -72,6 +72,10 @@ class ShapeError(CardsError):
     """An array argument of the wrong shape, or with values that are not finite."""
 
 
+class ParameterError(CardsError):
+    """A parameter of a controller or node of the wrong type or size, or outside its range."""
+
+
 class RodError(CardsError):
     """A rod, section, material or load that cannot exist; the message names the quantity."""
 

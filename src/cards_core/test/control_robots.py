@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from cards_core.control import ControlStatus
+from cards_core.control import ControlModel, ControlStatus
 from cards_core.dynamics import make_dynamics
 from cards_core.robot.elements import (
     WORLD,
@@ -20,6 +20,7 @@ from cards_core.robot.elements import (
     ViaPoint,
 )
 from cards_core.robot.model import Robot
+from cards_core.robot.state import RobotState
 from cards_core.spatial import Pose
 
 
@@ -244,7 +245,7 @@ class Run:
         self.status = np.zeros(count, dtype=int)
         self.residual = np.zeros(count)
         for k in range(count):
-            out = controller.step(self.time[k], plant.q, plant.qd)
+            out = step(controller, self.time[k], plant.q, plant.qd)
             self.q[k], self.qd[k], self.error[k] = plant.q, plant.qd, out.error
             self.tensions[k], self.status[k] = out.tensions, out.status
             self.residual[k] = out.residual
@@ -277,3 +278,15 @@ def fixed_point(y, velocities: int) -> Motion:
     """Return a reference that stays at y."""
     zero = np.zeros(velocities)
     return Motion(len(y), lambda t: (y, zero, zero))
+
+
+def model_of(dynamics) -> ControlModel:
+    """Return a control model with the dynamics of a robot whose muscles all take a tension."""
+    return ControlModel(dynamics.robot, dynamics=dynamics)
+
+
+def step(controller, t: float, q, qd):
+    """Step a controller and return how it came to its command."""
+    command = controller.step(RobotState(t, q, qd))
+    assert command is controller.command
+    return controller.output

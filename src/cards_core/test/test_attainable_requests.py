@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from attainable_requests import State
 from caspr_samples import SHARED, needs_caspr_models
-from control_robots import Motion, hanging_platform
+from control_robots import Motion, hanging_platform, model_of, step
 
 from cards_core.control import ControlStatus, CtcJoint, CtcOperational
 from cards_core.dynamics import make_dynamics
@@ -88,7 +88,7 @@ def ask(item, state, command, rows):
         at = np.concatenate([at, matrix_quaternion(state.rotation)])
     size = len(item.reference_names)
     item.set_reference(Motion(size, lambda t: (at, state.rates, command)))
-    return item.step(0.0, state.q, state.qd)
+    return step(item, 0.0, state.q, state.qd)
 
 
 def missing(state, out, command):
@@ -99,7 +99,7 @@ def check_operational(name, axes, orientation):
     dynamics = dynamics_of(name)
     tree, frame = dynamics.tree, frame_of(dynamics.robot)
     rows = ["xyz".index(c) for c in axes] + ([3, 4, 5] if orientation else [])
-    item = CtcOperational(dynamics, frame=frame, axes=axes, orientation=orientation)
+    item = CtcOperational(model_of(dynamics), frame=frame, axes=axes, orientation=orientation)
     rng = np.random.default_rng(5)
     done = 0
     for _ in range(4 * STATES):
@@ -151,7 +151,7 @@ def test_status_of_a_task_is_that_of_a_linear_program_for_caspr_robots(name):
 def test_status_of_joint_accelerations_is_that_of_a_linear_program(name):
     dynamics = dynamics_of(name)
     tree = dynamics.tree
-    item = CtcJoint(dynamics)
+    item = CtcJoint(model_of(dynamics))
     rng = np.random.default_rng(6)
     for _ in range(STATES):
         q, qd = random_state(tree, rng, 0.1)
@@ -165,7 +165,7 @@ def test_status_of_joint_accelerations_is_that_of_a_linear_program(name):
         for factor in rng.permutation(FACTORS):
             command = state.B @ inside + state.d + factor * far * direction
             item.set_reference(Motion(tree.nq, lambda t, s=(q, qd, command): s))
-            out = item.step(0.0, q, qd)
+            out = step(item, 0.0, q, qd)
             good = factor < 1.0 or endless
             assert out.status is (ControlStatus.OK if good else ControlStatus.INFEASIBLE)
             if good:
@@ -179,7 +179,7 @@ def test_joint_limits_that_cannot_be_kept_yield_least_and_the_task_after_them(na
     dynamics = dynamics_of(name)
     tree, frame = dynamics.tree, frame_of(dynamics.robot)
     rows = ["xyz".index(c) for c in axes]
-    item = CtcOperational(dynamics, axes=axes, orientation=orientation)
+    item = CtcOperational(model_of(dynamics), axes=axes, orientation=orientation)
     rng = np.random.default_rng(7)
     count = 0
     for _ in range(200):
@@ -243,10 +243,10 @@ def test_the_unit_of_force_decides_nothing(name, factor):
     axes = SHIPPED[name][0]
     rows, frame = ["xyz".index(c) for c in axes], frame_of(robot)
     items = [
-        CtcOperational(dynamics, axes=axes),
-        CtcOperational(scaled, axes=axes, force_weight=1e-4 / factor**2),
+        CtcOperational(model_of(dynamics), axes=axes),
+        CtcOperational(model_of(scaled), axes=axes, force_weight=1e-4 / factor**2),
     ]
-    joints = [CtcJoint(dynamics), CtcJoint(scaled)]
+    joints = [CtcJoint(model_of(dynamics)), CtcJoint(model_of(scaled))]
     rng = np.random.default_rng(8)
     for _ in range(5):
         q, qd = random_state(tree, rng, 0.1)
@@ -266,7 +266,7 @@ def test_the_unit_of_force_decides_nothing(name, factor):
             qdd = 10.0 * part * rng.normal(size=tree.nv)
             for item in joints:
                 item.set_reference(Motion(tree.nq, lambda t, s=(q, qd, qdd): s))
-            one, two = (item.step(0.0, q, qd) for item in joints)
+            one, two = (step(item, 0.0, q, qd) for item in joints)
             assert two.status is one.status
 
 
@@ -276,12 +276,12 @@ def test_a_limit_that_stands_for_none_changes_no_status_of_a_robot_without_weigh
     for limit in (1e5, 1e10):
         muscles = tuple(replace(m, tension_min=0.0, tension_max=limit) for m in robot.muscles)
         dynamics = make_dynamics(replace(robot, muscles=muscles), "numeric")
-        item = CtcOperational(dynamics, axes="xy", kp=0.0, kd=1.0)
+        item = CtcOperational(model_of(dynamics), axes="xy", kp=0.0, kd=1.0)
         rng = np.random.default_rng(0)
         statuses = []
         for _ in range(200):
             q, qd = dynamics.tree.random(rng), 0.1 * rng.normal(size=dynamics.tree.nv)
-            statuses.append(item.step(0.0, q, qd).status)
+            statuses.append(step(item, 0.0, q, qd).status)
             item.reset()
         found.append(statuses)
     assert found[0] == found[1]

@@ -12,12 +12,15 @@ from control_robots import (
     bm_arm,
     fixed_point,
     hanging_platform,
+    model_of,
     planar_2r,
     roboy_arm,
+    step,
 )
 
-from cards_core.control import ControlStatus, CtcJoint, ParameterError
+from cards_core.control import ControlModel, ControlStatus, CtcJoint
 from cards_core.dynamics import make_dynamics
+from cards_core.errors import ParameterError
 from cards_core.spatial import quaternion_product, rotation_exp
 from cards_core.trajectories import quintic_spline
 from random_robots import random_robot
@@ -26,10 +29,10 @@ from random_robots import random_robot
 def inverse_dynamics(robot, q, qd, qdd, **parameters):
     """Tensions for an acceleration: the reference is the state itself."""
     dynamics = make_dynamics(robot)
-    item = CtcJoint(dynamics, **parameters)
+    item = CtcJoint(model_of(dynamics), **parameters)
     q, qd, qdd = (np.array(x, dtype=float) for x in (q, qd, qdd))
     item.set_reference(Motion(q.size, lambda t: (q, qd, qdd)))
-    return item.step(0.0, q, qd)
+    return step(item, 0.0, q, qd)
 
 
 @pytest.mark.parametrize("solver", ["daqp", "osqp"])
@@ -65,14 +68,14 @@ def test_equation_of_motion_holds_wherever_the_status_is_ok():
         muscles = tuple(replace(m, tension_min=1.0, tension_max=800.0) for m in robot.muscles)
         dynamics = make_dynamics(replace(robot, muscles=muscles), "numeric")
         tree, rng = dynamics.tree, np.random.default_rng(seed)
-        item = CtcJoint(dynamics, kp=30.0)
+        item = CtcJoint(model_of(dynamics), kp=30.0)
         goal = tree.random(rng)
         qd_d, qdd_d = rng.normal(size=(2, tree.nv))
         item.set_reference(Motion(tree.nq, lambda t, y=goal, v=qd_d, a=qdd_d: (y, v, a)))
         q, qd = tree.random(rng), rng.normal(size=tree.nv)
-        out = item.step(0.0, q, qd)
+        out = step(item, 0.0, q, qd)
         state = dynamics.update(q, qd)
-        torque = state.mass_matrix @ out.command + state.coriolis + state.gravity
+        torque = state.mass_matrix @ out.acceleration + state.coriolis + state.gravity
         missing = torque + state.muscle_jacobian.T @ out.tensions
         assert np.linalg.norm(missing) == pytest.approx(out.residual, abs=1e-6)
         assert (out.status is ControlStatus.OK) == (out.residual <= 1e-6)
@@ -97,7 +100,7 @@ def test_planar_robot_tracks_the_published_motion(solver):
     """q: (-0.5, 0.5) -> (0.5, -0.5) -> (-0.5, 0.5), quintics, 8 s, Kp 2000, Kd 90, 1 kHz."""
     robot = planar_2r()
     reference = quintic_spline([0.0, 4.0, 8.0], [[-0.5, 0.5], [0.5, -0.5], [-0.5, 0.5]])
-    item = CtcJoint(make_dynamics(robot), kp=2000.0, kd=90.0, solver=solver)
+    item = CtcJoint(ControlModel(robot), kp=2000.0, kd=90.0, solver=solver)
     item.set_reference(reference)
     run = Run(item, Plant(robot, [-0.5, 0.5]), 8.0 if solver == "daqp" else 1.0)
     assert np.abs(run.error).max() < 5e-4
@@ -109,7 +112,7 @@ def test_planar_robot_tracks_the_published_motion(solver):
 def test_errors_decay_as_the_gains_say():
     """Edd + Kd ed + Kp e = 0 with e(0) = e0, ed(0) = 0; critical: e0 (1 + w t) exp(-w t)."""
     robot = planar_2r()
-    item = CtcJoint(make_dynamics(robot), kp=[100.0, 25.0])
+    item = CtcJoint(ControlModel(robot), kp=[100.0, 25.0])
     goal, offset = np.array([-0.3, 0.4]), np.array([0.02, -0.03])
     item.set_reference(fixed_point(goal, 2))
     # tensions held over a step act like springs there: the deviation is of first order in h
@@ -122,12 +125,12 @@ def test_errors_decay_as_the_gains_say():
 
 def test_gains_take_effect_while_running():
     robot = planar_2r()
-    item = CtcJoint(make_dynamics(robot), kp=100.0)
+    item = CtcJoint(ControlModel(robot), kp=100.0)
     q = np.array([-0.5, 0.5])
     item.set_reference(fixed_point(q + 0.01, 2))
-    first = item.step(0.0, q, np.zeros(2)).command.copy()
+    first = step(item, 0.0, q, np.zeros(2)).acceleration.copy()
     item.set_gains([200.0, 300.0], 0.0)
-    second = item.step(0.1, q, np.zeros(2)).command
+    second = step(item, 0.1, q, np.zeros(2)).acceleration
     np.testing.assert_allclose(first, 1.0)
     np.testing.assert_allclose(second, [2.0, 3.0])
 
@@ -153,14 +156,14 @@ def test_tensions_are_continuous_where_the_muscles_fail(solver):
     """The acceleration asked for grows until the tension limits are met, and beyond."""
     robot = planar_2r()
     dynamics = make_dynamics(robot)
-    item = CtcJoint(dynamics, solver=solver)
+    item = CtcJoint(model_of(dynamics), solver=solver)
     q = np.array([0.3, -0.5])
     rate = np.array([600.0, -400.0])  # rad/s^2 per unit of t
     item.set_reference(Motion(2, lambda t: (q, np.zeros(2), rate * t)))
-    step = {"daqp": 1e-3, "osqp": 5e-3}[solver]
+    interval = {"daqp": 1e-3, "osqp": 5e-3}[solver]
     tensions, residual, status = [], [], []
-    for t in np.arange(-3.0, 5.0, step):
-        out = item.step(t, q, np.zeros(2))
+    for t in np.arange(-3.0, 5.0, interval):
+        out = step(item, t, q, np.zeros(2))
         tensions.append(out.tensions.copy())
         residual.append(out.residual)
         status.append(out.status)
@@ -174,9 +177,9 @@ def test_tensions_are_continuous_where_the_muscles_fail(solver):
     assert infeasible[-1]
     assert np.abs(np.diff(infeasible.astype(int))).sum() == 2  # two boundaries, no flicker
     assert residual[-1] > 0.5
-    # torque changes by M rate step; no tension changes by more than that over the lever arm
+    # torque changes by M rate interval; no tension changes by more than that over the lever arm
     state = dynamics.update(q, np.zeros(2))
-    torque_step = np.linalg.norm(state.mass_matrix @ rate) * step
+    torque_step = np.linalg.norm(state.mass_matrix @ rate) * interval
     lever = np.linalg.svd(state.muscle_jacobian)[1].min()
     change = np.linalg.norm(np.diff(tensions, axis=0), axis=1)
     assert change.max() <= 3.0 * torque_step / lever + 1e-4
@@ -236,7 +239,7 @@ def spin(t, axis_rates=(0.5, -0.3, 0.4)):
 
 def test_ball_joint_follows_a_rotation():
     robot = ball_arm()
-    item = CtcJoint(make_dynamics(robot), kp=400.0)
+    item = CtcJoint(ControlModel(robot), kp=400.0)
     item.set_reference(Motion(4, spin))
     y, yd, _ = spin(0.0)
     run = Run(item, Plant(robot, y, yd), 2.0)
@@ -246,7 +249,7 @@ def test_ball_joint_follows_a_rotation():
 
 def test_ball_joint_error_decays_from_far_along_the_shortest_way():
     robot = ball_arm()
-    item = CtcJoint(make_dynamics(robot), kp=100.0)
+    item = CtcJoint(ControlModel(robot), kp=100.0)
     offset = np.array([0.15, -0.1, 0.25])
     goal = rotation_exp([0.1, 0.1, -0.1])
     start = quaternion_product(goal, rotation_exp(-offset))
@@ -264,7 +267,7 @@ def test_moving_target_far_from_the_body_has_no_feedforward_error():
     Valid to first order in e; the wrong axes would leave an error that does not decay.
     """
     robot = ball_arm()
-    item = CtcJoint(make_dynamics(robot), kp=400.0)
+    item = CtcJoint(ControlModel(robot), kp=400.0)
     item.set_reference(Motion(4, spin))
     y, yd, _ = spin(0.0)
     start = quaternion_product(y, rotation_exp([0.0, 0.1, -0.1]))
@@ -283,7 +286,7 @@ def test_free_body_on_eight_cables_follows_a_pose():
         c = np.array([-0.2 * np.sin(t), -0.4 * np.sin(2 * t), 0.1 * np.cos(t)])
         return np.concatenate([p, q]), np.concatenate([v, w]), np.concatenate([c, a])
 
-    item = CtcJoint(make_dynamics(robot), kp=400.0)
+    item = CtcJoint(ControlModel(robot), kp=400.0)
     item.set_reference(Motion(7, pose))
     y, yd, _ = pose(0.0)
     run = Run(item, Plant(robot, y, yd), 2.0)
@@ -293,4 +296,4 @@ def test_free_body_on_eight_cables_follows_a_pose():
 
 def test_slack_weight_is_checked():
     with pytest.raises(ParameterError, match=r"slack_weight of 'joint_2' is 0.0"):
-        CtcJoint(make_dynamics(planar_2r()), slack_weight=[1.0, 0.0])
+        CtcJoint(ControlModel(planar_2r()), slack_weight=[1.0, 0.0])

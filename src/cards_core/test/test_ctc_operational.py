@@ -11,14 +11,16 @@ from control_robots import (
     Run,
     fixed_point,
     hanging_platform,
+    model_of,
     planar_2r,
     roboy_arm,
+    step,
 )
 from scipy.optimize import least_squares, lsq_linear
 
-from cards_core.control import ControlStatus, CtcOperational, ParameterError
+from cards_core.control import ControlModel, ControlStatus, CtcOperational
 from cards_core.dynamics import make_dynamics
-from cards_core.errors import UnknownNameError
+from cards_core.errors import ParameterError, UnknownNameError
 from cards_core.robot.elements import JointAxis
 from cards_core.robot.perturb import perturbed
 from cards_core.spatial import quaternion_matrix, rotation_exp, rotation_log
@@ -61,18 +63,18 @@ def roboy_home():
 
 def test_motion_and_task_equations_hold(roboy):
     rng = np.random.default_rng(1)
-    item = CtcOperational(roboy, kp=50.0)
+    item = CtcOperational(model_of(roboy), kp=50.0)
     ok = 0
     for _ in range(50):
         q = np.array([1.45, 0.0, 0.0, -1.0]) + rng.uniform(-0.15, 0.15, 4)
         qd = 0.3 * rng.normal(size=4)
         y, yd, ydd = CENTRE + 0.1 * rng.normal(size=3), rng.normal(size=3), rng.normal(size=3)
         item.set_reference(Motion(3, lambda t, s=(y, yd, ydd): s))
-        out = item.step(0.0, q, qd)
+        out = step(item, 0.0, q, qd)
         place = roboy.operational(q, qd)
         jacobian, bias, at = place.jacobian[:3], place.bias[:3], place.position
         wanted = ydd + item.gains.kd * (yd - jacobian @ qd) + item.gains.kp * (y - at)
-        np.testing.assert_allclose(out.command, wanted, rtol=1e-9)
+        np.testing.assert_allclose(out.acceleration, wanted, rtol=1e-9)
         np.testing.assert_allclose(out.error, y - at, atol=1e-12)
         state = roboy.update(q, qd)
         torque = -state.muscle_jacobian.T @ out.tensions - state.coriolis - state.gravity
@@ -94,7 +96,9 @@ def test_optimum_agrees_with_the_eliminated_least_squares_problem(roboy, solver)
     """
     stiff = 1e5
     weights = {"acceleration_weight": [1.0, 2.0, 0.5, 1.0], "force_weight": 1e-3}
-    item = CtcOperational(roboy, solver=solver, posture=[1.4, 0.1, -0.1, -0.9], **weights)
+    item = CtcOperational(
+        model_of(roboy), solver=solver, posture=[1.4, 0.1, -0.1, -0.9], **weights
+    )
     rng = np.random.default_rng(2)
     for _ in range(20):
         q = np.array([1.45, 0.0, 0.0, -1.0]) + rng.uniform(-0.1, 0.1, 4)
@@ -104,7 +108,7 @@ def test_optimum_agrees_with_the_eliminated_least_squares_problem(roboy, solver)
         y, yd = place.position.copy(), place.jacobian[:3] @ qd
         jacobian, bias = place.jacobian[:3].copy(), place.bias[:3].copy()
         item.set_reference(Motion(3, lambda t, s=(y, yd, command): s))
-        out = item.step(0.0, q, qd)
+        out = step(item, 0.0, q, qd)
         state = roboy.update(q, qd)
         inverse = np.linalg.inv(state.mass_matrix)
         push, drift = (
@@ -134,11 +138,11 @@ def test_zero_posture_gains_give_the_plain_problem(roboy):
     q, qd = np.array([1.45, 0.0, 0.0, -1.0]), np.array([0.1, 0.0, -0.1, 0.2])
     tensions = []
     for posture in ("mid", "home", [1.3, 0.4, 0.2, -0.3]):
-        item = CtcOperational(roboy, posture=posture, posture_kp=0.0)
-        tensions.append(item.step(0.0, q, qd).tensions.copy())
+        item = CtcOperational(model_of(roboy), posture=posture, posture_kp=0.0)
+        tensions.append(step(item, 0.0, q, qd).tensions.copy())
     np.testing.assert_allclose(tensions[0], tensions[1], rtol=1e-9)
     np.testing.assert_allclose(tensions[0], tensions[2], rtol=1e-9)
-    pulled = CtcOperational(roboy, posture="home").step(0.0, q, qd).tensions
+    pulled = step(CtcOperational(model_of(roboy), posture="home"), 0.0, q, qd).tensions
     assert np.abs(pulled - tensions[0]).max() > 1.0
 
 
@@ -149,7 +153,7 @@ def test_roboy_arm_draws_the_flower(petal_start):
     """Plane y = -0.45, centre (0.45, -0.45, 0.45), amplitude 0.15, 30 s; here at 500 Hz."""
     robot = roboy_arm()
     plant = Plant(robot, petal_start)
-    item = CtcOperational(make_dynamics(robot), **ROBOY)
+    item = CtcOperational(ControlModel(robot), **ROBOY)
     item.set_reference(flower())
     run = Run(item, plant, 30.0, h=2e-3)
     assert run.rms < 2e-5
@@ -168,7 +172,7 @@ def test_roboy_arm_approaches_from_home_at_its_limit(solver):
     """Joint 1 starts on its lower limit."""
     robot = roboy_arm()
     plant = Plant(robot, roboy_home())
-    item = CtcOperational(make_dynamics(robot), solver=solver, **ROBOY)
+    item = CtcOperational(ControlModel(robot), solver=solver, **ROBOY)
     hand = plant.dynamics.operational(plant.q, plant.qd).position.copy()
     item.set_reference(with_approach(flower(), hand, 0.25))
     run = Run(item, plant, 4.0 if solver == "daqp" else 0.5)
@@ -183,7 +187,7 @@ def test_flower_with_a_wrong_model_stays_close(petal_start, seed):
     """Masses +10 %, via points off by 2 mm, controller at 500 Hz: stable, a few millimetres."""
     wrong = perturbed(roboy_arm(), mass_factor=1.1, attachment_offset=0.002, seed=seed)
     plant = Plant(roboy_arm(), petal_start)
-    item = CtcOperational(make_dynamics(wrong), **ROBOY)
+    item = CtcOperational(ControlModel(wrong), **ROBOY)
     item.set_reference(flower())
     run = Run(item, plant, 10.0, h=2e-3)
     assert 1e-4 < run.distance.max() < 5e-3
@@ -201,7 +205,7 @@ def test_flower_with_a_wrong_model_stays_close(petal_start, seed):
 def test_joint_limits_hold_when_the_task_leaves_the_workspace(petal_start, target):
     robot = roboy_arm()
     plant = Plant(robot, petal_start)
-    item = CtcOperational(make_dynamics(robot), kp=400.0)
+    item = CtcOperational(ControlModel(robot), kp=400.0)
     item.set_reference(PointToPoint(CENTRE, target, 1.5))
     run = Run(item, plant, 2.5)
     assert run.count(ControlStatus.JOINT_LIMIT) > 500
@@ -218,16 +222,16 @@ def test_without_barriers_that_task_breaks_the_limits(petal_start):
         replace(joint, axes=tuple(JointAxis(axis.axis) for axis in joint.axes))
         for joint in robot.joints
     )
-    middle = CtcOperational(make_dynamics(robot)).posture
-    item = CtcOperational(make_dynamics(replace(robot, joints=joints)), kp=400.0, posture=middle)
+    middle = CtcOperational(ControlModel(robot)).posture
+    item = CtcOperational(ControlModel(replace(robot, joints=joints)), kp=400.0, posture=middle)
     item.set_reference(PointToPoint(CENTRE, (0.45, -0.45, 0.95), 1.5))
     run = Run(item, plant, 0.95)
     assert np.any(run.q < plant.tree.lower - 0.02) or np.any(run.q > plant.tree.upper + 0.02)
 
 
 def test_weak_muscles_are_infeasible_not_at_a_joint_limit(roboy):
-    item = CtcOperational(roboy, tension_max=12.0)
-    out = item.step(0.0, np.array([1.45, 0.0, 0.0, -1.0]), np.zeros(4))
+    item = CtcOperational(model_of(roboy), tension_max=12.0)
+    out = step(item, 0.0, np.array([1.45, 0.0, 0.0, -1.0]), np.zeros(4))
     assert out.status is ControlStatus.INFEASIBLE
     assert out.residual > 0.1
     assert out.tensions.max() == 12.0
@@ -235,14 +239,14 @@ def test_weak_muscles_are_infeasible_not_at_a_joint_limit(roboy):
 
 def test_tensions_are_continuous_where_the_muscles_fail(roboy):
     """The commanded acceleration grows until the limits are met, and beyond."""
-    item = CtcOperational(roboy, tension_max=25.0)
+    item = CtcOperational(model_of(roboy), tension_max=25.0)
     q, qd = np.array([1.45, 0.0, 0.0, -1.0]), np.zeros(4)
     y = roboy.operational(q, qd).position.copy()
     rate = np.array([0.6, 0.2, 2.0])
     item.set_reference(Motion(3, lambda t: (y, np.zeros(3), rate * t)))
-    step, tensions, status, residual = 1e-3, [], [], []
-    for t in np.arange(0.0, 4.0, step):
-        out = item.step(t, q, qd)
+    interval, tensions, status, residual = 1e-3, [], [], []
+    for t in np.arange(0.0, 4.0, interval):
+        out = step(item, t, q, qd)
         tensions.append(out.tensions.copy())
         status.append(out.status)
         residual.append(out.residual)
@@ -250,7 +254,7 @@ def test_tensions_are_continuous_where_the_muscles_fail(roboy):
     assert status[-1] is ControlStatus.INFEASIBLE
     assert residual[-1] > 1.0
     assert sum(a is not b for a, b in itertools.pairwise(status)) == 1
-    push = step * np.linalg.norm(rate)
+    push = interval * np.linalg.norm(rate)
     change = np.linalg.norm(np.diff(tensions, axis=0), axis=1)
     # 2 kg half a metre from joints with levers of 0.02 m: 50 N per m/s^2; bound: three times
     assert change.max() < 150.0 * push
@@ -271,7 +275,7 @@ def hold_hand(petal_start, offset=0.12, **parameters):
 
     q = least_squares(residual, guess, xtol=1e-15, ftol=1e-15, gtol=1e-15).x
     plant.q, plant.qd = q, np.zeros(4)
-    item = CtcOperational(make_dynamics(roboy_arm()), kp=400.0, **parameters)
+    item = CtcOperational(ControlModel(roboy_arm()), kp=400.0, **parameters)
     item.set_reference(fixed_point(CENTRE, 3))
     return Run(item, plant, 2.0)
 
@@ -295,22 +299,22 @@ def test_without_posture_the_arm_drifts(petal_start):
 
 
 def test_posture_gains_can_be_changed(roboy):
-    item = CtcOperational(roboy)
+    item = CtcOperational(model_of(roboy))
     q = np.array([1.6, 0.0, 0.0, -1.0])
-    before = item.step(0.0, q, np.zeros(4)).tensions.copy()
+    before = step(item, 0.0, q, np.zeros(4)).tensions.copy()
     item.set_posture_gains(0.0)
-    assert np.abs(item.step(0.1, q, np.zeros(4)).tensions - before).max() > 1.0
+    assert np.abs(step(item, 0.1, q, np.zeros(4)).tensions - before).max() > 1.0
     with pytest.raises(ParameterError, match="posture_kp has 2 values"):
         item.set_posture_gains([1.0, 2.0])
 
 
 def test_postures(roboy):
-    np.testing.assert_allclose(CtcOperational(roboy).posture, [1.45, 0.0, 0.0, -0.785])
-    home = CtcOperational(roboy, posture="home").posture
+    np.testing.assert_allclose(CtcOperational(model_of(roboy)).posture, [1.45, 0.0, 0.0, -0.785])
+    home = CtcOperational(model_of(roboy), posture="home").posture
     np.testing.assert_allclose(home, [1.2, 0.0, 0.0, -0.5])
-    given = CtcOperational(roboy, posture=[1.3, 0.1, 0.2, -0.3]).posture
+    given = CtcOperational(model_of(roboy), posture=[1.3, 0.1, 0.2, -0.3]).posture
     np.testing.assert_allclose(given, [1.3, 0.1, 0.2, -0.3])
-    platform = CtcOperational(make_dynamics(hanging_platform())).posture
+    platform = CtcOperational(ControlModel(hanging_platform())).posture
     np.testing.assert_allclose(platform, [0, 0, 0, 1, 0, 0, 0])  # no limits: home
 
 
@@ -332,7 +336,7 @@ def test_axes_may_be_chosen_in_any_order(axes):
         ydd = ydd - 0.1 * np.sin(t) ** 2 * np.array([np.sin(a), 0.0, np.cos(a)])
         return y[pick], yd[pick], ydd[pick]
 
-    item = CtcOperational(make_dynamics(robot), axes=axes, kp=400.0, posture_kp=1.0)
+    item = CtcOperational(ControlModel(robot), axes=axes, kp=400.0, posture_kp=1.0)
     assert item.reference_names == tuple(axes)
     item.set_reference(Motion(2, circle))
     run = Run(item, plant, 2.0)
@@ -352,7 +356,7 @@ def pose(t):
 
 def test_platform_follows_a_pose():
     robot = hanging_platform()
-    item = CtcOperational(make_dynamics(robot), orientation=True, kp=400.0, posture_kp=1.0)
+    item = CtcOperational(ControlModel(robot), orientation=True, kp=400.0, posture_kp=1.0)
     assert item.reference_names[3:] == tuple(f"quaternion_{c}" for c in "wxyz")
     item.set_reference(Motion(7, pose))
     _, yd, _ = pose(0.0)
@@ -367,7 +371,7 @@ def test_platform_follows_a_pose():
 def test_orientation_alone_converges_from_half_a_radian():
     robot = hanging_platform()
     goal = rotation_exp([0.3, -0.2, 0.25])
-    item = CtcOperational(make_dynamics(robot), axes="", orientation=True, kp=100.0)
+    item = CtcOperational(ControlModel(robot), axes="", orientation=True, kp=100.0)
     item.set_reference(fixed_point(-goal, 3))
     plant = Plant(robot, [0, 0, 0, 1, 0, 0, 0])
     run = Run(item, plant, 1.5)
@@ -377,9 +381,9 @@ def test_orientation_alone_converges_from_half_a_radian():
 
 
 def test_position_of_another_frame(roboy):
-    item = CtcOperational(roboy, frame="upper_arm")
+    item = CtcOperational(model_of(roboy), frame="upper_arm")
     q = np.array([1.45, 0.2, 0.0, -1.0])
-    out = item.step(0.0, q, np.zeros(4))
+    out = step(item, 0.0, q, np.zeros(4))
     expected = roboy.operational(q, np.zeros(4), "upper_arm").position
     np.testing.assert_allclose(out.actual, expected)
 
@@ -387,9 +391,9 @@ def test_position_of_another_frame(roboy):
 def test_a_robot_without_muscles_reports_what_is_missing():
     robot = replace(roboy_arm(), muscles=())
     dynamics = make_dynamics(robot)
-    item = CtcOperational(dynamics)
+    item = CtcOperational(model_of(dynamics))
     q = np.array([1.45, 0.0, 0.1, -1.0])
-    out = item.step(0.0, q, np.zeros(4))
+    out = step(item, 0.0, q, np.zeros(4))
     state = dynamics.update(q, np.zeros(4))
     fall = np.linalg.solve(state.mass_matrix, -state.gravity)
     missing = dynamics.operational(q, np.zeros(4)).jacobian[:3] @ fall
@@ -421,4 +425,4 @@ def test_a_robot_without_muscles_reports_what_is_missing():
 )
 def test_parameters_are_checked(roboy, parameters, error, message):
     with pytest.raises(error, match=message):
-        CtcOperational(roboy, **parameters)
+        CtcOperational(model_of(roboy), **parameters)

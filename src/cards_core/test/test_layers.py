@@ -27,6 +27,7 @@ BASE = {
     "names",
     "npz_table",
     "spatial",
+    "stamps",
     "typing",
     "yaml_fields",
 }
@@ -34,13 +35,15 @@ BASE = {
 
 USES = {
     "codegen": set(),
+    "parameters": set(),
     "robot": set(),
     "optimize": set(),
     "paths": {"codegen", "robot"},
     "dynamics": {"codegen", "paths", "robot"},
     "muscles": {"codegen", "dynamics", "paths", "robot"},
     "trajectories": {"robot"},
-    "control": {"dynamics", "muscles", "optimize", "robot", "trajectories"},
+    "control": {"dynamics", "muscles", "optimize", "parameters", "robot", "trajectories"},
+    "loop": {"control", "formats", "muscles", "parameters", "paths", "robot", "trajectories"},
     "formats": {"dynamics", "robot", "trajectories"},
     "analysis": {"codegen", "dynamics", "formats", "muscles", "optimize", "paths", "robot"},
     "estimation": {"analysis", "dynamics"},

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_robots import Motion, at, straight
+from control_robots import Motion, at, step, straight
 
-from cards_core.control import ControlStatus, ParameterError, make_controller
-from cards_core.control.passive_load import PassiveLoad
+from cards_core.control import ControlModel, ControlStatus, make_controller
+from cards_core.control.model import PassiveLoad
 from cards_core.dynamics import make_dynamics
+from cards_core.errors import ParameterError
 from cards_core.robot.actuators import Ligament
 from cards_core.robot.elements import WORLD, Frame, Inertia, Joint, JointAxis, Link
 from cards_core.robot.model import Robot
@@ -60,11 +61,9 @@ def controlled(kind: str, acceleration: float, **parameters):
     parameters = {"kp": 0.0, "kd": 0.0, **parameters}
     if kind == "ctc_operational":
         parameters["axes"] = "x"
-    dynamics = make_dynamics(robot.commanded(), "numeric")
-    load = PassiveLoad(robot, "numeric")
-    controller = make_controller(kind, dynamics, load=load, **parameters)
+    controller = make_controller(kind, ControlModel(robot, "numeric"), **parameters)
     controller.set_reference(Motion(1, lambda t: ([X], [V], [acceleration])))
-    return controller.step(0.0, np.array([X]), np.array([V]))
+    return step(controller, 0.0, np.array([X]), np.array([V]))
 
 
 @pytest.mark.parametrize("kind", ["ctc_joint", "ctc_operational"])
@@ -84,6 +83,14 @@ def test_a_ligament_too_strong_for_the_cables_is_told(kind):
 
 
 @pytest.mark.parametrize("kind", ["ctc_joint", "ctc_operational"])
-def test_muscles_without_a_command_are_refused(kind):
+def test_the_command_names_the_muscles_that_take_one(kind):
+    parameters = {"axes": "x"} if kind == "ctc_operational" else {}
+    controller = make_controller(kind, slider(), **parameters)
+    (part,) = controller.command
+    assert (part.kind, part.names) == ("force", ("left", "right"))
+
+
+def test_dynamics_with_muscles_without_a_command_are_refused():
+    robot = slider()
     with pytest.raises(ParameterError, match="'spring' takes no tension command"):
-        make_controller(kind, make_dynamics(slider(), "numeric"))
+        ControlModel(robot, dynamics=make_dynamics(robot, "numeric"))

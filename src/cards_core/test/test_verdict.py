@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from cards_core.control import ControlStatus
-from cards_core.control.task_tally import TaskTally
-from cards_core.control.verdict import (
+from cards_core.errors import DescriptionError
+from cards_core.loop.task_tally import TaskTally
+from cards_core.loop.verdict import (
     Ending,
     HostFacts,
     TaskFacts,
@@ -17,7 +18,6 @@ from cards_core.control.verdict import (
     judge,
     verdict_line,
 )
-from cards_core.errors import DescriptionError
 from cards_core.trajectories import (
     Hold,
     LiveReference,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.loop.run_log import RunLog
 from cards_core.robot.model import Robot, Tree
+from cards_core.stamps import seconds
 from cards_hardware.hardware_states import HardwareState
-from cards_ros.log import RunLog
-from cards_ros.stamps import seconds
 
 NAME = "hardware.npz"
 """File in the folder of a run."""

@@ -19,9 +19,13 @@ from std_srvs.srv import Trigger
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.formats.urdf import to_urdf
+from cards_core.loop.model_agreement import ACCEPT
+from cards_core.loop.model_identity import identity_of
 from cards_core.muscles.command import CommandRefusedError
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
+from cards_core.robot.state import RobotState
+from cards_core.stamps import NANOSECONDS, seconds
 from cards_core.typing import Array
 from cards_hardware.board_layout import read_layout
 from cards_hardware.bridge_health import BridgeHealth
@@ -36,11 +40,8 @@ from cards_ros import topics
 from cards_ros.host_topics import HostTopics
 from cards_ros.loop import NodeLoop, StopFlag
 from cards_ros.messages import JointStateSample
-from cards_ros.model_agreement import ACCEPT
-from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
-from cards_ros.stamps import NANOSECONDS
 
 QUANTITIES = ("current", "housing_temperature")
 """What ``muscle_states`` has of every muscle beside length, rate and tension: [A], [degC]."""
@@ -140,8 +141,18 @@ class BridgeTraffic(LifecycleNode):
             return True
         self._present = stamp
         self._actuators[:, 0] = state.currents
-        muscles = (state.lengths, state.rates, state.tensions)
-        self._topics.publish(stamp, state.q, state.qd, muscles, self._actuators.ravel())
+        self._topics.publish(
+            stamp,
+            RobotState(
+                seconds(stamp),
+                state.q,
+                state.qd,
+                muscle_lengths=state.lengths,
+                muscle_rates=state.rates,
+                tensions=state.tensions,
+                actuators=self._actuators.ravel(),
+            ),
+        )
         age = self.clock.age(state.time)
         self.health.published(age)
         self._record(stamp, state, age)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cards_ros.model_agreement import accept_parameter
-from cards_ros.parameter_spec import Parameter
+from cards_core.loop.model_agreement import accept_parameter
+from cards_core.parameters.declaration import Parameter
 
 
 def parameters() -> list[Parameter]:

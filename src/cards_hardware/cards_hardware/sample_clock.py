@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cards_ros.stamps import NANOSECONDS, seconds
+from cards_core.stamps import NANOSECONDS, seconds
 
 LEAST_ADVANCE = 100_000
 """Smallest difference of two stamps, [ns]; a sample that is not newer by that much has none."""

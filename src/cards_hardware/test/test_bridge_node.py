@@ -20,6 +20,7 @@ from std_srvs.srv import Trigger
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.loop.model_identity import decode
 from cards_hardware import bridge_node
 from cards_hardware.board_data import BoardEvent
 from cards_hardware.bridge_node import BridgeNode
@@ -27,7 +28,6 @@ from cards_hardware.errors import HardwareError
 from cards_hardware.protocol.enums import MuscleFlag, Severity, State
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.model_identity import decode
 from cards_ros.testing import NodeThread, Probe, private_domain, start_process
 
 pytestmark = pytest.mark.ros

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cards_core.control.passive_load import PassiveLoad
+from cards_core.control.model import PassiveLoad
 from cards_core.dynamics import compile_model, make_dynamics
 from cards_core.dynamics.variables import DEFAULT
 from cards_core.formats import load
+from cards_core.loop.model_identity import identity_json, identity_of
 from cards_core.muscles.system import MuscleSystem
 from cards_core.robot.model import Robot
-from cards_ros.model_identity import identity_json, identity_of
 
 SIMULATOR_STEP = 1e-3
 """Time step that simulators have unless told otherwise, [s]: muscle models are compiled for it."""
@@ -59,7 +59,7 @@ def compile_robot(
         progress: Told what is being done.
 
     Returns:
-        The entries of `cards_ros.model_identity.identity_json` (``robot``, ``hash``,
+        The entries of `cards_core.loop.model_identity.identity_json` (``robot``, ``hash``,
         ``joint_names``, ``muscle_names`` ...), and ``source``, ``emit``, ``precision``,
         ``simplify``; ``cached``, ``seconds`` in all, ``phases`` (name to seconds, when the code
         was made), ``instructions``, ``kernels`` (name to instructions), ``bytes`` and ``path`` of

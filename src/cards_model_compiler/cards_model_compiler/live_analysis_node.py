@@ -25,6 +25,8 @@ from std_srvs.srv import Trigger
 
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
+from cards_core.loop.model_agreement import ACCEPT
+from cards_core.loop.model_identity import identity_of
 from cards_core.robot.model import Robot
 from cards_model_compiler.latest_workers import MOST, LatestWorkers
 from cards_model_compiler.live_analyses import (
@@ -60,8 +62,6 @@ from cards_ros.loop import (
     run,
 )
 from cards_ros.messages import JointStateReader, JointStateSample
-from cards_ros.model_agreement import ACCEPT
-from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 

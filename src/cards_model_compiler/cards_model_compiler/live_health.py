@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from cards_core.analysis.status import ANSWERS, PointStatus
+from cards_core.stamps import seconds
 from cards_model_compiler.latest_workers import Outcome
 from cards_model_compiler.live_analyses import Answer, ConditionAnalysis, RobotState
 from cards_model_compiler.live_state import Problem
 from cards_ros.diagnostics import Level, Status
-from cards_ros.stamps import seconds
 
 Said = Outcome[RobotState, Answer]
 

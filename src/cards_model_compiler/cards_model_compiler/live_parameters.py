@@ -10,7 +10,9 @@ from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.tension_distribution import METHODS
 from cards_core.dynamics.interface import make_dynamics
-from cards_core.errors import UnknownNameError
+from cards_core.errors import ParameterError, UnknownNameError
+from cards_core.loop.model_agreement import accept_parameter
+from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.model import Robot
 from cards_model_compiler.live_analyses import (
     Analysis,
@@ -19,8 +21,6 @@ from cards_model_compiler.live_analyses import (
     InteractionAnalysis,
     StiffnessAnalysis,
 )
-from cards_ros.model_agreement import accept_parameter
-from cards_ros.parameter_spec import Parameter, ParameterError, ParameterStore
 
 DEFAULT_CONDITIONS = "wrench_closure,wrench_feasible,tension_factor,condition_number,interference"
 

@@ -12,6 +12,7 @@ from cards_core.analysis.inverse_dynamics import InverseDynamics
 from cards_core.analysis.inverse_kinematics import inverse_kinematics
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
+from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_model_compiler.latest_workers import Outcome
 from cards_model_compiler.live_analyses import (
@@ -23,7 +24,6 @@ from cards_model_compiler.live_analyses import (
     StiffnessAnalysis,
 )
 from cards_model_compiler.live_parameters import FORWARD_KINEMATICS, INTERACTION, STIFFNESS
-from cards_ros.stamps import seconds
 
 Latest = Mapping[str, "Outcome[RobotState, Answer] | None"]
 """What each analysis said last, by its name."""

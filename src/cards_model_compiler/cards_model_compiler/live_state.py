@@ -19,13 +19,13 @@ import numpy as np
 from cards_core.errors import CardsError
 from cards_core.robot.model import Tree
 from cards_core.robot.motors import motors_of
+from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_model_compiler.live_analyses import RobotState
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.messages import FIELDS, JointSetError, JointStateSample, NameOrder
 from cards_ros.muscle_state_names import MuscleStateNames
-from cards_ros.stamps import seconds
 
 KEPT = 20
 """Messages of each topic among which pairs are looked for."""

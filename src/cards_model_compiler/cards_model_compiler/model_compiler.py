@@ -1,7 +1,7 @@
 """Node ``model_compiler``: compiles a robot at its start and when asked, and says which it has.
 
 The service answers with the report as JSON when the compilation is over; meanwhile the node goes
-on. The model is published on the latched topic ``model`` (`cards_ros.model_identity`).
+on. The model is published on the latched topic ``model`` (`cards_core.loop.model_identity`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from std_srvs.srv import Trigger
 
 from cards_core.errors import CardsError
 from cards_core.formats.locate import find_model
+from cards_core.loop.model_identity import identity_from
 from cards_model_compiler.job import CompileJob
 from cards_model_compiler.node_parameters import compile_options, parameters
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import StopFlag, run
-from cards_ros.model_identity import identity_from
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 

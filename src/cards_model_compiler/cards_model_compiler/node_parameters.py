@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cards_ros.parameter_spec import Parameter, ParameterStore
+from cards_core.parameters.declaration import Parameter, ParameterStore
 
 
 def parameters() -> list[Parameter]:

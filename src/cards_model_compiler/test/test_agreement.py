@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
+from functools import partial
+
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
@@ -13,13 +15,13 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from cards_core.formats import load
+from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
 from cards_ros import topics
+from cards_ros.controller_node import ControllerNode
 from cards_ros.diagnostics import Level
-from cards_ros.model_identity import Announcement, decode, encode, identity_of
 from cards_ros.testing import NodeThread, Probe, private_domain
 from cards_sim.simulator_node import SimulatorNode
 from changed_robots import with_limits, with_mass, with_muscle
-from controllers.ctc_joint import CtcJointNode
 
 pytestmark = pytest.mark.ros
 
@@ -48,7 +50,7 @@ def simulator(domain, robot=ROBOT, *, namespace="", **parameters):
 
 def controller(domain, robot=ROBOT, *, namespace="", **parameters):
     options = {"robot": robot, "namespace": namespace}
-    return NodeThread(CtcJointNode, domain, options, **parameters)
+    return NodeThread(partial(ControllerNode, "ctc_joint"), domain, options, **parameters)
 
 
 def steps(thread, count=10):
@@ -112,7 +114,7 @@ def test_a_controller_does_not_command_another_model(domain, probe, robot, words
         probe.spin(0.3)
         assert commands == []
         assert host.node.steps == 0
-        assert thread.node.session.steps == 0
+        assert thread.node.control.steps == 0
         # the simulator is the authority, and nobody commands it: a remark
         probe.until_status("simulator: model", Level.WARN, "controller /ctc_joint has another")
 
@@ -135,12 +137,12 @@ def test_a_controller_that_runs_stops_and_goes_on_from_where_it_is(domain, probe
             stopped = host.node.steps
             probe.spin(0.3)
             assert host.node.steps == stopped
-            assert thread.node.session.steps == 0
+            assert thread.node.control.steps == 0
         probe.forget()
         # the other host is gone
         probe.until(lambda: host.node.steps > stopped + 10, "more steps")
         probe.until_status("ctc_joint: model", Level.OK)
-        assert thread.node.session.steps > 0
+        assert thread.node.control.steps > 0
 
 
 def test_other_models_are_accepted_if_both_sides_are_told_so(domain, probe):
@@ -159,7 +161,7 @@ def test_other_models_are_accepted_if_both_sides_are_told_so(domain, probe):
         stopped = host.node.steps
         probe.spin(0.3)
         assert host.node.steps <= stopped + 1
-        assert thread.node.session.steps == 0
+        assert thread.node.control.steps == 0
 
 
 def test_model_errors_on_purpose_are_no_other_model(domain, probe):
@@ -202,7 +204,7 @@ def test_a_compiler_counts_where_no_host_has_spoken(domain, probe):
         probe.publish(state, topics.JOINT_STATES)
         probe.spin(0.3)
         assert commands == []
-        assert thread.node.session.steps == 0
+        assert thread.node.control.steps == 0
         announce(other, "compiler", ROBOT)
         probe.until_status("ctc_joint: model", Level.OK)
 

@@ -18,8 +18,8 @@ from cards_bringup import cli
 from cards_core.codegen.toolchain import find_compiler
 from cards_core.dynamics import VARIABLES, compile_model
 from cards_core.formats import load
+from cards_core.loop.model_identity import identity_from, identity_of
 from cards_model_compiler.command import main, table
-from cards_ros.model_identity import identity_from, identity_of
 
 PATIENCE = 60.0
 

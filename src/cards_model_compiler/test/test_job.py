@@ -6,8 +6,8 @@ import time
 import pytest
 
 from cards_core.formats import load
+from cards_core.loop.model_identity import identity_from, identity_of
 from cards_model_compiler.job import CompileFailedError, CompileJob
-from cards_ros.model_identity import identity_from, identity_of
 
 PATIENCE = 60.0
 

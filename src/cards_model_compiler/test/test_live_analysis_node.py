@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
+from functools import partial
+
 from rcl_interfaces.srv import SetParameters
 from rclpy.exceptions import InvalidParameterValueException
 from rclpy.parameter import Parameter
@@ -20,15 +22,15 @@ from cards_core.analysis.stiffness import joint_stiffness
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
 from cards_model_compiler.live_analyses import ConditionAnalysis, StiffnessAnalysis
 from cards_model_compiler.live_analysis_node import LiveAnalysisNode
 from cards_ros import topics
+from cards_ros.controller_node import ControllerNode
 from cards_ros.diagnostics import Level
-from cards_ros.model_identity import Announcement, decode, encode, identity_of
 from cards_ros.testing import NodeThread, Probe, private_domain
 from cards_sim.simulator_node import SimulatorNode
 from changed_robots import with_mass
-from controllers.ctc_joint import CtcJointNode
 
 pytestmark = pytest.mark.ros
 
@@ -449,7 +451,7 @@ def test_beside_the_real_simulator_and_a_controller(domain, probe, tmp_path):
             if company:
                 # the simulator waits, and repeats its first state
                 probe.until(lambda m=metrics: differences(m), "metrics of the first state")
-            with NodeThread(CtcJointNode, domain, options, kp=900.0):
+            with NodeThread(partial(ControllerNode, "ctc_joint"), domain, options, kp=900.0):
                 probe.until(lambda host=host: host.exit_code is not None, "the end")
                 if company:
                     state = node.node._states.state

@@ -10,13 +10,13 @@ import pytest
 from cards_core.analysis.conditions.options import ConditionError
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics import make_dynamics
-from cards_core.errors import UnknownNameError
+from cards_core.errors import ParameterError, UnknownNameError
 from cards_core.formats import load
+from cards_core.parameters.declaration import ParameterSet
 from cards_model_compiler.latest_workers import Outcome
 from cards_model_compiler.live_analyses import InteractionAnalysis, RobotState
 from cards_model_compiler.live_parameters import live_parameters, make_analyses, make_stiffness
 from cards_model_compiler.live_report import PoseReport
-from cards_ros.parameter_spec import ParameterError, ParameterSet
 
 ROBOT = load("planar_2r")
 

@@ -16,10 +16,10 @@ from std_srvs.srv import Trigger
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
 from cards_model_compiler.model_compiler import ModelCompilerNode
 from cards_ros import topics
 from cards_ros.diagnostics import PERIOD, Level
-from cards_ros.model_identity import Announcement, decode, encode, identity_of
 from cards_ros.testing import PATIENCE, NodeThread, Probe, private_domain, start_process
 
 pytestmark = pytest.mark.ros

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cards_ros.parameter_spec import Parameter
-from cards_ros.stamps import seconds
+from cards_core.parameters.declaration import Parameter
+from cards_core.stamps import seconds
 
 
 def pace() -> Parameter:

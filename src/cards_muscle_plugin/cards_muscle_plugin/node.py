@@ -25,28 +25,28 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
-from cards_core.muscles.command import CommandRefusedError, MuscleCommand
+from cards_core.loop.host_log import NAME as LOG_NAME
+from cards_core.loop.host_log import kept_by_reset
+from cards_core.loop.host_parameters import host_parameters, initial_positions
+from cards_core.loop.model_agreement import ACCEPT
+from cards_core.loop.model_identity import identity_of
+from cards_core.muscles.command import CommandRefusedError, MuscleCommand, command_of
 from cards_core.robot.actuators import CommandKind
+from cards_core.stamps import NANOSECONDS, end_of, seconds
 from cards_core.typing import Array
 from cards_muscle_plugin.cost import StepCost
 from cards_muscle_plugin.delay import Delay, pace
+from cards_muscle_plugin.gazebo_host import GazeboHost
 from cards_muscle_plugin.hosted_robot import HostedRobot
-from cards_muscle_plugin.muscle_host import MuscleHost
 from cards_muscle_plugin.ports import ModelPort, StepInfo, WorldPort
 from cards_muscle_plugin.time_gate import TimeGate
 from cards_ros import topics
 from cards_ros.host_health import HostHealth
-from cards_ros.host_log import NAME as LOG_NAME
-from cards_ros.host_log import kept_by_reset
-from cards_ros.host_parameters import host_parameters, initial_positions
 from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
 from cards_ros.loop import NodeLoop, StopFlag, describe
 from cards_ros.messages import JointStateSample
-from cards_ros.model_agreement import ACCEPT
-from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
-from cards_ros.stamps import NANOSECONDS, end_of, seconds
 
 NODE_NAME = "simulator"
 
@@ -93,7 +93,7 @@ class SimulatorNode(Node):
         value.declare([initial_positions(hosted.tree)])
         value.refuse_others()
         log_dir: str = value["log_dir"]
-        self.host = MuscleHost(
+        self.host = GazeboHost(
             hosted,
             model,
             command_timeout=value["command_timeout"],
@@ -166,7 +166,7 @@ class SimulatorNode(Node):
             self.cost.drop()
             due = time.monotonic() - self._published > REPUBLISH_PERIOD
             if info.paused and due and not to_start and self.host.read(info.time):
-                self._publish(*self.host.motion())
+                self._publish()
             return
         self.cost.begin()
         self.steps += 1
@@ -191,14 +191,14 @@ class SimulatorNode(Node):
     def _end_step(self, info: StepInfo) -> None:
         now = info.time
         self._ended = 0 < self._duration <= now
-        lengths, rates = self.host.motion()
         # in lockstep no answer to the last is wanted
         if not self._ended if self._lockstep else self._ended or now % self._period < info.dt:
-            self._publish(lengths, rates)
+            self._publish()
         if now % self._clock_period < info.dt:
             self._topics.publish_clock(now)
         try:
-            self.host.record(lengths, rates, self._delay.note(time.monotonic(), info.dt))
+            self.host.behind = self._delay.note(time.monotonic(), info.dt)
+            self.host.record()
         except OSError as error:
             self._note_log_failure(error)
         if self._ended:
@@ -232,7 +232,7 @@ class SimulatorNode(Node):
                 self._gate.hold()
                 break
             if now - self._published > REPUBLISH_PERIOD:
-                self._publish(*self.host.motion())
+                self._publish()
             self._loop.wait(end - now)
             self._receive()
             if self._loop.serve():
@@ -253,9 +253,9 @@ class SimulatorNode(Node):
             self._submit(kind, sample, values)
 
     def _submit(self, kind: CommandKind, sample: JointStateSample, values: Array) -> None:
-        if not self.host.command.stopped:
+        if not self.host.gate.stopped:
             try:
-                self.host.submit(sample.names, values, kind)
+                self.host.submit(command_of(sample.names, values, kind))
             except CommandRefusedError as error:
                 self._health.refused(str(error))
                 return
@@ -267,12 +267,9 @@ class SimulatorNode(Node):
         # also after an emergency stop a world that waits for answers goes on, at minimum tension
         self._gate.accept(self.host.stamp)
 
-    def _publish(self, lengths: Array, rates: Array) -> None:
+    def _publish(self) -> None:
         self._published = time.monotonic()
-        host = self.host
-        muscles = (lengths, rates, host.tensions)
-        states = host.muscles.state_values
-        self._topics.publish(host.stamp, host.q, host.qd, muscles, states, efforts=host.efforts)
+        self._topics.publish(self.host.stamp, self.host.state)
 
     # Reset, failure, end ----------------------------------------------------------------------
 
@@ -342,7 +339,7 @@ class SimulatorNode(Node):
     @property
     def gate(self) -> MuscleCommand:
         """The command gate."""
-        return self.host.command
+        return self.host.gate
 
     @property
     def unanswered(self) -> tuple[str, ...]:
@@ -418,8 +415,8 @@ class SimulatorNode(Node):
         return response
 
     def _on_estop(self, _request: Any, response: Any) -> Any:
-        self.host.command.estop()
-        rest = self.host.command.at_rest
+        self.host.gate.estop()
+        rest = self.host.gate.at_rest
         self.get_logger().warning(f"emergency stop: {rest} until sim/reset")
         response.success = True
         response.message = f"{rest}; sim/reset releases the stop"

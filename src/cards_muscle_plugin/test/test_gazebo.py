@@ -11,13 +11,14 @@ from gazebo_run import GazeboRun, include, installation
 from hybrid_robots import platform_arm
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
-from test_muscle_host import FREE
+from test_gazebo_host import FREE
 
-from cards_core.control import make_controller
+from cards_core.control import ControlModel, make_controller
 from cards_core.control.interface import HoldPoint
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load, read_sdf, write_model
 from cards_core.formats.sdf.muscle_block import MODULE
+from cards_core.robot.state import RobotState
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.testing import Probe, end_process, private_domain, start_process
@@ -165,7 +166,7 @@ def test_a_hybrid_robot_is_held_by_cables_and_motors(gazebo, domain, probe, tmp_
     """Computed torque in lockstep: without its motors the arm would fall by some 0.1 rad."""
     robot = platform_arm()
     file = write_model(robot, tmp_path / robot.name)
-    controller = make_controller("ctc_joint", make_dynamics(robot, "numeric"))
+    controller = make_controller("ctc_joint", ControlModel(robot, "numeric"))
     home = robot.tree.home
     controller.set_reference(HoldPoint(home, 5))
     for part in controller.command:
@@ -176,8 +177,8 @@ def test_a_hybrid_robot_is_held_by_cables_and_motors(gazebo, domain, probe, tmp_
 
     def react(message):
         stamp = stamp_of(message)
-        controller.step(1e-9 * stamp, np.array(message.position), np.array(message.velocity))
-        for part in controller.command:
+        q, qd = np.array(message.position), np.array(message.velocity)
+        for part in controller.step(RobotState(1e-9 * stamp, q, qd)):
             answer = command(part.values, stamp, part.names)
             probe.publish(answer, topics.COMMAND_TOPICS[part.kind])
 

@@ -15,16 +15,17 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
-from test_muscle_host import block_of
+from test_gazebo_host import block_of
 
 from cards_core.formats import load, write_model
+from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
+from cards_core.muscles.command import command_of
 from cards_muscle_plugin import node as node_module
 from cards_muscle_plugin.fault_node import FaultNode
 from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.node import SimulatorNode
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.model_identity import Announcement, decode, encode, identity_of
 from cards_ros.testing import PATIENCE, Probe, private_domain
 from changed_robots import with_mass
 
@@ -163,7 +164,7 @@ def test_commands_of_a_controller_with_another_model_are_refused(domain, probe):
             probe.until_status("simulator: model", level, words)
             probe.publish(command([60.0] * 4), topics.FORCE_COMMAND)
             probe.spin(0.2)
-            assert (world.node.host.command.accepted > 0) is not commands
+            assert (world.node.host.gate.accepted > 0) is not commands
 
 
 def lockstep_run(domain, probe, commands):
@@ -195,17 +196,17 @@ def test_lockstep_repeats_to_the_last_bit(domain):
     robot = load("planar_2r")
     plain = FakeSimulator(robot, file=robot.source)
     hosted = host_robot(plain, block_of("planar_2r"))
-    from test_muscle_host import Turn
+    from test_gazebo_host import Turn
 
-    from cards_muscle_plugin.muscle_host import MuscleHost
+    from cards_muscle_plugin.gazebo_host import GazeboHost
 
-    host = MuscleHost(hosted, plain, command_timeout=1.0)
+    host = GazeboHost(hosted, plain, command_timeout=1.0)
     turn = Turn(host)
     plain.paused, plain.time = True, 1_000_000
     plain.iterate(turn)
     plain.paused = False
     for tensions in commands:
-        host.submit(MUSCLES, tensions)
+        host.submit(command_of(MUSCLES, tensions))
         plain.iterate(turn)
         assert runs[0][plain.time] == (tuple(host.q), tuple(host.qd))
 
@@ -258,7 +259,7 @@ def test_refusals_are_reported_and_nothing_is_applied(domain, probe):
             probe.publish(command(tensions, names=names), topics.FORCE_COMMAND)
             probe.until_status("simulator: commands", Level.WARN, words)
         assert world.steps == 1
-        assert world.node.host.command.refused == 3
+        assert world.node.host.gate.refused == 3
 
 
 def test_pause_step_and_reset(domain, probe):

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from fake_simulator import DT, FakeSimulator
-from test_muscle_host import block_of
+from test_gazebo_host import block_of
 
 from cards_core.formats import load
 from cards_muscle_plugin import gazebo, system
@@ -197,7 +197,7 @@ sys.meta_path.insert(0, Blocked())
 sys.path.append(sys.argv[1])
 from cards_muscle_plugin import load_rclpy, system
 from cards_muscle_plugin.hosted_robot import host_robot
-from cards_muscle_plugin.muscle_host import MuscleHost
+from cards_muscle_plugin.gazebo_host import GazeboHost
 from cards_muscle_plugin.node import SimulatorNode
 from fake_simulator import FakeSimulator
 from cards_core.formats import load
@@ -206,16 +206,16 @@ robot = load("planar_2r")
 simulator = FakeSimulator(robot, file=robot.source)
 text = open(robot.source).read()
 block = text[text.index("<plugin") : text.index("</plugin>") + len("</plugin>")]
-MuscleHost(host_robot(simulator, block), simulator, command_timeout=1.0)
+GazeboHost(host_robot(simulator, block), simulator, command_timeout=1.0)
 """
 
 
 def test_a_compiled_model_needs_numpy_and_rclpy_only(model):
+    from cards_muscle_plugin.gazebo_host import GazeboHost
     from cards_muscle_plugin.hosted_robot import host_robot
-    from cards_muscle_plugin.muscle_host import MuscleHost
 
     hosted = host_robot(model, block_of("planar_2r"))
-    MuscleHost(hosted, model, command_timeout=1.0)  # compiles it
+    GazeboHost(hosted, model, command_timeout=1.0)  # compiles it
     done = subprocess.run(
         [sys.executable, "-c", NEEDS, os.path.dirname(__file__)],
         capture_output=True,

@@ -13,7 +13,9 @@ from typing import Any
 from rclpy.context import Context
 from rosgraph_msgs.msg import Clock
 
+from cards_core.parameters.declaration import Parameter
 from cards_core.rods.robots.robot import RodRobot
+from cards_core.stamps import NANOSECONDS, end_of, seconds
 from cards_muscle_plugin.cost import StepCost
 from cards_muscle_plugin.ports import StepInfo, WorldPort
 from cards_rod_plugin.centre_lines import CentreLines, Requests
@@ -29,8 +31,6 @@ from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import HotPublisher, StopFlag, describe
 from cards_ros.messages import clock_message
-from cards_ros.parameter_spec import Parameter
-from cards_ros.stamps import NANOSECONDS, end_of, seconds
 
 LAG = 1e-3
 """Distance of a plate from where it is put, [m], from which on something is in its way."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from cards_core.parameters.declaration import Parameter
 from cards_rods.node_parameters import parameters as node_parameters
-from cards_ros.parameter_spec import Parameter
 
 WORLDS = ("model", "duration", "rate", "substeps", "solve_timeout")
 """Parameters of the node that mean something else here, or nothing."""

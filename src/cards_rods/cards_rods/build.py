@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cards_core.parameters.declaration import ParameterStore
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import RodRobot
 from cards_rods.rod_log import LOG_NAME
 from cards_rods.saved_states import SavedStates
 from cards_rods.session import RodSession
-from cards_ros.parameter_spec import ParameterStore
 
 
 def build_session(

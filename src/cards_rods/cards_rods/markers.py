@@ -20,10 +20,10 @@ from visualization_msgs.msg import Marker, MarkerArray
 from cards_core.errors import CardsError
 from cards_core.rods.robots.robot import RodRobot, rod_starts
 from cards_core.rods.robots.solution import RobotShapes
+from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
 from cards_rods.session import RodSession
 from cards_rods.shape_message import FRAME
-from cards_ros.stamps import NANOSECONDS
 from cards_viz.colormap import colors, nice_ceiling
 
 ROD_COLOR = (0.75, 0.14, 0.12)

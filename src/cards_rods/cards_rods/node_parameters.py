@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cards_ros.parameter_spec import Parameter
-from cards_ros.stamps import LONGEST_RUN
+from cards_core.parameters.declaration import Parameter
+from cards_core.stamps import LONGEST_RUN
 
 DEFAULT_MODEL = "stewart_gough"
 

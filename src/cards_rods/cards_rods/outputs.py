@@ -11,6 +11,7 @@ from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
 from cards_core.rods.robots.solution import RobotShapes, Solution
+from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
 from cards_rods.efforts import actuator_efforts
 from cards_rods.markers import RodMarkers
@@ -21,7 +22,6 @@ from cards_rods.status_message import status_text
 from cards_ros import topics
 from cards_ros.loop import HotPublisher
 from cards_ros.messages import JointStateWriter
-from cards_ros.stamps import NANOSECONDS
 
 IDLE_PERIOD = 0.5
 """Shapes of a robot at rest are published this often, [s], for who comes late."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.loop.run_log import RunLog
 from cards_core.rods.robots.robot import RodRobot
-from cards_ros.log import RunLog
 
 LOG_NAME = "rod_solver.npz"
 

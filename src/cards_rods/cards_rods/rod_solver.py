@@ -19,6 +19,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
+from cards_core.parameters.declaration import Parameter
 from cards_core.rods.robots.robot import RodRobot
 from cards_rods.build import build_session
 from cards_rods.health import RodHealth
@@ -29,7 +30,6 @@ from cards_rods.session import RodSession
 from cards_rods.status_message import report_text
 from cards_ros import topics
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, describe, run
-from cards_ros.parameter_spec import Parameter
 from cards_ros.parameters import Parameters
 
 NODE_NAME = topics.ROD_SOLVER

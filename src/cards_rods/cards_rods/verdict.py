@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.control.verdict import NOTABLE_SHARE, Ending, Verdict, ending_failures
+from cards_core.loop.verdict import NOTABLE_SHARE, Ending, Verdict, ending_failures
 from cards_core.rods.status import RodStatus, is_good
 from cards_core.spatial import rotation_log
 from cards_core.trajectories.tolerance import LEAST_ANGLE, LEAST_LENGTH, SHARE

@@ -9,7 +9,7 @@ from enum import IntEnum
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
-from cards_core.control.verdict import Verdict
+from cards_core.loop.verdict import Verdict
 from cards_ros import topics
 
 PERIOD = 1.0

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from rclpy.node import Node
 
-from cards_core.control.verdict import Ending, HostFacts, judge
+from cards_core.loop.verdict import Ending, HostFacts, judge
 from cards_core.muscles.command import MuscleCommand
+from cards_core.stamps import seconds
 from cards_ros.diagnostics import Diagnostics, Level, tell
 from cards_ros.model_topic import ModelTopic
-from cards_ros.stamps import seconds
 
 ANSWER_PATIENCE = 1.0
 """Real time after which a missing answer in lockstep is an error, [s]."""

@@ -18,6 +18,8 @@ from cards_core.errors import CardsError
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
+from cards_core.robot.state import RobotState
+from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotPublisher, HotSubscription
@@ -31,7 +33,6 @@ from cards_ros.messages import (
     clock_message,
 )
 from cards_ros.model_topic import ModelTopic
-from cards_ros.stamps import seconds
 
 REPUBLISH_PERIOD = 0.2
 """A state that time does not leave is published again after this time, [s] of real time."""
@@ -163,43 +164,32 @@ class HostTopics:
             self._models.take()  # what the sender of the first command said of its model
         return self._models.refusal
 
-    def publish(
-        self,
-        stamp: int,
-        q: Array,
-        qd: Array,
-        muscles: tuple[Array, Array, Array],
-        actuators: Array,
-        *,
-        efforts: Array | None = None,
-    ) -> None:
+    def publish(self, stamp: int, state: RobotState) -> None:
         """Publish a state.
 
         Args:
             stamp: Its time, [ns].
-            q: Joint coordinates, shape (nq,).
-            qd: Joint velocities, shape (nv,).
-            muscles: Lengths [m], rates [m/s], tensions [N], each shape (m,).
-            actuators: Actuator states, shape (len(state_names),).
-            efforts: Of the k joint motors, shape (k,), [Nm] or [N]; may be left out without any.
+            state: With muscle lengths, rates, tensions and actuators; with efforts if the robot
+                has joint motors.
         """
-        velocity = qd
+        velocity = state.qd
         if self._slots is not None:
-            self._velocity[self._slots] = qd
+            self._velocity[self._slots] = state.qd
             velocity = self._velocity
         # controllers first: the others are written while these already compute
         if self._motor_slots.size:
-            self._effort[self._motor_slots] = efforts
-            self._joints.publish(self._joint_writer.write(stamp, q, velocity, self._effort))
+            self._effort[self._motor_slots] = state.efforts
+            self._joints.publish(self._joint_writer.write(stamp, state.q, velocity, self._effort))
         else:
-            self._joints.publish(self._joint_writer.write(stamp, q, velocity))
+            self._joints.publish(self._joint_writer.write(stamp, state.q, velocity))
         if self._muscles.wanted:
-            fields = self._muscle_slots.fill(*muscles, actuators)
+            names = ("muscle_lengths", "muscle_rates", "tensions", "actuators")
+            fields = self._muscle_slots.fill(*(state.measured(name) for name in names))
             self._muscles.publish(self._muscle_writer.write(stamp, *fields))
         if self._q.wanted:
-            self._q.publish(self._q_writer.write(q))
+            self._q.publish(self._q_writer.write(state.q))
         if self._qd.wanted:
-            self._qd.publish(self._qd_writer.write(qd))
+            self._qd.publish(self._qd_writer.write(state.qd))
 
     def publish_clock(self, stamp: int) -> None:
         """Publish the time, [ns], if anybody wants to know."""

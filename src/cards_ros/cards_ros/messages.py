@@ -27,8 +27,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from cards_core.errors import CardsError, ShapeError
+from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
-from cards_ros.stamps import NANOSECONDS
 
 FIELDS = ("position", "velocity", "effort")
 """The numeric fields of a JointState, in the order of the message."""

@@ -13,11 +13,11 @@ from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message
 from std_msgs.msg import String
 
+from cards_core.loop.model_agreement import ACCEPT, Agreement
+from cards_core.loop.model_identity import Announcement, ModelIdentity, Role, encode
 from cards_ros import topics
 from cards_ros.diagnostics import Level, Status
 from cards_ros.loop import HotSubscription
-from cards_ros.model_agreement import ACCEPT, Agreement
-from cards_ros.model_identity import Announcement, ModelIdentity, Role, encode
 
 LOOK_PERIOD = 1.0
 """Time between two looks whether a node that had another model is gone, [s] of real time."""

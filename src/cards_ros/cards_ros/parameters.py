@@ -7,20 +7,30 @@ range, at start-up and at run time alike.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
-from cards_core.errors import CardsError, UnknownNameError
-from cards_ros.parameter_file import check_parameters, command_line_sections, where_given
-from cards_ros.parameter_spec import Parameter, ParameterError, Value
+from cards_core.errors import CardsError, ParameterError, UnknownNameError
+from cards_core.parameters.declaration import Parameter, Value
+from cards_core.parameters.parameter_file import (
+    check_parameters,
+    command_line_sections,
+    where_given,
+)
 
-__all__ = ["Parameter", "ParameterError", "Parameters", "Value", "keep_arguments"]
+__all__ = ["Parameter", "Parameters", "Value", "keep_arguments"]
 
 _ARGUMENTS: weakref.WeakKeyDictionary[Context, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
@@ -65,7 +75,7 @@ class Parameters:
                 self._specs[spec.name] = spec
                 self._check_given(spec)  # before ROS does, which knows no files
                 declared = self._node.declare_parameter(
-                    spec.name, spec.ros_default, spec.descriptor()
+                    spec.name, spec.ros_default, descriptor(spec)
                 )
                 self._values[spec.name] = spec.check(declared.value)
         finally:
@@ -126,3 +136,28 @@ class Parameters:
             return SetParametersResult(successful=False, reason=str(error))
         self._values.update(changes)
         return SetParametersResult(successful=True)
+
+
+def descriptor(spec: Parameter) -> ParameterDescriptor:
+    """Return what ``ros2 param describe`` and rqt show."""
+    # dynamic typing because YAML writes 100 where 100.0 is meant; `check` sees to the type
+    out = ParameterDescriptor(
+        description=spec.full_description, read_only=not spec.live, dynamic_typing=True
+    )
+    if math.isfinite(spec.lower) and math.isfinite(spec.upper):
+        if spec.type_name == "double":
+            out.floating_point_range = [
+                FloatingPointRange(from_value=float(spec.lower), to_value=float(spec.upper))
+            ]
+        elif spec.type_name == "integer":
+            out.integer_range = [
+                IntegerRange(from_value=int(spec.lower), to_value=int(spec.upper), step=1)
+            ]
+    if spec.type_name == "double[]":
+        length = "any number of" if spec.length is None else str(spec.length)
+        out.additional_constraints = f"{length} values" + (
+            f": {', '.join(spec.names)}" if spec.names else ""
+        )
+    elif spec.choices:
+        out.additional_constraints = " | ".join(spec.choices)
+    return out

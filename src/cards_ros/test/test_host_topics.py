@@ -12,9 +12,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 
 from cards_core.formats import load
+from cards_core.loop.host_log import open_host_log
 from cards_core.robot.actuators import Cable
 from cards_ros import topics
-from cards_ros.host_log import open_host_log
 from cards_ros.host_topics import HostTopics, StaleCommandError, is_answer
 from cards_ros.testing import Probe, private_domain
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cards_core.errors import ShapeError
-from cards_ros.log import ROWS_PER_WRITE, RunLog, begun, part_paths, recover
+from cards_core.loop.run_log import ROWS_PER_WRITE, RunLog, begun, part_paths, recover
 
 
 @pytest.mark.parametrize("rows", [0, 1, ROWS_PER_WRITE, 3 * ROWS_PER_WRITE + 17])
@@ -80,7 +80,7 @@ def test_a_reset_keeps_what_was_before(tmp_path):
 def test_rows_of_a_killed_process_are_recovered(tmp_path):
     script = f"""
 import os, signal, numpy as np
-from cards_ros.log import RunLog
+from cards_core.loop.run_log import RunLog
 log = RunLog({str(tmp_path / "run.npz")!r}, {{"time": None, "q": 2}}, {{"n": np.array(["x"])}})
 for part in range(2):
     for k in range({2 * ROWS_PER_WRITE + 7}):

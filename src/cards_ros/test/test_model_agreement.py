@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from cards_core.formats import load
-from cards_ros.model_agreement import Agreement
-from cards_ros.model_identity import Announcement, encode, identity_of
+from cards_core.loop.model_agreement import Agreement
+from cards_core.loop.model_identity import Announcement, encode, identity_of
 from changed_robots import with_mass
 
 SAME = identity_of(load("planar_2r"))

@@ -7,9 +7,9 @@ import pytest
 from hybrid_robots import platform_arm, without_motors
 
 from cards_core.formats import load
+from cards_core.loop.model_differences import differences
+from cards_core.loop.model_identity import identity_of
 from cards_core.robot.actuators import Cable
-from cards_ros.model_differences import differences
-from cards_ros.model_identity import identity_of
 from changed_robots import with_limits, with_mass, with_moved_point, with_muscle
 
 PLANAR = load("planar_2r")

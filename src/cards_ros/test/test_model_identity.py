@@ -10,15 +10,15 @@ from hybrid_robots import platform_arm
 
 from cards_core import __version__
 from cards_core.formats import load
-from cards_core.paths.fingerprint import robot_hash
-from cards_core.robot.elements import Mesh
-from cards_ros.model_identity import (
+from cards_core.loop.model_identity import (
     Announcement,
     ModelMessageError,
     decode,
     encode,
     identity_of,
 )
+from cards_core.paths.fingerprint import robot_hash
+from cards_core.robot.elements import Mesh
 from changed_robots import with_mass, with_moved_point
 
 ROBOTS = ["planar_2r", "roboy_arm", "wrap_elbow", "antagonist_joint"]

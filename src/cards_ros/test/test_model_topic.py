@@ -8,9 +8,9 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from cards_core.formats import load
+from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
 from cards_ros import model_topic, topics
 from cards_ros.diagnostics import Level, Status
-from cards_ros.model_identity import Announcement, decode, encode, identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.testing import Probe, private_domain
 from changed_robots import with_mass

@@ -2,8 +2,9 @@ import re
 
 import pytest
 
-from cards_core.errors import DescriptionError
-from cards_ros.parameter_file import (
+from cards_core.errors import DescriptionError, ParameterError
+from cards_core.parameters.declaration import Parameter, ParameterSet
+from cards_core.parameters.parameter_file import (
     IN_GAZEBO,
     check_nodes,
     check_parameters,
@@ -13,7 +14,6 @@ from cards_ros.parameter_file import (
     read_file,
     where_given,
 )
-from cards_ros.parameter_spec import Parameter, ParameterError, ParameterSet
 
 TEXT = """
 /**:

@@ -9,10 +9,10 @@ from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
-from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.errors import DescriptionError, ParameterError, UnknownNameError
+from cards_core.parameters.declaration import ParameterSet
 from cards_ros import loop
-from cards_ros.parameter_spec import ParameterSet
-from cards_ros.parameters import Parameter, ParameterError, Parameters, keep_arguments
+from cards_ros.parameters import Parameter, Parameters, keep_arguments
 from cards_ros.testing import private_domain
 
 pytestmark = pytest.mark.ros

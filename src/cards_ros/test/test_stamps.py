@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cards_ros.stamps import LONGEST_RUN, end_of, nanoseconds, quantised, seconds
+from cards_core.stamps import LONGEST_RUN, end_of, nanoseconds, quantised, seconds
 
 
 @given(st.integers(0, 10**7), st.sampled_from([1e-3, 5e-4, 2e-3, 1e-4, 1 / 240]))

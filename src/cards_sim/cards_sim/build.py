@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cards_core.formats import load
+from cards_core.loop.host_log import NAME
+from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.model import Robot
-from cards_ros.host_log import NAME
-from cards_ros.parameter_spec import ParameterStore
 from cards_sim.host import SimulatorHost
 from cards_sim.node_parameters import general_parameters, robot_parameters
 from cards_sim.simulator import Simulator

@@ -1,4 +1,4 @@
-"""World, command gate and log: what a host of muscles does between two messages.
+"""The embedded simulator as a host: a world, a command gate and a log.
 
 The node puts topics around `SimulatorHost`; a runner without ROS calls it directly. Both
 therefore do the same arithmetic, and a closed loop gives the same trajectory to the last bit.
@@ -6,21 +6,16 @@ therefore do the same arithmetic, and a closed loop gives the same trajectory to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy.typing as npt
-
-from cards_core.muscles.command import MuscleCommand
-from cards_core.robot.actuators import CommandKind
+from cards_core.loop.host import SteppedHost
+from cards_core.robot.state import RobotState
+from cards_core.stamps import nanoseconds, seconds
 from cards_core.typing import Array
-from cards_ros.host_log import open_host_log
-from cards_ros.log import RunLog
-from cards_ros.stamps import nanoseconds
-from cards_sim.simulator import Simulator, SimulatorState
+from cards_sim.simulator import Simulator
 
 
-class SimulatorHost:
+class SimulatorHost(SteppedHost):
     """A simulated robot that takes commands by name.
 
     Args:
@@ -32,11 +27,8 @@ class SimulatorHost:
             begins its next part.
 
     Attributes:
-        simulator, command: The world and its command gate.
-        state: State now.
-        stamp: Its time as it appears in messages, [ns].
-        log: The log, if any.
-        behind: Real time lost so far, [s]; whoever paces the steps says so here.
+        simulator: The world.
+        dt: Its time step, [s].
 
     Raises:
         ShapeError: Wrong number of initial positions.
@@ -52,47 +44,33 @@ class SimulatorHost:
         initial_positions: Array | None = None,
         log_path: str | Path | None = None,
     ) -> None:
+        super().__init__(
+            simulator.robot,
+            simulator.muscles.state_names,
+            command_timeout=command_timeout,
+            decay_time=decay_time,
+            log_path=log_path,
+        )
         self.simulator = simulator
-        robot, tree = simulator.robot, simulator.tree
-        self.command = MuscleCommand(robot, timeout=command_timeout, decay_time=decay_time)
+        self.dt = simulator.dt
         self._initial = initial_positions
-        self.log: RunLog | None = None
-        if log_path is not None:
-            names = simulator.muscles.state_names
-            self.log = open_host_log(Path(log_path), robot, tree, names)
-        self.state: SimulatorState
-        self.stamp = 0
-        self.behind = 0.0
         self.reset()
+
+    @property
+    def stamp(self) -> int:
+        """Time of the present state, [ns]."""
+        return self._stamp
+
+    @property
+    def state(self) -> RobotState:
+        """The present state; its arrays are not changed afterwards."""
+        return self._state
 
     def reset(self) -> None:
         """Go back to time zero, forget all commands, release the emergency stop."""
         self.simulator.reset(self._initial)
-        self.command.reset()
-        self.behind = 0.0
-        if self.log is not None:
-            self.log.next_part()
+        super().reset()
         self._read()
-
-    def submit(
-        self, names: Sequence[str], values: npt.ArrayLike, kind: CommandKind = "force"
-    ) -> None:
-        """Take over a command at the present time; see `MuscleCommand.submit`.
-
-        Raises:
-            CommandRefusedError: The command is not acceptable; nothing of it was applied.
-        """
-        self.command.submit(names, values, self.simulator.time, kind=kind)
-
-    @property
-    def unanswered(self) -> tuple[str, ...]:
-        """Who was told nothing at the present time; see `MuscleCommand.unanswered`."""
-        return self.command.unanswered(self.simulator.time)
-
-    def step(self) -> None:
-        """Advance by one step and log it: `advance`, then `record`."""
-        self.advance()
-        self.record()
 
     def advance(self) -> None:
         """Advance by one step with what the command gate says.
@@ -100,25 +78,11 @@ class SimulatorHost:
         Raises:
             SimulationStoppedError: The physics diverged; `state` is the last good one.
         """
-        simulator = self.simulator
-        values = self.command.values(simulator.time)
-        simulator.step(values, self.command.kinds)
+        values = self.gate.values(seconds(self._stamp))
+        self.simulator.step(values, self.gate.kinds)
         self._read()
 
-    def record(self) -> None:
-        """Log the present state. Raises `OSError` if the log cannot be written."""
-        if self.log is not None:
-            s = self.state
-            gate = self.command
-            muscles = (s.muscle_lengths, s.muscle_rates, s.tensions, s.actuators)
-            how = (float(gate.condition), float(gate.refused), self.behind)
-            self.log.append(s.time, s.q, s.qd, *muscles, s.efforts, *how)
-
     def _read(self) -> None:
-        self.state = self.simulator.state
-        self.stamp = nanoseconds(self.state.time)
-
-    def close(self) -> None:
-        """Write the log."""
-        if self.log is not None:
-            self.log.close()
+        self._state = self.simulator.state
+        self._stamp = nanoseconds(self._state.time)
+        self._state.time = seconds(self._stamp)

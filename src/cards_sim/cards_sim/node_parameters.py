@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cards_core.loop.host_parameters import host_parameters, initial_positions
+from cards_core.parameters.declaration import Parameter
 from cards_core.robot.model import Tree
-from cards_ros.host_parameters import host_parameters, initial_positions
-from cards_ros.parameter_spec import Parameter
 
 
 def general_parameters() -> list[Parameter]:

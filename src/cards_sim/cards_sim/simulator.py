@@ -1,6 +1,6 @@
 """The embedded simulator: MuJoCo moves the links, the muscle engine pulls them.
 
-No ROS here: `cards_sim`'s node is a shell around `Simulator` and `cards_sim.pacing.Pacer`.
+No ROS here: `cards_sim`'s node is a shell around `Simulator` and `cards_core.loop.pacing.Pacer`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from cards_core.formats.mjcf.writer import Integrator, merged_links
 from cards_core.muscles.system import MuscleSystem
 from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
+from cards_core.robot.state import RobotState
 from cards_core.typing import Array
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.model import (
@@ -39,35 +40,6 @@ _PROBLEMS = {
     _W.mjWARN_CNSTRFULL: "there are more constraints than MuJoCo has memory for",
     _W.mjWARN_BADCTRL: "a control value is NaN, infinite or huge",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class SimulatorState:
-    """State of the world at one instant; the arrays are the reader's own.
-
-    Attributes:
-        time: [s].
-        step: Number of steps since the last reset.
-        q: Joint coordinates as laid out by `Tree`, shape (nq,).
-        qd: Joint velocities, shape (nv,).
-        muscle_lengths: shape (m,), [m].
-        muscle_rates: shape (m,), [m/s].
-        tensions: Applied in the step that led here, shape (m,), [N]; zero after a reset.
-        actuators: Published states of the actuator models, named by `MuscleSystem.state_names`.
-        efforts: Of the joint motors in that step, shape (k,), [Nm] or [N]; zero after a reset.
-        contacts: Number of contact points.
-    """
-
-    time: float
-    step: int
-    q: Array
-    qd: Array
-    muscle_lengths: Array
-    muscle_rates: Array
-    tensions: Array
-    actuators: Array
-    efforts: Array
-    contacts: int
 
 
 @dataclass(eq=False)
@@ -204,21 +176,29 @@ class Simulator:
         return self._step * self.dt
 
     @property
-    def state(self) -> SimulatorState:
+    def state(self) -> RobotState:
         """State now, as a copy."""
         lengths, rates = self.muscles.engine.motion(self._poses, self._twists)
-        return SimulatorState(
+        return RobotState(
             self.time,
-            self._step,
             self._q.copy(),
             self._qd.copy(),
-            lengths.copy(),
-            rates.copy(),
-            self._tensions.copy(),
-            self.muscles.state_values.copy(),
-            self._efforts.copy(),
-            self.data.ncon,
+            muscle_lengths=lengths.copy(),
+            muscle_rates=rates.copy(),
+            tensions=self._tensions.copy(),
+            efforts=self._efforts.copy(),
+            actuators=self.muscles.state_values.copy(),
         )
+
+    @property
+    def steps(self) -> int:
+        """Number of steps since the last reset."""
+        return self._step
+
+    @property
+    def contacts(self) -> int:
+        """Number of contact points now."""
+        return int(self.data.ncon)
 
     def link_poses(self) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4), in the order of robot.links."""

@@ -23,24 +23,24 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.formats.urdf import to_urdf
-from cards_core.muscles.command import CommandRefusedError, MuscleCommand
+from cards_core.loop.host_log import kept_by_reset
+from cards_core.loop.model_agreement import ACCEPT
+from cards_core.loop.model_identity import identity_of
+from cards_core.loop.pacing import Pacer
+from cards_core.muscles.command import CommandRefusedError, MuscleCommand, command_of
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
+from cards_core.stamps import NANOSECONDS, end_of, seconds
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.host_health import HostHealth
-from cards_ros.host_log import kept_by_reset
 from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
 from cards_ros.messages import JointStateSample
-from cards_ros.model_agreement import ACCEPT
-from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
-from cards_ros.stamps import NANOSECONDS, end_of, seconds
 from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
-from cards_sim.pacing import Pacer
 
 NODE_NAME = "simulator"
 
@@ -164,12 +164,12 @@ class SimulatorNode(Node):
             self._submit(kind, sample, values)
 
     def _submit(self, kind: CommandKind, sample: JointStateSample, values: Array) -> None:
-        if self.host.command.stopped:
+        if self.host.gate.stopped:
             # a world that waits for answers goes on, at minimum tension
             self._released = self._released or self.mode == "lockstep"
             return
         try:
-            self.host.submit(sample.names, values, kind)
+            self.host.submit(command_of(sample.names, values, kind))
         except CommandRefusedError as error:
             self._health.refused(str(error))
             return
@@ -208,11 +208,7 @@ class SimulatorNode(Node):
 
     def _publish_state(self) -> None:
         self._published = time.monotonic()
-        state = self.host.state
-        muscles = (state.muscle_lengths, state.muscle_rates, state.tensions)
-        self._topics.publish(
-            self.host.stamp, state.q, state.qd, muscles, state.actuators, efforts=state.efforts
-        )
+        self._topics.publish(self.host.stamp, self.host.state)
 
     def _note_log_failure(self, error: OSError) -> None:
         """Go on without the log: a full disk is no reason to let the arm fall."""
@@ -263,8 +259,8 @@ class SimulatorNode(Node):
         return response
 
     def _on_estop(self, _request: Any, response: Any) -> Any:
-        self.host.command.estop()
-        rest = self.host.command.at_rest
+        self.host.gate.estop()
+        rest = self.host.gate.at_rest
         self.get_logger().warning(f"emergency stop: {rest} until sim/reset")
         response.success = True
         response.message = f"{rest}; sim/reset releases the stop"
@@ -289,7 +285,7 @@ class SimulatorNode(Node):
     @property
     def gate(self) -> MuscleCommand:
         """The command gate."""
-        return self.host.command
+        return self.host.gate
 
     @property
     def unanswered(self) -> tuple[str, ...]:
@@ -318,7 +314,7 @@ class SimulatorNode(Node):
 
     def world_values(self) -> Mapping[str, object]:
         """Return what else to show of the world."""
-        return {"contacts": self.host.state.contacts}
+        return {"contacts": self.host.simulator.contacts}
 
     def loop_values(self) -> Mapping[str, object]:
         """Return what else to show of the loop."""

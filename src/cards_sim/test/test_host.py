@@ -5,7 +5,7 @@ import pytest
 
 from cards_core.errors import ShapeError
 from cards_core.formats import load
-from cards_core.muscles.command import CommandRefusedError
+from cards_core.muscles.command import CommandRefusedError, command_of
 from cards_sim.host import SimulatorHost
 from cards_sim.simulator import Simulator
 
@@ -30,14 +30,14 @@ def test_steps_are_those_of_the_simulator_and_all_are_logged(robot, tmp_path):
     plain = Simulator(robot, DT)
     for k, tensions in enumerate(commands):
         assert host.stamp == k * 1_000_000
-        host.submit(names_of(robot), tensions)
+        host.submit(command_of(names_of(robot), tensions))
         host.step()
         plain.step(tensions)
         assert host.state.q.tobytes() == plain.state.q.tobytes()
         assert host.state.qd.tobytes() == plain.state.qd.tobytes()
     host.close()
     with np.load(tmp_path / "simulator.npz") as log:
-        assert np.array_equal(log["time"], np.arange(1, 51) * DT)
+        assert np.array_equal(log["time"], np.arange(1, 51) / 1000.0)  # as published
         assert np.array_equal(log["tensions"], commands)
         assert log["q"][-1].tobytes() == plain.state.q.tobytes()
         assert np.array_equal(log["muscle_lengths"][-1], plain.state.muscle_lengths)
@@ -46,7 +46,7 @@ def test_steps_are_those_of_the_simulator_and_all_are_logged(robot, tmp_path):
 
 def test_without_commands_the_tensions_fall_to_the_minimum(robot):
     host = SimulatorHost(Simulator(robot, DT), command_timeout=0.01)
-    host.submit(names_of(robot), [50.0] * 4)
+    host.submit(command_of(names_of(robot), [50.0] * 4))
     applied = []
     for _ in range(20):
         host.step()
@@ -55,7 +55,7 @@ def test_without_commands_the_tensions_fall_to_the_minimum(robot):
     high = np.array(applied).max(axis=1) > 10.0
     assert high.any()
     assert times[high].max() <= 0.01 + DT + 1e-12
-    assert host.command.stale
+    assert host.gate.stale
 
 
 def test_reset_goes_back_to_the_initial_positions(robot, tmp_path):
@@ -68,13 +68,13 @@ def test_reset_goes_back_to_the_initial_positions(robot, tmp_path):
     )
     for _ in range(5):
         host.step()
-    host.command.estop()
+    host.gate.estop()
     with pytest.raises(CommandRefusedError):
-        host.submit(names_of(robot), [50.0] * 4)
+        host.submit(command_of(names_of(robot), [50.0] * 4))
     host.reset()
     assert host.stamp == 0
     assert np.array_equal(host.state.q, start)
-    host.submit(names_of(robot), [50.0] * 4)
+    host.submit(command_of(names_of(robot), [50.0] * 4))
     host.step()
     host.close()
     with np.load(tmp_path / "simulator.npz") as log:
@@ -93,16 +93,16 @@ def test_every_kind_of_command_reaches_its_muscle():
     for excitation in (0.02, 0.6):
         host.reset()
         for _ in range(100):
-            host.submit(["biceps"], [excitation], "excitation")
+            host.submit(command_of(["biceps"], [excitation], "excitation"))
             host.step()
         activations.append(host.state.actuators[0])
     np.testing.assert_allclose(activations, [0.02, 0.6], atol=0.02)
     assert host.simulator.muscles.state_names[0] == "biceps/activation"
     with pytest.raises(CommandRefusedError, match="'capsule' takes no force command"):
-        host.submit(names_of(robot), [0.0, 0.0, 0.0])
+        host.submit(command_of(names_of(robot), [0.0, 0.0, 0.0]))
     for _ in range(400):  # nobody commands any more: it relaxes
         host.step()
-    assert host.command.stale
+    assert host.gate.stale
     assert host.state.actuators[0] < 0.02
 
 
@@ -113,7 +113,8 @@ def test_runs_with_wraps_and_actuators_repeat_to_the_last_bit():
     def run(host, steps, look=False):
         rows = []
         for k in range(steps):
-            host.submit(["biceps", "triceps"], [0.5 + 0.4 * np.sin(0.05 * k), 0.2], "excitation")
+            told = [0.5 + 0.4 * np.sin(0.05 * k), 0.2]
+            host.submit(command_of(["biceps", "triceps"], told, "excitation"))
             host.step()
             if look:
                 host.simulator.muscle_paths()
@@ -128,7 +129,7 @@ def test_runs_with_wraps_and_actuators_repeat_to_the_last_bit():
 
     host = SimulatorHost(Simulator(robot, DT), command_timeout=0.1)
     first = run(host, 200)
-    host.submit(["biceps"], [700.0])
+    host.submit(command_of(["biceps"], [700.0]))
     for _ in range(30):
         host.step()
     host.reset()
@@ -144,13 +145,13 @@ def test_the_log_says_when_the_muscles_were_let_go(robot, tmp_path):
     names = names_of(robot)
     for k in range(20):
         if k < 5:
-            host.submit(names, np.full(len(names), 20.0))
+            host.submit(command_of(names, np.full(len(names), 20.0)))
         if k == 15:
-            host.command.estop()
+            host.gate.estop()
         if k == 10:
             host.behind = 0.25
             with pytest.raises(CommandRefusedError):
-                host.submit(["nobody"], [1.0])
+                host.submit(command_of(["nobody"], [1.0]))
         host.step()
     host.close()
     with np.load(tmp_path / "simulator.npz") as log:

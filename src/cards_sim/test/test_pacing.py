@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError
-from cards_sim.pacing import Pacer
+from cards_core.loop.pacing import Pacer
 
 
 def run(pacer, durations, start=0.0):

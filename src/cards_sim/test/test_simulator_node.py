@@ -187,14 +187,14 @@ def test_refused_commands_are_reported_and_nothing_is_applied(domain, probe):
             status = probe.until_status("simulator: commands", Level.WARN, words)
             assert {v.key: v.value for v in status.values}["refused"] == str(number)
             assert host.stamp == 0  # time still waits for a command
-            assert np.array_equal(host.command.values(0.0), [MINIMUM] * 4)
+            assert np.array_equal(host.gate.values(0.0), [MINIMUM] * 4)
         # a part of the muscles is a valid command, and starts time
         probe.publish(command([40.0, 30.0], names=[MUSCLES[2], MUSCLES[0]]), topics.FORCE_COMMAND)
         probe.until(lambda: host.stamp > 5_000_000, "time")
         assert host.state.tensions.tolist() == [30.0, MINIMUM, 40.0, MINIMUM]
         # and a refused one leaves all that as it is
         probe.publish(command([90.0, math.nan], names=MUSCLES[:2]), topics.FORCE_COMMAND)
-        probe.until(lambda: host.command.refused == len(REFUSED) + 1, "the refusal")
+        probe.until(lambda: host.gate.refused == len(REFUSED) + 1, "the refusal")
         before = host.stamp
         probe.until(lambda: host.stamp > before + 5_000_000, "some steps")
         assert host.state.tensions.tolist() == [30.0, MINIMUM, 40.0, MINIMUM]

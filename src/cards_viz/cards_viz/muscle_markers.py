@@ -18,10 +18,10 @@ from rclpy.context import Context
 from visualization_msgs.msg import MarkerArray
 
 from cards_core.robot.model import Robot
+from cards_core.stamps import NANOSECONDS
 from cards_ros import topics
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
-from cards_ros.stamps import NANOSECONDS
 from cards_viz.drawing_node import MODEL, DrawingNode
 from cards_viz.markers import SurfaceMarkers, muscle_markers, path_markers
 from cards_viz.scene import Scene

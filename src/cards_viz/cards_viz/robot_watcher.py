@@ -17,12 +17,12 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from cards_core.robot.model import Robot, Tree
+from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotSubscription
 from cards_ros.messages import JointSetError, JointStateReader, JointStateSample, NameOrder
 from cards_ros.muscle_state_names import MuscleStateNames
-from cards_ros.stamps import seconds
 from cards_viz.labels import Labels, joint_labels, operational_labels
 
 DISCOVERY_PERIOD = 0.5

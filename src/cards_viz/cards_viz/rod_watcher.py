@@ -21,11 +21,11 @@ from cards_core.errors import CardsError
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import quaternion_matrix
+from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotSubscription
 from cards_ros.messages import JointStateReader
-from cards_ros.stamps import seconds
 from cards_viz.rod_snapshot import RodSnapshot
 
 COLUMNS = ("x", "y", "z", "curvature", "stress", "strain")

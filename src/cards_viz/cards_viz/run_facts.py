@@ -1,4 +1,4 @@
-"""From the logs of a run to the facts that `cards_core.control.verdict` judges."""
+"""From the logs of a run to the facts that `cards_core.loop.verdict` judges."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from cards_core.control.interface import ControlStatus
-from cards_core.control.task_tally import TaskTally
-from cards_core.control.verdict import HostFacts, TaskFacts
+from cards_core.loop.task_tally import TaskTally
+from cards_core.loop.verdict import HostFacts, TaskFacts
 from cards_core.muscles.command import GateCondition
 from cards_core.robot.elements import Muscle
 from cards_core.trajectories import Tolerance

@@ -14,7 +14,7 @@ qp_infeasible_steps   steps with status INFEASIBLE or worse (`cards_core.control
 control_rate_hz       controller steps per second of simulation time
 loop_p50_us, _p99_us  percentiles of the duration of a controller step
 trajectory_sha256     SHA-256 of the q of all steps as little-endian float64 in C order
-verdict               ``ok``, ``failed`` or ``stopped``, see `cards_core.control.verdict`
+verdict               ``ok``, ``failed`` or ``stopped``, see `cards_core.loop.verdict`
 failures, warnings    why, and what else deserves attention: a sentence each
 ===================== ========================================================================
 
@@ -34,8 +34,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from cards_core.control.interface import ControlStatus
-from cards_core.control.task_units import POSITIONS
-from cards_core.control.verdict import Ending, Verdict, judge
+from cards_core.loop.task_units import POSITIONS
+from cards_core.loop.verdict import Ending, Verdict, judge
 from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 from cards_viz.run_facts import host_facts, task_facts

@@ -11,14 +11,14 @@ pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 from std_srvs.srv import Trigger
 
 from cards_core.control import make_controller
-from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
+from cards_core.loop.run_log import recover
+from cards_core.robot.state import RobotState
+from cards_core.stamps import quantised
+from cards_core.trajectories.reference_files import read_reference
 from cards_ros.diagnostics import Level
-from cards_ros.log import recover
-from cards_ros.stamps import quantised
 from cards_ros.testing import Probe, end_process, private_domain, start_process
 from cards_sim.simulator import Simulator
-from controllers.references import read_reference
 
 pytestmark = pytest.mark.ros
 
@@ -77,13 +77,14 @@ def run_in_process(steps):
     robot = load("planar_2r")
     simulator = Simulator(robot)
     simulator.reset(np.array([-0.5, 0.5]))
-    controller = make_controller("ctc_joint", make_dynamics(robot), kp=2000.0, kd=90.0)
+    controller = make_controller("ctc_joint", robot, kp=2000.0, kd=90.0)
     reference = read_reference("there_and_back", "", robot, robot.tree, space="joint")
     controller.set_reference(reference)
     rows = []
     for _ in range(steps):
         state = simulator.state
-        out = controller.step(quantised(state.time), state.q, state.qd)
+        controller.step(RobotState(quantised(state.time), state.q, state.qd))
+        out = controller.output
         simulator.step(out.tensions)
         rows.append((simulator.state.q, simulator.state.qd, out.tensions.copy()))
     return [np.array(column) for column in zip(*rows, strict=True)]

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
+from functools import partial
+
 from geometry_msgs.msg import PoseStamped
 from rcl_interfaces.srv import SetParameters
 from rclpy.exceptions import InvalidParameterValueException
@@ -15,16 +17,15 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from cards_core.control import make_controller
-from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.loop.model_identity import identity_of
+from cards_core.robot.state import RobotState
 from cards_ros import topics
+from cards_ros.controller_node import ControllerNode
 from cards_ros.diagnostics import Level
-from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.testing import NodeThread, Probe, private_domain
-from controllers.ctc_joint import CtcJointNode
-from controllers.ctc_operational import CtcOperationalNode
 
 pytestmark = pytest.mark.ros
 
@@ -47,8 +48,14 @@ def probe(domain):
         yield probe
 
 
+JOINT = partial(ControllerNode, "ctc_joint")
+OPERATIONAL = partial(ControllerNode, "ctc_operational")
+
+
 def joint_node(domain, **parameters):
-    return NodeThread(CtcJointNode, domain, model="planar_2r", **parameters)
+    return NodeThread(
+        partial(ControllerNode, "ctc_joint"), domain, model="planar_2r", **parameters
+    )
 
 
 def stamp_of(message):
@@ -80,35 +87,37 @@ def ask(probe, message):
 
 def test_answers_are_those_of_the_controller(domain, probe):
     reference_node = {"reference": "there_and_back", "kp": 2000, "kd": [90.0, 80.0]}
-    controller = make_controller("ctc_joint", make_dynamics(ROBOT), kp=2000.0, kd=[90.0, 80.0])
+    controller = make_controller("ctc_joint", ROBOT, kp=2000.0, kd=[90.0, 80.0])
     with joint_node(domain, **reference_node) as thread:
-        reference = thread.node.session._reference
+        reference = thread.node.control._reference
         assert reference.duration == 8.0
         controller.set_reference(reference, start=0.002)
         rng = np.random.default_rng(3)
         for k in (2, 3, 4, 1000):
             q, qd = START + 0.01 * rng.normal(size=2) * (k > 2), rng.normal(size=2) * (k > 2)
             answer = ask(probe, state(k, q, qd))
-            expected = controller.step(k * STEP / 1e9, q, qd)
+            controller.step(RobotState(k * STEP / 1e9, q, qd))
+            expected = controller.output
             assert answer.name == MUSCLES
             assert np.array(answer.effort).tobytes() == expected.tensions.tobytes()
         # in another order of joints it is the same state
         thread.node._last_answer = None
         answer = ask(probe, state(1001, q[::-1], qd[::-1], JOINTS[::-1]))
-        expected = controller.step(1.001, q, qd)
+        controller.step(RobotState(1.001, q, qd))
+        expected = controller.output
         assert np.array(answer.effort).tobytes() == expected.tensions.tobytes()
 
 
 def test_a_state_that_comes_twice_gets_the_same_answer_and_counts_once(domain, probe, tmp_path):
     with joint_node(domain, log_dir=str(tmp_path)) as thread:
         first = ask(probe, state(5))
-        steps = thread.node.session.steps
+        steps = thread.node.control.steps
         assert ask(probe, state(5)) == first
-        assert thread.node.session.steps == steps == 1
+        assert thread.node.control.steps == steps == 1
         ask(probe, state(6, (-0.4, 0.5)))
-        assert thread.node.session.steps == 2
+        assert thread.node.control.steps == 2
         ask(probe, state(0))  # time went back: a reset
-        assert thread.node.session.steps == 1
+        assert thread.node.control.steps == 1
     with np.load(tmp_path / "controller.npz") as log:
         assert log["time"].tolist() == [0.0]
 
@@ -304,7 +313,7 @@ def test_a_joint_trajectory_is_followed(domain, probe):
 
 def test_a_pose_is_approached(domain, probe):
     parameters = {"axes": "xz", "reference_speed": 0.5, "model": "planar_2r"}
-    with NodeThread(CtcOperationalNode, domain, **parameters) as thread:
+    with NodeThread(OPERATIONAL, domain, **parameters) as thread:
         node = thread.node
         ask(probe, state(0))
         start = node.controller.output.actual.copy()
@@ -329,23 +338,39 @@ def test_a_pose_is_approached(domain, probe):
 
 def test_other_models_can_be_tried_out(domain):
     with joint_node(domain, mass_factor=1.1, attachment_offset=0.002) as thread:
-        masses = [link.inertia.mass for link in thread.node.dynamics.robot.links]
+        masses = [link.inertia.mass for link in thread.node.controller.model.robot.links]
     assert np.allclose(masses, [1.1 * link.inertia.mass for link in ROBOT.links])
 
 
 @pytest.mark.parametrize(
     ("node", "parameters", "words"),
     [
-        (CtcJointNode, {"kp": [1.0]}, ["kp", "1 values", "2 numbers", "joint_1, joint_2"]),
-        (CtcJointNode, {"force_weight": [1.0] * 3}, ["force_weight", "4 numbers", MUSCLES[0]]),
-        (CtcJointNode, {"solver": "magic"}, ["solver", "daqp or osqp"]),
-        (CtcJointNode, {"reference": "nothing"}, ["nothing", "there_and_back"]),
-        (CtcJointNode, {"tension_max": 200.0}, ["tension_max", "200"]),
-        (CtcJointNode, {"kd": [-0.5, 1.0, 1.0]}, ["kd", "3 values"]),
-        (CtcOperationalNode, {"axes": "xw"}, ["axes"]),
-        (CtcOperationalNode, {"frame": "tail"}, ["tail"]),
-        (CtcOperationalNode, {"posture": [0.0]}, ["posture", "2 numbers"]),
-        (CtcOperationalNode, {"reference": "there_and_back"}, ["operational space"]),
+        (
+            partial(ControllerNode, "ctc_joint"),
+            {"kp": [1.0]},
+            ["kp", "1 values", "2 numbers", "joint_1, joint_2"],
+        ),
+        (
+            partial(ControllerNode, "ctc_joint"),
+            {"force_weight": [1.0] * 3},
+            ["force_weight", "4 numbers", MUSCLES[0]],
+        ),
+        (JOINT, {"solver": "magic"}, ["solver", "daqp or osqp"]),
+        (
+            partial(ControllerNode, "ctc_joint"),
+            {"reference": "nothing"},
+            ["nothing", "there_and_back"],
+        ),
+        (JOINT, {"tension_max": 200.0}, ["tension_max", "200"]),
+        (JOINT, {"kd": [-0.5, 1.0, 1.0]}, ["kd", "3 values"]),
+        (OPERATIONAL, {"axes": "xw"}, ["axes"]),
+        (OPERATIONAL, {"frame": "tail"}, ["tail"]),
+        (OPERATIONAL, {"posture": [0.0]}, ["posture", "2 numbers"]),
+        (
+            partial(ControllerNode, "ctc_operational"),
+            {"reference": "there_and_back"},
+            ["operational space"],
+        ),
     ],
 )
 def test_bad_parameters_are_refused(domain, node, parameters, words):

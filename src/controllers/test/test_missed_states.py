@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from controllers.missed_states import MissedStates
+from cards_core.loop.missed_states import MissedStates
 
 PERIOD = 2_000_000
 

@@ -5,7 +5,7 @@ import pytest
 
 from cards_core.spatial import quaternion_matrix, rotation_exp
 from cards_core.trajectories import TrajectoryError
-from controllers.pose_motion import MIN_DURATION, PoseMotion
+from cards_core.trajectories.pose_motion import MIN_DURATION, PoseMotion
 
 MOVING = (np.array([0.1, 0.2]), np.array([0.3, -0.1]), np.array([0.5, 0.4]))
 

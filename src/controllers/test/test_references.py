@@ -4,7 +4,7 @@ import pytest
 
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.formats import load
-from controllers.references import find_reference_file, read_reference
+from cards_core.trajectories.reference_files import find_reference_file, read_reference
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_core.control.verdict import EXIT_CODES  # not for --help, which has no NumPy
+    from cards_core.loop.verdict import EXIT_CODES  # not for --help, which has no NumPy
 
     if args.robot is not None and args.what not in OF_A_ROBOT:
         raise CardsError(f"'{args.what}' has robots of its own (expected: no --robot)")

@@ -18,10 +18,10 @@ from cards_bringup.cli.numbers import Number, WholeNumber, number_in
 from cards_bringup.hil import options as hil_options
 from cards_bringup.interrupts import Interrupts
 from cards_bringup.run_end import RunEnd, Start, conclude, nothing_recorded, say, simulate
-from cards_core.control.verdict import verdict_line
 from cards_core.errors import CardsError
 from cards_core.files import inside, making
-from cards_ros.stamps import LONGEST_RUN
+from cards_core.loop.verdict import verdict_line
+from cards_core.stamps import LONGEST_RUN
 
 if TYPE_CHECKING:
     from cards_bringup.run_parts import RunPart
@@ -284,7 +284,7 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 
 def _text_parameter(plan: Any, node: str, name: str) -> str:
     """Return a text from the parameter file, empty if it is not there."""
-    from cards_ros.parameter_file import load_parameters
+    from cards_core.parameters.parameter_file import load_parameters
 
     value = load_parameters(plan.parameter_file, node).get(name, "")
     if not isinstance(value, str):
@@ -311,18 +311,20 @@ def _time_of_reference(plan: Any, model: str) -> float:
     import numpy as np
 
     from cards_bringup.in_process import InProcessRun
-    from cards_ros.host_parameters import initial_positions
-    from controllers.build import build_session
+    from cards_core.loop.control_setup import make_control_loop
+    from cards_core.loop.host_parameters import initial_positions
+    from cards_core.robot.state import RobotState
 
     (host,) = (node.name for node in plan.nodes if node.role == "host")
     (controller,) = (node.name for node in plan.nodes if node.role == "controller")
     unlogged = {name: {"model": model, "log_dir": ""} for name in (host, controller)}
     run = InProcessRun(plan, unlogged, 0.0, Path())
-    session = build_session(controller, run.parameters(controller))
-    tree = session.controller.dynamics.tree
+    control = make_control_loop(controller, run.parameters(controller))
+    tree = control.robot.tree
     given = run.parameters(host)
     given.declare([initial_positions(tree)])
-    end = session.end_from(np.array(given["initial_positions"]), np.zeros(tree.nv))
+    start = RobotState(0.0, np.array(given["initial_positions"]), np.zeros(tree.nv))
+    end = control.end_from(start)
     return end if math.isfinite(end) else 10.0
 
 

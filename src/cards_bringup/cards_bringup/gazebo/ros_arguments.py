@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cards_core.errors import CardsError
-from cards_ros.parameter_file import Section, command_line_sections
+from cards_core.parameters.parameter_file import Section, command_line_sections
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from cards_bringup.gazebo.world import World, make_world
 from cards_bringup.resources import find_file
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
-from cards_ros.parameter_file import check_parameters
-from cards_ros.parameter_spec import Parameter, ParameterSet
+from cards_core.parameters.declaration import Parameter, ParameterSet
+from cards_core.parameters.parameter_file import check_parameters
 
 NODE_NAME = "simulator"
 

@@ -19,14 +19,16 @@ import numpy.typing as npt
 from cards_bringup.hil.diagnostics import Said
 from cards_bringup.in_process import InProcessRun
 from cards_bringup.plan import Plan
-from cards_core.control.verdict import NOTABLE_SHARE
+from cards_core.control import Controller
 from cards_core.errors import CardsError
 from cards_core.files import replacing
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.loop.task_units import units_of
+from cards_core.loop.verdict import NOTABLE_SHARE
 from cards_core.typing import Array
 from cards_hardware.bridge_log import NAME as BRIDGE_LOG
 from cards_hardware.hil.plant import HIL_LOG
 from cards_hardware.protocol import State
-from controllers.build import build_session
 
 Table = dict[str, npt.NDArray[Any]]
 
@@ -80,12 +82,14 @@ def align(folder: Path, plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) 
         np.column_stack([np.interp(controller["time"], time, column) for column in plant[name].T])
         for name in ("q", "qd")
     )
-    truth = _places(plan, overrides, q, qd)
+    tracker = _controller(plan, overrides)
+    truth = np.array([tracker.place(*row) for row in zip(q, qd, strict=True)])
     measured, error = controller["actual"], controller["error"]
     controller["measured"], controller["measured_error"] = measured, error
     width = min(truth.shape[1], error.shape[1])
     if error.shape[1] != truth.shape[1]:
-        width = _positions(plan, overrides)  # a quaternion has no difference
+        # a quaternion has no difference
+        width = units_of(tracker)[0].count("m") if tracker.space == "operational" else 0
     true_error = error.copy()
     true_error[:, :width] += measured[:, :width] - truth[:, :width]
     controller["actual"], controller["error"] = truth, true_error
@@ -104,24 +108,10 @@ def _read(path: Path) -> Table:
         raise CardsError(f"{path} cannot be read: {error}") from error
 
 
-def _session(plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) -> tuple[str, Any, Any]:
+def _controller(plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) -> Controller:
     (name,) = (node.name for node in plan.nodes if node.role == "controller")
     run = InProcessRun(plan, {name: {**overrides.get(name, {}), "log_dir": ""}}, 0.0, Path())
-    parameters = run.parameters(name)
-    return name, parameters, build_session(name, parameters)
-
-
-def _positions(plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) -> int:
-    name, parameters, _ = _session(plan, overrides)
-    return len(parameters["axes"]) if name == "ctc_operational" else 0
-
-
-def _places(plan: Plan, overrides: Mapping[str, Mapping[str, Any]], q: Array, qd: Array) -> Array:
-    """Return the controlled coordinates for joint states, by the controller's own kinematics."""
-    _, _, session = _session(plan, overrides)
-    controller = session.controller
-    controller.set_reference(None)
-    return np.array([controller.step(0.0, *row).actual.copy() for row in zip(q, qd, strict=True)])
+    return make_control_loop(name, run.parameters(name)).controller
 
 
 # The extra entries of summary.json ------------------------------------------------------------

@@ -21,8 +21,8 @@ import numpy as np
 from cards_bringup.hil.results import extras, findings
 from cards_bringup.hil.run import HilRun
 from cards_bringup.supervisor import Supervisor
-from cards_core.control.verdict import Verdict
 from cards_core.errors import CardsError
+from cards_core.loop.verdict import Verdict
 from cards_core.typing import Array
 from cards_hardware.bridge_log import NAME as BRIDGE_LOG
 from cards_hardware.hil.rig import Rig

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 
 from cards_core.control.interface import (
+    Controller,
     ControlOutput,
     ControlStatus,
     Gains,
     HoldPoint,
-    Load,
-    ParameterError,
     Reference,
     Setting,
     check_reference,
@@ -23,18 +22,20 @@ from cards_core.control.interface import (
     tension_limits,
     vector,
 )
+from cards_core.control.model import ControlModel
 from cards_core.dynamics.interface import Dynamics
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.optimize.goal_program import GoalProgram, GoalResult
 from cards_core.optimize.qp import QP_INFINITY, QpMethod
 from cards_core.robot.motors import motors_of
+from cards_core.robot.state import RobotState
 from cards_core.typing import Array
 
 STANDARD_GRAVITY = 9.81
 """Acceleration that stands for the usual one of a robot without weight, [m/s^2]."""
 
 
-class QpController(ABC):
+class QpController(Controller):
     """Computed torque by a `GoalProgram` whose first variables are tensions and efforts.
 
     The m tensions come first, then the efforts of the joint motors, within plus and minus the
@@ -49,46 +50,35 @@ class QpController(ABC):
     with bounds and a weight.
 
     Attributes:
-        kind: Name in `make_controller`.
-        dynamics: Model of the robot; the controller's own, its arrays change with every step.
-        reference_names: Name of every entry of the reference.
+        dynamics: Those of the model, with the muscles that take a tension.
         gains: Stiffness and damping; change them with `set_gains`.
-        output: The last output.
-        command, relaxed: See `Controller`.
         tension_min, tension_max: Limits of the command, shape (m,), [N].
         motors: Joints with a motor of their own.
     """
 
-    kind = ""
-
     def __init__(
         self,
-        dynamics: Dynamics,
+        model: ControlModel,
         *,
         reference_names: Sequence[str],
-        velocity_names: Sequence[str],
+        error_names: Sequence[str],
         kp: Setting,
         kd: Setting | None,
         tension_min: Setting | None,
         tension_max: Setting | None,
         tension_rate: Setting | None,
-        load: Load | None,
     ) -> None:
-        for muscle in dynamics.robot.muscles:
-            if not muscle.takes_tension:
-                raise ParameterError(
-                    f"muscle '{muscle.name}' takes no tension command: it is passive (expected: "
-                    "the dynamics of robot.commanded(), and load=PassiveLoad(robot))"
-                )
-        self.dynamics = dynamics
-        self._load = load
+        self.model = model
+        self.dynamics = dynamics = model.dynamics
+        self._load = model.load
         self.reference_names = tuple(reference_names)
-        self.gains = Gains(velocity_names, kp, kd)
+        self.error_names = tuple(error_names)
+        self.gains = Gains(error_names, kp, kd)
         self.tension_min, self.tension_max = tension_limits(
             dynamics.robot, tension_min, tension_max
         )
         self.motors = motors_of(dynamics.tree)
-        muscles, motors, k = self.tension_min.size, len(self.motors), len(velocity_names)
+        muscles, motors, k = self.tension_min.size, len(self.motors), len(error_names)
         self.output = ControlOutput.empty(muscles, motors, len(reference_names), k)
         self.output.tensions[:] = self.tension_min
         units = _units(dynamics, self.tension_max)
@@ -164,29 +154,22 @@ class QpController(ABC):
         if isinstance(self._reference, HoldPoint):
             self._reference = None
 
-    def step(self, t: float, q: Array, qd: Array) -> ControlOutput:
-        """Compute tensions and efforts for one tick.
+    def step(self, state: RobotState) -> Command:
+        """Return tensions and efforts for a state; see `Controller.step`.
 
-        Never raises on data of the right size: a state, reference or model that is not finite
-        gives tensions at their minimum, no efforts and `ControlStatus.INVALID_STATE`.
-
-        Args:
-            t: Time, [s].
-            q: Joint coordinates, shape (nq,).
-            qd: Joint velocities, shape (nv,).
-
-        Returns:
-            The controller's one output object; the next step overwrites it.
+        A state, reference or model that is not finite gives tensions at their minimum, no efforts
+        and `ControlStatus.INVALID_STATE`.
         """
-        out = self.output
+        out, t, q, qd = self.output, state.time, state.q, state.qd
         if self._rate is not None:
             self._limit_change(t, self._rate)
         out.time = t
         if not is_finite(q, qd):
-            return self._invalid()
+            self._invalid()
+            return self.command
         reference = self._reference
         if reference is None:
-            reference = HoldPoint(self._place(q, qd), out.error.size)
+            reference = HoldPoint(self.place(q, qd), out.error.size)
         y, yd, ydd = reference(t - self._start)
         out.desired[:] = y
         out.desired_dot[:] = yd
@@ -194,7 +177,7 @@ class QpController(ABC):
         self._finish(self._program.solve())
         if out.status is not ControlStatus.INVALID_STATE:
             self._reference = reference  # the place of an invalid state is not worth holding
-        return out
+        return self.command
 
     def _limit_change(self, t: float, rate: Array) -> None:
         """Narrow the QP's bounds to what `tension_rate` lets the last tensions become by t."""
@@ -210,28 +193,25 @@ class QpController(ABC):
         np.minimum(tensions + change, self._highest, out=self._up)
 
     @abstractmethod
-    def _place(self, q: Array, qd: Array) -> Array:
-        """Return the y of a state, for holding it."""
-
-    @abstractmethod
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
-        """Fill the QP and ``actual``, ``error``, ``command`` of the output.
+        """Fill the QP and ``actual``, ``error``, ``acceleration`` of the output.
 
-        ``desired`` and ``desired_dot`` are those of the step; ``acceleration`` is ydd.
+        Its ``desired`` and ``desired_dot`` are those of the step; the argument is ydd.
         """
 
     def _feedback(self, desired_dot: Array, acceleration: Array) -> None:
-        """Set ``command = ydd + kd (yd - actual_dot) + kp error``."""
+        """Set ``output.acceleration = ydd + kd (yd - actual_dot) + kp error``."""
         out, term = self.output, self._scratch
-        np.subtract(desired_dot, out.actual_dot, out=out.command)
-        np.multiply(out.command, self.gains.kd, out=out.command)
+        np.subtract(desired_dot, out.actual_dot, out=out.acceleration)
+        np.multiply(out.acceleration, self.gains.kd, out=out.acceleration)
         np.multiply(out.error, self.gains.kp, out=term)
-        np.add(out.command, term, out=out.command)
-        np.add(out.command, acceleration, out=out.command)
+        np.add(out.acceleration, term, out=out.acceleration)
+        np.add(out.acceleration, acceleration, out=out.acceleration)
 
-    def _finish(self, result: GoalResult) -> ControlOutput:
+    def _finish(self, result: GoalResult) -> None:
         if result.method is QpMethod.NEAREST_TO_ZERO:
-            return self._invalid()
+            self._invalid()
+            return
         out, missing = self.output, result.missing
         np.multiply(self._tensions, self._force_unit, out=out.tensions)
         np.multiply(self._efforts, self._torque_unit, out=out.efforts)
@@ -244,9 +224,8 @@ class QpController(ABC):
             out.status = ControlStatus.OK
         else:
             out.status = ControlStatus.JOINT_LIMIT if result.limited else ControlStatus.INFEASIBLE
-        return out
 
-    def _invalid(self) -> ControlOutput:
+    def _invalid(self) -> None:
         out = self.output
         out.tensions[:] = self.tension_min
         out.efforts[:] = 0.0
@@ -254,7 +233,6 @@ class QpController(ABC):
         out.residual = math.nan
         out.iterations = 0
         out.solve_time = 0.0
-        return out
 
 
 def _units(dynamics: Dynamics, tension_max: Array) -> tuple[float, float, float]:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.control import CONTROLLERS, make_controller
-from cards_core.control.passive_load import PassiveLoad
-from cards_core.dynamics.interface import Backend, make_dynamics
+from cards_core.control.model import ControlModel
+from cards_core.control.registry import OWN, make_controller
+from cards_core.dynamics.interface import Backend
 from cards_core.optimize.qp import SolverUnavailableError
 from cards_core.optimize.qp_backends import QP_SOLVERS
 from cards_core.robot.model import Robot, Tree
+from cards_core.robot.state import RobotState
 from cards_core.typing import Array
 
 WARM_UP = 100
@@ -42,20 +43,18 @@ def bench_qp(
         (count of every `ControlStatus` that occurred). A solver that is not installed has
         ``unavailable`` instead.
     """
-    commanded = robot.commanded()
-    dynamics = make_dynamics(commanded, backend)
-    load = None if commanded is robot else PassiveLoad(robot, backend)
-    tree = dynamics.tree
+    model = ControlModel(robot, backend)
+    tree = robot.tree
     positions, velocities = _motion(tree, steps + WARM_UP, np.random.default_rng(seed))
     results: list[dict[str, Any]] = []
-    for kind in CONTROLLERS:
-        if kind == "ctc_operational" and robot.operational_frame is None:
+    for kind, controller_type in OWN.items():
+        if controller_type.unsuited(robot):
             continue
         for solver in QP_SOLVERS:
             entry: dict[str, Any] = {"controller": kind, "solver": solver}
             results.append(entry)
             try:
-                controller = make_controller(kind, dynamics, solver=solver, load=load)
+                controller = make_controller(kind, model, solver=solver)
             except SolverUnavailableError as error:
                 entry["unavailable"] = str(error)
                 continue
@@ -64,9 +63,11 @@ def bench_qp(
             status: Counter[str] = Counter()
             for k in range(-WARM_UP, steps):
                 q, qd = positions[k + WARM_UP], velocities[k + WARM_UP]
+                state = RobotState(1e-3 * k, q, qd)
                 start = time.perf_counter()
-                out = controller.step(1e-3 * k, q, qd)
+                controller.step(state)
                 stop = time.perf_counter()
+                out = controller.output
                 if k >= 0:
                     whole[k], inner[k] = 1e6 * (stop - start), 1e6 * out.solve_time
                     iterations += out.iterations

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Self
+
 import numpy as np
 
 from cards_core.control.base import QpController
-from cards_core.control.interface import Load, Setting, number, vector
-from cards_core.dynamics.interface import Dynamics
+from cards_core.control.interface import Setting, number, vector
+from cards_core.control.model import ControlModel
+from cards_core.control.qp_parameters import damping, declared, default_of, qp_parameters
 from cards_core.optimize.goal_program import GoalProgram
+from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.motors import motors_of
 from cards_core.spatial import quaternion_matrix
 from cards_core.typing import Array
@@ -21,7 +26,7 @@ class CtcJoint(QpController):
                     a_c = qdd_d + Kd (qd_d - qd) + Kp (q_d - q)
 
     tau are the efforts of the joint motors, if any (`cards_core.robot.motors`), w is the load
-    of muscles that take no command (`cards_core.control.passive_load`). Where muscles
+    of muscles that take no command (`cards_core.control.model`). Where muscles
     and motors can produce the torque, s is zero and the joints obey ``edd + Kd ed + Kp e = 0``.
     Where they cannot, s is the least torque that is missing: the tensions stay continuous and
     `ControlOutput.status` says ``INFEASIBLE``. How that is solved, and why not with a weight for s
@@ -32,7 +37,7 @@ class CtcJoint(QpController):
     are carried over to the actual one.
 
     Args:
-        dynamics: Model of the robot.
+        model: What the controller knows of the robot.
         kp: Kp, [1/s^2], one number or one per joint velocity.
         kd: Kd, [1/s]; None is critical damping 2 sqrt(kp).
         solver: ``daqp`` or ``osqp``.
@@ -46,7 +51,6 @@ class CtcJoint(QpController):
         tension_rate: Largest change of a tension per time, [N/s]; None: no limit.
         residual_tolerance: Missing torque above which a step counts as infeasible, relative to the
             torques of that joint, of all muscles and of the motion, added up as magnitudes.
-        load: w at a state, [Nm] or [N]; none if None.
 
     Raises:
         ParameterError: A parameter of the wrong size or out of range.
@@ -54,10 +58,12 @@ class CtcJoint(QpController):
     """
 
     kind = "ctc_joint"
+    summary = "computed torque in joint space"
+    space = "joint"
 
     def __init__(
         self,
-        dynamics: Dynamics,
+        model: ControlModel,
         *,
         kp: Setting = 400.0,
         kd: Setting | None = None,
@@ -69,8 +75,8 @@ class CtcJoint(QpController):
         tension_max: Setting | None = None,
         tension_rate: Setting | None = None,
         residual_tolerance: float = 1e-8,
-        load: Load | None = None,
     ) -> None:
+        dynamics = model.dynamics
         tree = dynamics.tree
         names = [muscle.name for muscle in dynamics.robot.muscles]
         force = vector(force_weight, names, "force_weight", strict=True)
@@ -79,15 +85,14 @@ class CtcJoint(QpController):
         scale = float(np.mean(force)) if names else 1.0
         slack = vector(slack_weight, tree.velocity_names, "slack_weight", strict=True)
         super().__init__(
-            dynamics,
+            model,
             reference_names=tree.position_names,
-            velocity_names=tree.velocity_names,
+            error_names=tree.velocity_names,
             kp=kp,
             kd=kd,
             tension_min=tension_min,
             tension_max=tension_max,
             tension_rate=tension_rate,
-            load=load,
         )
         tolerance = number(residual_tolerance, "residual_tolerance", strict=True)
         # in units of force and of torque
@@ -100,7 +105,29 @@ class CtcJoint(QpController):
         self._lever = -self._force_unit / self._torque_unit
         self._balls = [(node.q, node.v) for node in tree.nodes if node.kind == "ball"]
 
-    def _place(self, q: Array, qd: Array) -> Array:
+    @classmethod
+    def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:
+        """Declare the parameters and return a controller; see `Controller.from_parameters`."""
+        tree = model.dynamics.tree
+        specs = [
+            *qp_parameters(cls, model.commanded, tree.velocity_names),
+            Parameter(
+                "slack_weight",
+                [default_of(cls, "slack_weight")] * tree.nv,
+                "Weight of a missing torque; where not all can be produced, the ratios count.",
+                lower=1e-12,
+                length=tree.nv,
+                names=tree.velocity_names,
+            ),
+        ]
+        return cls(model, **declared(parameters, specs))
+
+    def change(self, values: Mapping[str, Any]) -> None:
+        """Take over gains; see `Controller.change`."""
+        self.set_gains(values["kp"], damping(values["kp"], values["kd"]))
+
+    def place(self, q: Array, qd: Array) -> Array:
+        """Return the y of a state; see `Controller.place`."""
         return q
 
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
@@ -117,7 +144,7 @@ class CtcJoint(QpController):
         state = self.dynamics.update(q, qd)
         np.multiply(state.muscle_jacobian.T, self._lever, out=self._muscle_columns)
         torque = program.right
-        np.dot(state.mass_matrix, out.command, out=torque)
+        np.dot(state.mass_matrix, out.acceleration, out=torque)
         np.add(torque, state.coriolis, out=torque)
         np.add(torque, state.gravity, out=torque)
         if self._load is not None:

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from cards_core.control.base import QpController
 from cards_core.control.interface import (
+    Controller,
     Gains,
-    Load,
-    ParameterError,
     Setting,
     number,
     vector,
 )
-from cards_core.dynamics.interface import Dynamics
-from cards_core.errors import UnknownNameError
+from cards_core.control.model import ControlModel
+from cards_core.control.qp_parameters import (
+    damping,
+    damping_parameter,
+    declared,
+    default_of,
+    qp_parameters,
+    stiffness_parameter,
+)
+from cards_core.errors import ParameterError, UnknownNameError
 from cards_core.optimize.goal_program import GoalProgram
 from cards_core.optimize.qp import QP_INFINITY
-from cards_core.robot.model import Tree
+from cards_core.parameters.declaration import Parameter, ParameterStore
+from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
 from cards_core.spatial import (
     matrix_quaternion,
@@ -39,7 +48,7 @@ class CtcOperational(QpController):
                     J qdd + Jdot qd + s = ydd_d + Kd (yd_d - yd) + Kp (y_d - y)    least s' Wt s
 
     - tau are the efforts of the joint motors, if any (`cards_core.robot.motors`), w is the
-      load of muscles that take no command (`cards_core.control.passive_load`).
+      load of muscles that take no command (`cards_core.control.model`).
     - qdd_p = Kp_p (q_p - q) - Kd_p qd pulls the motion that the task leaves free to the posture
       q_p, so that the arm does not drift; with zero posture gains the cost is the plain
       ``1/2 qdd' Hq qdd + 1/2 f' Hf f``.
@@ -60,7 +69,7 @@ class CtcOperational(QpController):
     The rotation error is the rotation vector of ``R_d R'`` in world axes.
 
     Args:
-        dynamics: Model of the robot.
+        model: What the controller knows of the robot.
         frame: Frame to control; None is the robot's operational frame.
         axes: World axes of the controlled position, some of ``xyz``; may be empty if the
             orientation is controlled.
@@ -86,7 +95,6 @@ class CtcOperational(QpController):
         residual_tolerance: |s_i| above which a step does not count as `ControlStatus.OK`, relative
             to the terms of its equation added up as magnitudes, with the joint accelerations that
             the single forces would cause.
-        load: w at a state, [Nm] or [N]; none if None.
 
     Raises:
         ParameterError: A parameter of the wrong size or out of range.
@@ -94,10 +102,12 @@ class CtcOperational(QpController):
     """
 
     kind = "ctc_operational"
+    summary = "computed torque of a frame, e.g. the hand"
+    space = "operational"
 
     def __init__(
         self,
-        dynamics: Dynamics,
+        model: ControlModel,
         *,
         frame: str | None = None,
         axes: str = "xyz",
@@ -118,8 +128,8 @@ class CtcOperational(QpController):
         tension_max: Setting | None = None,
         tension_rate: Setting | None = None,
         residual_tolerance: float = 1e-8,
-        load: Load | None = None,
     ) -> None:
+        dynamics = model.dynamics
         tree = dynamics.tree
         name = dynamics.robot.frame_name(frame)
         tree.locate(name)
@@ -131,18 +141,17 @@ class CtcOperational(QpController):
         motors = motors_of(tree)
         m, n = len(dynamics.robot.muscles), tree.nv
         a = m + len(motors)  # actuators
-        rates = (*axes, *(f"rotation_{c}" for c in "xyz" if orientation))
+        rates = _error_names(axes, orientation)
         task = vector(task_weight, rates, "task_weight", strict=True)
         super().__init__(
-            dynamics,
+            model,
             reference_names=(*axes, *(f"quaternion_{c}" for c in "wxyz" if orientation)),
-            velocity_names=rates,
+            error_names=rates,
             kp=kp,
             kd=kd,
             tension_min=tension_min,
             tension_max=tension_max,
             tension_rate=tension_rate,
-            load=load,
         )
         force_unit, unit = self._force_unit, self._acceleration_unit
         self._limits = _Barriers(tree, limit_rate, limit_margin, unit)
@@ -176,6 +185,30 @@ class CtcOperational(QpController):
         self._damp = np.zeros(n)
         self._scalar = tree.nq == tree.nv
 
+    @classmethod
+    def unsuited(cls, robot: Robot) -> str:
+        """Return why this controller cannot drive a robot; see `Controller.unsuited`."""
+        if robot.operational_frame is None:
+            return f"{robot.name} has no operational frame"
+        return super().unsuited(robot)
+
+    @classmethod
+    def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:
+        """Declare the parameters and return a controller; see `Controller.from_parameters`."""
+        robot, tree = model.commanded, model.dynamics.tree
+        task = declared(parameters, _task_parameters(robot))
+        task["frame"] = task["frame"] or None
+        # how many entries the others have depends on the task
+        names = _error_names(task["axes"], task["orientation"])
+        specs = [*qp_parameters(cls, robot, names), *_posture_parameters(cls, tree, names)]
+        return cls(model, **task, **declared(parameters, specs))
+
+    def change(self, values: Mapping[str, Any]) -> None:
+        """Take over gains; see `Controller.change`."""
+        self.set_gains(values["kp"], damping(values["kp"], values["kd"]))
+        kp = values["posture_kp"]
+        self.set_posture_gains(kp, damping(kp, values["posture_kd"]))
+
     @property
     def posture(self) -> Array:
         """q_p, shape (nq,); a copy."""
@@ -189,7 +222,8 @@ class CtcOperational(QpController):
         """
         self._posture_gains.set(kp, kd)
 
-    def _place(self, q: Array, qd: Array) -> Array:
+    def place(self, q: Array, qd: Array) -> Array:
+        """Return the y of a state; see `Controller.place`."""
         place = self.dynamics.operational(q, qd, self.frame)
         position = place.position[self._positions]
         if self._orientation:
@@ -208,7 +242,7 @@ class CtcOperational(QpController):
             np.copyto(out.actual, place.position[self._positions])
             np.subtract(out.desired, out.actual, out=out.error)
         self._feedback(out.desired_dot, acceleration)
-        np.subtract(out.command, place.bias[self._rows], out=self._task)
+        np.subtract(out.acceleration, place.bias[self._rows], out=self._task)
 
         gains, pull = self._posture_gains, self._pull
         # gradient of 1/2 |qdd - qdd_p|^2 at qdd = 0:  Hq (Kd_p qd - Kp_p (q_p - q))
@@ -327,3 +361,72 @@ def _posture(tree: Tree, posture: str | Sequence[float] | Array) -> Array:
         middle = 0.5 * (np.where(bounded, tree.lower, 0.0) + np.where(bounded, tree.upper, 0.0))
         return np.where(bounded & (posture == "mid"), middle, tree.home)
     return vector(posture, tree.position_names, "posture", minimum=-np.inf)
+
+
+def _error_names(axes: str, orientation: bool) -> tuple[str, ...]:
+    return (*axes, *(f"rotation_{c}" for c in "xyz" if orientation))
+
+
+def _task_parameters(robot: Robot) -> list[Parameter]:
+    """Return the parameters that say what is controlled."""
+    return [
+        Parameter(
+            "frame",
+            robot.operational_frame or "",
+            "Frame or link to control.",
+            default_text="the model's operational frame",
+        ),
+        Parameter("axes", "xyz", "World axes of the controlled position, some of xyz."),
+        Parameter("orientation", False, "Control the orientation too."),
+    ]
+
+
+def _posture_parameters(
+    controller: type[Controller], tree: Tree, error_names: tuple[str, ...]
+) -> list[Parameter]:
+    """Return the parameters of the weights, the posture and the joint limits."""
+    return [
+        Parameter(
+            "acceleration_weight",
+            [default_of(controller, "acceleration_weight")] * tree.nv,
+            "Diagonal of Hq.",
+            "s^4/rad^2",
+            lower=1e-12,
+            length=tree.nv,
+            names=tree.velocity_names,
+        ),
+        Parameter(
+            "task_weight",
+            [default_of(controller, "task_weight")] * len(error_names),
+            "Weight of what the task lacks; where not all can be done, the ratios count.",
+            lower=1e-12,
+            length=len(error_names),
+            names=error_names,
+        ),
+        Parameter(
+            "posture",
+            default_of(controller, "posture"),
+            "Where free motion is pulled to: mid (of the joint ranges), home, or positions.",
+            "rad or m",
+            choices=("mid", "home"),
+            or_vector=True,
+            length=tree.nq,
+            names=tree.position_names,
+        ),
+        stiffness_parameter(controller, "posture_kp", tree.velocity_names, "that pull"),
+        damping_parameter("posture_kd", tree.velocity_names, "that pull"),
+        Parameter(
+            "limit_rate",
+            default_of(controller, "limit_rate"),
+            "How steeply a joint may approach its limit: speed <= rate * distance.",
+            "1/s",
+            lower=1e-6,
+        ),
+        Parameter(
+            "limit_margin",
+            default_of(controller, "limit_margin"),
+            "Distance kept from the limits.",
+            "rad or m",
+            lower=0.0,
+        ),
+    ]

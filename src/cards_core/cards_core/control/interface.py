@@ -1,31 +1,35 @@
 """What a controller is, what it puts out and how its parameters are checked.
 
-A controller is a function of the measured state: ``output = controller.step(t, q, qd)``. It knows
-neither ROS nor a simulator; whoever runs it passes the tensions on.
+A controller is a function of the state of a robot: ``command = controller.step(state)``. It
+knows neither ROS nor a simulator; whoever runs it passes the command on. Its class states what it
+needs of the state, what it commands, the space of its references and its parameters, and
+`cards_core.control.registry` finds it: a new controller changes nothing that exists.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from cards_core.errors import CardsError
+from cards_core.control.model import ControlModel
+from cards_core.errors import ParameterError
 from cards_core.muscles.command import Command
 from cards_core.optimize.qp import QP_INFINITY
+from cards_core.parameters.declaration import ParameterStore
+from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
+from cards_core.robot.state import RobotState
+from cards_core.trajectories.base import Space
 from cards_core.typing import Array
 
 Setting: TypeAlias = float | Sequence[float] | Array
 """A number for all entries, or one number per entry."""
-
-
-class ParameterError(CardsError):
-    """A controller parameter of the wrong size or outside its range; the message names both."""
 
 
 class ControlStatus(IntEnum):
@@ -47,12 +51,12 @@ class ControlStatus(IntEnum):
 
 @dataclass(eq=False, slots=True)
 class ControlOutput:
-    """Result of `Controller.step`. One object per controller, overwritten by every step.
+    """How a controller came to its command. One object per controller, overwritten by each step.
 
     With m muscles, j joint motors and k task velocities (joint space: k = nv):
 
     Attributes:
-        time: As passed to `Controller.step`, [s].
+        time: Of the state, [s].
         tensions: Command, shape (m,), [N]; always finite and within the tension limits.
         efforts: Command of the joint motors, shape (j,), [Nm] or [N]; likewise.
         status: See `ControlStatus`.
@@ -66,7 +70,7 @@ class ControlOutput:
         actual: What `desired` is compared with, same shape.
         actual_dot: Its derivative, shape (k,).
         error: desired - actual, shape (k,); rotations as rotation vector.
-        command: Commanded acceleration in the space of the task, shape (k,).
+        acceleration: Commanded in the space of the task, shape (k,), [m/s^2], [rad/s^2].
     """
 
     time: float
@@ -81,7 +85,7 @@ class ControlOutput:
     actual: Array
     actual_dot: Array
     error: Array
-    command: Array
+    acceleration: Array
 
     @classmethod
     def empty(cls, muscles: int, motors: int, size: int, velocities: int) -> ControlOutput:
@@ -102,12 +106,8 @@ class ControlOutput:
             actual=actual,
             actual_dot=rates[1],
             error=rates[2],
-            command=rates[3],
+            acceleration=rates[3],
         )
-
-
-Load: TypeAlias = Callable[[Array, Array], Array]
-"""Joint forces at a state, ``load(q, qd)`` of shape (nv,), [Nm] or [N]; on the side of G."""
 
 
 class Reference(Protocol):
@@ -144,39 +144,89 @@ class HoldPoint:
         return self._sample
 
 
-class Controller(Protocol):
+class Controller(ABC):
     """What runs at every tick, in a node, in lockstep or in a plain loop.
 
+    A class states what it is in class variables, and is made from checked parameters by
+    `from_parameters`; see `cards_core.control.ctc_joint` for one.
+
     Attributes:
-        kind: Name in `make_controller`.
+        kind: Name in `cards_core.control.registry`, and of the node.
+        summary: What it does, half a sentence.
+        space: What its references are in: ``joint`` or ``operational``.
+        needs: Quantities of `RobotState` it uses beside time, q and qd.
+        commands: Kinds of commands it gives to muscles; ``effort`` goes to joint motors.
+        model: What it knows of the robot; its own, the arrays change with every step.
         reference_names: Name of every entry of y, e.g. joint names or ``x``, ``y``, ``z``.
-        output: The last output.
-        command: The last output as what a host is told: tensions, and efforts where the robot has
-            joint motors. Its values are those of `output`, so each step overwrites them.
+        error_names: Name of every entry of the error, one per velocity of the reference.
+        output: How it came to the last command.
+        command: The last command. Its values are overwritten by each step.
         relaxed: The command of an emergency stop: least tensions, no efforts.
     """
 
-    kind: str
+    kind: ClassVar[str]
+    summary: ClassVar[str]
+    space: ClassVar[Space]
+    needs: ClassVar[tuple[str, ...]] = ()
+    commands: ClassVar[tuple[CommandKind, ...]] = ("force", "effort")
+
+    model: ControlModel
     reference_names: tuple[str, ...]
+    error_names: tuple[str, ...]
     output: ControlOutput
     command: Command
     relaxed: Command
 
-    def step(self, t: float, q: Array, qd: Array) -> ControlOutput:
-        """Return the command for the state q, shape (nq,), and qd, shape (nv,), at time t [s]."""
-        ...
+    @classmethod
+    def unsuited(cls, robot: Robot) -> str:
+        """Return why this controller cannot drive a robot; empty if it can."""
+        muscles = [
+            m for m in robot.muscles if set(m.actuator.accepted_commands) & set(cls.commands)
+        ]
+        motors = "effort" in cls.commands and any(joint.motor for joint in robot.joints)
+        if muscles or motors:
+            return ""
+        return f"no muscle of {robot.name} takes a command of the kind {' or '.join(cls.commands)}"
 
+    @classmethod
+    @abstractmethod
+    def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:
+        """Declare the parameters of this kind and return a controller made of their values.
+
+        Args:
+            model: What the controller knows of the robot.
+            parameters: Where the values come from.
+
+        Raises:
+            ParameterError: A value does not fit; the message names it and what would.
+        """
+
+    @abstractmethod
+    def step(self, state: RobotState) -> Command:
+        """Return the command for a state; the next step overwrites it.
+
+        Never raises on data of the right size: what is not finite gives the `relaxed` command and
+        `ControlStatus.INVALID_STATE`.
+        """
+
+    @abstractmethod
+    def place(self, q: Array, qd: Array) -> Array:
+        """Return the y of a state, shape (len(reference_names),): what a reference would hold."""
+
+    @abstractmethod
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
         """Track ``reference(t - start)`` from now on; None: hold the place of the next step."""
-        ...
 
-    def set_gains(self, kp: Setting, kd: Setting | None = None) -> None:
-        """Set stiffness [1/s^2] and damping [1/s]; kd None is critical damping 2 sqrt(kp)."""
-        ...
+    def change(self, values: Mapping[str, Any]) -> None:  # noqa: B027  most have no live ones
+        """Take over new values of live parameters.
 
+        Args:
+            values: Checked values of all live parameters, by name.
+        """
+
+    @abstractmethod
     def reset(self) -> None:
         """Forget warm starts and the held place, as after a reset of the simulation."""
-        ...
 
 
 # Checked parameters ------------------------------------------------------------------------------

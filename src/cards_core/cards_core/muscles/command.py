@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +58,7 @@ _QUANTITY = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class CommandPart:
     """Values of one kind, for muscles or for joint motors.
 
@@ -69,12 +69,26 @@ class CommandPart:
     """
 
     kind: CommandKind
-    names: tuple[str, ...]
+    names: Sequence[str]
     values: Array
 
 
 Command: TypeAlias = tuple[CommandPart, ...]
 """What a controller asks of a host at one instant; each kind at most once."""
+
+
+def command_of(
+    names: Sequence[str], values: npt.ArrayLike, kind: CommandKind = "force"
+) -> Command:
+    """Return a command of one kind.
+
+    Args:
+        names: Of muscles, or of motors if the kind is ``effort``.
+        values: One for each name.
+        kind: What the values are.
+    """
+    # the gate of the host checks values, and says what is wrong with them
+    return (CommandPart(kind, names, cast(Array, values)),)
 
 
 class _Group:

@@ -94,7 +94,7 @@ class Robot:
         """Return the robot with only those muscles that take a tension command.
 
         Ligaments act on the robot, but a controller cannot command them: it counts their tension
-        as a load (`cards_core.control.passive_load`).
+        as a load (`cards_core.control.model`).
         """
         active = tuple(m for m in self.muscles if m.takes_tension)
         return self if len(active) == len(self.muscles) else replace(self, muscles=active)

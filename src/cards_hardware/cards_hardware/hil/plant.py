@@ -38,6 +38,9 @@ import numpy as np
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.loop.host_log import NAME as HOST_LOG
+from cards_core.loop.host_log import open_host_log
+from cards_core.loop.run_log import RunLog
 from cards_core.muscles.command import GateCondition
 from cards_hardware.hil.board_bus import BoardBus
 from cards_hardware.hil.design import UnitDesign
@@ -46,9 +49,6 @@ from cards_hardware.hil.histogram import Histogram
 from cards_hardware.hil.plant_settings import PlantSettings
 from cards_hardware.hil.real_time import make_real_time
 from cards_hardware.hil.world import DT, World, channels_of
-from cards_ros.host_log import NAME as HOST_LOG
-from cards_ros.host_log import open_host_log
-from cards_ros.log import RunLog
 
 HIL_LOG = "hil.npz"
 

@@ -59,7 +59,7 @@ class World:
         simulator, drives, sensors, calibration: The parts.
         time: Since the start, held on the stand or not, [s].
         commanded: When the first command of a controller came, [s]; None before.
-        q, qd, lengths, rates: Of the robot now, as in `cards_sim.simulator.SimulatorState`.
+        q, qd, lengths, rates: Of the robot now, as in `cards_core.robot.state.RobotState`.
         tensions: In the step that led here, shape (m,), [N].
         state_names: Of `inner_states`.
     """
@@ -77,7 +77,8 @@ class World:
         self.simulator = Simulator(_with_units(robot), DT)
         state = self.simulator.state
         self.q, self.qd = state.q, state.qd
-        self.lengths, self.rates = state.muscle_lengths, state.muscle_rates
+        self.lengths = state.measured("muscle_lengths")
+        self.rates = state.measured("muscle_rates")
         self.tensions: Array = np.zeros(len(robot.muscles))
         parts, noise = np.random.default_rng(seed).spawn(2)
         self.calibration: Calibration = manufacture(self.design, self.lengths, len(self.q), parts)
@@ -138,7 +139,8 @@ class World:
         simulator.step(tensions)
         state = simulator.state
         self.q, self.qd = state.q, state.qd
-        self.lengths, self.rates = state.muscle_lengths, state.muscle_rates
+        self.lengths = state.measured("muscle_lengths")
+        self.rates = state.measured("muscle_rates")
 
 
 def _with_units(robot: Robot) -> Robot:

@@ -158,7 +158,7 @@ def read_motion(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
 def _trajectory(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
     from cards_core.analysis.operational_motion import follow
     from cards_core.trajectories import load_references
-    from controllers.references import find_reference_file
+    from cards_core.trajectories.reference_files import find_reference_file
 
     file = find_reference_file(args.trajectory_file, dynamics.robot)
     references = load_references(file, names=dynamics.tree.position_names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cards_ros.model_identity import Limits, ModelIdentity
+from cards_core.loop.model_identity import Limits, ModelIdentity
 
 _SHOWN = 3  # entries of a long list that are named
 

@@ -1,4 +1,4 @@
-"""Counts, step by step, what `cards_core.control.verdict` needs to know of a controller's work."""
+"""Counts, step by step, what `cards_core.loop.verdict` needs to know of a controller's work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cards_core.control.interface import ControlStatus
-from cards_core.control.verdict import TaskFacts, Tracking
+from cards_core.loop.verdict import TaskFacts, Tracking
 from cards_core.trajectories.base import Tolerance
 from cards_core.typing import Array
 

@@ -1,8 +1,8 @@
-"""The muscles of one robot in a simulator: motion of its links in, wrenches on its links out.
+"""The muscles of one robot in Gazebo: motion of its links in, wrenches on its links out.
 
 Joint motors, where the robot has any, are driven beside the muscles.
 
-No ROS and no Gazebo here: `node` puts topics around `MuscleHost`, `gazebo` provides the ports.
+No ROS and no Gazebo here: `node` puts topics around `GazeboHost`, `gazebo` provides the ports.
 
 One step from t to t + dt: `read` has the state at t, `step` applies the wrenches of the muscles,
 the simulator moves the links, `read` takes the state at t + dt.
@@ -11,25 +11,22 @@ the simulator moves the links, `read` takes the state at t + dt.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.muscles.command import MuscleCommand
+from cards_core.loop.host import Host
 from cards_core.muscles.system import MuscleSystem
-from cards_core.robot.actuators import CommandKind
 from cards_core.robot.elements import WORLD, Joint
 from cards_core.robot.joint_coordinates import joint_position, joint_slices, joint_velocity
 from cards_core.robot.motors import motors_of
+from cards_core.robot.state import RobotState
 from cards_core.spatial import quaternion_log
+from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_muscle_plugin.hosted_robot import HostedRobot
 from cards_muscle_plugin.ports import JointPort, LinkPort, ModelPort
-from cards_ros.host_log import open_host_log
-from cards_ros.log import RunLog
-from cards_ros.stamps import seconds
 
 DEFAULT_DT = 1_000_000
 """Time step until the simulator says another, [ns]."""
@@ -39,7 +36,7 @@ HUGE = 1e6
 Said before they are NaN: DART, as Debian builds it, ends the whole simulator there."""
 
 
-class MuscleHost:
+class GazeboHost(Host):
     """A robot that is pulled by muscles.
 
     Args:
@@ -52,15 +49,13 @@ class MuscleHost:
         log_path: ``.npz`` to write with one row per step; none if None.
 
     Attributes:
-        hosted, command: The robot and its command gate.
+        hosted: The robot.
         muscles: Paths and actuator models.
         motors: Joints with a motor of their own.
-        stamp: Time of the present state, [ns].
         q, qd: Joint coordinates and velocities, shape (nq,) and (nv,).
         tensions: Applied in the step that led here, shape (m,), [N].
         efforts: Of the motors in that step, shape (k,), [Nm] or [N].
         known: Whether the state has been read; False at the start and after a reset.
-        log: The log, if any.
 
     Raises:
         CardsError: The muscles cannot be made; the message says why.
@@ -79,12 +74,18 @@ class MuscleHost:
     ) -> None:
         self.hosted = hosted
         robot, tree = hosted.robot, hosted.tree
-        self._model = model
-        self.command = MuscleCommand(robot, timeout=command_timeout, decay_time=decay_time)
-        self._start = tree.home if initial_positions is None else tree.check_q(initial_positions)
-        self._slices = joint_slices(tree)
         self._dt = DEFAULT_DT
         self.muscles = MuscleSystem(hosted.muscle_robot, seconds(self._dt))
+        super().__init__(
+            robot,
+            self.muscles.state_names,
+            command_timeout=command_timeout,
+            decay_time=decay_time,
+            log_path=log_path,
+        )
+        self._model = model
+        self._start = tree.home if initial_positions is None else tree.check_q(initial_positions)
+        self._slices = joint_slices(tree)
         self.motors = motors_of(tree)
         count, m = len(robot.links), len(robot.muscles)
         self._row = {link.name: index for index, link in enumerate(robot.links)} | {WORLD: count}
@@ -96,7 +97,8 @@ class MuscleHost:
         self.qd = np.zeros(tree.nv)
         self.tensions = np.zeros(m)
         self.efforts = np.zeros(len(self.motors))
-        self.stamp = 0
+        self._stamp = 0
+        self._state: RobotState | None = None
         self.known = False
         self._rested = False
         self._fixed: list[tuple[int, LinkPort]] = []
@@ -105,10 +107,6 @@ class MuscleHost:
         self._measured: list[tuple[slice, slice, JointPort]] = []
         self._driven: list[tuple[slice, JointPort]] = []
         self._computed: list[Joint] = []
-        names = self.muscles.state_names
-        self.log: RunLog | None = None
-        if log_path is not None:
-            self.log = open_host_log(log_path, robot, tree, names)
 
     # Start and end ----------------------------------------------------------------------------
 
@@ -174,17 +172,10 @@ class MuscleHost:
 
     def reset(self) -> None:
         """Forget all commands and actuator states, release the emergency stop; then `start`."""
-        self.command.reset()
+        super().reset()
         self.tensions[:] = self.efforts[:] = 0.0
-        self.stamp = 0
-        if self.log is not None:
-            self.log.next_part()
+        self._stamp, self._state = 0, None
         self.start()
-
-    def close(self) -> None:
-        """Write the log. Raises `OSError` if it cannot be written."""
-        if self.log is not None:
-            self.log.close()
 
     def _touched_links(self) -> set[str]:
         """Links that a muscle is attached to or wraps over."""
@@ -208,7 +199,7 @@ class MuscleHost:
             Whether the state is known; a simulator may need a step before it is.
 
         Raises:
-            CardsError: x.
+            CardsError: The state is not finite or huge: the physics diverged.
         """
         if not self.known:
             for row, link in self._fixed:
@@ -232,20 +223,34 @@ class MuscleHost:
             self.qd[velocities] = joint_velocity(joint, *poses, *twists)
         if not self.q.dot(self.q) + self.qd.dot(self.qd) < HUGE * HUGE:
             raise CardsError(self._nowhere())
-        self.stamp = stamp
+        self._stamp, self._state = stamp, None
         self.known = True
         if not self._rested:
             self.muscles.reset(self._poses)
             self._rested = True
         return True
 
-    def submit(self, names: Sequence[str], values: Array, kind: CommandKind = "force") -> None:
-        """Take over a command at the present time; see `MuscleCommand.submit`.
+    @property
+    def stamp(self) -> int:
+        """Time of the present state, [ns]."""
+        return self._stamp
 
-        Raises:
-            CommandRefusedError: The command is not acceptable; nothing of it was applied.
-        """
-        self.command.submit(names, values, seconds(self.stamp), kind=kind)
+    @property
+    def state(self) -> RobotState:
+        """The present state; its arrays are not changed afterwards."""
+        if self._state is None:
+            lengths, rates = self.muscles.engine.motion(self._poses, self._twists)
+            self._state = RobotState(
+                seconds(self._stamp),
+                self.q.copy(),
+                self.qd.copy(),
+                muscle_lengths=lengths.copy(),
+                muscle_rates=rates.copy(),
+                tensions=self.tensions.copy(),
+                efforts=self.efforts.copy(),
+                actuators=self.muscles.state_values.copy(),
+            )
+        return self._state
 
     def step(self, dt: int) -> None:
         """Apply the wrenches of the muscles and the efforts of the motors for the coming step.
@@ -259,7 +264,7 @@ class MuscleHost:
         if dt != self._dt:
             self._change_step(dt)
         m = self.tensions.size
-        values, kinds = self.command.values(seconds(self.stamp)), self.command.kinds
+        values, kinds = self.gate.values(seconds(self.stamp)), self.gate.kinds
         muscles = self.muscles.step(
             self._poses, self._twists, (self.q, self.qd), values[:m], kinds[:m]
         )
@@ -272,32 +277,6 @@ class MuscleHost:
             link.add_wrench(wrenches[row].tolist())
         for part, joint in self._driven:
             joint.drive(self.efforts[part].tolist())
-
-    @property
-    def unanswered(self) -> tuple[str, ...]:
-        """Who was told nothing at the present time; see `MuscleCommand.unanswered`."""
-        return self.command.unanswered(seconds(self.stamp))
-
-    def motion(self) -> tuple[Array, Array]:
-        """Return lengths [m] and rates [m/s] of the muscles now, each shape (m,)."""
-        return self.muscles.engine.motion(self._poses, self._twists)
-
-    def record(self, lengths: Array, rates: Array, behind: float = 0.0) -> None:
-        """Log the present state.
-
-        Args:
-            lengths: Of the muscles, shape (m,), [m].
-            rates: Of their lengths, shape (m,), [m/s].
-            behind: Real time lost so far, [s].
-
-        Raises:
-            OSError: The log cannot be written.
-        """
-        if self.log is not None:
-            gate = self.command
-            muscles = (lengths, rates, self.tensions, self.muscles.state_values)
-            how = (float(gate.condition), float(gate.refused), behind)
-            self.log.append(seconds(self.stamp), self.q, self.qd, *muscles, self.efforts, *how)
 
     @property
     def dt(self) -> float:

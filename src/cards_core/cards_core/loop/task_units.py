@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from cards_core.control.interface import Controller
+from cards_core.errors import UnknownNameError
 from cards_core.robot.model import Tree
 
 Units: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
@@ -36,3 +38,16 @@ def operational_units(names: Sequence[str]) -> Units:
     positions = units.count("m")
     rotations = 3 if len(names) > positions else 0
     return units, ("m",) * positions + ("rad",) * rotations
+
+
+def units_of(controller: Controller) -> Units:
+    """Return the units of what a controller tracks.
+
+    Raises:
+        UnknownNameError: The controller has references in a space that is not known here.
+    """
+    if controller.space == "joint":
+        return joint_units(controller.model.dynamics.tree)
+    if controller.space == "operational":
+        return operational_units(controller.reference_names)
+    raise UnknownNameError("space of references", controller.space, ("joint", "operational"))

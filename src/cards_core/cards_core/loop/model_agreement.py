@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cards_core.errors import CardsError
-from cards_ros.model_differences import differences
-from cards_ros.model_identity import Announcement, decode
-from cards_ros.parameter_spec import Parameter
+from cards_core.loop.model_differences import differences
+from cards_core.loop.model_identity import Announcement, decode
+from cards_core.parameters.declaration import Parameter
 
 ACCEPT = "accept_other_model"
 """Name of the parameter that lets a node work with others that have another model."""

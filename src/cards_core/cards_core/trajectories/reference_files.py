@@ -18,8 +18,8 @@ def reference_folders() -> list[Path]:
     """
     prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
     folders = [
-        # src/controllers/controllers/references.py -> the checkout
-        Path(__file__).resolve().parents[3] / "config" / "trajectories",
+        # src/cards_core/cards_core/trajectories/reference_files.py -> the checkout
+        Path(__file__).resolve().parents[4] / "config" / "trajectories",
         *(Path(p, "share", "cards_bringup", "config", "trajectories") for p in prefixes if p),
     ]
     return [folder for folder in folders if folder.is_dir()]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.loop.run_log import RunLog
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
-from cards_ros.log import RunLog
 
 NAME = "simulator.npz"
 """File in the folder of a run."""

@@ -1,4 +1,4 @@
-"""What all controller nodes have in common: states in, commands out, reference, health.
+"""The node of every controller: states in, commands out, reference, health.
 
 For every ``joint_states`` message the node publishes one ``force_command`` with the same stamp,
 and one ``effort_command`` if joints of the robot have motors.
@@ -14,8 +14,8 @@ run away from a robot that does not move.
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,22 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from cards_core.control import CtcOperational
-from cards_core.control.verdict import Ending, judge
+from cards_core.control.interface import ControlOutput
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.loop.missed_states import MissedStates
+from cards_core.loop.model_agreement import ACCEPT
+from cards_core.loop.model_identity import identity_of
+from cards_core.loop.verdict import Ending, judge
 from cards_core.muscles.command import Command
 from cards_core.robot.model import Robot
+from cards_core.robot.state import RobotState
+from cards_core.stamps import nanoseconds, seconds
 from cards_core.trajectories import Reference
 from cards_core.typing import Array
 from cards_ros import topics
+from cards_ros.controller_health import ControllerHealth
 from cards_ros.diagnostics import tell
-from cards_ros.loop import HotPublisher, HotSubscription, NodeLoop, StopFlag
+from cards_ros.loop import HOT_NICE, HotPublisher, HotSubscription, NodeLoop, StopFlag, run
 from cards_ros.messages import (
     JointSetError,
     JointStateReader,
@@ -40,31 +47,25 @@ from cards_ros.messages import (
     JointStateWriter,
     NameOrder,
 )
-from cards_ros.model_agreement import ACCEPT
-from cards_ros.model_identity import identity_of
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
-from cards_ros.stamps import nanoseconds, seconds
-from controllers.build import build_session, rate_names
-from controllers.health import Health
-from controllers.missed_states import MissedStates
-from controllers.node_parameters import damping
+from cards_ros.reference_inputs import subscribe_reference
 
 _WAIT = 0.02  # [s], longest wait of the loop
 
 
-class ControllerNode(Node, ABC):
-    """Shell of a controller; a subclass says which one and what it can follow.
+class ControllerNode(Node):
+    """Shell of a controller.
 
     Args:
-        name: Node name, and the controller's kind.
+        name: Node name, and the controller's kind; see `cards_core.control.registry`.
         context: ROS context.
         stop: Ends `run`.
         robot: Replaces the parameter ``model``, for tests.
         **node_options: Passed to `rclpy.node.Node`.
 
     Attributes:
-        session: Controller, reference and log.
+        control: Controller, reference and log.
         enabled: Whether states are answered.
         problem: Why states cannot be answered, if so.
         models: What this and other nodes say of their models.
@@ -84,10 +85,8 @@ class ControllerNode(Node, ABC):
         super().__init__(name, context=context, **node_options)
         self._stop = stop
         self.parameters = Parameters(self, self._on_parameters)
-        self.session = build_session(name, self.parameters, robot)
-        self.controller = self.session.controller
-        self.dynamics = self.controller.dynamics
-        robot = self.dynamics.robot
+        self.control = make_control_loop(name, self.parameters, robot)
+        self.controller = self.control.controller
         value = self.parameters
         self.enabled: bool = value["autostart"]
         self._missed = MissedStates()
@@ -95,19 +94,22 @@ class ControllerNode(Node, ABC):
         self.log_failure = ""
         self.refusal = ""
         self.unready = ""
-        identity = identity_of(self.session.robot)
+        identity = identity_of(self.control.robot)
         self.models = ModelTopic(self, "controller", identity, lambda: value[ACCEPT])
-        self._make_topics(robot)
+        self._make_topics()
         self.create_service(SetBool, topics.ENABLE_SERVICE, self._on_enable)
         self.create_service(Trigger, topics.ESTOP_SERVICE, self._on_estop)
         self.create_service(Trigger, topics.RESTART_SERVICE, self._on_restart)
-        self.health = Health(self, robot.name)
+        subscribe_reference(
+            self, self.controller, self.parameters, present=self._present, follow=self._follow
+        )
+        self.health = ControllerHealth(self, self, self.control.robot.name)
 
-    def _make_topics(self, robot: Robot) -> None:
-        tree = self.dynamics.tree
+    def _make_topics(self) -> None:
+        tree = self.controller.model.dynamics.tree
         self._order = NameOrder(tree.position_names)
         self._slots = None if tree.nq == tree.nv else tree.velocity_slots
-        self._q, self._qd = tree.home.copy(), np.zeros(tree.nv)
+        self._state = RobotState(0.0, tree.home.copy(), np.zeros(tree.nv))
         self._reader = JointStateReader()
         self._states = HotSubscription(self, JointState, topics.JOINT_STATES, topics.STATE_QOS)
         self._commands = [
@@ -122,7 +124,7 @@ class ControllerNode(Node, ABC):
         self._desired = HotPublisher(self, JointState, topics.DESIRED, topics.STATE_QOS)
         self._error = HotPublisher(self, JointState, topics.ERROR, topics.STATE_QOS)
         names = self.controller.reference_names
-        rates = rate_names(self.controller.kind, self.parameters, tree)
+        rates = self.controller.error_names
         fields = ("position", "velocity") if len(names) == len(rates) else ("position",)
         self._desired_writer = JointStateWriter(names, fields)
         self._error_writer = JointStateWriter(rates, ("position",))
@@ -160,7 +162,7 @@ class ControllerNode(Node, ABC):
         refusal = self.models.refusal
         if bool(refusal) != bool(self.refusal):
             self._last_answer = None
-            self.session.start(keep_log=True)
+            self.control.start(keep_log=True)
             if refusal:
                 self.get_logger().error(f"no commands: {refusal}")
                 self.models.commanding(False)
@@ -173,7 +175,7 @@ class ControllerNode(Node, ABC):
         unready = self.models.unready
         if bool(unready) != bool(self.unready):
             self._last_answer = None
-            self.session.start(keep_log=True)
+            self.control.start(keep_log=True)
             if unready:
                 self.models.commanding(False)
         self.unready = unready
@@ -199,8 +201,7 @@ class ControllerNode(Node, ABC):
             return
         if not again:
             self._advance_to(sample.stamp)
-        self.session.step(sample.stamp, self._q, self._qd)
-        answer = self._written(sample.stamp, self.controller.command)
+        answer = self._written(sample.stamp, self.control.step(self._state))
         duration = 1e6 * (time.perf_counter() - begin)
         self._send(answer)
         self._last_state, self._last_answer = data, answer
@@ -208,7 +209,7 @@ class ControllerNode(Node, ABC):
         if again:
             return  # only the gains or the reference are new: no new row in the log
         try:
-            self.session.record(duration, self.missed)
+            self.control.record(duration, self.missed)
         except OSError as error:
             self._note_log_failure(error)
         if sample.stamp - self._shown >= self._state_period:
@@ -250,6 +251,18 @@ class ControllerNode(Node, ABC):
         self._candidate = stamp
         return True
 
+    # What `ControllerHealth` looks at ---------------------------------------------------------
+
+    @property
+    def output(self) -> ControlOutput:
+        """How the controller came to its last command."""
+        return self.controller.output
+
+    @property
+    def state_timeout(self) -> float:
+        """Real time without states after which that is an error, [s]."""
+        return float(self.parameters["state_timeout"])
+
     @property
     def missed(self) -> int:
         """States that came and went without an answer."""
@@ -260,10 +273,10 @@ class ControllerNode(Node, ABC):
         if stamp <= self._answered:
             # the simulator was reset, or is another one
             self._tell_verdict("until the reset")
-            self.session.start()
+            self.control.start()
             self._missed = MissedStates()
             self._shown = -self._state_period
-        elif self.session.steps:  # time also passes while the controller is disabled
+        elif self.control.steps:  # time also passes while the controller is disabled
             self._missed.note(stamp - self._answered)
         self._answered = stamp
 
@@ -276,9 +289,10 @@ class ControllerNode(Node, ABC):
                 f"velocities for {count} names (expected: one of each for every name)"
             )
         order = self._order.order(sample.names)
-        self._q[:] = sample.position[order]
+        self._state.time = seconds(sample.stamp)
+        self._state.q[:] = sample.position[order]
         velocity = sample.velocity[order]
-        self._qd[:] = velocity if self._slots is None else velocity[self._slots]
+        self._state.qd[:] = velocity if self._slots is None else velocity[self._slots]
 
     def _refuse(self, problem: str) -> None:
         if problem != self.problem:
@@ -305,20 +319,16 @@ class ControllerNode(Node, ABC):
         """Return y, yd, ydd where a live reference has to take over."""
         out = self.controller.output
         zero = np.zeros_like(out.error)
-        if self.session.steps:
+        if self.control.steps:
             return out.desired.copy(), out.desired_dot.copy(), zero
-        return self._place(), zero, zero
-
-    @abstractmethod
-    def _place(self) -> Array:
-        """Return the y of the last state."""
+        return self.controller.place(self._state.q, self._state.qd).copy(), zero, zero
 
     def _follow(self, reference: Reference) -> None:
         """Track a reference that came by topic, beginning with the last state."""
         if self._stamp < 0:
             self.get_logger().warning("reference ignored: no joint_states yet")
             return
-        self.session.follow(reference, self._stamp)
+        self.control.follow(reference, seconds(self._stamp))
         self._last_answer = None
 
     # Services and parameters ------------------------------------------------------------------
@@ -329,7 +339,7 @@ class ControllerNode(Node, ABC):
             return response
         if request.data and not self.enabled:
             # times of the log must increase, and they do unless the simulator is reset
-            self.session.start(keep_log=True)
+            self.control.start(keep_log=True)
         self.enabled = bool(request.data)
         self._last_answer = None
         if not self.enabled:
@@ -345,38 +355,30 @@ class ControllerNode(Node, ABC):
             # at time zero nothing is pulled yet, and a command would set a waiting world going
             self._send(self._written(self._stamp, self.controller.relaxed))
         self.models.commanding(False)
-        sent = "minimum tensions" + (" and no efforts" if len(self.controller.motors) else "")
+        efforts = any(part.kind == "effort" for part in self.controller.relaxed)
+        sent = "minimum tensions" + (" and no efforts" if efforts else "")
         self.get_logger().warning(f"emergency stop: {sent} sent, disabled")
         response.success = True
         response.message = f"{sent} sent; ~/enable starts again"
         return response
 
     def _on_restart(self, _request: Any, response: Any) -> Any:
-        self.session.start(keep_log=True)
+        self.control.start(keep_log=True)
         self._last_answer = None
         response.success = True
         response.message = "the reference begins with the next state"
         return response
 
     def _on_parameters(self, changes: Mapping[str, Any]) -> None:
-        """Apply new gains. Raises `ParameterError`."""
-
-        def pair(stiffness: str, rate: str) -> tuple[Array, Array] | None:
-            if stiffness not in changes and rate not in changes:
-                return None
-            kp = changes.get(stiffness, self.parameters[stiffness])
-            return kp, damping(kp, changes.get(rate, self.parameters[rate]))
-
-        gains, posture = pair("kp", "kd"), pair("posture_kp", "posture_kd")
-        if gains is not None:
-            self.controller.set_gains(*gains)
-        if posture is not None and isinstance(self.controller, CtcOperational):
-            self.controller.set_posture_gains(*posture)
+        live = {
+            spec.name: self.parameters[spec.name] for spec in self.parameters.specs if spec.live
+        }
+        self.controller.change({**live, **changes})
         self._last_answer = None
 
     def _tell_verdict(self, part: str) -> None:
         """Write into the node's output how the task went since the last reset."""
-        facts = self.session.tally.facts(missed=self.missed)
+        facts = self.control.tally.facts(missed=self.missed)
         if not facts.steps:
             return
         # without a wish of the user's a controller does not end
@@ -387,8 +389,18 @@ class ControllerNode(Node, ABC):
         """Say how the task went, write the log and destroy the node."""
         self._tell_verdict("until the end")
         try:
-            self.session.close()
+            self.control.close()
         except OSError as error:
             self.get_logger().error(f"log not written: {error}")
         self._loop.close()
         self.destroy_node()
+
+
+def run_controller(kind: str, args: Sequence[str] | None = None) -> int:
+    """Run the node of a controller until it is stopped; return the exit code.
+
+    Args:
+        kind: Of the controller, see `cards_core.control.registry`; also the name of the node.
+        args: ROS arguments; default ``sys.argv``.
+    """
+    return run(partial(ControllerNode, kind), kind, args, nice=HOT_NICE)

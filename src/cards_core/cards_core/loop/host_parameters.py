@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cards_core.loop.model_agreement import accept_parameter
+from cards_core.parameters.declaration import Parameter
 from cards_core.robot.model import Tree
-from cards_ros.model_agreement import accept_parameter
-from cards_ros.parameter_spec import Parameter
-from cards_ros.stamps import LONGEST_RUN
+from cards_core.stamps import LONGEST_RUN
 
 MODES = ("realtime", "as_fast_as_possible", "lockstep")
 

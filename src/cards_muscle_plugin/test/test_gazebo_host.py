@@ -8,15 +8,15 @@ import pytest
 from fake_simulator import DT, FakeSimulator
 from hybrid_robots import MOTORS, platform_arm
 
-from cards_core.control import ControlStatus, make_controller
+from cards_core.control import ControlModel, ControlStatus, make_controller
 from cards_core.control.interface import HoldPoint
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.formats import load, write_model
 from cards_core.formats.sdf.muscle_block import MODULE
-from cards_core.muscles.command import CommandRefusedError
+from cards_core.muscles.command import CommandRefusedError, command_of
+from cards_muscle_plugin.gazebo_host import GazeboHost
 from cards_muscle_plugin.hosted_robot import host_robot
-from cards_muscle_plugin.muscle_host import MuscleHost
 
 
 def block_of(name):
@@ -31,7 +31,7 @@ def make(name="planar_2r", **options):
     robot = load(name)
     simulator = FakeSimulator(robot, file=robot.source)
     hosted = host_robot(simulator, block_of(name))
-    return simulator, MuscleHost(hosted, simulator, command_timeout=1.0, **options)
+    return simulator, GazeboHost(hosted, simulator, command_timeout=1.0, **options)
 
 
 class Turn:
@@ -50,7 +50,7 @@ class Turn:
 
     def after_step(self, info):
         if self.host.read(info.time) and not info.paused:
-            self.host.record(*self.host.motion())
+            self.host.record()
 
     def reset(self, _info):
         self.host.reset()
@@ -68,14 +68,14 @@ def test_wrenches_are_the_tensions_by_the_muscle_jacobian(name):
         simulator.q = simulator.tree.random(rng, span=1.0)
         simulator.qd = rng.normal(size=simulator.tree.nv)
         host.read(simulator.time)
-        limits = host.command.minimum, np.minimum(host.command.maximum, 400.0)
+        limits = host.gate.minimum, np.minimum(host.gate.maximum, 400.0)
         tensions = rng.uniform(*limits)
-        host.submit([m.name for m in robot.muscles], tensions)
+        host.submit(command_of([m.name for m in robot.muscles], tensions))
         host.step(DT)
         tau = simulator.generalised(simulator.applied)
         state = dynamics.update(simulator.q, simulator.qd)
         assert tau == pytest.approx(-state.muscle_jacobian.T @ tensions, abs=1e-9)
-        lengths, rates = host.motion()
+        lengths, rates = host.state.muscle_lengths, host.state.muscle_rates
         assert lengths == pytest.approx(state.muscle_lengths, abs=1e-12)
         assert rates == pytest.approx(state.muscle_jacobian @ simulator.qd, abs=1e-12)
         assert np.array_equal(host.tensions, tensions)
@@ -89,7 +89,7 @@ def hybrid(tmp_path, robot, **options):
     block = text[text.index("<plugin") : text.index("</plugin>") + len("</plugin>")]
     simulator = FakeSimulator(load(file), file=file)
     hosted = host_robot(simulator, block)
-    return simulator, MuscleHost(hosted, simulator, command_timeout=1.0, **options)
+    return simulator, GazeboHost(hosted, simulator, command_timeout=1.0, **options)
 
 
 def test_motors_drive_their_joints_with_the_efforts_they_are_told(tmp_path):
@@ -97,7 +97,7 @@ def test_motors_drive_their_joints_with_the_efforts_they_are_told(tmp_path):
     turn = Turn(host)
     simulator.iterate(turn)
     assert host.motors.names == MOTORS
-    host.submit(["elbow", "shoulder"], np.array([-3.0, 8.0]), "effort")
+    host.submit(command_of(["elbow", "shoulder"], np.array([-3.0, 8.0]), "effort"))
     assert host.unanswered == ("muscles",)
     host.step(DT)
     assert simulator.driven == {3: 8.0, 4: -3.0}
@@ -106,7 +106,7 @@ def test_motors_drive_their_joints_with_the_efforts_they_are_told(tmp_path):
     # it is told in every step, for the simulator forgets it
     assert simulator.driven == {}
     assert host.efforts.tolist() == [8.0, -3.0]
-    host.command.estop()
+    host.gate.estop()
     simulator.iterate(turn)
     assert host.efforts.tolist() == [0.0, 0.0]
     host.close()
@@ -121,12 +121,10 @@ def test_a_hybrid_robot_is_held_by_cables_and_motors(tmp_path):
     simulator, host = hybrid(tmp_path, robot)
     turn = Turn(host)
     simulator.iterate(turn, 2)
-    controller = make_controller("ctc_joint", make_dynamics(robot, "numeric"))
+    controller = make_controller("ctc_joint", ControlModel(robot, "numeric"))
     controller.set_reference(HoldPoint(robot.tree.home, 5))
     for _ in range(1000):
-        controller.step(host.stamp * 1e-9, host.q, host.qd)
-        for part in controller.command:
-            host.submit(part.names, part.values, part.kind)
+        host.submit(controller.step(host.state))
         simulator.iterate(turn)
         assert controller.output.status is ControlStatus.OK
     # the two steps before the controller was there let it fall by some 1e-5
@@ -162,13 +160,13 @@ def test_reset_begins_anew(tmp_path):
     simulator, host = make(log_path=tmp_path / "log.npz")
     turn = Turn(host)
     simulator.iterate(turn, 20)
-    host.command.estop()
+    host.gate.estop()
     simulator.rewind(True)
     simulator.iterate(turn)
     simulator.iterate(turn)
     assert host.stamp == 0
     assert host.q.tolist() == [-0.5, 0.5]
-    assert not host.command.stopped
+    assert not host.gate.stopped
     simulator.paused = False
     simulator.iterate(turn, 5)
     host.close()
@@ -179,12 +177,12 @@ def test_reset_begins_anew(tmp_path):
 def test_the_watchdog_relaxes_the_muscles():
     robot = load("planar_2r")
     simulator = FakeSimulator(robot, file=robot.source)
-    host = MuscleHost(
+    host = GazeboHost(
         host_robot(simulator, block_of("planar_2r")), simulator, command_timeout=0.005
     )
     turn = Turn(host)
     simulator.iterate(turn)
-    host.submit([m.name for m in robot.muscles], [90.0] * 4)
+    host.submit(command_of([m.name for m in robot.muscles], [90.0] * 4))
     simulator.iterate(turn, 4)
     assert host.tensions.tolist() == [90.0] * 4
     simulator.iterate(turn, 4)
@@ -195,9 +193,9 @@ def test_commands_for_others_and_without_sense_are_refused():
     simulator, host = make()
     simulator.iterate(Turn(host))
     with pytest.raises(CommandRefusedError, match="biceps"):
-        host.submit(["biceps"], [50.0])
+        host.submit(command_of(["biceps"], [50.0]))
     with pytest.raises(CommandRefusedError, match="nan"):
-        host.submit(["cable_1"], [math.nan])
+        host.submit(command_of(["cable_1"], [math.nan]))
     simulator.iterate(Turn(host), 2)
     assert host.tensions.tolist() == [10.0] * 4
 
@@ -273,7 +271,7 @@ def test_free_links_and_ball_joints_are_computed_from_poses(tmp_path):
     simulator = FakeSimulator(robot, file=file)
     simulator.q = simulator.tree.home.copy()
     text = FREE[FREE.index("<plugin") : FREE.index("</plugin>") + 9]
-    host = MuscleHost(host_robot(simulator, text), simulator, command_timeout=1.0)
+    host = GazeboHost(host_robot(simulator, text), simulator, command_timeout=1.0)
     simulator.paused = True
     simulator.iterate(Turn(host))
     # the simulator places the free link, home is for joints

@@ -1,4 +1,4 @@
-"""What a parameter is, and sets of parameters; works without ROS.
+"""What a parameter is, and sets of parameters.
 
 Whole numbers are accepted where real numbers are meant (``kp: 100``), and one number where all
 entries of a vector are to be equal. A value that does not fit is refused with a message that names
@@ -10,21 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from cards_core.errors import CardsError, UnknownNameError
-from cards_ros.parameter_file import Section, check_parameters, where_given
-
-if TYPE_CHECKING:
-    from rcl_interfaces.msg import ParameterDescriptor
+from cards_core.errors import ParameterError, UnknownNameError
+from cards_core.parameters.parameter_file import Section, check_parameters, where_given
 
 Value = bool | int | float | str | np.ndarray
-
-
-class ParameterError(CardsError):
-    """A parameter value that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -150,33 +143,6 @@ class Parameter:
     def _wrong(self, value: Any, expected: str) -> ParameterError:
         return ParameterError(f"parameter '{self.name}' is {value!r} (expected: {expected})")
 
-    def descriptor(self) -> ParameterDescriptor:
-        """Return what ``ros2 param describe`` and rqt show."""
-        # only nodes have descriptors; all else here works where ROS is not installed
-        from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
-
-        # dynamic typing because YAML writes 100 where 100.0 is meant; `check` sees to the type
-        out = ParameterDescriptor(
-            description=self.full_description, read_only=not self.live, dynamic_typing=True
-        )
-        if math.isfinite(self.lower) and math.isfinite(self.upper):
-            if self.type_name == "double":
-                out.floating_point_range = [
-                    FloatingPointRange(from_value=float(self.lower), to_value=float(self.upper))
-                ]
-            elif self.type_name == "integer":
-                out.integer_range = [
-                    IntegerRange(from_value=int(self.lower), to_value=int(self.upper), step=1)
-                ]
-        if self.type_name == "double[]":
-            length = "any number of" if self.length is None else str(self.length)
-            out.additional_constraints = f"{length} values" + (
-                f": {', '.join(self.names)}" if self.names else ""
-            )
-        elif self.choices:
-            out.additional_constraints = " | ".join(self.choices)
-        return out
-
     @property
     def ros_default(self) -> Any:
         """The default in a form that rclpy declares."""
@@ -239,10 +205,17 @@ class ParameterSet:
         self._node = node
         self._sections = tuple(sections)
         self._values: dict[str, Value] = {}
+        self._specs: dict[str, Parameter] = {}
+
+    @property
+    def specs(self) -> tuple[Parameter, ...]:
+        """All declared parameters."""
+        return tuple(self._specs.values())
 
     def declare(self, specs: Iterable[Parameter]) -> None:
         """Declare parameters. Raises `ParameterError` for a value that does not fit."""
         for spec in specs:
+            self._specs[spec.name] = spec
             value = self._given.get(spec.name, spec.ros_default)
             try:
                 self._values[spec.name] = spec.check(value)

@@ -1,28 +1,42 @@
-"""A controller, its reference and its log: what happens between a state and its answer.
+"""A controller, its reference and its log: what happens between a state and its command.
 
-The node puts topics around `ControlSession`; a runner without ROS calls it directly. Both
+The node puts topics around `ControlLoop`; a runner without ROS calls it directly. Both
 therefore do the same arithmetic, and a closed loop gives the same trajectory to the last bit.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from cards_core.control import ControlOutput, CtcJoint, CtcOperational
-from cards_core.control.task_tally import TaskTally
-from cards_core.control.task_units import joint_units, operational_units
+from cards_core.control.interface import Controller
+from cards_core.loop.run_log import RunLog
+from cards_core.loop.task_tally import TaskTally
+from cards_core.loop.task_units import units_of
+from cards_core.muscles.command import Command
+from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
+from cards_core.robot.state import RobotState
 from cards_core.trajectories import Reference, tolerance_of, with_approach
 from cards_core.trajectories.tolerance import HOLDING, UNKNOWN
-from cards_core.typing import Array
-from cards_ros.log import RunLog
-from cards_ros.stamps import seconds
+
+COLUMNS: Mapping[CommandKind, str] = {
+    "force": "tensions",
+    "length": "rest_lengths",
+    "pressure": "pressures",
+    "excitation": "excitations",
+    "effort": "efforts",
+}
+"""Column of the log for each kind of command."""
+
+_NOTHING = np.empty(0)
 
 
-class ControlSession:
+class ControlLoop:
     """Steps a controller along a reference that begins with the first step.
 
     Args:
@@ -32,8 +46,8 @@ class ControlSession:
             start with at most this speed, [unit of the reference / s]; 0: it jumps there.
         log_path: ``.npz`` to write with one row per step; none if None. `start` begins its
             next part.
-        robot: The robot as it was described, with all muscles and without model errors; the
-            controller's own if None.
+        robot: The robot as it was described, without model errors; that of the controller's
+            model if None.
 
     Attributes:
         controller, robot: As given.
@@ -49,7 +63,7 @@ class ControlSession:
 
     def __init__(
         self,
-        controller: CtcJoint | CtcOperational,
+        controller: Controller,
         reference: Reference | None = None,
         *,
         approach_speed: float = 0.0,
@@ -57,14 +71,16 @@ class ControlSession:
         robot: Robot | None = None,
     ) -> None:
         self.controller = controller
-        self.robot = robot or controller.dynamics.robot
+        self._needs = controller.needs
+        self.robot = robot or controller.model.robot
         self._reference = reference
         self._approach_speed = approach_speed
         controller.set_reference(reference)  # refuses wrong sizes now, not in the first step
         out = controller.output
-        joint = controller.kind == CtcJoint.kind
-        names, tree = controller.reference_names, controller.dynamics.tree
-        units, error_units = joint_units(tree) if joint else operational_units(names)
+        units, error_units = units_of(controller)
+        parts = {part.kind: part for part in controller.command}
+        # a robot without motors has no part for them, and its log an empty column
+        self._logged = [parts.get(kind) for kind in controller.commands]
         self._own_tolerance = HOLDING if reference is None else tolerance_of(reference, units)
         self.tolerance = self._own_tolerance
         self._end = math.nan
@@ -80,8 +96,10 @@ class ControlSession:
                     "desired_dot": velocities,
                     "actual": size,
                     "error": velocities,
-                    "tensions": out.tensions.size,
-                    "efforts": out.efforts.size,
+                    **{
+                        COLUMNS[kind]: 0 if part is None else len(part.names)
+                        for kind, part in zip(controller.commands, self._logged, strict=True)
+                    },
                     "status": None,
                     "residual": None,
                     "loop_us": None,
@@ -110,51 +128,53 @@ class ControlSession:
         if self.log is not None:
             self.log.next_part()
 
-    def follow(self, reference: Reference, stamp: int) -> None:
-        """Track another reference that begins at a stamp [ns]. Raises `ParameterError`."""
-        self.controller.set_reference(reference, start=seconds(stamp))
+    def follow(self, reference: Reference, start: float) -> None:
+        """Track another reference that begins at a time [s]. Raises `ParameterError`."""
+        self.controller.set_reference(reference, start=start)
         self._begin = False
         self.tolerance = UNKNOWN
-        self._end = _end(reference, seconds(stamp))
+        self._end = _end(reference, start)
 
-    def step(self, stamp: int, q: Array, qd: Array) -> ControlOutput:
-        """Return the answer to a state.
+    def step(self, state: RobotState) -> Command:
+        """Return the command for a state.
 
         Args:
-            stamp: Time of the state, [ns].
-            q: Joint coordinates, shape (nq,).
-            qd: Joint velocities, shape (nv,).
+            state: Of the robot. Hosts state times as messages carry them, in whole nanoseconds.
+
+        Raises:
+            MissingStateError: The state lacks what the controller needs.
         """
-        t = seconds(stamp)
-        # where the reference begins must be known; the answer to nonsense is minimum tension
-        if self._begin and np.isfinite(q).all():
-            self._begin_reference(t, q, qd)
+        # where the reference begins must be known; the answer to nonsense is the relaxed command
+        if self._begin and np.isfinite(state.q).all():
+            if self._needs:
+                state.require(self._needs, f"controller {self.controller.kind}")
+            self._begin_reference(state)
             self._begin = False
         self.steps += 1
-        return self.controller.step(t, q, qd)
+        return self.controller.step(state)
 
-    def _begin_reference(self, t: float, q: Array, qd: Array) -> None:
+    def _begin_reference(self, state: RobotState) -> None:
         controller, reference = self.controller, self._reference
         controller.set_reference(None)
         if reference is not None and self._approach_speed > 0.0:
-            place = controller.step(t, q, qd).actual.copy()
+            controller.step(state)
+            place = controller.output.actual.copy()
             if np.isfinite(place).all() and place.size == controller.output.error.size:
                 reference = with_approach(reference, place, self._approach_speed)
         controller.reset()
-        controller.set_reference(reference, start=t)
-        self.tolerance, self._end = self._own_tolerance, _end(reference, t)
+        controller.set_reference(reference, start=state.time)
+        self.tolerance, self._end = self._own_tolerance, _end(reference, state.time)
 
-    def end_from(self, q: Array, qd: Array) -> float:
+    def end_from(self, state: RobotState) -> float:
         """Return how long a robot takes from a state to the end of the reference, [s].
 
         Args:
-            q: Joint coordinates, shape (nq,).
-            qd: Joint velocities, shape (nv,).
+            state: Its time does not matter.
 
         Returns:
             The duration of the reference and of the approach before it; NaN without a reference.
         """
-        self._begin_reference(0.0, q, qd)
+        self._begin_reference(replace(state, time=0.0))
         self._begin = True
         return self._end
 
@@ -175,8 +195,7 @@ class ControlSession:
             out.desired_dot,
             out.actual,
             out.error,
-            out.tensions,
-            out.efforts,
+            *(_NOTHING if part is None else part.values for part in self._logged),
             float(out.status),
             out.residual,
             loop_us,

@@ -1,0 +1,156 @@
+"""From parameters to a control loop; nodes and the runner without ROS make it here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cards_core.control.interface import Controller
+from cards_core.control.model import ControlModel
+from cards_core.control.registry import controller_class
+from cards_core.formats import load
+from cards_core.loop.control_loop import ControlLoop
+from cards_core.loop.model_agreement import accept_parameter
+from cards_core.parameters.declaration import Parameter, ParameterStore
+from cards_core.robot.model import Robot
+from cards_core.robot.perturb import perturbed
+from cards_core.trajectories import Reference
+from cards_core.trajectories.reference_files import read_reference
+
+
+def model_parameters() -> list[Parameter]:
+    """Return the parameters that must be known before the robot is."""
+    return [
+        Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF."),
+        Parameter(
+            "mass_factor",
+            1.0,
+            "Multiplies all masses of the controller's model, to try out model errors.",
+            lower=1e-3,
+            upper=1e3,
+        ),
+        Parameter(
+            "attachment_offset",
+            0.0,
+            "Moves all via points of the controller's model in random directions, likewise.",
+            "m",
+            lower=0.0,
+            upper=1.0,
+        ),
+        Parameter("perturbation_seed", 0, "Seed of these directions.", lower=0),
+        Parameter(
+            "backend",
+            "compiled",
+            "How the dynamics are computed.",
+            choices=("compiled", "numeric"),
+        ),
+    ]
+
+
+def run_parameters() -> list[Parameter]:
+    """Return the parameters of the node's work that do not depend on the robot."""
+    return [
+        Parameter("reference", "", "Name of the trajectory to track; empty: hold the place."),
+        Parameter(
+            "reference_file",
+            "",
+            "Trajectory file, or name of one in config/trajectories; empty: the robot's name.",
+        ),
+        Parameter(
+            "approach_speed",
+            0.25,
+            "Greatest speed of the motion to the start of the reference; 0: jump there.",
+            "rad/s or m/s",
+            lower=0.0,
+            upper=100.0,
+        ),
+        Parameter("autostart", True, "Enable the controller at start-up; else call ~/enable."),
+        accept_parameter("Command although another node has another model (compiler.md)."),
+        Parameter(
+            "state_rate",
+            50.0,
+            "Rate of ~/desired and ~/error in the time of the states.",
+            "Hz",
+            lower=0.1,
+            upper=1e4,
+        ),
+        Parameter(
+            "state_timeout",
+            0.5,
+            "Real time without joint_states after which that is an error.",
+            "s",
+            lower=0.01,
+            upper=3600.0,
+        ),
+        Parameter("log_dir", "", "Folder for controller.npz, one row per step; empty: no log."),
+    ]
+
+
+def reference_parameters(controller: type[Controller]) -> list[Parameter]:
+    """Return the parameters of live references, which depend on their space."""
+    if controller.space != "operational":
+        return []
+    return [
+        Parameter(
+            "reference_speed",
+            0.25,
+            "Greatest speed of the motion to a point received on ~/reference.",
+            "m/s or rad/s",
+            lower=1e-3,
+            upper=100.0,
+        )
+    ]
+
+
+def make_control_loop(
+    kind: str, parameters: ParameterStore, robot: Robot | None = None
+) -> ControlLoop:
+    """Declare all parameters of a controller and make it with its model, reference and log.
+
+    Args:
+        kind: Of the controller, see `cards_core.control.registry`.
+        parameters: Where the values come from.
+        robot: Replaces the parameter ``model``.
+
+    Raises:
+        CardsError: A parameter, the model or the reference is not usable; the message says why.
+    """
+    controller_type = controller_class(kind)
+    parameters.declare(model_parameters())
+    robot = robot or load(parameters["model"])
+    known = robot
+    if parameters["mass_factor"] != 1.0 or parameters["attachment_offset"] != 0.0:
+        known = perturbed(
+            robot,
+            mass_factor=parameters["mass_factor"],
+            attachment_offset=parameters["attachment_offset"],
+            seed=parameters["perturbation_seed"],
+        )
+    model = ControlModel(known, parameters["backend"])
+    parameters.declare(run_parameters())
+    controller = controller_type.from_parameters(model, parameters)
+    parameters.declare(reference_parameters(controller_type))
+    parameters.refuse_others()
+    log_dir: str = parameters["log_dir"]
+    return ControlLoop(
+        controller,
+        _reference(controller, parameters, robot),
+        approach_speed=parameters["approach_speed"],
+        log_path=Path(log_dir) / "controller.npz" if log_dir else None,
+        robot=robot,
+    )
+
+
+def _reference(
+    controller: Controller, parameters: ParameterStore, robot: Robot
+) -> Reference | None:
+    if not parameters["reference"]:
+        return None
+    joint = controller.space == "joint"
+    return read_reference(
+        parameters["reference"],
+        parameters["reference_file"],
+        robot,
+        controller.model.dynamics.tree,
+        space=controller.space,
+        operational_size=None if joint else len(controller.reference_names),
+    )
