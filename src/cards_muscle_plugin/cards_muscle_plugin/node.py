@@ -30,10 +30,7 @@ from cards_core.loop.host_log import kept_by_reset
 from cards_core.loop.host_parameters import host_parameters, initial_positions
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
-from cards_core.muscles.command import CommandRefusedError, MuscleCommand, command_of
-from cards_core.robot.actuators import CommandKind
 from cards_core.stamps import NANOSECONDS, end_of, seconds
-from cards_core.typing import Array
 from cards_muscle_plugin.cost import StepCost
 from cards_muscle_plugin.delay import Delay, pace
 from cards_muscle_plugin.gazebo_host import GazeboHost
@@ -41,11 +38,9 @@ from cards_muscle_plugin.hosted_robot import HostedRobot
 from cards_muscle_plugin.ports import ModelPort, StepInfo, WorldPort
 from cards_muscle_plugin.time_gate import TimeGate
 from cards_ros import topics
-from cards_ros.host_health import HostHealth
-from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
+from cards_ros.host_shell import HostShell
+from cards_ros.host_topics import REPUBLISH_PERIOD
 from cards_ros.loop import NodeLoop, StopFlag, describe
-from cards_ros.messages import JointStateSample
-from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 
 NODE_NAME = "simulator"
@@ -71,7 +66,6 @@ class SimulatorNode(Node):
         host: Muscles, command gate and log.
         mode: As the parameter.
         steps: Done since the last reset.
-        log_failure: Why the log stopped, if it did.
         cost: Time spent per step.
         models: What this and other nodes say of their models.
         gone: The model is no longer in the world.
@@ -111,7 +105,6 @@ class SimulatorNode(Node):
         )
 
         self.steps = 0
-        self.log_failure = ""
         self.cost = StepCost()
         self.gone = False
         self._cost_values: dict[str, object] = {}
@@ -125,18 +118,19 @@ class SimulatorNode(Node):
         self._ended = False
         self._published = 0.0
 
-        states = self.host.muscles.state_names
-        identity = identity_of(hosted.robot, complete=bool(hosted.urdf))
-        self.models = ModelTopic(self, "host", identity, lambda: value[ACCEPT])
-        self._topics = HostTopics(
-            self, hosted.robot, hosted.tree, states, hosted.urdf, models=self.models
+        self._shell = HostShell(
+            self,
+            self.host,
+            self,
+            identity=identity_of(hosted.robot, complete=bool(hosted.urdf)),
+            description=hosted.urdf,
+            accepts=lambda: value[ACCEPT],
         )
-        self._loop = NodeLoop(self, self._topics.subscriptions, StopFlag())
+        self.models = self._shell.models
+        self._loop = NodeLoop(self, self._shell.topics.subscriptions, StopFlag())
         self.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
         self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
         self.create_service(Trigger, topics.STEP_SERVICE, self._on_step)
-        self.create_service(Trigger, topics.ESTOP_SERVICE, self._on_estop)
-        self._health = HostHealth(self, self, hosted.robot.name)
         self.get_logger().info(f"{'::'.join(model.path)} in Gazebo: {self.mode}")
 
     # Steps ------------------------------------------------------------------------------------
@@ -195,20 +189,12 @@ class SimulatorNode(Node):
         if not self._ended if self._lockstep else self._ended or now % self._period < info.dt:
             self._publish()
         if now % self._clock_period < info.dt:
-            self._topics.publish_clock(now)
-        try:
-            self.host.behind = self._delay.note(time.monotonic(), info.dt)
-            self.host.record()
-        except OSError as error:
-            self._note_log_failure(error)
+            self._shell.topics.publish_clock(now)
+        self.host.behind = self._delay.note(time.monotonic(), info.dt)
+        self._shell.record()
         if self._ended:
             self._world.pause(True)
             self._world.stop()
-
-    def _note_log_failure(self, error: OSError) -> None:
-        """Go on without the log: a full disk is no reason to let the arm fall."""
-        self.log_failure = f"log stopped at t = {seconds(self.host.stamp):g} s: {error}"
-        self.get_logger().error(self.log_failure)
 
     def _while_paused(self) -> None:
         if self._gate.to_start:
@@ -244,38 +230,18 @@ class SimulatorNode(Node):
     # Commands and states ----------------------------------------------------------------------
 
     def _receive(self) -> None:
-        for kind, sample, values in self._topics.answers(
-            self.host.stamp,
-            lockstep=self._lockstep,
-            patience=self._stale_after,
-            refused=self._health.refused,
-        ):
-            self._submit(kind, sample, values)
-
-    def _submit(self, kind: CommandKind, sample: JointStateSample, values: Array) -> None:
-        if not self.host.gate.stopped:
-            try:
-                self.host.submit(command_of(sample.names, values, kind))
-            except CommandRefusedError as error:
-                self._health.refused(str(error))
-                return
-            # muscles and motors are told by messages of their own: in lockstep both are the answer
-            if self._lockstep and self.host.unanswered:
-                return
-        elif not self._lockstep:
-            return
-        # also after an emergency stop a world that waits for answers goes on, at minimum tension
-        self._gate.accept(self.host.stamp)
+        for _ in self._shell.obey(lockstep=self._lockstep, patience=self._stale_after):
+            self._gate.accept(self.host.stamp)
 
     def _publish(self) -> None:
         self._published = time.monotonic()
-        self._topics.publish(self.host.stamp, self.host.state)
+        self._shell.publish()
 
     # Reset, failure, end ----------------------------------------------------------------------
 
     def reset(self, info: StepInfo) -> None:
         """Take over that the world was put back to the start."""
-        self._health.tell_verdict("until the reset")
+        self._shell.health.tell_verdict("until the reset")
         self._info = info
         self.steps = 0
         self._failure = self._late = None
@@ -295,11 +261,7 @@ class SimulatorNode(Node):
 
     def close(self) -> None:
         """Say how it was, write the log, tell what the steps cost, and leave the ROS graph."""
-        self._health.tell_verdict("until the end")
-        try:
-            self.host.close()
-        except OSError as error:
-            self.get_logger().error(f"log not written: {error}")
+        self._shell.close()
         if self.cost.steps:
             self.get_logger().info(
                 f"{self.cost.steps} steps; of the last ones the median cost "
@@ -311,8 +273,7 @@ class SimulatorNode(Node):
 
     def _housekeeping(self) -> None:
         self.gone = not self._model.exists()
-        self._topics.refresh()
-        self._health.update()
+        self._shell.refresh()
 
     # What `HostHealth` looks at ---------------------------------------------------------------
 
@@ -327,24 +288,9 @@ class SimulatorNode(Node):
         return self._gate.stay or (self._info.paused and not self._gate.held)
 
     @property
-    def stamp(self) -> int:
-        """Time of the present state, [ns]."""
-        return self.host.stamp
-
-    @property
     def dt(self) -> float:
         """Time step, [s]."""
         return self.host.dt
-
-    @property
-    def gate(self) -> MuscleCommand:
-        """The command gate."""
-        return self.host.gate
-
-    @property
-    def unanswered(self) -> tuple[str, ...]:
-        """Who was told nothing in the present state; see `MuscleCommand.unanswered`."""
-        return self.host.unanswered
 
     @property
     def waiting(self) -> bool:
@@ -399,7 +345,7 @@ class SimulatorNode(Node):
         response.success = self._gate.pause(pause)
         response.message = _UNREACHABLE
         if response.success:
-            response.message = f"{'paused' if pause else 'running'} at t = {self._now()} s"
+            response.message = f"{'paused' if pause else 'running'} at t = {self._shell.now} s"
         return response
 
     def _on_step(self, _request: Any, response: Any) -> Any:
@@ -411,16 +357,5 @@ class SimulatorNode(Node):
             response.success = self._world.step()
             response.message = _UNREACHABLE
             if response.success:
-                response.message = f"a step from t = {self._now()} s"
+                response.message = f"a step from t = {self._shell.now} s"
         return response
-
-    def _on_estop(self, _request: Any, response: Any) -> Any:
-        self.host.gate.estop()
-        rest = self.host.gate.at_rest
-        self.get_logger().warning(f"emergency stop: {rest} until sim/reset")
-        response.success = True
-        response.message = f"{rest}; sim/reset releases the stop"
-        return response
-
-    def _now(self) -> str:
-        return f"{seconds(self.host.stamp):.6g}"

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rclpy.node import Node
 
+from cards_core.loop.host import Host
 from cards_core.loop.verdict import Ending, HostFacts, judge
 from cards_core.muscles.command import MuscleCommand
 from cards_core.stamps import seconds
@@ -22,19 +23,15 @@ REFUSAL_SHOWN = 2.0
 
 
 class HostView(Protocol):
-    """What is looked at.
+    """How time passes for a host.
 
     Attributes:
         mode: ``lockstep`` or another.
         steps: Done since the last reset.
-        log_failure: Why the log stopped, if it did.
-        models: What this and other nodes say of their models.
     """
 
     mode: str
     steps: int
-    log_failure: str
-    models: ModelTopic
 
     @property
     def paused(self) -> bool:
@@ -47,23 +44,13 @@ class HostView(Protocol):
         ...
 
     @property
-    def stamp(self) -> int:
-        """Time of the present state, [ns]."""
-        ...
-
-    @property
     def dt(self) -> float:
         """Time step, [s]."""
         ...
 
     @property
-    def gate(self) -> MuscleCommand:
-        """The command gate."""
-        ...
-
-    @property
-    def unanswered(self) -> tuple[str, ...]:
-        """Who was told nothing in the present state; see `MuscleCommand.unanswered`."""
+    def path_failures(self) -> int:
+        """Muscle contacts that could not be solved since the last reset."""
         ...
 
     @property
@@ -81,11 +68,6 @@ class HostView(Protocol):
         """Simulated time per real time that is to be reached; 0: none in particular."""
         ...
 
-    @property
-    def path_failures(self) -> int:
-        """Muscle contacts that could not be solved since the last reset."""
-        ...
-
     def world_values(self) -> Mapping[str, object]:
         """Return what else to show of the world."""
         ...
@@ -100,14 +82,22 @@ class HostHealth:
 
     Args:
         node: The node that publishes.
-        view: What is looked at; often the node itself.
-        robot: Name of the robot.
+        host: The host.
+        view: How time passes; often the node itself.
+        models: What this and other nodes say of their models.
+
+    Attributes:
+        log_failure: Why the log stopped, if it did.
     """
 
-    def __init__(self, node: Node, view: HostView, robot: str) -> None:
+    def __init__(self, node: Node, host: Host, view: HostView, models: ModelTopic) -> None:
         self._node = node
+        self._host = host
         self._view = view
-        self._diagnostics = Diagnostics(node, robot, ("world", "commands", "loop", "model"))
+        self._models = models
+        self.log_failure = ""
+        names = ("world", "commands", "loop", "model")
+        self._diagnostics = Diagnostics(node, host.robot.name, names)
         self._refused_at = self._guessed_at = -REFUSAL_SHOWN
         self._guesses = 0
         self._time = self._progress = time.monotonic()
@@ -127,7 +117,7 @@ class HostHealth:
         Args:
             part: Of what, e.g. ``until the reset``.
         """
-        view, gate = self._view, self._view.gate
+        view, gate, now = self._view, self._host.gate, seconds(self._host.stamp)
         if not view.steps:
             return
         facts = HostFacts(
@@ -136,11 +126,11 @@ class HostHealth:
             watchdog_time=gate.first_lapse,
             watchdog_duration=gate.lapses * view.dt,
             stopped=int(gate.stopped),
-            stopped_time=seconds(view.stamp),
+            stopped_time=now,
             refused=gate.refused,
         )
         failure = "" if view.failure is None else str(view.failure)
-        verdict = judge(facts, None, Ending(seconds(view.stamp), stopped=True, failure=failure))
+        verdict = judge(facts, None, Ending(now, stopped=True, failure=failure))
         tell(self._node, f"host {part}", verdict)
 
     def update(self) -> None:
@@ -152,12 +142,12 @@ class HostHealth:
         self._report_world(now)
         self._report_commands(now)
         self._report_loop(now)
-        self._view.models.report(self._diagnostics["model"])
+        self._models.report(self._diagnostics["model"])
         self._diagnostics.update()
 
     def _report_world(self, now: float) -> None:
         view, world = self._view, self._diagnostics["world"]
-        world.values.update(time=seconds(view.stamp), mode=view.mode, **view.world_values())
+        world.values.update(time=seconds(self._host.stamp), mode=view.mode, **view.world_values())
         if view.path_failures:
             world.values.update(path_failures=view.path_failures)
         if view.path_failures > self._guesses:
@@ -165,8 +155,8 @@ class HostHealth:
         self._guesses = view.path_failures
         if view.failure is not None:
             world.report(Level.ERROR, str(view.failure))
-        elif view.log_failure:
-            world.report(Level.ERROR, view.log_failure)
+        elif self.log_failure:
+            world.report(Level.ERROR, self.log_failure)
         elif view.paused:
             world.report(Level.WARN, "paused")
         elif now - self._guessed_at < REFUSAL_SHOWN:
@@ -176,7 +166,7 @@ class HostHealth:
 
     def _report_commands(self, now: float) -> None:
         view, status = self._view, self._diagnostics["commands"]
-        gate, missing = view.gate, view.unanswered
+        gate, missing = self._host.gate, self._host.unanswered
         half = bool(missing) and missing != gate.addressees  # of an answer in lockstep came
         status.values.update(accepted=gate.accepted, refused=gate.refused)
         if gate.stopped:
@@ -186,7 +176,9 @@ class HostHealth:
         elif not view.steps and not (half and view.mode == "lockstep"):
             status.report(Level.WARN, "waiting for the first command")
         elif view.mode == "lockstep" and view.waiting and now - self._progress > ANSWER_PATIENCE:
-            text = f"no answer to the state of t = {seconds(view.stamp):g} s: the world waits"
+            text = (
+                f"no answer to the state of t = {seconds(self._host.stamp):g} s: the world waits"
+            )
             if half:
                 text += f" for a command for the {missing[0]}"
             self._complain(text)

@@ -27,17 +27,12 @@ from cards_core.loop.host_log import kept_by_reset
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
 from cards_core.loop.pacing import Pacer
-from cards_core.muscles.command import CommandRefusedError, MuscleCommand, command_of
-from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
-from cards_core.stamps import NANOSECONDS, end_of, seconds
-from cards_core.typing import Array
+from cards_core.stamps import NANOSECONDS, end_of
 from cards_ros import topics
-from cards_ros.host_health import HostHealth
-from cards_ros.host_topics import REPUBLISH_PERIOD, HostTopics
+from cards_ros.host_shell import HostShell
+from cards_ros.host_topics import REPUBLISH_PERIOD
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
-from cards_ros.messages import JointStateSample
-from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
@@ -65,7 +60,6 @@ class SimulatorNode(Node):
         mode, paused, pacer: As the names say.
         steps: Done since the last reset.
         failure: Why the world stopped, if it did.
-        log_failure: Why the log stopped, if it did.
         models: What this and other nodes say of their models.
     """
 
@@ -98,21 +92,22 @@ class SimulatorNode(Node):
         self.failure: SimulationStoppedError | None = None
         self._finished = False
         self._published = -1.0
-        self.log_failure = ""
-        robot, states = simulator.robot, simulator.muscles.state_names
-        self.models = ModelTopic(self, "host", identity_of(robot), lambda: value[ACCEPT])
-        self._topics = HostTopics(
-            self, robot, simulator.tree, states, to_urdf(robot), models=self.models
+        self._shell = HostShell(
+            self,
+            self.host,
+            self,
+            identity=identity_of(simulator.robot),
+            description=to_urdf(simulator.robot),
+            accepts=lambda: value[ACCEPT],
         )
-        self._loop = NodeLoop(self, self._topics.subscriptions, self._stop)
+        self.models = self._shell.models
+        self._loop = NodeLoop(self, self._shell.topics.subscriptions, self._stop)
         self._make_services()
-        self._health = HostHealth(self, self, robot.name)
 
     def _make_services(self) -> None:
         self.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
         self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
         self.create_service(Trigger, topics.STEP_SERVICE, self._on_step)
-        self.create_service(Trigger, topics.ESTOP_SERVICE, self._on_estop)
 
     # Loop -------------------------------------------------------------------------------------
 
@@ -155,30 +150,12 @@ class SimulatorNode(Node):
         return _WAIT
 
     def _receive(self) -> None:
-        for kind, sample, values in self._topics.answers(
-            self.host.stamp,
-            lockstep=self.mode == "lockstep",
-            patience=self._stale_after,
-            refused=self._health.refused,
-        ):
-            self._submit(kind, sample, values)
-
-    def _submit(self, kind: CommandKind, sample: JointStateSample, values: Array) -> None:
-        if self.host.gate.stopped:
-            # a world that waits for answers goes on, at minimum tension
-            self._released = self._released or self.mode == "lockstep"
-            return
-        try:
-            self.host.submit(command_of(sample.names, values, kind))
-        except CommandRefusedError as error:
-            self._health.refused(str(error))
-            return
-        # muscles and motors are told by messages of their own: in lockstep both are the answer
-        whole = self.mode != "lockstep" or not self.host.unanswered
-        if not self._released and whole:
-            self._released = True
-            if self.mode == "realtime":
-                self.pacer.resume(time.monotonic())
+        lockstep = self.mode == "lockstep"
+        for _ in self._shell.obey(lockstep=lockstep, patience=self._stale_after):
+            if not self._released:
+                self._released = True
+                if self.mode == "realtime":
+                    self.pacer.resume(time.monotonic())
 
     def _advance(self) -> None:
         self._credit = 0
@@ -200,25 +177,17 @@ class SimulatorNode(Node):
         if due or last or self.paused:
             self._publish_state()
         if self.steps % self._steps_per_clock == 0:
-            self._topics.publish_clock(self.host.stamp)
-        try:
-            self.host.record()
-        except OSError as error:
-            self._note_log_failure(error)
+            self._shell.topics.publish_clock(self.host.stamp)
+        self._shell.record()
 
     def _publish_state(self) -> None:
         self._published = time.monotonic()
-        self._topics.publish(self.host.stamp, self.host.state)
-
-    def _note_log_failure(self, error: OSError) -> None:
-        """Go on without the log: a full disk is no reason to let the arm fall."""
-        self.log_failure = f"log stopped at t = {self._now()} s: {error}"
-        self.get_logger().error(self.log_failure)
+        self._shell.publish()
 
     # Services ---------------------------------------------------------------------------------
 
     def _on_reset(self, _request: Any, response: Any) -> Any:
-        self._health.tell_verdict("until the reset")
+        self._shell.health.tell_verdict("until the reset")
         kept = kept_by_reset(self.host.log)
         self.host.reset()
         self.failure = None
@@ -240,7 +209,7 @@ class SimulatorNode(Node):
         if not self.paused:
             self.pacer.resume(time.monotonic())
         response.success = True
-        response.message = f"{'paused' if self.paused else 'running'} at t = {self._now()} s"
+        response.message = f"{'paused' if self.paused else 'running'} at t = {self._shell.now} s"
         return response
 
     def _on_step(self, _request: Any, response: Any) -> Any:
@@ -252,18 +221,10 @@ class SimulatorNode(Node):
             self._credit = 1
             if self._may_step(time.monotonic()):
                 self._advance()
-                response.message = f"stepped to t = {self._now()} s"
+                response.message = f"stepped to t = {self._shell.now} s"
             else:
-                response.message = f"steps when the state of t = {self._now()} s is answered"
+                response.message = f"steps when the state of t = {self._shell.now} s is answered"
             response.success = self.failure is None
-        return response
-
-    def _on_estop(self, _request: Any, response: Any) -> Any:
-        self.host.gate.estop()
-        rest = self.host.gate.at_rest
-        self.get_logger().warning(f"emergency stop: {rest} until sim/reset")
-        response.success = True
-        response.message = f"{rest}; sim/reset releases the stop"
         return response
 
     def _on_parameters(self, changes: Any) -> None:
@@ -273,24 +234,9 @@ class SimulatorNode(Node):
     # What `HostHealth` looks at ---------------------------------------------------------------
 
     @property
-    def stamp(self) -> int:
-        """Time of the present state, [ns]."""
-        return self.host.stamp
-
-    @property
     def dt(self) -> float:
         """Time step, [s]."""
         return self.host.simulator.dt
-
-    @property
-    def gate(self) -> MuscleCommand:
-        """The command gate."""
-        return self.host.gate
-
-    @property
-    def unanswered(self) -> tuple[str, ...]:
-        """Who was told nothing in the present state; see `MuscleCommand.unanswered`."""
-        return self.host.unanswered
 
     @property
     def waiting(self) -> bool:
@@ -322,20 +268,12 @@ class SimulatorNode(Node):
 
     # Rest -------------------------------------------------------------------------------------
 
-    def _now(self) -> str:
-        return f"{seconds(self.host.stamp):.6g}"
-
     def _housekeeping(self) -> None:
-        self._topics.refresh()
-        self._health.update()
+        self._shell.refresh()
 
     def close(self) -> None:
         """Say how it was, write the log and destroy the node."""
-        self._health.tell_verdict("until the end")
-        try:
-            self.host.close()
-        except OSError as error:
-            self.get_logger().error(f"log not written: {error}")
+        self._shell.close()
         self._loop.close()
         self.destroy_node()
 

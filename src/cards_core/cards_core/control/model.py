@@ -15,9 +15,9 @@ import numpy as np
 
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.interface import Backend, Dynamics
+from cards_core.errors import ParameterError
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.command import NO_COMMAND
-from cards_core.parameters.declaration import ParameterError
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
