@@ -1,39 +1,11 @@
-"""Where the files are that users edit: config, launch, worlds, models."""
+"""Files of the command line: those that users edit, and the runs."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from cards_core.errors import CardsError, UnknownNameError
-
-PACKAGE = "cards_bringup"
-
-
-def checkout() -> Path | None:
-    """Return the top folder of the repository if the code runs from one."""
-    # src/cards_bringup/cards_bringup/resources.py -> the checkout
-    top = Path(__file__).resolve().parents[3]
-    return top if (top / "config").is_dir() and (top / "src" / PACKAGE).is_dir() else None
-
-
-def share_folder() -> Path:
-    """Return the folder with ``config``, ``launch``, ``worlds`` and ``models``.
-
-    The checkout if the code runs from one, else ``share/cards_bringup`` of the install prefix.
-
-    Raises:
-        CardsError: Neither is there.
-    """
-    if (top := checkout()) is not None:
-        return top
-    prefixes = [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
-    for prefix in prefixes:
-        if (prefix / "share" / PACKAGE / "config").is_dir():
-            return prefix / "share" / PACKAGE
-    raise CardsError(
-        f"no share folder of {PACKAGE} found; source install/setup.bash or run from the repository"
-    )
+from cards_core.errors import UnknownNameError
+from cards_core.shared_files import shared_folder
 
 
 def runs_folder() -> Path:
@@ -59,7 +31,7 @@ def find_file(name: str | Path, *, folder: str, suffix: str = "") -> Path:
     path = Path(name).expanduser()
     if path.is_file():
         return path
-    home = share_folder() / folder
+    home = shared_folder() / folder
     for candidate in (home / path, home / f"{name}{suffix}"):
         if candidate.is_file():
             return candidate

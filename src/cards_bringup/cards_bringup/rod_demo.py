@@ -18,12 +18,12 @@ from cards_bringup import node_list
 from cards_bringup.interrupts import Interrupts
 from cards_bringup.node_run import Clock, NodeRun
 from cards_bringup.plan import make_plan
-from cards_bringup.resources import share_folder
 from cards_bringup.run_end import Start, conclude, nothing_recorded, say, simulate
 from cards_core.errors import CardsError
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_file import load_parameters, read_file
+from cards_core.shared_files import shared_folder
 
 SOLVER = "rod_solver"
 VIEW = "rod_view"
@@ -176,7 +176,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _listed(robot: str) -> str:
     """Return the robot whose node list is to be used."""
-    file = share_folder() / "config" / f"{robot}{node_list.SUFFIX}"
+    file = shared_folder() / "config" / f"{robot}{node_list.SUFFIX}"
     return robot if file.is_file() else PATTERN
 
 

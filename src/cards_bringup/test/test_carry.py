@@ -5,12 +5,12 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from cards_bringup.resources import share_folder
 from cards_core.formats import load
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
+from cards_core.shared_files import shared_folder
 from cards_sim.simulator import Simulator
 
 
@@ -43,7 +43,7 @@ def body(model):
 
 def scene():
     """Return desk and box as MJCF."""
-    world = ET.parse(share_folder() / "worlds" / "table.sdf").getroot().find("world")
+    world = ET.parse(shared_folder() / "worlds" / "table.sdf").getroot().find("world")
     models = {model.get("name"): model for model in world.iter("model")}
     box = body(models["box"])
     inertial = models["box"].find("link/inertial")
@@ -63,7 +63,7 @@ def scene():
 def test_box_is_lifted_carried_and_put_down():
     robot = load("roboy_arm")
     simulator = Simulator(robot, 0.001, world_xml=scene())
-    file = share_folder() / "config" / "roboy_arm.yaml"
+    file = shared_folder() / "config" / "roboy_arm.yaml"
     given = load_parameters(file, "ctc_operational") | {"reference": "carry"}
     session = make_control_loop("ctc_operational", ParameterSet(given))
     box = simulator.model.body("box").id

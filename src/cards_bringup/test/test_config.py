@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cards_bringup import node_list
-from cards_bringup.resources import find_file, share_folder
+from cards_bringup.resources import find_file
 from cards_core.control import controller_class, controller_kinds, controller_parameters
 from cards_core.errors import UnknownNameError
 from cards_core.formats import load
@@ -17,13 +17,14 @@ from cards_core.loop.control_setup import (
     run_parameters,
 )
 from cards_core.parameters.parameter_file import load_parameters
+from cards_core.shared_files import shared_folder
 
 pytestmark = pytest.mark.ros
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
 ALL = sorted(
     file.name.removesuffix(node_list.SUFFIX)
-    for file in (share_folder() / "config").glob(f"*{node_list.SUFFIX}")
+    for file in (shared_folder() / "config").glob(f"*{node_list.SUFFIX}")
 )
 ROBOTS = [name for name in ALL if not node_list.read(name).rods]
 RODS = [name for name in ALL if node_list.read(name).rods]
@@ -106,7 +107,7 @@ def test_files_that_nodes_are_told_to_read_exist(robot):
         argument
         for node in node_list.load(robot)
         for argument in node.arguments
-        if argument.startswith(str(share_folder()))
+        if argument.startswith(str(shared_folder()))
     ]
     for file in files:
         assert Path(file).is_file(), f"{robot} needs {file}"
@@ -137,10 +138,10 @@ def test_files_are_found_by_name_or_path():
 
 
 def test_installed_files_are_found_without_a_checkout(tmp_path, monkeypatch):
-    from cards_bringup import resources
+    from cards_core import shared_files
 
     share = tmp_path / "share" / "cards_bringup"
     (share / "config").mkdir(parents=True)
-    monkeypatch.setattr(resources, "checkout", lambda: None)
+    monkeypatch.setattr(shared_files, "checkout", lambda: None)
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"/nowhere:{tmp_path}")
-    assert resources.share_folder() == Path(share)
+    assert shared_files.shared_folder() == Path(share)

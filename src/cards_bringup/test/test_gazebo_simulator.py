@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cards_bringup.gazebo import simulator
-from cards_bringup.resources import share_folder
+from cards_core.shared_files import shared_folder
 
 
 def run(*arguments):
@@ -29,7 +29,7 @@ def test_what_gazebo_is_started_with(fake_gazebo, monkeypatch, tmp_path, capfd):
     assert env["PYTHONHOME"] == sys.base_prefix
     assert str(fake_gazebo.prefix / "lib/python") in env["PYTHONPATH"].split(":")
     resources = env["GZ_SIM_RESOURCE_PATH"].split(":")
-    assert {str(share_folder() / "models"), str(share_folder() / "worlds")} <= set(resources)
+    assert {str(shared_folder() / "models"), str(shared_folder() / "worlds")} <= set(resources)
     assert resources[-1] == "/mine"
     assert env["CARDS_CACHE"] == str(tmp_path / "cache")
     assert env["GZ_PARTITION"] == f"cards-{os.getpid()}"
@@ -44,7 +44,7 @@ def test_parameters_of_the_plugin(fake_gazebo):
     fake_gazebo.simulate(
         f"for last in $CARDS_GAZEBO_ROS_ARGS; do :; done; cat $last > {fake_gazebo.prefix}/p"
     )
-    file = share_folder() / "config" / "planar_2r.yaml"
+    file = shared_folder() / "config" / "planar_2r.yaml"
     more = ["--params-file", str(file), "-p", "log_dir:=''", "-p", "world:=empty"]
     assert run(*more, "-p", "mode:=lockstep", "-p", "duration:=2.5") == 0
     given = yaml.safe_load((fake_gazebo.prefix / "p").read_text())

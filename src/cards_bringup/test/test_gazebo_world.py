@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from cards_bringup.gazebo.world import RobotInWorld, make_world
-from cards_bringup.resources import share_folder
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.formats import load
 from cards_core.formats.locate import find_model
+from cards_core.shared_files import shared_folder
 
-WORLDS = sorted((share_folder() / "worlds").glob("*.sdf"))
+WORLDS = sorted((shared_folder() / "worlds").glob("*.sdf"))
 
 
 def world_of(made):
@@ -41,7 +41,7 @@ def test_shipped_worlds_have_what_a_run_needs(file):
 
 
 def test_robot_is_put_into_the_world():
-    made = make_world(share_folder() / "worlds" / "empty.sdf", robot="planar_2r")
+    made = make_world(shared_folder() / "worlds" / "empty.sdf", robot="planar_2r")
     file = find_model("planar_2r").resolve()
     assert made.robots == (RobotInWorld("planar_2r", file),)
     (include,) = world_of(made).iter("include")
@@ -50,7 +50,7 @@ def test_robot_is_put_into_the_world():
 
 
 def test_step_and_speed():
-    file = share_folder() / "worlds" / "table.sdf"
+    file = shared_folder() / "worlds" / "table.sdf"
     physics = world_of(make_world(file, robot="planar_2r", step=0.0005, real_time_factor=0.0))
     assert physics.findtext("physics/max_step_size") == "0.0005"
     assert float(physics.findtext("physics/real_time_factor")) == 0.0
@@ -74,7 +74,7 @@ def test_default_physics_profile_is_the_one_that_counts(tmp_path):
 
 
 def test_world_with_robots_keeps_them():
-    made = make_world(share_folder() / "worlds" / "two_arms.sdf", robot="planar_2r")
+    made = make_world(shared_folder() / "worlds" / "two_arms.sdf", robot="planar_2r")
     file = find_model("roboy_arm").resolve()
     assert made.robots == (RobotInWorld("left_arm", file), RobotInWorld("right_arm", file))
     assert len(list(world_of(made).iter("include"))) == 2
@@ -127,4 +127,4 @@ def test_robot_without_muscles(tmp_path):
     file = tmp_path / "stone.sdf"
     file.write_text('<sdf version="1.11"><model name="stone"><link name="l"/></model></sdf>')
     with pytest.raises(DescriptionError, match="has no muscles"):
-        make_world(share_folder() / "worlds" / "empty.sdf", robot=Path(file))
+        make_world(shared_folder() / "worlds" / "empty.sdf", robot=Path(file))

@@ -21,9 +21,9 @@ from cards_bringup.domain import RosDomain  # noqa: E402
 from cards_bringup.gazebo.guardian import adopt_orphans, descendants  # noqa: E402
 from cards_bringup.launch_arguments import ARGUMENTS  # noqa: E402
 from cards_bringup.plan import gazebo_problem, is_installed  # noqa: E402
-from cards_bringup.resources import share_folder  # noqa: E402
+from cards_core.shared_files import shared_folder  # noqa: E402
 
-FILES = sorted((share_folder() / "launch").glob("*.launch.py"))
+FILES = sorted((shared_folder() / "launch").glob("*.launch.py"))
 RODS = [file for file in FILES if node_list.read(file.name.removesuffix(".launch.py")).rods]
 MUSCLES = [file for file in FILES if file not in RODS]
 ONE_ROBOT = [file for file in MUSCLES if file.name != "two_arms.launch.py"]
@@ -107,7 +107,7 @@ def test_nodes_of_a_robot_of_rods(file):
 
 
 def test_view_and_no_controller():
-    file = share_folder() / "launch" / "roboy_arm.launch.py"
+    file = shared_folder() / "launch" / "roboy_arm.launch.py"
     arguments = {"rviz": "false", "view": "true", "controller": "none"}
     nodes, _ = include(file, simulator="mujoco", **arguments)
     assert [node.node_executable for node in nodes] == ["simulator", "browser_view"]
@@ -116,7 +116,7 @@ def test_view_and_no_controller():
 @pytest.mark.gazebo
 def test_views_are_in_the_network_of_gazebo():
     needs("gazebo")
-    file = share_folder() / "launch" / "roboy_arm.launch.py"
+    file = shared_folder() / "launch" / "roboy_arm.launch.py"
     nodes, _ = include(file, rviz="false", simulator="gazebo")
     partitions = {}
     for node in nodes:
@@ -134,7 +134,7 @@ def test_hardware_without_its_package_says_so():
     from cards_core.errors import CardsError
 
     with pytest.raises(CardsError, match="cards_hardware, which is not installed"):
-        include(share_folder() / "launch" / "roboy_arm.launch.py", sim="false")
+        include(shared_folder() / "launch" / "roboy_arm.launch.py", sim="false")
 
 
 @pytest.mark.skipif(not is_installed("cards_hardware"), reason="cards_hardware is not installed")
@@ -163,7 +163,7 @@ def test_recording_without_ros2_bag_says_so():
     from cards_core.errors import CardsError
 
     with pytest.raises(CardsError, match="package ros2bag"):
-        include(share_folder() / "launch" / "roboy_arm.launch.py", record="true", rviz="false")
+        include(shared_folder() / "launch" / "roboy_arm.launch.py", record="true", rviz="false")
 
 
 class Launch:

@@ -7,17 +7,17 @@ import pytest
 import yaml
 
 from cards_bringup import node_list
-from cards_bringup.resources import share_folder
 from cards_core.errors import DescriptionError
 from cards_core.formats import load
 from cards_core.parameters.parameter_file import check_nodes
 from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.shared_files import shared_folder
 from cards_core.trajectories import load_references
 from cards_hardware.board_layout import read_layout
 
 WRONG = "no_such_key"
 
-CONFIG = share_folder() / "config"
+CONFIG = shared_folder() / "config"
 
 NAMES_OF_OTHERS = ("parameters",)
 """Mappings whose keys are the parameters of a node, which the node itself checks."""
@@ -104,7 +104,7 @@ def test_trajectories(tmp_path, name):
 @pytest.mark.parametrize("name", ["stewart_gough", "stewart_6pfs", "planar_3rfr"])
 def test_rods(tmp_path, name):
     folder = tmp_path / name
-    shutil.copytree(share_folder() / "models" / name, folder)
+    shutil.copytree(shared_folder() / "models" / name, folder)
     file = folder / "rods.yaml"
     assert check(file, lambda: read_rod_robot(str(folder / "model.sdf"))) > 3
 

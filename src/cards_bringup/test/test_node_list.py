@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cards_bringup import launch_arguments, node_list
-from cards_bringup.resources import share_folder
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.shared_files import shared_folder
 
 GOOD = """\
 robot: toy
@@ -52,7 +52,7 @@ def values(**given):
 def shipped():
     return sorted(
         file.name.removesuffix(node_list.SUFFIX)
-        for file in (share_folder() / "config").glob(f"*{node_list.SUFFIX}")
+        for file in (shared_folder() / "config").glob(f"*{node_list.SUFFIX}")
     )
 
 
@@ -70,7 +70,7 @@ def test_shipped_lists_have_a_host_and_a_controller(robot):
     else:
         assert read.defaults["controller"] in read.controllers
     assert node_list.load(robot) == list(read.nodes)
-    assert (share_folder() / "launch" / f"{robot}.launch.py").is_file()
+    assert (shared_folder() / "launch" / f"{robot}.launch.py").is_file()
 
 
 def test_whole_format(write):
@@ -171,7 +171,7 @@ def test_missing_file(tmp_path):
 
 
 def test_list_can_be_given_as_a_path(tmp_path):
-    for file in (share_folder() / "config").glob("planar_2r*.yaml"):
+    for file in (shared_folder() / "config").glob("planar_2r*.yaml"):
         shutil.copy(file, tmp_path)
     read = node_list.read(str(tmp_path / "planar_2r.nodes.yaml"))
     assert read.parameter_file.parent == Path(tmp_path)
@@ -179,7 +179,7 @@ def test_list_can_be_given_as_a_path(tmp_path):
 
 @pytest.mark.parametrize("end", ["", "/model.sdf"])
 def test_a_robot_without_a_list_is_told_what_it_lacks(tmp_path, end):
-    shutil.copytree(share_folder() / "models" / "planar_2r", tmp_path / "own")
+    shutil.copytree(shared_folder() / "models" / "planar_2r", tmp_path / "own")
     with pytest.raises(CardsError, match=r"own.* without a node list .*NAME\.nodes\.yaml"):
         node_list.read(f"{tmp_path / 'own'}{end}")
     with pytest.raises(UnknownNameError, match=r"Known: .*planar_2r"):

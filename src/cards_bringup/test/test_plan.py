@@ -7,13 +7,13 @@ import pytest
 from cards_bringup import node_list
 from cards_bringup.launch_arguments import ARGUMENTS, arguments_for
 from cards_bringup.plan import is_installed, make_plan
-from cards_bringup.resources import share_folder
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.parameters.parameter_file import read_file
+from cards_core.shared_files import shared_folder
 
 ALL = sorted(
     file.name.removesuffix(node_list.SUFFIX)
-    for file in (share_folder() / "config").glob(f"*{node_list.SUFFIX}")
+    for file in (shared_folder() / "config").glob(f"*{node_list.SUFFIX}")
 )
 ROBOTS = [name for name in ALL if not node_list.read(name).rods]
 RODS = [name for name in ALL if node_list.read(name).rods]
@@ -223,7 +223,7 @@ def test_gazebo_is_looked_at_only_if_it_is_wanted():
 def test_world_and_window_reach_gazebo(tmp_path):
     made = plan(simulator="gazebo", installed=GAZEBO, world="table", headless="true")
     parameters = made.parameters(made.nodes[0])
-    assert parameters["world"] == str(share_folder() / "worlds" / "table.sdf")
+    assert parameters["world"] == str(shared_folder() / "worlds" / "table.sdf")
     assert parameters["headless"] is True
     assert parameters["mode"] == "realtime"
     own = tmp_path / "own.sdf"
@@ -325,7 +325,7 @@ def test_every_argument_is_described():
 
 
 def test_documentation_has_every_argument():
-    page = share_folder() / "docs" / "bringup.md"
+    page = shared_folder() / "docs" / "bringup.md"
     if not page.is_file():
         pytest.skip("the documentation is in the repository only")
     rows = [line for line in page.read_text().splitlines() if line.startswith("| `")]

@@ -26,6 +26,7 @@ BASE = {
     "memory",
     "names",
     "npz_table",
+    "shared_files",
     "spatial",
     "stamps",
     "typing",

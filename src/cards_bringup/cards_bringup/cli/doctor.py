@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; it fails if something required does."""
     from cards_bringup.cli import version
     from cards_bringup.doctor import examine
-    from cards_bringup.resources import checkout
+    from cards_core.shared_files import checkout
 
     findings = []
     colored = sys.stdout.isatty()

@@ -156,7 +156,7 @@ def once_more(failed: Path) -> list[str]:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_bringup.domain import RosDomain
-    from cards_bringup.resources import checkout
+    from cards_core.shared_files import checkout
 
     top = checkout()
     if top is None:

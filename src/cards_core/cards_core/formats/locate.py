@@ -10,6 +10,7 @@ from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats.sdf.schema import VERSIONS
 from cards_core.formats.sdf.values import required, text_of
 from cards_core.formats.xml_lines import XmlElement, parse_xml
+from cards_core.shared_files import shared_folders
 
 MODEL_PATH = "CARDS_MODEL_PATH"
 """Environment variable: folders with models, separated like PATH."""
@@ -24,14 +25,11 @@ def _variable_folders(name: str, *below: str) -> Iterator[Path]:
 def model_folders() -> list[Path]:
     """Return the existing folders that hold one folder per model, in the order of search.
 
-    ``CARDS_MODEL_PATH``, then ``models`` of this repository if the code runs from a checkout, then
-    ``share/cards_bringup/models`` of every prefix in ``AMENT_PREFIX_PATH``.
+    ``CARDS_MODEL_PATH``, then ``models`` of the shared folders (`cards_core.shared_files`).
     """
     folders = [
         *_variable_folders(MODEL_PATH),
-        # src/cards_core/cards_core/formats/locate.py -> the checkout
-        Path(__file__).resolve().parents[4] / "models",
-        *_variable_folders("AMENT_PREFIX_PATH", "share", "cards_bringup", "models"),
+        *shared_folders("models"),
     ]
     return [folder for folder in dict.fromkeys(folders) if is_folder(folder)]
 

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from cards_core.errors import UnknownNameError
 from cards_core.robot.model import Robot, Tree
+from cards_core.shared_files import shared_folders
 from cards_core.trajectories import Reference, Space, TrajectoryError, load_references
 
 
 def reference_folders() -> list[Path]:
-    """Return the existing folders with trajectory files, in the order of search.
-
-    ``config/trajectories`` of this repository if the code runs from a checkout, then
-    ``share/cards_bringup/config/trajectories`` of every prefix in ``AMENT_PREFIX_PATH``.
-    """
-    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
-    folders = [
-        # src/cards_core/cards_core/trajectories/reference_files.py -> the checkout
-        Path(__file__).resolve().parents[4] / "config" / "trajectories",
-        *(Path(p, "share", "cards_bringup", "config", "trajectories") for p in prefixes if p),
-    ]
-    return [folder for folder in folders if folder.is_dir()]
+    """Return the existing folders with trajectory files, in the order of search."""
+    return shared_folders("config", "trajectories")
 
 
 def find_reference_file(name_or_path: str, robot: Robot) -> Path:
