@@ -89,7 +89,7 @@ def test_answers_are_those_of_the_controller(domain, probe):
     reference_node = {"reference": "there_and_back", "kp": 2000, "kd": [90.0, 80.0]}
     controller = make_controller("ctc_joint", ROBOT, kp=2000.0, kd=[90.0, 80.0])
     with joint_node(domain, **reference_node) as thread:
-        reference = thread.node.control._reference
+        reference = thread.node.control.reference
         assert reference.duration == 8.0
         controller.set_reference(reference, start=0.002)
         rng = np.random.default_rng(3)

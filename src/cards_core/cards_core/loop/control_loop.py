@@ -50,7 +50,7 @@ class ControlLoop:
             model if None.
 
     Attributes:
-        controller, robot: As given.
+        controller, reference, approach_speed, robot: As given.
         steps: Done since the last start.
         log: The log, if any.
         tally: What was recorded since the log, or its part, began, with or without a log.
@@ -73,43 +73,20 @@ class ControlLoop:
         self.controller = controller
         self._needs = controller.needs
         self.robot = robot or controller.model.robot
-        self._reference = reference
-        self._approach_speed = approach_speed
+        self.reference = reference
+        self.approach_speed = approach_speed
         controller.set_reference(reference)  # refuses wrong sizes now, not in the first step
-        out = controller.output
         units, error_units = units_of(controller)
-        parts = {part.kind: part for part in controller.command}
-        # a robot without motors has no part for them, and its log an empty column
-        self._logged = [parts.get(kind) for kind in controller.commands]
         self._own_tolerance = HOLDING if reference is None else tolerance_of(reference, units)
         self.tolerance = self._own_tolerance
         self._end = math.nan
         self.tally = TaskTally(error_units)
         self.log: RunLog | None = None
+        parts = {part.kind: part for part in controller.command}
+        # a robot without motors has no part for them, and its log an empty column
+        self._logged = [parts.get(kind) for kind in controller.commands]
         if log_path is not None:
-            size, velocities = out.desired.size, out.error.size
-            self.log = RunLog(
-                log_path,
-                {
-                    "time": None,
-                    "desired": size,
-                    "desired_dot": velocities,
-                    "actual": size,
-                    "error": velocities,
-                    **{
-                        COLUMNS[kind]: 0 if part is None else len(part.names)
-                        for kind, part in zip(controller.commands, self._logged, strict=True)
-                    },
-                    "status": None,
-                    "residual": None,
-                    "loop_us": None,
-                    "missed_deadlines": None,
-                    "tolerance_length": None,
-                    "tolerance_angle": None,
-                    "remaining": None,
-                },
-                {"reference_names": np.array(controller.reference_names, dtype=np.str_)},
-            )
+            self.open_log(log_path)
         self.steps = 0
         self.start()
 
@@ -154,13 +131,13 @@ class ControlLoop:
         return self.controller.step(state)
 
     def _begin_reference(self, state: RobotState) -> None:
-        controller, reference = self.controller, self._reference
+        controller, reference = self.controller, self.reference
         controller.set_reference(None)
-        if reference is not None and self._approach_speed > 0.0:
+        if reference is not None and self.approach_speed > 0.0:
             controller.step(state)
             place = controller.output.actual.copy()
             if np.isfinite(place).all() and place.size == controller.output.error.size:
-                reference = with_approach(reference, place, self._approach_speed)
+                reference = with_approach(reference, place, self.approach_speed)
         controller.reset()
         controller.set_reference(reference, start=state.time)
         self.tolerance, self._end = self._own_tolerance, _end(reference, state.time)
@@ -205,10 +182,38 @@ class ControlLoop:
             left,
         )
 
+    def open_log(self, path: str | Path) -> None:
+        """Record the steps to come. Raises `OSError` if the log cannot be written there."""
+        controller, out = self.controller, self.controller.output
+        size, velocities = out.desired.size, out.error.size
+        self.log = RunLog(
+            path,
+            {
+                "time": None,
+                "desired": size,
+                "desired_dot": velocities,
+                "actual": size,
+                "error": velocities,
+                **{
+                    COLUMNS[kind]: 0 if part is None else len(part.names)
+                    for kind, part in zip(controller.commands, self._logged, strict=True)
+                },
+                "status": None,
+                "residual": None,
+                "loop_us": None,
+                "missed_deadlines": None,
+                "tolerance_length": None,
+                "tolerance_angle": None,
+                "remaining": None,
+            },
+            {"reference_names": np.array(controller.reference_names, dtype=np.str_)},
+        )
+
     def close(self) -> None:
-        """Write the log."""
+        """Write the log, which ends. Raises `OSError` if it cannot be written."""
         if self.log is not None:
-            self.log.close()
+            log, self.log = self.log, None
+            log.close()
 
 
 def _end(reference: Reference | None, start: float) -> float:

@@ -54,7 +54,7 @@ class Host(ABC):
         self.behind = 0.0
         self.log: RunLog | None = None
         if log_path is not None:
-            self.log = open_host_log(Path(log_path), robot, robot.tree, self.actuator_names)
+            self.open_log(log_path)
 
     @property
     @abstractmethod
@@ -118,10 +118,15 @@ class Host(ABC):
             self.behind,
         )
 
+    def open_log(self, path: str | Path) -> None:
+        """Record the steps to come. Raises `OSError` if the log cannot be written there."""
+        self.log = open_host_log(Path(path), self.robot, self.robot.tree, self.actuator_names)
+
     def close(self) -> None:
-        """Write the log. Raises `OSError` if it cannot be written."""
+        """Write the log, which ends. Raises `OSError` if it cannot be written."""
         if self.log is not None:
-            self.log.close()
+            log, self.log = self.log, None
+            log.close()
 
 
 class SteppedHost(Host):

@@ -1,0 +1,39 @@
+"""Robots of every kind by name, path or text."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeAlias
+
+from cards_core.formats import find_model, known_models, read_sdf
+from cards_core.formats import load as load_muscles
+from cards_core.formats.locate import has_rods
+from cards_core.robot.model import Robot
+from cards_core.rods import RodRobot, read_rod_robot
+
+AnyRobot: TypeAlias = Robot | RodRobot
+"""A robot with muscles, or a robot of rods."""
+
+__all__ = ["AnyRobot", "known_models", "load"]
+
+
+def load(source: str | os.PathLike[str], *, model: str | None = None) -> AnyRobot:
+    """Read a robot.
+
+    Args:
+        source: Name of a model (`known_models`), path of an SDF file or of a folder with one, or
+            the text of an SDF file.
+        model: Which model, where a file holds several.
+
+    Returns:
+        A `cards_core.robot.model.Robot`, or a `RodRobot` for a robot of rods.
+
+    Raises:
+        UnknownNameError: No such model; the message lists those there are.
+        DescriptionError: The description is wrong; the message names file, line and element.
+    """
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return read_sdf(source, model=model)
+    if has_rods(find_model(source)):
+        return read_rod_robot(source, model=model)
+    return load_muscles(source, model=model)

@@ -1,0 +1,19 @@
+from setuptools import find_packages, setup
+
+PACKAGE = "cards"
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+    ],
+    package_data={PACKAGE: ["py.typed"]},
+    install_requires=["setuptools"],
+    extras_require={"test": ["pytest"]},
+    zip_safe=False,
+    description="CARDS from Python: load, compile, simulate, control and show robots.",
+    license="Apache-2.0",
+)
