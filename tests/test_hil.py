@@ -26,10 +26,9 @@ pytest.importorskip("serial", reason="pyserial is not installed")
 
 from cards_bringup.hil.options import choose_firmware
 from cards_core.formats import load
-from cards_hardware.board_layout import read_layout
+from cards_hardware.boards.layout import read_layout
+from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.errors import HardwareError
-from cards_hardware.hardware import Hardware
-from cards_hardware.hil.real_time import HOST_PRIORITY, make_real_time
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol import (
@@ -41,6 +40,7 @@ from cards_hardware.protocol import (
     encode,
     unpack,
 )
+from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 try:
     FIRMWARE = choose_firmware(None, lambda _note: None)

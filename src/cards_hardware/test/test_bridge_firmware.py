@@ -11,8 +11,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from cards_core.formats import load
-from cards_hardware import bridge_node
-from cards_hardware.bridge_node import BridgeNode
+from cards_hardware.bridge import node as bridge_node
+from cards_hardware.bridge.node import BridgeNode
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol import unpack

@@ -11,13 +11,13 @@ import pytest
 
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats import load
-from cards_hardware.board_layout import read_layout
+from cards_hardware.boards.layout import read_layout
+from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.errors import HardwareError
-from cards_hardware.hardware import Hardware
-from cards_hardware.hil.real_time import HOST_PRIORITY, make_real_time
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol.enums import State
+from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 ROBOT = "roboy_arm"
 

@@ -31,7 +31,7 @@ KEPT = 400_000
 
 
 @dataclass(frozen=True)
-class Heard:
+class RelayedFrame:
     """A frame that passed.
 
     Attributes:
@@ -67,7 +67,7 @@ class Relay:
         self.error_rate = 0.0
         self.delay = 0.0
         self._rng = np.random.default_rng(seed)
-        self._heard: deque[Heard] = deque(maxlen=KEPT)
+        self._heard: deque[RelayedFrame] = deque(maxlen=KEPT)
         self._decoders = {"to_board": FrameDecoder(), "to_host": FrameDecoder()}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -135,7 +135,9 @@ class Relay:
 
     # What passed ------------------------------------------------------------------------------
 
-    def heard(self, name: str | None = None, direction: Direction | None = None) -> list[Heard]:
+    def heard(
+        self, name: str | None = None, direction: Direction | None = None
+    ) -> list[RelayedFrame]:
         """Return what passed so far, oldest first; of one message or direction only."""
         with self._lock:
             everything = list(self._heard)
@@ -179,7 +181,7 @@ class Relay:
         now = time.monotonic()
         passed = self._master >= 0
         for frame in self._decoders[direction].feed(data):
-            self._heard.append(Heard(now, direction, passed, frame))
+            self._heard.append(RelayedFrame(now, direction, passed, frame))
         if passed:
             self._waiting.append((now + self.delay, direction, self._disturbed(data)))
 

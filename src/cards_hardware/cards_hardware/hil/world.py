@@ -18,9 +18,8 @@ from cards_core.errors import CardsError
 from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
-from cards_hardware.hil.design import Calibration, UnitDesign, manufacture
-from cards_hardware.hil.drives import Drives
-from cards_hardware.hil.sensors import Sensors
+from cards_hardware.hil.drives import Drives, Sensors
+from cards_hardware.hil.muscle_units import UnitCalibration, UnitDesign, manufacture
 from cards_sim.simulator import Simulator
 
 DT = 1e-3
@@ -81,7 +80,9 @@ class World:
         self.rates = state.measured("muscle_rates")
         self.tensions: Array = np.zeros(len(robot.muscles))
         parts, noise = np.random.default_rng(seed).spawn(2)
-        self.calibration: Calibration = manufacture(self.design, self.lengths, len(self.q), parts)
+        self.calibration: UnitCalibration = manufacture(
+            self.design, self.lengths, len(self.q), parts
+        )
         self.drives = Drives(self.design, self.calibration, DT)
         self.sensors = Sensors(self.design, self.calibration, noise)
         self._stand_time = stand_time

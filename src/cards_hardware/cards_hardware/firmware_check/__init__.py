@@ -1,0 +1,1 @@
+"""The firmware's own C, compiled for this machine and tried against damaged lines."""
