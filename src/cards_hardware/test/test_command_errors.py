@@ -7,7 +7,7 @@ import pytest
 
 from cards_hardware.errors import HardwareError
 from cards_hardware.firmware_check import command_errors, native_codec
-from cards_hardware.firmware_check.native_board import LIMITS, NativeBoard
+from cards_hardware.firmware_check.native_device import LIMITS, NativeDevice
 from cards_hardware.firmware_check.noisy_line import Line
 from cards_hardware.protocol import State, encode
 from cards_hardware.protocol.generate import checkout
@@ -64,7 +64,7 @@ def test_command_line(folder, capsys):
 
 def test_the_board_by_hand(folder):
     """Stages of the watchdog by its own clock: 24 ms hold, 100 ms relax, 1000 ms disarm."""
-    device = NativeBoard(folder)
+    device = NativeDevice(folder)
     token = device.prepare(3)
     with pytest.raises(HardwareError, match="STATE_REQUEST: refused, TOKEN"):
         device.arm(token ^ 1)
@@ -88,7 +88,7 @@ def test_the_board_by_hand(folder):
 
 
 def test_nothing_out_of_limits_takes_effect(folder):
-    device = NativeBoard(folder)
+    device = NativeDevice(folder)
     device.arm(device.prepare(2))
     good = {"mask": 0b11, "tension": [20.0, 30.0], "slew": [0.0, 0.0]}
     device.send("CMD_TENSION", good)

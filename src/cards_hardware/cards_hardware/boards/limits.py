@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -144,8 +144,6 @@ def length_windows(dynamics: Dynamics, margin: float = LENGTH_MARGIN) -> Array:
 
 def limited_muscles(robot: Robot, limits: Mapping[str, MuscleLimits]) -> tuple[Muscle, ...]:
     """Return the muscles with the narrower of the model's and the boards' tension limits."""
-    from dataclasses import replace
-
     out = []
     for muscle in robot.muscles:
         limit = limits.get(muscle.name)

@@ -22,7 +22,7 @@ import numpy as np
 
 from cards_hardware.errors import HardwareError
 from cards_hardware.firmware_check.frame_errors import MUSCLES, NODE, PERIOD_US, commands
-from cards_hardware.firmware_check.native_board import NativeBoard
+from cards_hardware.firmware_check.native_device import NativeDevice
 from cards_hardware.firmware_check.noisy_line import Line, damage
 from cards_hardware.protocol.codec import encode
 from cards_hardware.protocol.enums import AckCode, State
@@ -128,7 +128,7 @@ def run(frames: int, line: Line, folder: Path, seed: int = 1) -> CommandReport:
     rng = np.random.default_rng(seed)
     report = CommandReport(frames, line)
     started = time.perf_counter()
-    device = NativeBoard(folder, _START_US)
+    device = NativeDevice(folder, _START_US)
     device.arm(device.prepare(MUSCLES))
     if device.state != State.ARMED:
         raise HardwareError(f"the board is {device.state.name} after arming")

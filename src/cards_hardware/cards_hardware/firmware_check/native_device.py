@@ -48,7 +48,7 @@ class _View(ctypes.Structure):
     )
 
 
-class NativeBoard:
+class NativeDevice:
     """A board.
 
     The library has one board: a new object of the same library starts it anew.
