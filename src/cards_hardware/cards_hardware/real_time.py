@@ -1,4 +1,4 @@
-"""Priority for what stands for hardware: real drives and boards wait for nobody."""
+"""Real-time priority of a process, as far as the system permits it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 PRIORITY = 10
-"""Of plant and boards for the real-time scheduler (1 to 99)."""
+"""Priority of the emulated plant and boards for the real-time scheduler (1 to 99): real drives and
+boards wait for nobody."""
 
 HOST_PRIORITY = 5
-"""Of bridge and controllers, as on a computer that does nothing but drive a robot."""
+"""Priority of bridge and controllers, as on a computer that does nothing but drive a robot."""
 
 NICE = -10
 """Where the real-time scheduler may not be used."""

@@ -1,1 +1,1 @@
-"""One board of muscles: its line, its session, and what is asked and told."""
+"""One muscle board: serial link, session, commands, and the layout that describes it."""

@@ -1,7 +1,7 @@
-"""One board: arming and stopping it, setting it up, and what is known of it.
+"""One board: arming, stopping, settings and status.
 
-Whatever breaks, line or board, ends with the board not armed on this side. A session that comes
-back by itself is one that reads; only `Board.arm` makes commands pass again.
+After any failure of line or board, the board counts as not armed here. A session that was
+recovered only reads; only `Board.arm` lets commands pass again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Board:
     line is lost, and `ProtocolError` for values that do not fit into the message.
 
     Args:
-        layout: What it is to be.
+        layout: What the board should be.
         on_sample: Called by the reader thread with every new sample.
         on_event: Called by any thread with what happened.
         on_change: Called by any thread after the state of board or session changed.
@@ -340,7 +340,7 @@ class Board:
 
         Args:
             action: `CalibrateAction`.
-            channels: Of muscles, or of joints, as the action says.
+            channels: Channels of muscles or joints, as the action says.
             values: What is true there, in the unit that the action says; None where it needs
                 none.
         """
@@ -433,7 +433,7 @@ class Board:
         return ""
 
     def status(self) -> BoardStatus:
-        """Return how it is."""
+        """Return its status."""
         return status_of(self.layout, self._connection, armed=self._armed, problem=self.problem)
 
 

@@ -1,4 +1,4 @@
-"""The clock of a board in terms of the host's.
+"""Synchronisation of a board's clock with the host's.
 
 A board counts microseconds in 32 bits, which wrap after 71.6 minutes, with a crystal of its own.
 Host and board exchange four times as in NTP: the host sends at t1, the board receives at t2 and
@@ -48,7 +48,7 @@ class ClockSync:
         ready: Whether an exchange has been seen; without one `to_host` cannot be asked.
         exchanges: That were taken in since the last reset.
         error: Bound of the mapping's error as seen from the best exchange, [s].
-        drift: Of the board's clock, positive if it is slow, [s/s].
+        drift: Drift of the board's clock, positive if it is slow, [s/s].
         rtt: Shortest delay of both ways together among the exchanges that count, [s].
     """
 

@@ -41,7 +41,7 @@ def pack_tension(mask: int, tensions: Array, slew: float) -> bytes:
     Args:
         mask: Channels.
         tensions: One per channel, [N].
-        slew: Of all of them, [N/s].
+        slew: Slew rate of all tensions, [N/s].
 
     Raises:
         ProtocolError: A value does not fit into the message.
@@ -63,7 +63,7 @@ class Commands:
     """Commands to one board.
 
     Args:
-        layout: Of the board.
+        layout: Layout of the board.
         transport: To the board.
         handshake: Knows what the board can do.
         armed: Tells whether commands may pass.
@@ -136,7 +136,7 @@ class Commands:
 
 
 def mask_of(selected: Iterable[int]) -> int:
-    """Return the bits of channels."""
+    """Return the bit mask of channels."""
     mask = 0
     for index in selected:
         mask |= 1 << int(index)

@@ -1,7 +1,7 @@
-"""The session with one board: begun, kept alive, noticed when lost, and begun again.
+"""The session with one board: started, kept alive, supervised, and recovered when it is lost.
 
-A session that comes back by itself only reads; whoever lets commands pass is told of every
-interruption, and decides.
+A recovered session only reads: the owner is told of every interruption, and decides when commands
+may pass again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Connection:
         link, transport, handshake, receiver: The parts.
         lock: Held while sessions begin; hold it while talking about states.
         connected: Whether there is a session.
-        problem: Why there is none, or limits are missing; empty if all is well.
+        problem: Why there is no session, or why limits are missing; empty if all is well.
         restart: Sign that the board has restarted although the line is there; empty if none.
         limits_due: Whether the board has still to be told its limits.
         reconnects, resets: Since `open`.
@@ -141,7 +141,7 @@ class Connection:
         self.problem = "not open"
 
     def wake(self) -> None:
-        """Have the supervisor look at once."""
+        """Have the supervisor check at once."""
         self._supervisor.wake()
 
     def why_gone(self) -> str:
@@ -213,7 +213,7 @@ class Connection:
     # What the supervisor does -----------------------------------------------------------------
 
     def _beat(self) -> None:
-        """Show life, exchange times, and load limits as soon as the board takes them."""
+        """Send a heartbeat, and load limits as soon as the board takes them."""
         self._heartbeat.beat(armed=self._on_heartbeat())
         if self.limits_due and self.receiver.state == State.DISARMED:
             try:
@@ -255,7 +255,7 @@ class Connection:
 
 
 class _Heartbeat:
-    """Shows a board that the host lives, exchanges times with it, and counts its silence.
+    """Sends heartbeats and time exchanges, and counts heartbeats without an answer.
 
     Args:
         link: The line.
@@ -293,10 +293,10 @@ class _Heartbeat:
 
 
 class _Supervisor:
-    """Thread that beats while there is a session, and recovers a lost one.
+    """Thread that sends heartbeats during a session, and recovers a lost one.
 
     Args:
-        name: Of the thread.
+        name: Name of the thread.
         beat: Called every `HEARTBEAT` while there is a session.
         lost: Tells whether the session is over.
         recover: Tries once to get it back; tells whether it did.
@@ -324,7 +324,7 @@ class _Supervisor:
         return self._ending.is_set()
 
     def prepare(self) -> None:
-        """Be ready for a new session."""
+        """Reset for a new session."""
         self._ending.clear()
         self._wake.clear()
 
@@ -342,7 +342,7 @@ class _Supervisor:
             thread.join(5.0)
 
     def wake(self) -> None:
-        """Have it look at once."""
+        """Have the thread check at once."""
         self._wake.set()
 
     def _run(self) -> None:

@@ -24,7 +24,7 @@ class BoardEvent:
     """Something that happened on a board or on the way to it.
 
     Attributes:
-        time: Of arrival, host monotonic [s].
+        time: Time of arrival, host monotonic [s].
         board: Name.
         severity: `Severity`.
         text: What happened, in words.
@@ -115,7 +115,7 @@ def event_words(code: int, value: int) -> str:
 
     Args:
         code: `EventCode`; one that this version does not know is named by its number.
-        value: Of the event.
+        value: Value of the event.
     """
     if code not in _CODES:
         return f"event {code}, value {value}"

@@ -1,4 +1,4 @@
-"""Finding out who is at the other end of a line, and whether it is who should be there."""
+"""Identifies the board at the other end of a line, and checks it against its layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cards_hardware.protocol.schema import BROADCAST, MAJOR
 
 @dataclass(frozen=True)
 class Ident:
-    """Who a board is, from IDENT.
+    """Identity of a board, from IDENT.
 
     Attributes:
         firmware: Version, e.g. ``1.0.2``.
@@ -75,7 +75,7 @@ _SAME |= {"rate_max": 1e-4, "current_max": 1e-3, "slew": 1.0}
 
 
 class Handshake:
-    """Identifies one board and holds it to its layout: nonce, IDENT, limits.
+    """Identifies one board, checks it, and loads its limits.
 
     Args:
         layout: What the board should be; without muscles and joints any board will do.
@@ -83,7 +83,7 @@ class Handshake:
         any_node: Whether to take the address of the first board that answers.
 
     Attributes:
-        nonce: Of this session, other than that of all before.
+        nonce: Nonce of this session, different for every session.
         ident: Newest IDENT.
         foreign: Frames from other nodes.
     """

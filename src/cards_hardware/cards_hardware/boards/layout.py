@@ -52,7 +52,7 @@ BAUDRATE = 1_000_000
 """Without another one, [baud]; boards on USB ignore it."""
 
 STIFFNESS = 20_000.0
-"""Of length commands, [N/m]."""
+"""Stiffness of length commands, [N/m]."""
 
 _MAX_NODE = 126
 _KEYS = (
@@ -81,9 +81,9 @@ class BoardLayout:
         port: Path of the serial device.
         baudrate: [baud]
         muscles, joints: Names, in the order of the board's channels.
-        limits: Of every muscle, in that order.
-        stiffness: Of length commands, [N/m].
-        bias: Of length commands, [N].
+        limits: Limits of every muscle, in that order.
+        stiffness: Stiffness of length commands, [N/m].
+        bias: Bias tension of length commands, [N].
         muscle_rows: Where its muscles are among those of the robot.
         position_rows, velocity_rows: Where its joints are in q and in qd.
         source: File that says so.
@@ -180,7 +180,7 @@ def read_layout(
         port: What stands for ``{port}``; several are separated by commas.
         baudrate: What stands for ``{baudrate}``.
         namespace: Only the boards of this namespace; the file may have others.
-        dynamics: Of the robot, for the windows of lengths; compiled if needed.
+        dynamics: Dynamics of the robot, for the windows of lengths; compiled if needed.
 
     Raises:
         UnknownNameError: There is no such file.

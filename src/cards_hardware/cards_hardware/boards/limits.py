@@ -38,7 +38,7 @@ class MuscleLimits:
         tension_safe: Tension of an armed or stopped robot: nothing drops, no wire jumps off, [N].
         length_min, length_max: Below the board does not pull, above it holds against, [m].
         rate_max: Fastest change of the length, [m/s].
-        current_max: Of the motor, [A].
+        current_max: Largest current of the motor, [A].
         soft, hard: Housing temperatures where derating begins and where it reached zero, [C].
         slew: Fastest change of the tension, [N/s]. It guards against wrong commands, and must
             leave room for right ones: a computed-torque loop with kp 2000 /s^2 answers an error of
@@ -58,7 +58,7 @@ class MuscleLimits:
 
 
 NAMES: tuple[str, ...] = tuple(item.name for item in fields(MuscleLimits))
-"""Of the limits, as in files."""
+"""Names of the limits, as in files."""
 
 # what the fields of the message hold, and below zero nothing makes sense
 _LARGEST: Mapping[str, float] = {
@@ -79,7 +79,7 @@ def default_limits(muscle: Muscle, window: tuple[float, float]) -> dict[str, flo
     """Return the limits of a muscle for which nothing is said, by name.
 
     Args:
-        muscle: Of the model.
+        muscle: A muscle of the model.
         window: Least and largest length, [m].
     """
     base = MuscleLimits(tension_max=muscle.tension_max)
@@ -124,7 +124,7 @@ def length_windows(dynamics: Dynamics, margin: float = LENGTH_MARGIN) -> Array:
     widened by the margin.
 
     Args:
-        dynamics: Of the robot.
+        dynamics: Dynamics of the robot.
         margin: [m]
     """
     tree = dynamics.tree

@@ -1,4 +1,4 @@
-"""What comes from a board: read, counted, and given to whom it concerns.
+"""Dispatches what a board sends.
 
 Everything here runs in the reader thread of the line.
 """
@@ -28,10 +28,10 @@ _CONTRADICTIONS = 5  # exchanges in a row that do not fit the clock: it was set 
 
 
 class Receiver:
-    """Takes the frames of one board.
+    """Decodes, counts and dispatches the frames of one board.
 
     Args:
-        layout: What the board is to be.
+        layout: What the board should be.
         handshake: Decides which frames are of this board.
         transport: Knows the requests that wait for an answer.
         on_sample: Called with every new sample of a session.
@@ -40,8 +40,8 @@ class Receiver:
         on_restart: Called with the sign when the board seems to have restarted.
 
     Attributes:
-        telemetry: The newest of everything.
-        state: Of the board, None before it was told.
+        telemetry: The newest values.
+        state: State of the board, None before the first report.
         fault: Bits of `Fault`.
         simulated: Whether the board says that it is emulated.
         heard: Time of the newest frame, [s].

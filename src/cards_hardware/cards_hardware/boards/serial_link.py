@@ -1,4 +1,4 @@
-"""The line to a board: bytes in and out of a serial port, frames to whoever listens.
+"""The line to a board: bytes in and out of a serial port, frames to the listener.
 
 One thread reads what is there. Who sends writes itself as long as the line takes it; only what
 the line does not take at once is left to a writer thread. What waits goes out in this order:

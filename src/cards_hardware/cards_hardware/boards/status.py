@@ -1,4 +1,4 @@
-"""How a board is: all that is known of it, put together."""
+"""Status of a board, collected from its connection."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cards_hardware.protocol.enums import AckCode, Fault, MuscleFlag, State
 
 @dataclass(frozen=True)
 class BoardStatus:
-    """How a board is; numbers that are not known yet are NaN, 0 or empty.
+    """Status of a board; numbers that are not known yet are NaN, 0 or empty.
 
     Attributes:
-        name, node, port: Of the layout.
+        name, node, port: As in the layout.
         connected: Whether there is a session: port open, identified, answering.
         armed: Whether commands go to it.
         problem: Why it cannot be used now; empty if it can.
@@ -28,7 +28,7 @@ class BoardStatus:
         faults: The same in words.
         muscle_flags: Bits of `MuscleFlag` per muscle of the board.
         muscle_faults: Muscle name to its flags in words; only those that have any.
-        temperatures, core_temperatures: Of motor housings and windings, [C].
+        temperatures, core_temperatures: Temperatures of motor housings and windings, [C].
         tension_limits: In force now, [N].
         vbus: Supply voltage, [V].
         rx_ok, rx_crc, rx_gap, tx_dropped, drive_errors, tick_late: Counters of the board.
@@ -37,16 +37,16 @@ class BoardStatus:
         frames, lost_frames, crc_errors: Received here, missing in their numbers, damaged.
         foreign_frames: From another node than expected.
         replaced_commands: That a newer one overtook before they were sent.
-        reconnects, resets: Of the line, of the board, since `open`.
-        state_age: Of the newest sample, [s].
-        state_rate: Of samples, [Hz].
+        reconnects, resets: Recovered sessions and resets of the board since `open`.
+        state_age: Age of the newest sample, [s].
+        state_rate: Rate of samples, [Hz].
         latency_p50, latency_p99: From making a command to its arrival in the control loop of the
             board, [s].
         command_latency, sample_delay: The same and the way back in full, [s].
         clock_error: Bound of what the mapping of its clock may be off, [s].
-        clock_drift: Of its clock, [s/s].
+        clock_drift: Drift of its clock, [s/s].
         rtt: Shortest round trip lately, [s].
-        firmware, uid, boot_count: Of IDENT.
+        firmware, uid, boot_count: As in IDENT.
         simulated: Whether it is an emulated board.
     """
 
@@ -105,7 +105,7 @@ def status_of(
     """Return the status of a board.
 
     Args:
-        layout: Of the board.
+        layout: Layout of the board.
         connection: To the board.
         armed: Whether commands go to it.
         problem: Why it cannot be used now; empty if it can.
@@ -157,7 +157,7 @@ def muscle_faults(layout: BoardLayout, slow: Mapping[str, Any]) -> dict[str, tup
     """Return the flags of muscles in words, of those that have any.
 
     Args:
-        layout: Of the board.
+        layout: Layout of the board.
         slow: Its newest STATE_SLOW, empty before the first.
     """
     return _slow_fields(layout, slow)["muscle_faults"] if slow else {}

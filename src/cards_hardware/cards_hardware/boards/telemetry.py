@@ -139,32 +139,32 @@ class BoardSample:
 
     @property
     def lengths(self) -> Array:
-        """Of muscles, [m]."""
+        """Muscle lengths, [m]."""
         return self.muscles[0]
 
     @property
     def rates(self) -> Array:
-        """Of the lengths, [m/s]."""
+        """Rates of the muscle lengths, [m/s]."""
         return self.muscles[1]
 
     @property
     def tensions(self) -> Array:
-        """Measured, [N]."""
+        """Measured tensions, [N]."""
         return self.muscles[2]
 
     @property
     def currents(self) -> Array:
-        """Of the motors, [A]."""
+        """Motor currents, [A]."""
         return self.muscles[3]
 
     @property
     def positions(self) -> Array:
-        """Of joints, [rad] or [m]."""
+        """Joint positions, [rad] or [m]."""
         return self.joints[0]
 
     @property
     def velocities(self) -> Array:
-        """Of joints, [rad/s] or [m/s]."""
+        """Joint velocities, [rad/s] or [m/s]."""
         return self.joints[1]
 
 
@@ -175,7 +175,7 @@ _RATE_SPAN = 0.5  # [s] over which the rate of samples is counted
 
 
 class Telemetry:
-    """The newest of everything from one board.
+    """The newest values from one board, and statistics.
 
     Attributes:
         clock: The board's in terms of ours.

@@ -1,4 +1,4 @@
-"""Frames to one board: numbering them, and waiting for answers to those that ask for one.
+"""Frames to one board: sequence numbers, requests and their answers.
 
 Sequence numbers are given when a frame goes out, under the lock of the line, so they only ever
 advance as the board sees them; a repeated request is a new frame.
@@ -71,13 +71,13 @@ class _PendingRequest:
 
 
 class Transport:
-    """Sends to one node.
+    """Sends frames to one node, and matches answers to requests.
 
     Args:
         link: The line.
-        name: Of the board, for messages.
+        name: Name of the board, for messages.
         node: Its address.
-        gone: Says why there is no use in waiting any longer, or "".
+        gone: Returns why it is useless to wait any longer; empty if it is not.
     """
 
     def __init__(self, link: SerialLink, name: str, node: int, gone: Callable[[], str]) -> None:

@@ -1,1 +1,1 @@
-"""The real robot as a whole, and the node that puts it behind the topics of every host."""
+"""All boards of a robot as one, and the node that connects them to the topics of every host."""

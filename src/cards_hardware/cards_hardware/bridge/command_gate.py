@@ -1,4 +1,4 @@
-"""What goes to the boards when a command comes: that command, and nothing older.
+"""Checks commands before they go to the boards; sends nothing older than the command itself.
 
 The gate of all hosts, `MuscleCommand`, checks names, kinds and limits. A simulator then asks it in
 every step what all muscles are told. Here nothing is repeated: if it were, the watchdogs of the
@@ -19,7 +19,7 @@ from cards_core.typing import Array
 
 
 class CommandGate:
-    """Checks commands and says what to send.
+    """Checks commands and returns what to send.
 
     Args:
         robot: With the limits of the boards.

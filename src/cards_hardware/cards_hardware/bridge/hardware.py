@@ -28,7 +28,7 @@ from cards_hardware.protocol.enums import EstopReason, State
 
 @dataclass(frozen=True)
 class HardwareStatus:
-    """How the robot is.
+    """Status of the robot.
 
     Attributes:
         boards: In the order of the layout.
@@ -52,7 +52,7 @@ class Hardware:
     Args:
         robot: The model; gives the order of muscles and joints.
         layout: The boards.
-        dynamics: Of the robot, for what is computed from q; made where it is needed.
+        dynamics: Dynamics of the robot, for what is computed from q; made where it is needed.
         estimator: Estimates joints from muscle lengths; made where the layout has no joints.
         on_state: Called by a reader thread after a complete new state, and by any thread after
             the state of a board changed.
@@ -260,7 +260,7 @@ class Hardware:
     # Rest -------------------------------------------------------------------------------------
 
     def status(self) -> HardwareStatus:
-        """Return how the robot is."""
+        """Return the status of the robot."""
         boards = tuple(board.status() for board in self.boards)
         return HardwareStatus(
             boards,

@@ -1,4 +1,4 @@
-"""States of a whole robot, made of the samples of its boards.
+"""States of a whole robot, merged from the samples of its boards.
 
 A state is complete when every board has sent a newer sample since the last one. A board that
 falls silent does not stop the others: then states go on without its values, marked incomplete.
@@ -56,11 +56,11 @@ class HardwareState:
         board_times: The same of every board.
         q: Joint coordinates, shape (nq,).
         qd: Velocities, shape (nv,).
-        lengths, rates, tensions, currents: Of muscles, shape (m,), [m], [m/s], [N], [A]. Passive
-            muscles have lengths and rates from q and qd.
+        lengths, rates, tensions, currents: Values of muscles, shape (m,), [m], [m/s], [N], [A].
+            Passive muscles have lengths and rates from q and qd.
         complete: Whether every board contributed, and q is known.
         number: Counts states.
-        state: Of the boards that in which least is possible, `State`.
+        state: The most restrictive state of the boards, `State`.
         estimated: Whether q was estimated from muscle lengths.
     """
 
@@ -79,12 +79,12 @@ class HardwareState:
 
 
 class StateMerger:
-    """Puts samples together, and adds what follows from them.
+    """Merges the samples of all boards into states, and adds what follows from them.
 
     Args:
         robot: The model; gives the order of muscles and joints.
         layout: The boards.
-        dynamics: Of the robot; made where it is needed.
+        dynamics: Dynamics of the robot; made where it is needed.
         estimator: Estimates joints from muscle lengths; made where the layout has no joints.
         on_state: Called by a reader thread after a complete new state.
 
@@ -138,7 +138,7 @@ class StateMerger:
         """Take in a sample of a board; its reader thread.
 
         Args:
-            index: Of the board.
+            index: Index of the board.
             sample: Its newest.
         """
         with self._lock:
@@ -228,10 +228,10 @@ class StateMerger:
 
 
 class _JointEstimates:
-    """An estimator that starts itself.
+    """A joint estimator that starts when lengths come, and again after a gap.
 
     Args:
-        dynamics: Of the robot.
+        dynamics: Dynamics of the robot.
         estimator: A `JointEstimator`, or what works as it does; made if None.
 
     Attributes:
@@ -253,9 +253,9 @@ class _JointEstimates:
         """Return q and qd, NaN if they cannot be told.
 
         Args:
-            time: Of the measurement, [s].
-            lengths: Of all muscles, [m]; NaN where there is none.
-            rates: Of the lengths, [m/s].
+            time: Time of the measurement, [s].
+            lengths: Lengths of all muscles, [m]; NaN where there is none.
+            rates: Rates of the lengths, [m/s].
         """
         unknown = np.full(self._tree.nq, np.nan), np.full(self._tree.nv, np.nan)
         last, self._last = self._last, time

@@ -1,4 +1,4 @@
-"""What the bridge says of the real robot on ``/diagnostics``."""
+"""Diagnostics of the real robot, published on ``/diagnostics``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LIMITING = (
 
 @dataclass(frozen=True)
 class BridgeCondition:
-    """How the bridge is.
+    """Condition of the bridge.
 
     Attributes:
         boards: The boards.
@@ -161,7 +161,7 @@ class BridgeHealth:
     # What is reported -------------------------------------------------------------------------
 
     def update(self, condition: BridgeCondition) -> None:
-        """Report how the bridge is; publish if something changed or a second is over."""
+        """Report the condition of the bridge; publish if something changed or a second is over."""
         now = time.monotonic()
         self._report_boards(condition)
         for board in condition.boards.boards:

@@ -53,7 +53,7 @@ class BridgeLog:
         """Add a row.
 
         Args:
-            stamp: Of the message, [ns].
+            stamp: Stamp of the message, [ns].
             state: What was published.
             age: Time from the sample to the message, [s].
             active: Whether commands passed.

@@ -1,4 +1,4 @@
-"""From the time of a sample on this machine's monotonic clock to the stamp of its message."""
+"""Conversion of a sample's time on the monotonic clock to the stamp of its message."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ class Traffic:
         layout: Its boards.
         hardware: The boards.
         host_topics: Where states go and commands come from.
-        loop: Of the node.
+        loop: Loop of the node.
         gate: Checks commands.
         clock: Stamps samples.
-        health: Is told what happens.
+        health: Counts what happens, for the diagnostics.
         patience: Oldest state that a command may answer, [ns].
         log: One row per state; None: no log.
-        logger: Of the node.
+        logger: Logger of the node.
         on_state: Called with every state before it is published.
 
     Attributes:
@@ -154,14 +154,14 @@ class Traffic:
             self._health.passed_on(time.perf_counter() - begin)
 
     def refresh(self, status: HardwareStatus) -> None:
-        """Look who listens, and take over what the boards tell now and then."""
+        """Update the subscribers, and the values that boards send slowly."""
         self._topics.refresh()
         for layout, board in zip(self._layout.boards, status.boards, strict=True):
             if board.temperatures:
                 self._actuators[layout.muscle_rows, 1] = board.temperatures
 
     def meanwhile(self, work: Callable[[], object]) -> None:
-        """Do in a thread what waits for boards; states and the emergency stop go on."""
+        """Run in a thread what waits for boards; states and the emergency stop go on."""
         error: list[BaseException] = []
 
         def do() -> None:

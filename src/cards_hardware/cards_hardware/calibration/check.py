@@ -1,4 +1,4 @@
-"""Do the sensors agree with the model while somebody moves the robot by hand?
+"""Checks sensors against the model while somebody moves the robot by hand.
 
 Measured lengths l of a muscle are compared with the model's l(q) over the motion:
 
@@ -41,7 +41,7 @@ LENGTH_NOISE = 0.5e-3
 
 @dataclass(frozen=True)
 class MuscleCheck:
-    """One muscle.
+    """Result of the check of one muscle.
 
     Attributes:
         name: Its name.
@@ -73,7 +73,7 @@ def check_with_joints(
     """Compare lengths with those of measured joints.
 
     Args:
-        dynamics: Of the robot.
+        dynamics: Dynamics of the robot.
         q: Measured coordinates, shape (n, nq).
         lengths: Measured at the same times, shape (n, m), [m].
         noise: Standard deviation expected, [m].
@@ -101,8 +101,8 @@ def check_without_joints(
     """Compare lengths with each other, from a known pose on.
 
     Args:
-        dynamics: Of the robot.
-        times: Of the samples, shape (n,), [s].
+        dynamics: Dynamics of the robot.
+        times: Times of the samples, shape (n,), [s].
         lengths: Measured, shape (n, m), [m].
         q0: Where the motion begins, shape (nq,).
         noise: Standard deviation expected, [m].
@@ -133,9 +133,9 @@ def joint_hints(dynamics: Dynamics, q: Array, checks: list[MuscleCheck]) -> list
     """Return joints whose sensor is likelier to be upside down than all muscles over them.
 
     Args:
-        dynamics: Of the robot.
+        dynamics: Dynamics of the robot.
         q: Measured coordinates, shape (n, nq).
-        checks: Of `check_with_joints`.
+        checks: Results of `check_with_joints`.
     """
     tree = dynamics.tree
     middle = tree.check_q(q[len(q) // 2])

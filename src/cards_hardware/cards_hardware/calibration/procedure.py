@@ -1,4 +1,4 @@
-"""Zero points and offsets of a robot's sensors, found by looking; the logic, without a user.
+"""Calibration of zero points and offsets of a robot's sensors; the logic, without a user.
 
 Three numbers per channel are not in any data sheet:
 
@@ -6,11 +6,11 @@ Three numbers per channel are not in any data sheet:
     length        l = sign scale counts + offset     offset: from the model's l(q) at a known pose
     joint sensor  q = scale (counts - zero)          zero: from the known pose
 
-The boards do the arithmetic (CALIBRATE), with what they measure at that moment; we look for a
-second before, whether it stands still and how large the noise is, and for a second after, whether
-it came out. Zeroes of load cells are then refined by the mean of that second. Everything happens
-while the boards are DISARMED: no call here can arm them. Until `Calibration.save` all is in the
-boards' memory only, and `Calibration.restore` brings back what was there.
+The boards do the arithmetic (CALIBRATE) with what they measure at that moment. The host records a
+second before, to see whether the robot is at rest and how large the noise is, and a second after,
+to verify the result. Zeroes of load cells are then refined by the mean of that second. Everything
+happens while the boards are DISARMED: no call here can arm them. Until `Calibration.save` all is
+in the boards' memory only, and `Calibration.restore` brings back what was there.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ class Calibration:
 
     Args:
         robot: Its description.
-        layouts: Of its boards.
+        layouts: Layouts of its boards.
         boards: Open, in the same order.
         recorders: Each gets the samples of its board.
         seconds: How long to record sensors, [s].
         wait: Waits; another one where time is not real.
 
     Attributes:
-        dynamics: Of the robot.
+        dynamics: Dynamics of the robot.
         changed: Whether a board has other zero points than at the beginning.
     """
 
@@ -104,7 +104,7 @@ class Calibration:
         self._old: dict[tuple[int, ParameterId, int], int] = {}
 
     def measure(self, seconds: float | None = None) -> Measurement:
-        """Watch all boards for a while.
+        """Record all boards for a while.
 
         Raises:
             HardwareError: A board is silent or not disarmed.
@@ -123,7 +123,7 @@ class Calibration:
         )
 
     def _measure_again(self) -> Measurement:
-        """Watch after a change; what was measured before it may still be on its way."""
+        """Record after a change; what was measured before it may still be on its way."""
         (self._wait or time.sleep)(SETTLING)
         return self.measure()
 
@@ -169,7 +169,7 @@ class Calibration:
         """Make the present tensions zero; muscles must be slack.
 
         Args:
-            measurement: Of just now, without `tension_problems`.
+            measurement: A fresh one, without `tension_problems`.
 
         Raises:
             HardwareError: A board refuses, or there are problems.
@@ -206,7 +206,7 @@ class Calibration:
         """Make the present lengths those of a pose.
 
         Args:
-            measurement: Of just now, without `motion_problems`.
+            measurement: A fresh one, without `motion_problems`.
             q: Where the robot is, shape (nq,).
 
         Raises:

@@ -1,4 +1,4 @@
-"""What the calibration looks at: a second of samples of a board that stands still."""
+"""Recordings of boards at rest, their statistics, and results per channel."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Recording:
     """Samples of one board.
 
     Attributes:
-        times: Of sampling, host monotonic, shape (n,), [s].
-        lengths, tensions: Of its muscles, shape (n, m), [m] and [N]; NaN where invalid.
-        positions: Of its joint sensors, shape (n, j), [rad] or [m].
+        times: Times of sampling, host monotonic, shape (n,), [s].
+        lengths, tensions: Values of its muscles, shape (n, m), [m] and [N]; NaN where invalid.
+        positions: Values of its joint sensors, shape (n, j), [rad] or [m].
         states: `State`, shape (n,).
     """
 
@@ -86,7 +86,7 @@ def record(
 
     Args:
         recorders: One per board.
-        names: Of the boards.
+        names: Names of the boards.
         seconds: How long.
         wait: Waits; another one where time is not real.
 
@@ -176,9 +176,9 @@ class ChannelResult:
     """What happened to one muscle or joint.
 
     Attributes:
-        name: Of the muscle or the joint's coordinate.
+        name: Name of the muscle or of the joint's coordinate.
         board: Where it is.
-        channel: Of the board.
+        channel: Channel of the board.
         before: Measured before, [N], [m] or [rad].
         noise: Standard deviation of one measurement.
         after: Measured after.
@@ -207,11 +207,11 @@ class ChannelResult:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A second of all boards.
+    """Simultaneous recordings of all boards.
 
     Attributes:
         recordings: One per board.
-        tensions, lengths, joints: How still they are, one per board.
+        tensions, lengths, joints: Statistics of the channels, one per board.
     """
 
     recordings: tuple[Recording, ...]

@@ -1,4 +1,4 @@
-"""What a calibration leaves behind: a file with date, boards, numbers and verdict."""
+"""Report of a calibration: a file with date, boards, numbers and verdict."""
 
 from __future__ import annotations
 

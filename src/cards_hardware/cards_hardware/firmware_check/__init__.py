@@ -1,1 +1,1 @@
-"""The firmware's own C, compiled for this machine and tried against damaged lines."""
+"""Checks of the firmware's own C code on lines with transmission errors."""

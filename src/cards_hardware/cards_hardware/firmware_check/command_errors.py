@@ -1,4 +1,4 @@
-"""Commands to a whole board over a bad line: what takes effect is what was sent.
+"""Commands to a board over a noisy line: only what was sent may take effect.
 
 ``python -m cards_hardware.firmware_check.command_errors --frames 1000000 --json`` arms a board in
 this process and sends a tension command per millisecond, with the damage of `noisy_line`, and
@@ -37,7 +37,7 @@ _HEARTBEAT = 20  # frames between heartbeats
 
 @dataclass
 class CommandReport:
-    """What a board made of it.
+    """How a board responded to the commands.
 
     Attributes:
         frames: Commands sent.
@@ -120,7 +120,7 @@ def run(frames: int, line: Line, folder: Path, seed: int = 1) -> CommandReport:
         frames: How many.
         line: How bad it is.
         folder: Where the board is built.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
 
     Raises:
         HardwareError: The board cannot be built, or does not arm.

@@ -1,4 +1,4 @@
-"""Frames over a bad line: what the decoders of Python and C make of damaged bytes.
+"""Frames over a noisy line: how the decoders in Python and C handle damaged bytes.
 
 ``python -m cards_hardware.firmware_check.frame_errors --frames 1000000 --json`` sends commands
 with random contents. Bytes are changed, lost and inserted, each at the given rate; now and then a
@@ -48,7 +48,7 @@ _CHUNK = 2000  # frames damaged at once
 
 @dataclass
 class Counts:
-    """What a decoder made of it; see the module."""
+    """What a decoder found; see the module."""
 
     found: int = 0
     false: int = 0
@@ -91,7 +91,7 @@ def run(frames: int, line: Line, seed: int = 1, folder: Path | None = None) -> R
     Args:
         frames: How many.
         line: How bad it is.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         folder: Where the C decoder is built; None goes without it.
 
     Raises:

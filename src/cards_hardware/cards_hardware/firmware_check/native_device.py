@@ -1,4 +1,4 @@
-"""A whole board in this process, with a clock that is moved by hand.
+"""A whole board in this process, whose clock the caller advances.
 
 The firmware's core as it is flashed, compiled for this machine; drives that answer every tick and
 load cells that show what the current pulls. For tests that must see every tick.

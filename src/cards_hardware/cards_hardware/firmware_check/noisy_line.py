@@ -1,4 +1,4 @@
-"""A line that damages what goes over it, and the truth about every frame."""
+"""A line with transmission errors, and which frames came through intact."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Line:
-    """How bad a line is.
+    """Error rates of a line.
 
     Attributes:
         changed: Probability that a byte is changed; half of these are a single bit.

@@ -53,7 +53,7 @@ class DriveCommand:
     """What a board tells its drives.
 
     Attributes:
-        tick: Of the board, modulo 2^16.
+        tick: Tick of the board, modulo 2^16.
         device_us: Its clock when it sent, modulo 2^32, [us].
         source_us: `t_us` of the host's command in force, 0 for none.
         enabled: Whether the drivers are to be on.
@@ -68,7 +68,7 @@ class DriveCommand:
 
 
 class DriveBusCodec:
-    """Both directions of the bus of one board.
+    """Reads commands from and writes states to the bus of one board.
 
     Args:
         muscles: Channels of the board.
@@ -127,7 +127,7 @@ class DriveBusCodec:
         """Return the frame that answers a command.
 
         Args:
-            tick: Of the command.
+            tick: Tick of the command.
             now_us: Clock of the drives, [us].
             slow: A muscle, the temperature of its housing [degC], and the supply voltage [V].
             muscles: Encoder counts, load cell counts and currents [A], each shape (m,).
@@ -154,10 +154,10 @@ class DriveBusCodec:
 
 
 class DriveBusServer:
-    """Where one board connects.
+    """The socket to which one board connects.
 
     Args:
-        path: Of the unix socket.
+        path: Path of the unix socket.
         world: What is behind all boards.
         muscles: Rows of this board's muscles, in the order of its channels.
         joints: Indices into q of its joint encoders, likewise.

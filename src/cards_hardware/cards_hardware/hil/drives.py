@@ -97,7 +97,7 @@ class Drives:
         """Advance by dt; return the tensions, a new array of shape (m,), [N].
 
         Args:
-            rates: Of the paths, shape (m,), [m/s].
+            rates: Rates of the paths, shape (m,), [m/s].
         """
         design = self._design
         alive = self.enabled & (self.command_age <= self._timeout)

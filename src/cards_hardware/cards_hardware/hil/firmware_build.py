@@ -1,4 +1,4 @@
-"""Builds the firmware with its own Makefile; each state of its sources once."""
+"""Builds the firmware with its own Makefile, once for each state of its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Muscle units of the plant: what they are made of, and what each one's manufacture made of it.
+"""Muscle units of the plant: design, tolerances, and the board's parameters for them.
 
 Every unit has a geared motor with a winder, a current loop of its own, an absolute encoder on the
 motor's side of the gear, and a load cell in the wire. `UnitDesign` holds what is in the catalogue;
@@ -59,21 +59,21 @@ class UnitDesign:
         gear_ratio: n.
         efficiency: eta of the gear.
         winder_radius: r, [m].
-        current_limit: Of the driver itself, [A].
+        current_limit: Limit of the driver itself, [A].
         current_time: Time constant of the current loop, [s].
         command_timeout: Without a command for longer than this, the driver sets zero, [s].
-        dry_friction: Of the winder, as force at the wire, [N].
+        dry_friction: Dry friction of the winder, as force at the wire, [N].
         friction_speed: Wire speed at which dry friction is three quarters of that, [m/s].
-        viscous_friction: At the wire, [N s/m].
-        resistance: Of the winding at 25 degC, [Ohm].
+        viscous_friction: Viscous friction at the wire, [N s/m].
+        resistance: Resistance of the winding at 25 degC, [Ohm].
         thermal: Winding and housing, bolted to a frame that takes the heat.
         encoder_counts: Per turn of the motor.
         load_resolution: Nominal force per count of the load cell, [N].
         load_noise: Standard deviation, [N].
         load_range: Largest force that is measured, [N]; beyond it the reading stays there.
-        joint_bits: Of the joint encoders: 2^bits counts per turn.
+        joint_bits: Resolution of the joint encoders: 2^bits counts per turn.
         supply: Voltage without load, [V].
-        supply_resistance: Of battery and cables, [Ohm].
+        supply_resistance: Resistance of battery and cables, [Ohm].
     """
 
     torque_constant: float = 0.0136
@@ -141,7 +141,7 @@ class UnitCalibration:
 
     Attributes:
         wire_per_count: Shape (m,), [m].
-        sign: Of the encoder, +1 or -1, shape (m,).
+        sign: Sign of the encoder, +1 or -1, shape (m,).
         length_offset: Path length at count zero, shape (m,), [m].
         load_scale: Shape (m,), [N] per count.
         load_zero: Counts without load, shape (m,).
@@ -217,7 +217,7 @@ def board_parameters(
 
     Args:
         design: What its units are made of.
-        calibration: Of its units and joint encoders, see `UnitCalibration.of`.
+        calibration: Calibration of its units and joint encoders, see `UnitCalibration.of`.
         node: Address of the board.
     """
     muscles, joints = len(calibration.sign), len(calibration.joint_zero)

@@ -68,7 +68,7 @@ class BoardWiring:
     """A board and what is behind it.
 
     Attributes:
-        name: Of the board.
+        name: Name of the board.
         socket: Path of the unix socket at which the plant waits for it.
         muscles: Names, in the order of its channels.
         joints: Names of the joint coordinates that it measures.
@@ -93,7 +93,7 @@ class PlantSettings:
         log_always: Log from the start on, not from the first command of a controller on.
         log_every: Only every so many ticks are logged.
         seed: Chance of manufacture and noise.
-        strength: Of the muscle units, see `UnitDesign.scaled`.
+        strength: Strength of the muscle units, see `UnitDesign.scaled`.
         stand_time: How long after the first command the robot stays on its stand, [s].
         patience: Without a word from the first board for longer than this, time goes on without
             it, [s]. Shorter silence is the emulator's, whose machine has other things to do.
@@ -139,10 +139,10 @@ class PlantSettings:
 
 
 class Histogram:
-    """Counts durations.
+    """Histogram of durations in bins of equal width: constant memory, however long it runs.
 
     Args:
-        width: Of a bin, [us].
+        width: Width of a bin, [us].
         bins: Their number; what is longer is counted in the last one.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""A cable that can be pulled out, disturbed and listened to: a pty in front of a board's port.
+"""A relay between bridge and board that can cut, disturb and record the line.
 
 The relay opens the port of an emulated board and offers another one to the bridge. Everything
 that passes is decoded and kept with its direction, so a test reads from the frames, in the
@@ -35,7 +35,7 @@ class RelayedFrame:
     """A frame that passed.
 
     Attributes:
-        time: Of this machine's monotonic clock, [s].
+        time: Time on this machine's monotonic clock, [s].
         direction: Where it went.
         passed: Whether the other side got it.
         frame: The frame.
@@ -51,7 +51,7 @@ class Relay:
     """Context manager of a relay in a thread of its own.
 
     Args:
-        port: Of the board.
+        port: Port of the board.
         link: Path at which the other port appears, a symbolic link.
         seed: Chance of the byte errors.
 

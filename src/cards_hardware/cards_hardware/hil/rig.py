@@ -1,4 +1,4 @@
-"""A robot on the bench: plant process, emulated boards, their parameters; ports for a bridge.
+"""A test rig: plant process, emulated boards with their parameters, and ports for a bridge.
 
 Everything behind the serial ports of ``sim:=false``. Used by ``./cards demo --hil``, by the soak
 test and by the tests of faults.
@@ -57,7 +57,7 @@ LOG_TAIL = 10
 
 
 class Rig:
-    """Context manager of a robot on the bench.
+    """Context manager of a test rig.
 
     Args:
         robot: Name of a folder in models/, or path of an SDF.

@@ -35,7 +35,7 @@ class Channels:
     """What a board is wired to.
 
     Attributes:
-        name: Of the board.
+        name: Name of the board.
         muscles: Rows of its muscles in robot.muscles, in the order of its channels.
         joints: Indices into q of its joint encoders, likewise.
     """
@@ -58,9 +58,9 @@ class World:
         simulator, drives, sensors, calibration: The parts.
         time: Since the start, held on the stand or not, [s].
         commanded: When the first command of a controller came, [s]; None before.
-        q, qd, lengths, rates: Of the robot now, as in `cards_core.robot.state.RobotState`.
+        q, qd, lengths, rates: State of the robot, as in `cards_core.robot.state.RobotState`.
         tensions: In the step that led here, shape (m,), [N].
-        state_names: Of `inner_states`.
+        state_names: Names of `inner_states`.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ def channels_of(
     Args:
         robot: The robot.
         positions: Names of the entries of q.
-        name: Of the board.
+        name: Name of the board.
         muscles: Names of its muscles.
         joints: Names of the joints that it measures.
 

@@ -1,1 +1,1 @@
-"""What somebody wants to see of a real robot at a glance, from boards or from topics."""
+"""Snapshots of a real robot for display, from its boards or from topics."""

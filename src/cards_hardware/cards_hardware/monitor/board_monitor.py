@@ -1,4 +1,4 @@
-"""Snapshots of boards at serial lines, without a bridge."""
+"""Snapshots of boards read over their serial ports, without a bridge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cards_hardware.protocol.enums import EventCode, FastFlag, MuscleFlag
 
 
 class BoardMonitor:
-    """Looks at boards through their serial ports.
+    """Reads boards over their serial ports.
 
     Args:
         boards: What to open; without muscles and joints whatever answers there.

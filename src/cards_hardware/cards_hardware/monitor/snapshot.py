@@ -1,8 +1,8 @@
-"""What somebody wants to see of a real robot at a glance.
+"""The state of a real robot at one moment, for display.
 
-A source gives a `Snapshot` whenever it is asked; the view only draws it. `BoardMonitor` talks to
-the boards itself, for robots that no bridge is running for; `TopicMonitor` listens to a running
-bridge. Neither arms anything; both can stop the robot.
+A source returns a `Snapshot` whenever it is asked; the view only draws it. `BoardMonitor` talks to
+the boards itself when no bridge is running; `TopicMonitor` listens to a running bridge. Neither
+arms anything; both can stop the robot.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SERIOUS = (
 """Flags that are more than a limit at work."""
 
 EVENTS = 50
-"""So many events are kept."""
+"""Number of events that are kept."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MuscleRow:
         length, rate, tension, current: Measured, [m], [m/s], [N], [A].
         housing, core: Temperatures of its motor and of the winding (estimated), [C].
         tension_limit: In force now, [N].
-        length_min, length_max, soft, hard: Of its limits, [m], [C].
+        length_min, length_max, soft, hard: Its limits, [m], [C].
         flags: In words.
         serious: Whether one of them is more than a limit at work.
     """
@@ -82,8 +82,8 @@ class BoardRow:
         problem: Why it cannot be used; empty if it can.
         faults: In words.
         vbus: Supply, [V].
-        state_rate: Of states, [Hz].
-        state_age: Of the newest, [s].
+        state_rate: Rate of states, [Hz].
+        state_age: Age of the newest state, [s].
         latency_p99: From a command to its effect on the board, [s].
         counters: What went wrong how often, only what did.
         who: Firmware and serial number.
@@ -107,7 +107,7 @@ class BoardRow:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything at one moment.
+    """The robot at one moment.
 
     Attributes:
         title: Robot or port.
@@ -132,7 +132,7 @@ class Snapshot:
 
 
 class MonitorSource(Protocol):
-    """Something to look at."""
+    """A source of snapshots."""
 
     def snapshot(self) -> Snapshot:
         """Return how it is now."""
@@ -143,7 +143,7 @@ class MonitorSource(Protocol):
         ...
 
     def close(self) -> None:
-        """End looking."""
+        """Release ports and nodes."""
         ...
 
 
