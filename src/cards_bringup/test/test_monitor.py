@@ -20,7 +20,7 @@ from cards_bringup.cli import main
 from cards_bringup.monitor_screen import watch
 from cards_bringup.monitor_view import as_svg, as_text, render
 from cards_core.errors import CardsError
-from cards_hardware.boards.events import BoardEvent
+from cards_hardware.boards.events import BoardEvent, flag_names
 from cards_hardware.monitor.board_monitor import BoardMonitor
 from cards_hardware.monitor.snapshot import (
     SERIOUS,
@@ -28,7 +28,6 @@ from cards_hardware.monitor.snapshot import (
     JointRow,
     MuscleRow,
     Snapshot,
-    short_words,
 )
 from cards_hardware.protocol.enums import MuscleFlag, State
 
@@ -146,7 +145,7 @@ def test_a_limit_at_work_is_not_serious_and_a_broken_wire_is():
     assert not MuscleFlag.SLEW_LIMITED & SERIOUS
     assert MuscleFlag.RUPTURE & SERIOUS
     assert MuscleFlag.HARD_TEMPERATURE & SERIOUS
-    assert short_words(MuscleFlag.SLACK | MuscleFlag.LOAD_STUCK) == ("slack", "load stuck")
+    assert flag_names(MuscleFlag.SLACK | MuscleFlag.LOAD_STUCK) == ("slack", "load stuck")
 
 
 def test_boards_by_themselves_are_shown_and_stopped_but_never_armed():

@@ -72,9 +72,9 @@ def test_the_judge_sees_what_a_decoder_does_wrong(change, expected):
     rng = np.random.default_rng(0)
     sent = frame_errors.commands(rng, 0, 1000)
     counts = Counts()
-    judge = frame_errors._Judge(counts)
+    checker = frame_errors._FrameChecker(counts)
     clean = np.ones(len(sent), dtype=bool)
-    judge.take(Tampering(change), [b"".join(map(encode_frame, sent))], sent, clean)
+    checker.take(Tampering(change), [b"".join(map(encode_frame, sent))], sent, clean)
     assert (counts.false, counts.corrupted_applied, counts.lost) == tuple(10 * n for n in expected)
 
 

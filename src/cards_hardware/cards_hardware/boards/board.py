@@ -29,14 +29,14 @@ from cards_hardware.protocol.schema import BROADCAST
 COMMANDED = frozenset({State.ARMED, State.ACTIVE, State.HOLD})
 """States in which commands act."""
 
-_LATE = 0.1  # [s] that a state may be behind the answer to a request
-_STEP = 0.005  # [s] between looks at the state
+_STATE_DELAY = 0.1  # [s] that a state may be behind the answer to a request
+_POLL_PERIOD = 0.005  # [s] between looks at the state
 _ESTOP_TIMES = 3
-_ESTOP_AGAIN = 0.02  # [s] until a board that does not say that it has stopped is told again
+_ESTOP_PERIOD = 0.02  # [s] between emergency stops to a board that has not confirmed one
 
-_PATIENCE = 1.0  # [s] for an answer about settings: nothing moves, and a busy machine may stall
-_FLASH = 3.0  # [s] that writing takes at most
-_AVERAGING = 0.5  # [s] for a calibration, which averages
+_SETTINGS_TIMEOUT = 1.0  # [s] for an answer: nothing moves, and a busy machine may stall a while
+_FLASH_TIMEOUT = 3.0  # [s] that writing takes at most
+_CALIBRATE_TIMEOUT = 0.5  # [s] for a calibration, which averages
 
 
 class Board:
@@ -135,7 +135,7 @@ class Board:
     def _on_heartbeat(self) -> bool:
         """Repeat an emergency stop that the board does not confirm; tell whether it is armed."""
         stop, sent = self._estop, time.monotonic() - self._estop_sent
-        if stop is not None and sent > _ESTOP_AGAIN and self._receiver.state != State.ESTOP:
+        if stop is not None and sent > _ESTOP_PERIOD and self._receiver.state != State.ESTOP:
             self._send_estop(stop)  # until the board says so: a line may swallow it
         return self._armed
 
@@ -258,7 +258,7 @@ class Board:
             self._transport.request("STATE_REQUEST", {"request": int(request), "token": number})
         except RequestError as error:
             # an answer may be lost, and the next try be refused because the first one worked
-            if before in wanted or not self._arrives(wanted, _LATE):
+            if before in wanted or not self._arrives(wanted, _STATE_DELAY):
                 raise self._error(f"{what}: {_reason(error)}{self._hindrance(request)}") from None
         if not self._arrives(wanted, timeout):
             if reason := self._connection.why_gone():
@@ -274,7 +274,7 @@ class Board:
         while self._receiver.state not in wanted:
             if self._connection.why_gone() or time.monotonic() > end:
                 return False
-            time.sleep(_STEP)
+            time.sleep(_POLL_PERIOD)
         return True
 
     def _hindrance(self, request: Request) -> str:
@@ -309,7 +309,7 @@ class Board:
     def get_parameter(self, parameter: ParameterId | int, index: int = 0) -> int:
         """Return a parameter, in units of the protocol."""
         asked = {"id": int(parameter), "index": index}
-        reply = self.request("PARAM_GET", asked, timeout=_PATIENCE)
+        reply = self.request("PARAM_GET", asked, timeout=_SETTINGS_TIMEOUT)
         if reply["code"]:
             raise RequestError(
                 self._transport.name,
@@ -323,15 +323,15 @@ class Board:
     def set_parameter(self, parameter: ParameterId | int, index: int, value: int) -> None:
         """Set a parameter until the next reset; see `save_parameters`."""
         told = {"id": int(parameter), "index": index, "value": int(value)}
-        self.request("PARAM_SET", told, timeout=_PATIENCE)
+        self.request("PARAM_SET", told, timeout=_SETTINGS_TIMEOUT)
 
     def save_parameters(self) -> None:
         """Keep the parameters over power cycles."""
-        self.request("PARAM_SAVE", {}, timeout=_FLASH, tries=2)
+        self.request("PARAM_SAVE", {}, timeout=_FLASH_TIMEOUT, tries=2)
 
     def get_limits(self) -> Mapping[str, Any]:
         """Return the limits in force, as in the message LIMITS."""
-        return self.request("LIMITS_GET", {}, timeout=_PATIENCE)
+        return self.request("LIMITS_GET", {}, timeout=_SETTINGS_TIMEOUT)
 
     def calibrate(
         self, action: int, channels: Sequence[int], values: Sequence[int] | None = None
@@ -350,7 +350,7 @@ class Board:
             "mask": mask_of(channels),
             "value": [value for _, value in sorted(zip(channels, given, strict=True))],
         }
-        self.request("CALIBRATE", message, timeout=_AVERAGING)
+        self.request("CALIBRATE", message, timeout=_CALIBRATE_TIMEOUT)
 
     # What is known ----------------------------------------------------------------------------
 

@@ -57,6 +57,13 @@ def flag_words(flags: Fault | MuscleFlag) -> tuple[str, ...]:
     return tuple(words)
 
 
+def flag_names(flags: Fault | MuscleFlag) -> tuple[str, ...]:
+    """Return the names of the set bits, in lower case and without underscores."""
+    return tuple(
+        (item.name or hex(item)).lower().replace("_", " ") for item in type(flags) if item in flags
+    )
+
+
 def state_word(state: int | None) -> str:
     """Return the name of a state, also of one that this version does not know."""
     if state is None:

@@ -67,11 +67,11 @@ class Ident:
         )
 
 
-_LIMITS = 0.5  # [s] for an answer to limits
-_SECOND = 0.02  # [s] in which a second board with the same address would answer, too
+_LIMITS_TIMEOUT = 0.5  # [s] for an answer to limits
+_DUPLICATE_WAIT = 0.02  # [s] in which a second board with the same address would answer, too
 # limits read back differ by the rounding of the protocol only
-_SAME = dict.fromkeys(NAMES, 0.06) | dict.fromkeys(("length_min", "length_max"), 1e-6)
-_SAME |= {"rate_max": 1e-4, "current_max": 1e-3, "slew": 1.0}
+_TOLERANCES = dict.fromkeys(NAMES, 0.06) | dict.fromkeys(("length_min", "length_max"), 1e-6)
+_TOLERANCES |= {"rate_max": 1e-4, "current_max": 1e-3, "slew": 1.0}
 
 
 class Handshake:
@@ -160,7 +160,7 @@ class Handshake:
             raise self.error(self._why_silent(error, timeout)) from None
         ident = Ident.of(values)
         if new:
-            time.sleep(_SECOND)
+            time.sleep(_DUPLICATE_WAIT)
         if self.doubled:
             raise self.error(self.doubled)
         self._check(ident)
@@ -219,7 +219,7 @@ class Handshake:
             return True
         values = limits_message(limits)
         try:
-            self._transport.request("LIMITS", values, timeout=_LIMITS)
+            self._transport.request("LIMITS", values, timeout=_LIMITS_TIMEOUT)
         except RequestError as error:
             if error.code == AckCode.RANGE and error.detail is not None:
                 raise self._limits_error(error) from None
@@ -244,7 +244,8 @@ class Handshake:
             return False
         there = self._transport.request("LIMITS_GET", {})
         same = (
-            np.allclose(there[name], values[name], rtol=0.0, atol=_SAME[name]) for name in NAMES
+            np.allclose(there[name], values[name], rtol=0.0, atol=_TOLERANCES[name])
+            for name in NAMES
         )
         return all(same)
 

@@ -26,8 +26,8 @@ TIMEOUT = 0.2
 TRIES = 3
 """How often a request is sent before it has failed."""
 
-_AGAIN = frozenset({AckCode.BUSY, AckCode.REPLAYED, AckCode.STALE})
-_BREATH = 0.02  # [s] before asking again whoever is busy
+_RETRIABLE = frozenset({AckCode.BUSY, AckCode.REPLAYED, AckCode.STALE})
+_RETRY_DELAY = 0.02  # [s] before asking again whoever is busy
 
 # what answers a request if it is not an ACK, and which values must agree
 ANSWERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -179,9 +179,9 @@ class Transport:
                     refusal = pending.refusal
                     if refusal is None:
                         return pending.reply
-                    if refusal[0] not in _AGAIN:
+                    if refusal[0] not in _RETRIABLE:
                         break
-                    time.sleep(_BREATH)
+                    time.sleep(_RETRY_DELAY)
             finally:
                 self._pending = None
         raise self._failure(name, refusal, timeout, tries)

@@ -30,7 +30,7 @@ STALE = 0.02
 _GAP = 0.1
 """Without lengths for longer, where the robot is has to be found anew, [s]."""
 
-_RETRY = 0.5
+_RETRY_PERIOD = 0.5
 """Between two attempts to find out, [s]: one takes a while."""
 
 # from the state in which most is possible to that in which least is
@@ -260,7 +260,7 @@ class _JointEstimates:
         unknown = np.full(self._tree.nq, np.nan), np.full(self._tree.nv, np.nan)
         last, self._last = self._last, time
         if last is None or time - last > _GAP or time < last or self.problem:
-            if time - self._tried < _RETRY:
+            if time - self._tried < _RETRY_PERIOD:
                 return unknown
             self._tried = time
             # where it was before a gap is the best guess; at first there is none

@@ -11,14 +11,14 @@ import numpy as np
 from rclpy.node import Node
 
 from cards_core.robot.model import Robot
-from cards_hardware.boards.events import BoardEvent, state_word
+from cards_hardware.boards.events import BoardEvent, flag_names, state_word
 from cards_hardware.boards.layout import Layout
 from cards_hardware.boards.status import BoardStatus
 from cards_hardware.bridge.command_gate import CommandGate
 from cards_hardware.bridge.hardware import HardwareStatus
 from cards_hardware.bridge.sample_clock import SampleClock
 from cards_hardware.percentiles import RingStatistics
-from cards_hardware.protocol.enums import DescribedFlag, MuscleFlag, Severity, State
+from cards_hardware.protocol.enums import Fault, MuscleFlag, Severity, State
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.model_topic import ModelTopic
 
@@ -319,14 +319,8 @@ class BridgeHealth:
             loop.ok()
 
 
-def _words(flags: Any) -> str:
-    """Name the bits that are set."""
-    kind: type[DescribedFlag] = type(flags)
-    return ", ".join(_name(bit) for bit in kind if bit & flags)
-
-
-def _name(bit: DescribedFlag) -> str:
-    return (bit.name or str(int(bit))).lower().replace("_", " ")
+def _words(flags: Fault | MuscleFlag) -> str:
+    return ", ".join(flag_names(flags))
 
 
 def _hottest(housing: Iterable[float], muscles: Iterable[str]) -> str:

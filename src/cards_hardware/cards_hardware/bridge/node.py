@@ -29,6 +29,7 @@ from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
 from cards_core.robot.model import Robot
 from cards_core.stamps import NANOSECONDS
+from cards_hardware.boards.board import COMMANDED
 from cards_hardware.boards.events import BoardEvent, state_word
 from cards_hardware.boards.layout import read_layout
 from cards_hardware.bridge.command_gate import CommandGate
@@ -39,7 +40,6 @@ from cards_hardware.bridge.log import open_log
 from cards_hardware.bridge.node_parameters import parameters
 from cards_hardware.bridge.sample_clock import SampleClock
 from cards_hardware.bridge.traffic import QUANTITIES, WAIT, Traffic
-from cards_hardware.protocol.enums import State
 from cards_hardware.real_time import make_real_time
 from cards_ros import topics
 from cards_ros.host_topics import HostTopics
@@ -51,9 +51,6 @@ MakeHardware: TypeAlias = Callable[..., Hardware]
 """Called with robot, layout, ``on_state`` and ``on_event``; tests have their own."""
 
 NODE_NAME = "hardware"
-
-COMMANDABLE = (State.ARMED, State.ACTIVE, State.HOLD)
-"""States of a board in which commands act; any other ends the node's active state."""
 
 GRACE = 1.2
 """Time for the boards' watchdogs to come to their end, [s]; what is armed then is disarmed."""
@@ -296,7 +293,7 @@ class BridgeNode(LifecycleNode):
         self.trigger_deactivate()
 
     def _on_state(self, state: HardwareState) -> None:
-        if self.active and state.time > self._armed_at and state.state not in COMMANDABLE:
+        if self.active and state.time > self._armed_at and state.state not in COMMANDED:
             self._give_up(self._why(state))
 
     def _why(self, state: HardwareState) -> str:

@@ -26,13 +26,13 @@ from cards_hardware.calibration.procedure import Calibration
 from cards_hardware.calibration.recording import Measurement
 from cards_hardware.errors import HardwareError
 
-ENOUGH = 5e-3
+MIN_TRAVEL = 5e-3
 """A muscle must have changed its length by so much to say something about its direction, [m]."""
 
-SLOPE = 0.1
+SLOPE_TOLERANCE = 0.1
 """Departure from 1 that a slope may have."""
 
-BELIEVED = 4.0
+MAX_RESIDUAL = 4.0
 """Residual that is believed, [sigma]."""
 
 LENGTH_NOISE = 0.5e-3
@@ -85,7 +85,7 @@ def check_with_joints(
         travel = float(np.ptp(x))
         residual = float(np.sqrt(np.mean((y - x) ** 2)))
         slope = float("nan")
-        if travel >= ENOUGH:
+        if travel >= MIN_TRAVEL:
             dx = x - x.mean()
             slope = float(dx @ (y - y.mean()) / (dx @ dx))
         sigma = residual / noise
@@ -167,9 +167,9 @@ def start_problem(dynamics: Dynamics, lengths: Array, noise: float = LENGTH_NOIS
 def _problem(slope: float, sigma: float) -> str:
     if slope < -0.5:
         return "runs the other way: turn ENCODER_SIGN, then set the length offset again"
-    if abs(slope - 1.0) > SLOPE:  # False for NaN
+    if abs(slope - 1.0) > SLOPE_TOLERANCE:  # False for NaN
         return f"changes {slope:.2f} times as much as the model: ENCODER_SCALE, or another muscle"
-    if sigma > BELIEVED:
+    if sigma > MAX_RESIDUAL:
         return "is off: repeat the length offset with a taut muscle; check its attachment points"
     return ""
 
@@ -217,7 +217,7 @@ def check_motion(
     if with_joints:
         checks = check_with_joints(dynamics, positions[good], lengths[good])
         hints = joint_hints(dynamics, positions[good], checks)
-        still = [check.name for check in checks if check.travel < ENOUGH]
+        still = [check.name for check in checks if check.travel < MIN_TRAVEL]
     else:
         checks = check_without_joints(dynamics, times[good], lengths[good], q)
         problem = start_problem(dynamics, lengths[good][-1])
@@ -225,9 +225,9 @@ def check_motion(
             [f"from lengths alone no pose can be told at the end: {problem}"] if problem else []
         )
         travel = np.ptp(lengths[good], axis=0)
-        still = [check.name for check, by in zip(checks, travel, strict=True) if by < ENOUGH]
+        still = [check.name for check, by in zip(checks, travel, strict=True) if by < MIN_TRAVEL]
     if still:
         hints.append(
-            f"moved less than {ENOUGH * 1e3:g} mm, directions not checked: {', '.join(still)}"
+            f"moved less than {MIN_TRAVEL * 1e3:g} mm, directions not checked: {', '.join(still)}"
         )
     return checks, hints

@@ -102,7 +102,9 @@ def run(frames: int, line: Line, seed: int = 1, folder: Path | None = None) -> R
     if folder is not None:
         decoders["c"] = NativeCodec(folder).decoder()
     report = Report(frames, line)
-    judges = {name: _Judge(report.decoders.setdefault(name, Counts())) for name in decoders}
+    checkers = {
+        name: _FrameChecker(report.decoders.setdefault(name, Counts())) for name in decoders
+    }
     before = 0  # the last byte that arrived; the line begins with a delimiter
     for first in range(0, frames, _CHUNK):
         sent = commands(rng, first, min(_CHUNK, frames - first))
@@ -116,7 +118,7 @@ def run(frames: int, line: Line, seed: int = 1, folder: Path | None = None) -> R
         report.glued += int((whole & ~clean).sum())
         pieces = list(_pieces(rng, data.tobytes()))
         for name, decoder in decoders.items():
-            judges[name].take(decoder, pieces, sent, clean)
+            checkers[name].take(decoder, pieces, sent, clean)
     for name, decoder in decoders.items():
         report.decoders[name].errors = decoder.errors
     return report
@@ -156,7 +158,7 @@ def _pieces(rng: np.random.Generator, data: bytes) -> Iterator[bytes]:
         at += size
 
 
-class _Judge:
+class _FrameChecker:
     """Compares what a decoder finds with what was sent."""
 
     def __init__(self, counts: Counts) -> None:

@@ -46,7 +46,7 @@ SLOT_ADDRESSES = (0x080C0000, 0x080E0000)
 SLOT_BYTES = 8192
 """As much of a slot as the firmware reads, [bytes]."""
 
-LONGEST_PLACE = 64
+MAX_FOLDER_NAME = 64
 """Folders of temporary files with longer names are not used: paths of sockets would not fit."""
 
 START_TIMEOUT = 60.0
@@ -55,7 +55,7 @@ START_TIMEOUT = 60.0
 SWEEP_PERIOD = 0.01
 """Time [s] between sweeps of a port that nobody has open."""
 
-LOOK_PERIOD = 200
+CHECK_PERIOD = 200
 """Time [ms] after which the sweeper of an open port looks whether it shall end."""
 
 RESET_PIN = 2
@@ -98,7 +98,7 @@ class Emulator:
         self.transport = transport
         self._drive_socket = drive_socket
         # short: paths of sockets must fit in 107 bytes
-        place = "/tmp" if len(tempfile.gettempdir()) > LONGEST_PLACE else None
+        place = "/tmp" if len(tempfile.gettempdir()) > MAX_FOLDER_NAME else None
         self._private = Path(tempfile.mkdtemp(prefix="cards-board-", dir=place))
         # absolute, because the emulator is started in that folder
         self.folder = (folder or self._private / "kept").absolute()
@@ -373,7 +373,7 @@ class _PseudoPort:
         watch = select.poll()
         watch.register(self.master, 0)  # hang-ups are always told
         while not self._end.is_set():
-            if watch.poll(LOOK_PERIOD):
+            if watch.poll(CHECK_PERIOD):
                 with contextlib.suppress(termios.error):
                     termios.tcflush(self.master, termios.TCOFLUSH)
                 self._end.wait(SWEEP_PERIOD)

@@ -37,7 +37,7 @@ below one, the feed-forward does the rest."""
 LOOP_RATE = 80.0
 """Integral gain times k_I, [1/s]: how fast friction of the winder is corrected."""
 
-PATIENCE: tuple[tuple[ParameterId, float], ...] = (
+BENCH_TOLERANCES: tuple[tuple[ParameterId, float], ...] = (
     (ParameterId.DRIVE_TIMEOUT, 0.1),
     (ParameterId.TICK_LATE_MAX, 1000.0),
 )
@@ -224,7 +224,7 @@ def board_parameters(
     yield ParameterId.NODE, 0, node
     yield ParameterId.MUSCLES, 0, muscles
     yield ParameterId.JOINTS, 0, joints
-    for parameter, value in PATIENCE:
+    for parameter, value in BENCH_TOLERANCES:
         yield parameter, 0, round(value / parameter.scale)
     thermal = design.thermal
     gain = calibration.current_scale

@@ -67,7 +67,7 @@ class Relay:
         self.error_rate = 0.0
         self.delay = 0.0
         self._rng = np.random.default_rng(seed)
-        self._heard: deque[RelayedFrame] = deque(maxlen=KEPT)
+        self._frames: deque[RelayedFrame] = deque(maxlen=KEPT)
         self._decoders = {"to_board": FrameDecoder(), "to_host": FrameDecoder()}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -135,12 +135,12 @@ class Relay:
 
     # What passed ------------------------------------------------------------------------------
 
-    def heard(
+    def frames(
         self, name: str | None = None, direction: Direction | None = None
     ) -> list[RelayedFrame]:
         """Return what passed so far, oldest first; of one message or direction only."""
         with self._lock:
-            everything = list(self._heard)
+            everything = list(self._frames)
         return [
             item
             for item in everything
@@ -151,7 +151,7 @@ class Relay:
     def forget(self) -> None:
         """Forget what passed so far."""
         with self._lock:
-            self._heard.clear()
+            self._frames.clear()
 
     # Thread -----------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Relay:
         now = time.monotonic()
         passed = self._master >= 0
         for frame in self._decoders[direction].feed(data):
-            self._heard.append(RelayedFrame(now, direction, passed, frame))
+            self._frames.append(RelayedFrame(now, direction, passed, frame))
         if passed:
             self._waiting.append((now + self.delay, direction, self._disturbed(data)))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from cards_core.robot.model import Robot
 from cards_hardware.boards.board import Board
-from cards_hardware.boards.events import BoardEvent, state_word
+from cards_hardware.boards.events import BoardEvent, flag_names, state_word
 from cards_hardware.boards.layout import BAUDRATE, BoardLayout, Layout
 from cards_hardware.boards.status import BoardStatus
 from cards_hardware.errors import HardwareError
@@ -23,7 +23,6 @@ from cards_hardware.monitor.snapshot import (
     JointRow,
     MuscleRow,
     Snapshot,
-    short_words,
 )
 from cards_hardware.protocol.enums import EventCode, FastFlag, MuscleFlag
 
@@ -134,7 +133,7 @@ class BoardMonitor:
                     length_max=_at(limits.get("length_max", ()), i, NAN),
                     soft=_at(limits.get("soft", ()), i, 60.0),
                     hard=_at(limits.get("hard", ()), i, 80.0),
-                    flags=short_words(flags),
+                    flags=flag_names(flags),
                     serious=bool(flags & SERIOUS),
                 )
             )
@@ -191,7 +190,7 @@ def _board_row(status: BoardStatus) -> BoardRow:
         state=state_word(status.state) if status.connected else "unknown",
         connected=status.connected,
         problem=status.problem,
-        faults=short_words(status.fault),
+        faults=flag_names(status.fault),
         vbus=status.vbus,
         state_rate=status.state_rate,
         state_age=status.state_age,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from cards_hardware.protocol.enums import Fault, MuscleFlag, Severity
+from cards_hardware.protocol.enums import MuscleFlag, Severity
 
 NAN = math.nan
 
@@ -145,13 +145,6 @@ class MonitorSource(Protocol):
     def close(self) -> None:
         """Release ports and nodes."""
         ...
-
-
-def short_words(flags: MuscleFlag | Fault) -> tuple[str, ...]:
-    """Return the names of the bits that are set, as words."""
-    return tuple(
-        (item.name or hex(item)).lower().replace("_", " ") for item in type(flags) if item in flags
-    )
 
 
 def _plain(value: Any) -> Any:

@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 
 from cards_core.errors import CardsError
 from cards_core.robot.model import Robot
+from cards_hardware.boards.events import flag_names
 from cards_hardware.monitor.snapshot import (
     NAN,
     SERIOUS,
@@ -26,7 +27,6 @@ from cards_hardware.monitor.snapshot import (
     JointRow,
     MuscleRow,
     Snapshot,
-    short_words,
 )
 from cards_hardware.protocol.enums import Severity
 from cards_ros import topics
@@ -36,7 +36,7 @@ from cards_ros.messages import JointStateReader, JointStateSample
 STALE = 1.0
 """States older than this are not shown as the robot's, [s]."""
 
-PATIENCE = 2.0
+STATUS_TIMEOUT = 2.0
 """Diagnostics older than this are of a node that is gone, [s]: they come every second."""
 
 _COUNTERS = {
@@ -51,7 +51,7 @@ _COUNTERS = {
     "resets": "resets",
 }
 _STOP = "/estop"
-_MINOR = frozenset(short_words(~SERIOUS))
+_MINOR = frozenset(flag_names(~SERIOUS))
 
 
 class TopicMonitor:
@@ -98,7 +98,7 @@ class TopicMonitor:
         fresh = {
             name: status
             for name, (heard, status) in self._statuses.items()
-            if now - heard < PATIENCE
+            if now - heard < STATUS_TIMEOUT
         }
         boards: list[BoardRow] = []
         words: dict[str, tuple[str, ...]] = {}
