@@ -1,4 +1,4 @@
-"""The picture that a monitor takes from topics, with a host that says known things."""
+"""The snapshot that a monitor takes from topics, with a host that says known things."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_muscles_joints_boards_and_events(domain, monitor):
             snapshot = monitor.snapshot()
             return snapshot if snapshot.muscles and snapshot.joints and snapshot.boards else None
 
-        snapshot = host.until(found, "a picture")
+        snapshot = host.until(found, "a snapshot")
     assert not snapshot.problem
     assert [row.name for row in snapshot.muscles] == muscles
     assert np.allclose([row.length for row in snapshot.muscles], lengths[:4])
