@@ -17,7 +17,7 @@ from cards_core.loop.control_setup import (
 )
 from cards_core.loop.host_parameters import host_parameters, initial_positions
 from cards_core.parameters.declaration import Parameter, parameter_table
-from cards_hardware.node_parameters import parameters as hardware_parameters
+from cards_hardware.bridge.node_parameters import parameters as hardware_parameters
 from cards_model_compiler.live_parameters import live_parameters
 from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
 from cards_muscle_plugin.delay import pace

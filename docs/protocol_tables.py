@@ -11,9 +11,8 @@ from pathlib import Path
 
 from cards_hardware.protocol.enums import ENUMS, Described, DescribedFlag
 from cards_hardware.protocol.parameters import ParameterId
-from cards_hardware.protocol.schema import Field, Group, Message
+from cards_hardware.protocol.schema import QUANTITIES, WIRE, Field, Group, Message
 from cards_hardware.protocol.table import MESSAGES
-from cards_hardware.protocol.units import QUANTITIES, WIRE
 
 PAGE = Path(__file__).with_name("protocol.md")
 

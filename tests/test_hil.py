@@ -26,10 +26,9 @@ pytest.importorskip("serial", reason="pyserial is not installed")
 
 from cards_bringup.hil.options import choose_firmware
 from cards_core.formats import load
-from cards_hardware.board_layout import read_layout
+from cards_hardware.boards.layout import read_layout
+from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.errors import HardwareError
-from cards_hardware.hardware import Hardware
-from cards_hardware.hil.real_time import HOST_PRIORITY, make_real_time
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol import (
@@ -41,6 +40,7 @@ from cards_hardware.protocol import (
     encode,
     unpack,
 )
+from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 try:
     FIRMWARE = choose_firmware(None, lambda _note: None)
@@ -134,14 +134,14 @@ class Bench:
 
     def samples(self):
         out = []
-        for item in self.relay.heard("STATE_FAST"):
+        for item in self.relay.frames("STATE_FAST"):
             values = unpack(item.frame)
             state = State(values["state"])
             out.append(Sample(item.frame.t_us, state, values["cmd_t_us"], values["tension"]))
         return out
 
     def events(self, code):
-        heard = ((item, unpack(item.frame)) for item in self.relay.heard("EVENT"))
+        heard = ((item, unpack(item.frame)) for item in self.relay.frames("EVENT"))
         return [
             (item.frame.t_us, values["value"]) for item, values in heard if values["code"] == code
         ]
@@ -150,7 +150,7 @@ class Bench:
         return wait(lambda: self.events(code), f"event {code.name}")[0]
 
     def state(self):
-        heard = self.relay.heard("STATE_FAST")
+        heard = self.relay.frames("STATE_FAST")
         return State(unpack(heard[-1].frame)["state"]) if heard else None
 
     def until(self, state):
@@ -185,7 +185,7 @@ class Bench:
     def sent(self):
         """Return the commands that went to the board."""
         return [
-            item for item in self.relay.heard(direction="to_board") if item.frame.name in COMMANDS
+            item for item in self.relay.frames(direction="to_board") if item.frame.name in COMMANDS
         ]
 
     # between tests
@@ -194,7 +194,7 @@ class Bench:
         """Open the bridge's side when the board is heard; on a busy machine it may answer late."""
         self.hardware.close()
         self.relay.forget()
-        wait(lambda: self.relay.heard(direction="to_host"), "the board")
+        wait(lambda: self.relay.frames(direction="to_host"), "the board")
         insist(self.hardware.open)
 
     def ready(self):
@@ -328,7 +328,7 @@ def test_an_unplugged_cable_relaxes_the_robot_and_only_a_hand_arms_it_again(benc
     bench.relay.plug()
     # the controller goes on commanding; the link comes back, and nothing passes
     wait(lambda: bench.hardware.status().connected, "the link")
-    wait(lambda: len(bench.relay.heard("HEARTBEAT", "to_board")) > 10, "the heartbeat")
+    wait(lambda: len(bench.relay.frames("HEARTBEAT", "to_board")) > 10, "the heartbeat")
     assert bench.sent() == []
     assert {s.state for s in bench.samples()} == {State.DISARMED}
     bench.relay.forget()
@@ -348,7 +348,7 @@ def test_a_reset_in_motion_leaves_the_drives_off_until_a_hand_arms(bench):
     bench.event(EventCode.LIMITS_LOADED)
     wait(lambda: bench.hardware.status().connected, "the link")
     bench.relay.forget()
-    wait(lambda: len(bench.relay.heard("HEARTBEAT", "to_board")) > 10, "the heartbeat")
+    wait(lambda: len(bench.relay.frames("HEARTBEAT", "to_board")) > 10, "the heartbeat")
     assert bench.sent() == []
     samples = bench.samples()
     assert {s.state for s in samples} == {State.DISARMED}
@@ -448,14 +448,14 @@ def test_an_emergency_stop_while_the_cable_is_out_is_the_first_thing_when_it_is_
     later = bench.after(stopped)
     assert {s.state for s in later} == {State.ESTOP}
     assert np.max([s.tension for s in later]) < SAFE + NOISE
-    first = [item.frame.name for item in bench.relay.heard(direction="to_board")][:2]
+    first = [item.frame.name for item in bench.relay.frames(direction="to_board")][:2]
     assert "ESTOP" in first
     assert bench.sent() == []
 
 
 def stood_still(bench):
     """Tell whether the machine let 50 ms pass without a command or a state, before a RELAX."""
-    states = bench.relay.heard("STATE_FAST")
+    states = bench.relay.frames("STATE_FAST")
     let_go = (i.time for i in states if State(unpack(i.frame)["state"]) not in HOLDING)
     end = next(let_go, float("inf"))
     return any(
@@ -508,7 +508,7 @@ def test_a_killed_bridge_leaves_a_robot_that_relaxes(bench, cards, tmp_path):
         last = bench.samples()[-1].command
         # the controller goes on; what comes back is a session, not an armed robot
         bench.connect()
-        wait(lambda: len(bench.relay.heard("HEARTBEAT", "to_board")) > 10, "the heartbeat")
+        wait(lambda: len(bench.relay.frames("HEARTBEAT", "to_board")) > 10, "the heartbeat")
         assert bench.sent() == []
         assert {s.state for s in bench.samples()} == {State.DISARMED}
         assert {s.command for s in bench.samples()} <= {0, last}

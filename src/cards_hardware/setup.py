@@ -18,7 +18,7 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "bridge = cards_hardware.bridge_node:main",
+            "bridge = cards_hardware.bridge.node:main",
         ],
     },
 )

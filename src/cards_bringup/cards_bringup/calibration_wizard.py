@@ -14,11 +14,10 @@ from rich.text import Text
 
 from cards_core.errors import CardsError
 from cards_core.typing import Array
-from cards_hardware.calibration import Calibration
-from cards_hardware.calibration_check import MuscleCheck
-from cards_hardware.calibration_data import ChannelResult, Look
-from cards_hardware.calibration_motion import check_motion
-from cards_hardware.calibration_report import CalibrationReport
+from cards_hardware.calibration.check import MuscleCheck, check_motion
+from cards_hardware.calibration.procedure import Calibration
+from cards_hardware.calibration.recording import ChannelResult, Measurement
+from cards_hardware.calibration.report import CalibrationReport
 
 _DEGREES = 57.29577951308232
 
@@ -111,9 +110,9 @@ class Wizard:
         )
         calibration = self._calibration
         while self._ask("tension"):
-            look = calibration.look()
-            if self._fits("tension", calibration.tension_problems(look)):
-                results = calibration.zero_tensions(look)
+            measurement = calibration.measure()
+            if self._fits("tension", calibration.tension_problems(measurement)):
+                results = calibration.zero_tensions(measurement)
                 self._report.add_step("tension", results)
                 self._table(results, "N", 1.0, "load cell")
                 return
@@ -126,12 +125,12 @@ class Wizard:
         )
         calibration = self._calibration
         while self._ask("length"):
-            look = calibration.look()
-            if self._fits("length", calibration.motion_problems(look)):
-                results = calibration.set_lengths(look, self._q)
+            measurement = calibration.measure()
+            if self._fits("length", calibration.motion_problems(measurement)):
+                results = calibration.set_lengths(measurement, self._q)
                 self._report.add_step("length", results)
                 self._table(results, "mm", 1e3, "muscle")
-                self._hint_slack(look)
+                self._hint_slack(measurement)
                 return
 
     def _joints(self) -> None:
@@ -141,9 +140,9 @@ class Wizard:
         self._title("3  Joint zero", f"The robot still at {self._pose()}.")
         calibration = self._calibration
         while self._ask("joints"):
-            look = calibration.look()
-            if self._fits("joints", calibration.motion_problems(look)):
-                results = calibration.zero_joints(look, self._q)
+            measurement = calibration.measure()
+            if self._fits("joints", calibration.motion_problems(measurement)):
+                results = calibration.zero_joints(measurement, self._q)
                 self._report.add_step("joints", results)
                 self._table(results, "deg", _DEGREES, "joint")
                 return
@@ -156,8 +155,8 @@ class Wizard:
         )
         old: list[str] = []
         while self._ask("check"):
-            look = self._calibration.look(seconds)
-            checks, hints = check_motion(self._calibration, look, self._q)
+            measurement = self._calibration.measure(seconds)
+            checks, hints = check_motion(self._calibration, measurement, self._q)
             self._report.add_step("check", checks)
             self._check_table(checks)
             self._report.hints = [hint for hint in self._report.hints if hint not in old] + hints
@@ -221,10 +220,12 @@ class Wizard:
             self._wrong(problem)
         return not problems
 
-    def _hint_slack(self, look: Look) -> None:
+    def _hint_slack(self, measurement: Measurement) -> None:
         slack = [
             name
-            for layout, tensions in zip(self._calibration.layouts, look.tensions, strict=True)
+            for layout, tensions in zip(
+                self._calibration.layouts, measurement.tensions, strict=True
+            )
             for name, mean in zip(layout.muscles, tensions.mean, strict=True)
             if mean < 1.0
         ]

@@ -14,7 +14,7 @@ from rich.live import Live
 
 from cards_bringup.monitor_view import render
 from cards_core.errors import CardsError
-from cards_hardware.monitor import MonitorSource
+from cards_hardware.monitor.snapshot import MonitorSource
 
 
 def watch(source: MonitorSource, rate: float, console: Console | None = None) -> None:
@@ -33,8 +33,8 @@ def watch(source: MonitorSource, rate: float, console: Console | None = None) ->
     ):
         while True:
             width, height = console.size
-            picture = source.picture()
-            live.update(render(picture, width, height, keys=keys, note=note), refresh=True)
+            snapshot = source.snapshot()
+            live.update(render(snapshot, width, height, keys=keys, note=note), refresh=True)
             typed = _typed(1.0 / rate, keys).lower()
             if "e" in typed:
                 try:

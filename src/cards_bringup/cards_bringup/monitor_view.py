@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cards_hardware.monitor import BoardRow, JointRow, MuscleRow, Picture
+from cards_hardware.monitor.snapshot import BoardRow, JointRow, MuscleRow, Snapshot
 
 NEAR = 0.8
 """Part of a limit from which on a value is yellow."""
@@ -32,61 +32,63 @@ _DEGREES = 180.0 / math.pi
 
 
 def render(
-    picture: Picture, width: int, height: int, *, keys: bool = True, note: str = ""
+    snapshot: Snapshot, width: int, height: int, *, keys: bool = True, note: str = ""
 ) -> RenderableType:
-    """Draw a picture.
+    """Draw a snapshot.
 
     Args:
-        picture: What to draw.
+        snapshot: What to draw.
         width: Of the window, in characters.
         height: The same.
         keys: Whether keys work, so that they are explained.
         note: Of what was done last.
     """
-    parts: list[RenderableType] = [_headline(picture, note)]
-    parts += [line for board in picture.boards for line in _board_lines(board, width)]
-    if picture.problem:
-        parts.append(Text(picture.problem, style=_BAD))
-    joints = _joint_lines(picture.joints, width)
+    parts: list[RenderableType] = [_headline(snapshot, note)]
+    parts += [line for board in snapshot.boards for line in _board_lines(board, width)]
+    if snapshot.problem:
+        parts.append(Text(snapshot.problem, style=_BAD))
+    joints = _joint_lines(snapshot.joints, width)
     footer = int(keys)
     used = len(parts) + len(joints) + footer + 1  # heading of the muscles
     room = max(1, height - used)
-    shown = picture.muscles if len(picture.muscles) <= room else _urgent(picture.muscles, room - 1)
-    if picture.muscles:
+    shown = (
+        snapshot.muscles if len(snapshot.muscles) <= room else _urgent(snapshot.muscles, room - 1)
+    )
+    if snapshot.muscles:
         parts.append(_muscle_table(shown, width))
-    if len(shown) < len(picture.muscles):
-        hidden = len(picture.muscles) - len(shown)
+    if len(shown) < len(snapshot.muscles):
+        hidden = len(snapshot.muscles) - len(shown)
         parts.append(Text(f"{hidden} more muscles: enlarge the window", style=_DIM))
     parts += joints
-    left = height - used - min(len(picture.muscles), room)
-    parts += _event_lines(picture, width, left)
+    left = height - used - min(len(snapshot.muscles), room)
+    parts += _event_lines(snapshot, width, left)
     if keys:
         parts.append(Text(KEYS, style=_DIM, no_wrap=True))
     return Group(*parts)
 
 
-def as_text(picture: Picture, width: int, height: int) -> str:
+def as_text(snapshot: Snapshot, width: int, height: int) -> str:
     """Return what a window of this size shows, without colours."""
     console = Console(width=width, height=height, color_system=None, legacy_windows=False)
     with console.capture() as capture:
-        console.print(render(picture, width, height, keys=False))
+        console.print(render(snapshot, width, height, keys=False))
     return capture.get()
 
 
-def as_svg(picture: Picture, width: int, height: int, title: str) -> str:
+def as_svg(snapshot: Snapshot, width: int, height: int, title: str) -> str:
     """Return an image of what a window of this size shows."""
     with open("/dev/null", "w", encoding="utf-8") as nowhere:
         console = Console(
             width=width, height=height, record=True, file=nowhere, force_terminal=True
         )
-        console.print(render(picture, width, height))
+        console.print(render(snapshot, width, height))
         return console.export_svg(title=title)
 
 
-def _headline(picture: Picture, note: str) -> Text:
-    text = Text(picture.title, style="bold", no_wrap=True, overflow="ellipsis")
-    text.append(f"  {picture.source}", style=_DIM)
-    if any(board.simulated for board in picture.boards):
+def _headline(snapshot: Snapshot, note: str) -> Text:
+    text = Text(snapshot.title, style="bold", no_wrap=True, overflow="ellipsis")
+    text.append(f"  {snapshot.source}", style=_DIM)
+    if any(board.simulated for board in snapshot.boards):
         text.append("  simulated", style=_LOOK)
     if note:
         text.append(f"  {note}", style=_BAD)
@@ -177,11 +179,11 @@ def _joint_lines(joints: tuple[JointRow, ...], width: int) -> list[Text]:
     return lines
 
 
-def _event_lines(picture: Picture, width: int, room: int) -> list[Text]:
-    if room < 1 or not picture.events:
+def _event_lines(snapshot: Snapshot, width: int, room: int) -> list[Text]:
+    if room < 1 or not snapshot.events:
         return []
     lines = []
-    for age, severity, text in picture.events[-room:]:
+    for age, severity, text in snapshot.events[-room:]:
         style = _BAD if severity >= 3 else _LOOK if severity == 2 else _DIM
         line = Text(no_wrap=True, overflow="ellipsis")
         line.append(f"{_ago(age):>6} ", style=_DIM)

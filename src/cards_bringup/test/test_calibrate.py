@@ -16,10 +16,10 @@ from cards_bringup.cli import calibrate, main
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
-from cards_hardware.board_layout import read_layout
-from cards_hardware.calibration import Calibration
-from cards_hardware.calibration_data import Recorder
-from cards_hardware.calibration_report import STEPS, CalibrationReport
+from cards_hardware.boards.layout import read_layout
+from cards_hardware.calibration.procedure import Calibration
+from cards_hardware.calibration.recording import Recorder
+from cards_hardware.calibration.report import STEPS, CalibrationReport
 from cards_hardware.protocol.parameters import ParameterId
 
 

@@ -44,7 +44,7 @@ def declared(spec, parameters):
         own = gazebo.world_parameters() if spec.package == "cards_bringup" else []
         return [*simulator.general_parameters(), *simulator.robot_parameters(tree), *own]
     if node == "hardware":
-        import cards_hardware.node_parameters as hardware
+        import cards_hardware.bridge.node_parameters as hardware
 
         return hardware.parameters()
     if node in controller_kinds():

@@ -13,7 +13,7 @@ from cards_core.parameters.parameter_file import check_nodes
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.shared_files import shared_folder
 from cards_core.trajectories import load_references
-from cards_hardware.board_layout import read_layout
+from cards_hardware.boards.layout import read_layout
 
 WRONG = "no_such_key"
 

@@ -20,20 +20,19 @@ from cards_bringup.cli import main
 from cards_bringup.monitor_screen import watch
 from cards_bringup.monitor_view import as_svg, as_text, render
 from cards_core.errors import CardsError
-from cards_hardware.board_data import BoardEvent
-from cards_hardware.monitor import (
+from cards_hardware.boards.events import BoardEvent, flag_names
+from cards_hardware.monitor.board_monitor import BoardMonitor
+from cards_hardware.monitor.snapshot import (
     SERIOUS,
-    BoardMonitor,
     BoardRow,
     JointRow,
     MuscleRow,
-    Picture,
-    short_words,
+    Snapshot,
 )
 from cards_hardware.protocol.enums import MuscleFlag, State
 
 
-def picture(muscles=11):
+def snapshot(muscles=11):
     rows = [
         MuscleRow(
             f"motor{i}",
@@ -71,12 +70,12 @@ def picture(muscles=11):
     events = tuple(
         (float(k), k % 4, f"arm motor{k}: something happened") for k in range(20, 0, -1)
     )
-    return Picture("roboy_arm", "serial line", (board,), tuple(rows), tuple(joints), events)
+    return Snapshot("roboy_arm", "serial line", (board,), tuple(rows), tuple(joints), events)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 24), (140, 40), (80, 50)])
 def test_it_fits_the_window_and_says_all(width, height):
-    text = as_text(picture(), width, height)
+    text = as_text(snapshot(), width, height)
     lines = text.splitlines()
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
@@ -89,7 +88,7 @@ def test_it_fits_the_window_and_says_all(width, height):
 
 
 def test_many_muscles_in_a_small_window_show_those_in_trouble_first():
-    many = picture(40)
+    many = snapshot(40)
     rows = list(many.muscles)
     rows[38] = dataclasses.replace(rows[38], flags=("rupture",), serious=True)
     text = as_text(dataclasses.replace(many, muscles=tuple(rows)), 80, 20)
@@ -115,7 +114,7 @@ def styles_of(found):
 
 
 def test_colours_at_soft_and_hard_limits():
-    base = picture(6)
+    base = snapshot(6)
     rows = [
         dataclasses.replace(base.muscles[0], tension=640.0, housing=61.0),
         dataclasses.replace(base.muscles[1], tension=801.5, housing=82.0),
@@ -129,13 +128,13 @@ def test_colours_at_soft_and_hard_limits():
 
 
 def test_an_image_of_it():
-    image = as_svg(picture(), 100, 26, "./cards monitor roboy_arm")
+    image = as_svg(snapshot(), 100, 26, "./cards monitor roboy_arm")
     assert image.startswith("<svg")
     assert "motor10" in image
 
 
 def test_as_json_has_no_nan():
-    text = json.dumps(picture().as_dict(), allow_nan=False)
+    text = json.dumps(snapshot().as_dict(), allow_nan=False)
     found = json.loads(text)
     assert found["muscles"][5]["housing"] is None
     assert found["joints"][0]["name"] == "shoulder_axis_0"
@@ -146,15 +145,15 @@ def test_a_limit_at_work_is_not_serious_and_a_broken_wire_is():
     assert not MuscleFlag.SLEW_LIMITED & SERIOUS
     assert MuscleFlag.RUPTURE & SERIOUS
     assert MuscleFlag.HARD_TEMPERATURE & SERIOUS
-    assert short_words(MuscleFlag.SLACK | MuscleFlag.LOAD_STUCK) == ("slack", "load stuck")
+    assert flag_names(MuscleFlag.SLACK | MuscleFlag.LOAD_STUCK) == ("slack", "load stuck")
 
 
 def test_boards_by_themselves_are_shown_and_stopped_but_never_armed():
     with FakeBoard(muscles=3, joints=2) as board:
         source = BoardMonitor.of_port(board.port)
         try:
-            wait_for(lambda: source.picture().muscles)
-            found = source.picture()
+            wait_for(lambda: source.snapshot().muscles)
+            found = source.snapshot()
             assert [row.name for row in found.muscles] == ["muscle 0", "muscle 1", "muscle 2"]
             assert np.allclose([row.length for row in found.muscles], board.lengths, atol=1e-6)
             assert [row.name for row in found.joints] == ["joint 0", "joint 1"]
@@ -176,9 +175,9 @@ def test_limits_are_read_where_there_are_some():
         board.limits_loaded = True
         source = BoardMonitor.of_port(board.port)
         try:
-            wait_for(lambda: source.picture().muscles)
-            wait_for(lambda: source.picture().muscles[0].soft == 50.0)
-            first, second = source.picture().muscles
+            wait_for(lambda: source.snapshot().muscles)
+            wait_for(lambda: source.snapshot().muscles[0].soft == 50.0)
+            first, second = source.snapshot().muscles
             assert (first.length_min, second.length_min) == (0.15, 0.1)
             assert second.hard == 80.0
         finally:
@@ -186,7 +185,7 @@ def test_limits_are_read_where_there_are_some():
 
 
 def test_events_without_a_text_say_what_their_code_means():
-    from cards_hardware.monitor import _event_text
+    from cards_hardware.monitor.board_monitor import _event_text
 
     state = BoardEvent(0.0, "arm", 1, "", 2, None, 1 << 8 | 2)
     assert _event_text(state) == "arm: DISARMED -> ARMED"
@@ -203,9 +202,9 @@ class Stoppable:
         self.pictures = self.stops = 0
         self.error = error
 
-    def picture(self):
+    def snapshot(self):
         self.pictures += 1
-        return picture()
+        return snapshot()
 
     def estop(self):
         self.stops += 1

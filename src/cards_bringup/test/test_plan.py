@@ -128,7 +128,7 @@ def test_the_real_robot_is_the_host_and_all_else_stays_the_same():
 def test_every_robot_can_be_real(robot):
     made = plan(robot, sim="false", installed=(*OURS, "cards_hardware"))
     hosts = [node for node in made.nodes if node.role == "host"]
-    assert {node.module for node in hosts} == {"cards_hardware.bridge_node"}
+    assert {node.module for node in hosts} == {"cards_hardware.bridge.node"}
     assert len(hosts) == (2 if robot == "two_arms" else 1)
 
 

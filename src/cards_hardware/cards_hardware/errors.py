@@ -1,4 +1,4 @@
-"""Errors of the real robot: what is wrong with a port, a board, or the robot as a whole.
+"""Errors of the real robot: a port, a board, a message, or the robot as a whole.
 
 Messages are one line, name board and port where there is one, and say what to do.
 """
@@ -10,10 +10,6 @@ from cards_core.errors import CardsError
 
 class HardwareError(CardsError):
     """Something of the real robot is not as it must be."""
-
-
-class PortError(HardwareError):
-    """A serial port that cannot be opened, or that was lost."""
 
 
 class BoardError(HardwareError):
@@ -57,3 +53,18 @@ class RequestError(BoardError):
         self.code = code
         self.detail = detail
         super().__init__(board, port, f"{request}: {problem}")
+
+
+class ProtocolError(CardsError):
+    """A message that cannot be written, or a payload that is none.
+
+    Args:
+        message: Name of the message.
+        problem: What is wrong, and what would be right.
+        field: Field concerned, with its index if it has one.
+    """
+
+    def __init__(self, message: str, problem: str, field: str = "") -> None:
+        self.message = message
+        self.field = field
+        super().__init__(f"{message}{'.' if field else ''}{field}: {problem}")

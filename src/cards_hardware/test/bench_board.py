@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cards_hardware.board_data import BoardSample, Ident
+from cards_hardware.boards.handshake import Ident
+from cards_hardware.boards.telemetry import BoardSample
 from cards_hardware.errors import RequestError
 from cards_hardware.protocol.enums import CalibrateAction, Caps, State
 from cards_hardware.protocol.parameters import ParameterId as P

@@ -1,4 +1,4 @@
-"""A stand-in for `cards_hardware.hardware.Hardware`: boards that do what the test says."""
+"""A stand-in for `cards_hardware.bridge.hardware.Hardware`: boards that do what the test says."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cards_hardware.board_data import BoardStatus
+from cards_hardware.boards.status import BoardStatus
 from cards_hardware.errors import HardwareError
 from cards_hardware.percentiles import Percentiles
 from cards_hardware.protocol.enums import State

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from fake_board import FakeBoard, message_id
 
-from cards_hardware.board import Board
-from cards_hardware.board_layout import BoardLayout
-from cards_hardware.errors import BoardError, PortError, RequestError
-from cards_hardware.limits import MuscleLimits
+from cards_hardware.boards.board import Board
+from cards_hardware.boards.layout import BoardLayout
+from cards_hardware.boards.limits import MuscleLimits
+from cards_hardware.errors import BoardError, HardwareError, ProtocolError, RequestError
 from cards_hardware.protocol.enums import AckCode, Caps, Fault, State
-from cards_hardware.protocol.errors import ProtocolError
 from cards_hardware.protocol.parameters import ParameterId
 
 
@@ -95,11 +94,11 @@ def test_states_are_stamped_with_the_time_of_measurement(session):
 
 def test_armed_it_takes_commands_and_only_then(session):
     fake, board = session.fake, session.board
-    assert not board.command_tension(np.full(3, 20.0))
+    assert not board.commands.tensions(np.full(3, 20.0))
     board.arm()
     assert board.armed
     assert board.state == State.ARMED
-    assert board.command_tension(np.array([20.0, 30.0, 40.0]))
+    assert board.commands.tensions(np.array([20.0, 30.0, 40.0]))
     eventually(lambda: fake.commands)
     name, values = fake.commands[0]
     assert (name, values["mask"]) == ("CMD_TENSION", 0b111)
@@ -108,16 +107,16 @@ def test_armed_it_takes_commands_and_only_then(session):
     eventually(lambda: board.state == State.ACTIVE)
     board.disarm()
     assert board.state == State.DISARMED
-    assert not board.command_tension(np.full(3, 20.0))
+    assert not board.commands.tensions(np.full(3, 20.0))
     assert len(fake.commands) == 1
 
 
 def test_partial_commands_name_only_those_muscles(session):
     fake, board = session.fake, session.board
     board.arm()
-    board.command_tension(np.array([np.nan, 30.0, 40.0]), slew=500.0)
-    board.command_lengths(np.array([0.2, np.nan, np.nan]))
-    assert not board.command_tension(np.full(3, np.nan))
+    board.commands.tensions(np.array([np.nan, 30.0, 40.0]), slew=500.0)
+    board.commands.lengths(np.array([0.2, np.nan, np.nan]))
+    assert not board.commands.tensions(np.full(3, np.nan))
     eventually(lambda: len(fake.commands) == 2)
     tension, length = (values for _, values in fake.commands)
     assert tension["mask"] == 0b110
@@ -133,20 +132,20 @@ def test_a_command_that_does_not_fit_is_refused_here_and_the_line_goes_on(sessio
     board = session.board
     board.arm()
     with pytest.raises(ProtocolError, match="tension"):
-        board.command_tension(np.full(3, 1e6))
-    assert board.command_tension(np.full(3, 50.0))
+        board.commands.tensions(np.full(3, 1e6))
+    assert board.commands.tensions(np.full(3, 50.0))
     eventually(lambda: session.fake.commands)
 
 
 def test_kinds_that_the_firmware_does_not_know(session):
     board = session.board
-    board.check_kind("force")
+    board.commands.check_kind("force")
     with pytest.raises(BoardError, match=r"'arm'.*takes no pressures .*TENSION"):
-        board.check_kind("pressure")
+        board.commands.check_kind("pressure")
     session.fake.caps |= Caps.PRESSURE
     board.arm()  # gets a new IDENT
-    board.check_kind("pressure")
-    board.command_pressures(np.array([1e5, 2e5, np.nan]))
+    board.commands.check_kind("pressure")
+    board.commands.pressures(np.array([1e5, 2e5, np.nan]))
     eventually(lambda: session.fake.commands)
     np.testing.assert_allclose(session.fake.commands[0][1]["pressure"], [1e5, 2e5])
 
@@ -158,7 +157,7 @@ def test_latency_is_from_making_a_command_to_the_board(session):
     tensions = itertools.count(20.0, 0.01)
 
     def heard():
-        board.command_tension(np.full(3, next(tensions)))
+        board.commands.tensions(np.full(3, next(tensions)))
         time.sleep(0.004)
         return board.status().command_latency.count > 20
 
@@ -370,7 +369,7 @@ def test_estop_is_sent_three_times_to_everybody(session):
     board.estop()
     eventually(lambda: fake.names().count("ESTOP") >= 3)
     assert {frame.node for name, frame in fake.received if name == "ESTOP"} == {127}
-    assert not board.command_tension(np.full(3, 20.0))
+    assert not board.commands.tensions(np.full(3, 20.0))
     eventually(lambda: board.state == State.ESTOP)
     with pytest.raises(BoardError, match="emergency stop"):
         board.arm()
@@ -448,7 +447,7 @@ def test_unplugged_and_plugged_in_again_it_reads_but_is_not_armed(tmp_path):
     board.open()
     try:
         board.arm()
-        board.command_tension(np.full(3, 55.0))
+        board.commands.tensions(np.full(3, 55.0))
         eventually(lambda: fake.commands)
         fake.unplug()
         eventually(lambda: not board.connected)
@@ -456,7 +455,7 @@ def test_unplugged_and_plugged_in_again_it_reads_but_is_not_armed(tmp_path):
         assert "unplugged" in board.problem
         with pytest.raises(BoardError, match="cannot be armed: lost"):
             board.arm()
-        assert not board.command_tension(np.full(3, 66.0))
+        assert not board.commands.tensions(np.full(3, 66.0))
         board.estop()
         assert board.estop_pending
         time.sleep(0.3)
@@ -483,7 +482,7 @@ def test_unplugged_and_plugged_in_again_it_reads_but_is_not_armed(tmp_path):
 def test_a_reset_of_the_board_is_noticed_and_its_limits_loaded_again(session):
     fake, board = session.fake, session.board
     board.arm()
-    board.command_tension(np.full(3, 50.0))
+    board.commands.tensions(np.full(3, 50.0))
     eventually(lambda: board.state == State.ACTIVE)
     fake.commands.clear()
     fake.reset()
@@ -571,7 +570,7 @@ def test_a_board_that_leaves_the_armed_states_has_to_be_armed_again(session):
     fake.state = State.ARMED
     eventually(lambda: board.state == State.ARMED)
     assert not board.armed
-    assert not board.command_tension(np.full(3, 20.0))
+    assert not board.commands.tensions(np.full(3, 20.0))
 
 
 def test_lost_frames_are_counted(session):
@@ -594,7 +593,7 @@ def test_close_disarms(session):
 
 
 def test_a_port_that_is_not_there():
-    with pytest.raises(PortError, match="/dev/none does not exist"):
+    with pytest.raises(HardwareError, match="/dev/none does not exist"):
         Board(BoardLayout("arm", 1, "/dev/none")).open()
 
 

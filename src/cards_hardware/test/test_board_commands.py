@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from cards_hardware.board_commands import pack_tension
+from cards_hardware.boards.commands import pack_tension
+from cards_hardware.errors import ProtocolError
 from cards_hardware.protocol.codec import pack
-from cards_hardware.protocol.errors import ProtocolError
 
 
 def by_the_table(mask, tensions, slew):

@@ -10,9 +10,9 @@ from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats import load
 from cards_core.formats.locate import known_models
-from cards_hardware.board_layout import SUFFIX, find_layout, layout_folders, read_layout
-from cards_hardware.limits import MuscleLimits, length_windows
-from cards_hardware.session import limits_message
+from cards_hardware.boards.handshake import limits_message
+from cards_hardware.boards.layout import SUFFIX, find_layout, layout_folders, read_layout
+from cards_hardware.boards.limits import MuscleLimits, length_windows
 
 FOLDER = layout_folders()[0]
 ROBOTS = sorted(

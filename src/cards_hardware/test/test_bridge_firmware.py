@@ -11,8 +11,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from cards_core.formats import load
-from cards_hardware import bridge_node
-from cards_hardware.bridge_node import BridgeNode
+from cards_hardware.bridge import node as bridge_node
+from cards_hardware.bridge.node import BridgeNode
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol import unpack
@@ -72,7 +72,7 @@ def lifecycle(probe):
 
 def requests(bench):
     """Return what the board was asked for, in order."""
-    heard = bench.relay.heard("STATE_REQUEST", "to_board")
+    heard = bench.relay.frames("STATE_REQUEST", "to_board")
     return [int(unpack(item.frame)["request"]) for item in heard]
 
 
@@ -92,13 +92,13 @@ def test_states_commands_and_an_end_in_order(bench, bridge, probe):
     assert state_of(bridge) == State.ARMED
     names = [muscle.name for muscle in ROBOT.muscles]
     probe.publish(JointState(name=names, effort=[50.0] * len(names)), topics.FORCE_COMMAND)
-    probe.until(lambda: bench.relay.heard("CMD_TENSION", "to_board"), "the command")
-    (command,) = bench.relay.heard("CMD_TENSION", "to_board")
+    probe.until(lambda: bench.relay.frames("CMD_TENSION", "to_board"), "the command")
+    (command,) = bench.relay.frames("CMD_TENSION", "to_board")
     assert list(unpack(command.frame)["tension"]) == pytest.approx([50.0] * len(names))
     # one command and silence: the board lets go, and the node sees it
     probe.until_status("hardware: boards", Level.ERROR, "inactive: ")
     assert lifecycle(probe) == "inactive"
-    assert len(bench.relay.heard("CMD_TENSION", "to_board")) == 1
+    assert len(bench.relay.frames("CMD_TENSION", "to_board")) == 1
     probe.until(lambda: state_of(bridge) == State.DISARMED, "the drives off", patience=40.0)
     bench.relay.forget()
     assert change(probe, "activate")
@@ -136,7 +136,7 @@ def test_an_emergency_stop_without_a_session_finds_its_way(bench, bridge, probe,
     assert "remembered" in probe.call(Trigger, "hardware/estop").message
     assert lifecycle(probe) == "unconfigured"
     bench.relay.plug()
-    probe.until(lambda: bench.relay.heard("ESTOP", "to_board"), "the stop to be delivered")
+    probe.until(lambda: bench.relay.frames("ESTOP", "to_board"), "the stop to be delivered")
     assert lifecycle(probe) == "unconfigured"
     assert change(probe, "configure")
     probe.until(lambda: state_of(bridge) == State.ESTOP, "the state of the board")

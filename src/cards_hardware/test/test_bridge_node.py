@@ -21,9 +21,9 @@ from std_srvs.srv import Trigger
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.model_identity import decode
-from cards_hardware import bridge_node
-from cards_hardware.board_data import BoardEvent
-from cards_hardware.bridge_node import BridgeNode
+from cards_hardware.boards.events import BoardEvent
+from cards_hardware.bridge import node as bridge_node
+from cards_hardware.bridge.node import BridgeNode
 from cards_hardware.errors import HardwareError
 from cards_hardware.protocol.enums import MuscleFlag, Severity, State
 from cards_ros import topics
@@ -526,7 +526,7 @@ def test_the_log_has_a_row_for_each_state(domain, probe, tmp_path):
     ],
 )
 def test_bad_parameters_end_it_with_one_line(domain, parameters, words):
-    process = start_process("cards_hardware.bridge_node", parameters)
+    process = start_process("cards_hardware.bridge.node", parameters)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 2, out
     assert words in out
@@ -535,7 +535,7 @@ def test_bad_parameters_end_it_with_one_line(domain, parameters, words):
 
 def test_no_port_then_ctrl_c(domain, probe, tmp_path):
     parameters = {"model": "planar_2r", "port": str(tmp_path / "no_port")}
-    process = start_process("cards_hardware.bridge_node", parameters)
+    process = start_process("cards_hardware.bridge.node", parameters)
     probe.until_status("hardware: boards", Level.ERROR, "no_port")
     assert state(probe) == "unconfigured"
     process.send_signal(signal.SIGINT)

@@ -14,12 +14,11 @@ from bench_board import BenchBoard
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
-from cards_hardware.board_layout import read_layout
-from cards_hardware.calibration import Calibration
-from cards_hardware.calibration_check import check_with_joints
-from cards_hardware.calibration_data import Recorder, Stillness
-from cards_hardware.calibration_motion import check_motion
-from cards_hardware.calibration_report import CalibrationReport
+from cards_hardware.boards.layout import read_layout
+from cards_hardware.calibration.check import check_motion, check_with_joints
+from cards_hardware.calibration.procedure import Calibration
+from cards_hardware.calibration.recording import Recorder, RestStatistics
+from cards_hardware.calibration.report import CalibrationReport
 from cards_hardware.errors import HardwareError
 from cards_hardware.protocol.enums import State
 from cards_hardware.protocol.parameters import ParameterId
@@ -42,7 +41,7 @@ def bench(arm):
 
 def test_load_cells_are_zeroed_to_a_count(bench):
     board, calibration = bench
-    results = calibration.zero_tensions(calibration.look())
+    results = calibration.zero_tensions(calibration.measure())
     found = np.array([board.memory[ParameterId.LOAD_ZERO, i] for i in range(11)])
     # the mean of 500 samples of 0.3 N is good to 0.013 N: a quarter of a count
     assert np.abs(found - board.true_load_zero).max() <= 1
@@ -57,8 +56,8 @@ def test_lengths_and_joints_are_those_of_the_pose(bench):
     board, calibration = bench
     q = board.dynamics.tree.home + 0.05
     board.q = q.copy()
-    lengths = calibration.set_lengths(calibration.look(), q)
-    joints = calibration.zero_joints(calibration.look(), q)
+    lengths = calibration.set_lengths(calibration.measure(), q)
+    joints = calibration.zero_joints(calibration.measure(), q)
     offsets = np.array([board.memory[ParameterId.LENGTH_OFFSET, i] for i in range(11)])
     # an encoder count is 0.35 um, an offset 1 um
     assert np.abs(offsets - board.true_offset).max() <= 1
@@ -76,18 +75,18 @@ def test_lengths_and_joints_are_those_of_the_pose(bench):
 def test_a_pulling_shaking_or_dead_muscle_is_not_taken_for_slack(bench):
     board, calibration = bench
     board.tensions[2] = 120.0
-    (problem,) = calibration.tension_problems(calibration.look())
+    (problem,) = calibration.tension_problems(calibration.measure())
     assert problem.startswith("motor2: +1")
     board.tensions[2] = 0.0
     board.valid[5] = False
-    (problem,) = calibration.tension_problems(calibration.look())
+    (problem,) = calibration.tension_problems(calibration.measure())
     assert "motor5: no valid tension" in problem
     board.valid[5] = True
     board.load_noise = 5.0
-    look = calibration.look()
-    assert len(calibration.tension_problems(look)) == 11
+    measurement = calibration.measure()
+    assert len(calibration.tension_problems(measurement)) == 11
     with pytest.raises(HardwareError, match=r"not calibrated: motor0: noise of \d\.\d+ N"):
-        calibration.zero_tensions(look)
+        calibration.zero_tensions(measurement)
     assert not calibration.changed
     assert all(board.memory[ParameterId.LOAD_ZERO, i] == 0 for i in range(11))
 
@@ -100,38 +99,38 @@ def test_a_moving_robot_is_refused(bench):
         board.q = board.dynamics.tree.home + 0.02 * (t - begin)
 
     board.motion = fall
-    look = calibration.look()
-    problems = calibration.motion_problems(look)
+    measurement = calibration.measure()
+    problems = calibration.motion_problems(measurement)
     assert any("length of motor0 moves by" in problem for problem in problems)
     assert any("joint elbow moves by" in problem for problem in problems)
     with pytest.raises(HardwareError, match="let it come to rest"):
-        calibration.set_lengths(look, board.q)
+        calibration.set_lengths(measurement, board.q)
 
 
 def test_only_disarmed_boards_that_send(bench):
     board, calibration = bench
     board.state = State.ARMED
     with pytest.raises(HardwareError, match=r"board 'arm' is ARMED \(expected: DISARMED"):
-        calibration.look()
+        calibration.measure()
     board.state = State.DISARMED
     board.on_sample = None
     with pytest.raises(HardwareError, match="board 'arm' sent 0 samples in 1 s"):
-        calibration.look()
+        calibration.measure()
 
 
 def test_restore_brings_back_what_was_there_and_save_keeps(bench):
     board, calibration = bench
     before = dict(board.memory)
-    calibration.zero_tensions(calibration.look())
-    calibration.set_lengths(calibration.look(), board.q)
-    calibration.zero_joints(calibration.look(), board.q)
+    calibration.zero_tensions(calibration.measure())
+    calibration.set_lengths(calibration.measure(), board.q)
+    calibration.zero_joints(calibration.measure(), board.q)
     assert calibration.changed
     assert board.memory != before
     calibration.restore()
     assert board.memory == before
     assert not calibration.changed
     assert board.saved is None
-    calibration.zero_tensions(calibration.look())
+    calibration.zero_tensions(calibration.measure())
     calibration.save()
     assert board.saved == board.memory
     calibration.restore()  # has nothing left to bring back
@@ -153,9 +152,9 @@ def moving(board, seconds=4.0):
 
 def test_check_passes_a_good_calibration(bench):
     board, calibration = bench
-    calibration.set_lengths(calibration.look(), board.q)
-    calibration.zero_joints(calibration.look(), board.q)
-    checks, hints = check_motion(calibration, calibration.look(moving(board)), board.q)
+    calibration.set_lengths(calibration.measure(), board.q)
+    calibration.zero_joints(calibration.measure(), board.q)
+    checks, hints = check_motion(calibration, calibration.measure(moving(board)), board.q)
     assert not any(check.problem for check in checks)
     assert all(check.residual < 1e-4 for check in checks)
     assert all(abs(check.slope - 1.0) < 1e-2 for check in checks if np.isfinite(check.slope))
@@ -167,9 +166,9 @@ def test_check_finds_encoders_that_count_the_other_way_and_wrong_scales(bench):
     board, calibration = bench
     board.sign[3] = -1.0
     board.memory[ParameterId.ENCODER_SCALE, 4] = 347 * 2
-    calibration.set_lengths(calibration.look(), board.q)
-    calibration.zero_joints(calibration.look(), board.q)
-    checks, _ = check_motion(calibration, calibration.look(moving(board)), board.q)
+    calibration.set_lengths(calibration.measure(), board.q)
+    calibration.zero_joints(calibration.measure(), board.q)
+    checks, _ = check_motion(calibration, calibration.measure(moving(board)), board.q)
     problems = {check.name: check.problem for check in checks if check.problem}
     assert set(problems) == {"motor3", "motor4"}
     assert "runs the other way: turn ENCODER_SIGN" in problems["motor3"]
@@ -179,15 +178,15 @@ def test_check_finds_encoders_that_count_the_other_way_and_wrong_scales(bench):
 def test_check_blames_the_joint_where_all_its_muscles_are_upside_down(bench):
     board, calibration = bench
     board.joint_sign[3] = -1.0
-    calibration.set_lengths(calibration.look(), board.q)
-    calibration.zero_joints(calibration.look(), board.q)
+    calibration.set_lengths(calibration.measure(), board.q)
+    calibration.zero_joints(calibration.measure(), board.q)
     home, begin = board.q.copy(), board.time
 
     def motion(t):
         board.q = home + np.array([0.0, 0.0, 0.0, 0.17 * np.sin(2 * np.pi * (t - begin))])
 
     board.motion = motion
-    checks, hints = check_motion(calibration, calibration.look(2.0), home)
+    checks, hints = check_motion(calibration, calibration.measure(2.0), home)
     assert any(check.slope < -0.5 for check in checks)
     assert any(hint.startswith("elbow: all") and "negative JOINT_SCALE" in hint for hint in hints)
 
@@ -200,10 +199,10 @@ def test_check_without_joint_sensors_finds_the_muscle_that_disagrees(arm):
     board.on_sample = recorder
     board.sign[3] = -1.0
     calibration = Calibration(robot, [blind], [board], [recorder], wait=board.wait)
-    calibration.set_lengths(calibration.look(), board.q)
-    assert calibration.zero_joints(calibration.look(), board.q) == []
+    calibration.set_lengths(calibration.measure(), board.q)
+    assert calibration.zero_joints(calibration.measure(), board.q) == []
     home = board.q.copy()
-    checks, hints = check_motion(calibration, calibration.look(moving(board)), home)
+    checks, hints = check_motion(calibration, calibration.measure(moving(board)), home)
     problems = [check.name for check in checks if check.problem]
     assert problems == ["motor3"]
     assert isinstance(hints, list)
@@ -223,7 +222,7 @@ def test_stillness_tells_noise_from_drift():
     rng = np.random.default_rng(3)
     t = np.linspace(5.0, 6.0, 501)
     values = np.column_stack([0.3 * rng.standard_normal(501), 2.0 + 0.01 * t])
-    found = Stillness.of(t, values)
+    found = RestStatistics.of(t, values)
     assert 0.27 < found.noise[0] < 0.33
     assert abs(found.drift[1] - 0.01) < 1e-9
     assert found.noise[1] < 1e-9
@@ -235,7 +234,7 @@ def test_report_as_yaml_and_json(bench, tmp_path):
     report = CalibrationReport("roboy_arm", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     report.add_board("arm", "/dev/x", board.ident)
     report.skipped["tension"] = "as asked"
-    report.add_step("tension", calibration.zero_tensions(calibration.look()))
+    report.add_step("tension", calibration.zero_tensions(calibration.measure()))
     report.parameters = calibration.parameters()
     assert report.ok
     assert not report.skipped

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cards_hardware.clock_sync import WRAP, ClockSync, wrap_difference
+from cards_hardware.boards.clock_sync import WRAP, ClockSync, wrap_difference
 
 
 def simulate(

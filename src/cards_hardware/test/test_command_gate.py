@@ -7,7 +7,7 @@ import pytest
 
 from cards_core.formats import load
 from cards_core.muscles.command import CommandRefusedError
-from cards_hardware.command_gate import CommandGate
+from cards_hardware.bridge.command_gate import CommandGate
 
 ROBOT = load("planar_2r")
 NAMES = [muscle.name for muscle in ROBOT.muscles]

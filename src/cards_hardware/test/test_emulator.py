@@ -14,10 +14,11 @@ from board_talk import PATIENCE, Drives, Talk
 
 from cards_core.codegen.toolchain import find_compiler
 from cards_core.errors import UnknownNameError
-from cards_hardware.board import Board
+from cards_hardware.boards.board import Board
+from cards_hardware.errors import HardwareError
 from cards_hardware.hil import emulator, firmware_build
-from cards_hardware.hil.emulator import Emulator, EmulatorError
-from cards_hardware.hil.firmware_build import CROSS_COMPILER, FirmwareBuildError, build
+from cards_hardware.hil.emulator import Emulator
+from cards_hardware.hil.firmware_build import CROSS_COMPILER, build
 from cards_hardware.protocol import (
     AckCode,
     EventCode,
@@ -263,12 +264,12 @@ def test_leaves_nothing_behind(target, tmp_path):
     with Emulator(target) as board:
         pid, private = board.pid, board.port.parent
         assert os.access(board.port, os.R_OK | os.W_OK)
-        with pytest.raises(EmulatorError, match="on already"):
+        with pytest.raises(HardwareError, match="on already"):
             board.start()
     assert gone(pid)
     assert not private.exists()
     assert board.pid is None
-    with pytest.raises(EmulatorError, match="is off"):
+    with pytest.raises(HardwareError, match="is off"):
         board.reset()
 
 
@@ -370,7 +371,7 @@ def test_a_source_that_does_not_compile(target, tmp_path, monkeypatch):
     monkeypatch.setenv("CARDS_FIRMWARE", str(copy))
     monkeypatch.setenv("CARDS_CACHE", str(tmp_path / "cache"))
     (copy / "core" / "calibration.c").write_text("this is no C\n")
-    with pytest.raises(FirmwareBuildError, match=rf"(?s){target} does not build.*calibration\.c"):
+    with pytest.raises(HardwareError, match=rf"(?s){target} does not build.*calibration\.c"):
         build(target)
     assert not list((tmp_path / "cache" / "firmware").glob(".build-*"))
 
@@ -389,7 +390,7 @@ def test_missing_compiler(monkeypatch, name):
     monkeypatch.setattr(
         shutil, "which", lambda program: None if program == name else which(program)
     )
-    with pytest.raises(FirmwareBuildError, match=f"{name} is missing .apt install .*"):
+    with pytest.raises(HardwareError, match=f"{name} is missing .apt install .*"):
         build("stm32f405")
 
 
@@ -399,13 +400,13 @@ def test_missing_qemu(stm32, monkeypatch):
     monkeypatch.setattr(
         shutil, "which", lambda program: None if program == emulator.QEMU else which(program)
     )
-    with pytest.raises(EmulatorError, match="apt install qemu-system-arm"), Emulator(stm32):
+    with pytest.raises(HardwareError, match="apt install qemu-system-arm"), Emulator(stm32):
         pass
 
 
 def test_no_drives_listen(stm32, tmp_path):
     with (
-        pytest.raises(EmulatorError, match="no motor drives listen at"),
+        pytest.raises(HardwareError, match="no motor drives listen at"),
         Emulator(stm32, drive_socket=tmp_path / "nobody"),
     ):
         pass
@@ -413,7 +414,7 @@ def test_no_drives_listen(stm32, tmp_path):
 
 def test_no_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("CARDS_FIRMWARE", str(tmp_path))
-    with pytest.raises(FirmwareBuildError, match="there is no Makefile"):
+    with pytest.raises(HardwareError, match="there is no Makefile"):
         firmware_build.firmware_folder()
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cards_hardware.fast_state import JOINT_ROWS, MUSCLE_ROWS, read_fast_state
+from cards_hardware.boards.telemetry import JOINT_ROWS, MUSCLE_ROWS, read_fast_state
+from cards_hardware.errors import ProtocolError
 from cards_hardware.protocol.codec import pack, unpack_payload
-from cards_hardware.protocol.errors import ProtocolError
 
 
 def payload(muscles, joints, seed=0):

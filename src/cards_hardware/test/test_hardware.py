@@ -10,9 +10,9 @@ from fake_board import FakeBoard
 
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats import load
-from cards_hardware.board_layout import SUFFIX, read_layout
+from cards_hardware.boards.layout import SUFFIX, read_layout
+from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.errors import HardwareError
-from cards_hardware.hardware import Hardware
 from cards_hardware.protocol.enums import Caps, State
 
 TWO = """

@@ -11,13 +11,13 @@ import pytest
 
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats import load
-from cards_hardware.board_layout import read_layout
+from cards_hardware.boards.layout import read_layout
+from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.errors import HardwareError
-from cards_hardware.hardware import Hardware
-from cards_hardware.hil.real_time import HOST_PRIORITY, make_real_time
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol.enums import State
+from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 ROBOT = "roboy_arm"
 
@@ -80,7 +80,7 @@ def arm(bench, real_time):
 
 
 def commands(bench):
-    return bench.relay.heard("CMD_TENSION", "to_board")
+    return bench.relay.frames("CMD_TENSION", "to_board")
 
 
 class Holder:
@@ -154,7 +154,7 @@ def test_cable_pulled_and_plugged_in_again(bench, arm):
     eventually(lambda: arm.board.state == State.DISARMED)
     assert not hardware.status().armed
     assert commands(bench) == []
-    assert bench.relay.heard("STATE_REQUEST", "to_board") == []
+    assert bench.relay.frames("STATE_REQUEST", "to_board") == []
     hardware.clear()  # the arm fell meanwhile, see the fixture
     hardware.arm()
     arm.hold(0.1)
@@ -170,7 +170,7 @@ def test_estop_while_the_cable_is_out_is_the_first_thing_said_when_it_is_back(be
     bench.relay.forget()
     bench.relay.plug()
     eventually(lambda: arm.board.state == State.ESTOP)
-    said = [item.frame.name for item in bench.relay.heard(direction="to_board")]
+    said = [item.frame.name for item in bench.relay.frames(direction="to_board")]
     assert said[:3] == ["ESTOP"] * 3
     assert not hardware.estop_pending
     hardware.clear()

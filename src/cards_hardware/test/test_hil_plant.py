@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError
-from cards_hardware.hil.drive_bus import DriveBus
-from cards_hardware.hil.histogram import Histogram
-from cards_hardware.hil.plant_settings import BoardWiring, PlantSettings
+from cards_hardware.hil.drive_bus import DriveBusCodec
+from cards_hardware.hil.plant import BoardWiring, Histogram, PlantSettings
 from cards_hardware.protocol import FrameDecoder, encode, unpack
 
 MUSCLES = ("cable_2", "cable_1", "cable_3", "cable_4")
@@ -38,7 +37,7 @@ def command(tick, *, source=0, enable=1, currents=CURRENTS, t_us=None):
 
 
 def test_the_fast_path_reads_what_the_codec_wrote():
-    bus = DriveBus(4, 2)
+    bus = DriveBusCodec(4, 2)
     stream = command(7, source=99) + b"\0\0garbage\0" + command(8, enable=0)
     found = []
     for start in range(0, len(stream), 5):
@@ -52,7 +51,7 @@ def test_the_fast_path_reads_what_the_codec_wrote():
 
 
 def test_the_codec_reads_what_the_fast_path_wrote():
-    bus = DriveBus(2, 3)
+    bus = DriveBusCodec(2, 3)
     positions = np.array([-5, 2**30], np.int32)
     loads = np.array([-32767, 12], np.int16)
     data = bus.state(
@@ -74,7 +73,7 @@ def test_the_codec_reads_what_the_fast_path_wrote():
 
 
 def test_frames_for_other_drives_are_ignored():
-    bus = DriveBus(3, 0)
+    bus = DriveBusCodec(3, 0)
     assert bus.feed(command(1) + encode("HELLO", {"min_major": 1, "max_major": 1, "nonce": 1},
                                         node=0, seq=0, t_us=0)) == []  # fmt: skip
     assert bus.ignored == 2

@@ -54,7 +54,7 @@ def test_frames_pass_both_ways_and_are_kept(board, tmp_path):
         assert [frame.t_us for frame in read(master, 5)] == list(range(5))
         os.write(master, hello(77))
         assert [frame.t_us for frame in read(bridge, 1)] == [77]
-        heard = relay.heard("HELLO")
+        heard = relay.frames("HELLO")
         assert [(item.direction, item.frame.t_us) for item in heard] == [
             *(("to_board", number) for number in range(5)),
             ("to_host", 77),
@@ -74,10 +74,10 @@ def test_a_cable_that_is_out_and_in_again(board, tmp_path):
         os.close(bridge)
         os.write(master, hello(1))
         end = time.monotonic() + 5.0
-        while not relay.heard("HELLO"):
+        while not relay.frames("HELLO"):
             assert time.monotonic() < end
             time.sleep(0.01)
-        assert not relay.heard("HELLO")[0].passed
+        assert not relay.frames("HELLO")[0].passed
         relay.plug()
         bridge = open_link(relay.link)
         os.write(bridge, hello(2))

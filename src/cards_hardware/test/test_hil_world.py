@@ -7,10 +7,8 @@ import pytest
 
 from cards_core.errors import CardsError, ShapeError
 from cards_core.formats import load
-from cards_hardware.hil import commissioning
-from cards_hardware.hil.design import UnitDesign, manufacture
-from cards_hardware.hil.drives import Drives
-from cards_hardware.hil.sensors import Sensors
+from cards_hardware.hil.drives import Drives, Sensors
+from cards_hardware.hil.muscle_units import UnitDesign, board_parameters, manufacture
 from cards_hardware.hil.world import DT, World, channels_of
 from cards_hardware.protocol.parameters import ParameterId as P
 
@@ -134,7 +132,7 @@ def decoded(parameters, name, index):
 
 def test_the_commissioned_parameters_decode_what_the_sensors_say(design, calibration):
     """With the firmware's whole-number parameters: 30 um, 0.5 %, 0.1 mrad."""
-    settings = commissioning.settings(design, calibration)
+    settings = board_parameters(design, calibration)
     parameters = {(parameter, index): value for parameter, index, value in settings}
     sensors = Sensors(design, calibration, np.random.default_rng(0))
     lengths, tensions = np.array([0.12, 0.18, 0.33]), np.array([10.0, 200.0, 700.0])
@@ -154,7 +152,7 @@ def test_the_commissioned_parameters_decode_what_the_sensors_say(design, calibra
 
 
 def test_every_commissioned_value_is_in_the_range_of_the_table(design, calibration):
-    for parameter, index, value in commissioning.settings(design, calibration):
+    for parameter, index, value in board_parameters(design, calibration):
         assert parameter.minimum <= value <= parameter.maximum, (parameter.name, index, value)
 
 

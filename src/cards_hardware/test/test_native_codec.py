@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cards_hardware.firmware_check.native_codec import NativeCodec, compiler
 from cards_hardware.protocol import (
     MESSAGES,
     Frame,
@@ -16,12 +17,10 @@ from cards_hardware.protocol import (
     ProtocolError,
     cobs,
     encode_frame,
-    golden,
     pack,
     unpack_payload,
 )
-from cards_hardware.protocol.generate import checkout
-from cards_hardware.protocol.native import NativeCodec, compiler
+from cards_hardware.protocol.generate import checkout, golden
 from cards_hardware.protocol.schema import MAX_PAYLOAD
 
 VECTORS = checkout() / "firmware" / "test" / "golden_vectors.txt"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from cards_hardware.protocol import c_header, generate, golden
+from cards_hardware.protocol import generate
 from cards_hardware.protocol.enums import ENUMS, AckCode, DescribedFlag
+from cards_hardware.protocol.generate import c_codec, golden
 from cards_hardware.protocol.parameters import ParameterId
-from cards_hardware.protocol.schema import MAX_PAYLOAD, MAX_WIRE, message
+from cards_hardware.protocol.schema import MAX_PAYLOAD, MAX_WIRE, QUANTITIES, WIRE, message
 from cards_hardware.protocol.table import BY_ID, MESSAGES
-from cards_hardware.protocol.units import QUANTITIES, WIRE
 
 
 def test_types_and_names_are_unique():
@@ -35,7 +35,7 @@ def test_everything_is_described():
         assert all(member.text for member in kind)
     assert all(parameter.text for parameter in ParameterId)
     assert all(field.text for item in MESSAGES.values() for field in item.fields())
-    assert set(c_header.PREFIX) == set(ENUMS)
+    assert set(c_codec.PREFIX) == set(ENUMS)
 
 
 def test_every_refusal_has_a_counter():

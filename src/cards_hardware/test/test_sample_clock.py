@@ -1,6 +1,6 @@
 """Stamps of samples."""
 
-from cards_hardware.sample_clock import LEAST_ADVANCE, SampleClock
+from cards_hardware.bridge.sample_clock import LEAST_ADVANCE, SampleClock
 
 DAY = 86_400 * 10**9
 

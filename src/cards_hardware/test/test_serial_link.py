@@ -10,10 +10,10 @@ import tty
 
 import pytest
 
-from cards_hardware.errors import PortError
+from cards_hardware.boards.serial_link import SerialLink
+from cards_hardware.errors import HardwareError
 from cards_hardware.protocol.codec import encode
 from cards_hardware.protocol.frames import FrameDecoder
-from cards_hardware.serial_link import SerialLink
 
 BEAT = {"state": 1, "fault": 0, "t_peer": 0}
 
@@ -94,7 +94,7 @@ def test_arrival_is_the_time_when_the_bytes_were_there(line):
 def test_the_port_is_for_one_program_alone(line):
     line.open()
     other = SerialLink(line.port, on_frame=print, on_lost=print)
-    with pytest.raises(PortError, match=f"{line.port} is in use by another program"):
+    with pytest.raises(HardwareError, match=f"{line.port} is in use by another program"):
         other.open()
     line.link.close()
     other.open()
@@ -103,7 +103,7 @@ def test_the_port_is_for_one_program_alone(line):
 
 def test_a_port_that_is_not_there(tmp_path):
     link = SerialLink(str(tmp_path / "ttyACM0"), on_frame=print, on_lost=print)
-    with pytest.raises(PortError, match="does not exist: is the board plugged in"):
+    with pytest.raises(HardwareError, match="does not exist: is the board plugged in"):
         link.open()
     link.close()
 
@@ -112,21 +112,21 @@ def test_a_port_that_goes_while_it_is_opened(monkeypatch):
     def gone(*_args, **_kwargs):
         raise termios.error(5, "Input/output error")  # which is no OSError
 
-    monkeypatch.setattr("cards_hardware.serial_link.serial.Serial", gone)
+    monkeypatch.setattr("cards_hardware.boards.serial_link.serial.Serial", gone)
     link = SerialLink("/dev/null", on_frame=None, on_lost=None)
-    with pytest.raises(PortError, match="cannot be opened"):
+    with pytest.raises(HardwareError, match="cannot be opened"):
         link.open()
 
 
 def test_a_file_is_no_port(tmp_path):
     (tmp_path / "file").write_text("")
     link = SerialLink(str(tmp_path / "file"), on_frame=print, on_lost=print)
-    with pytest.raises(PortError, match="is not a serial port: name the device"):
+    with pytest.raises(HardwareError, match="is not a serial port: name the device"):
         link.open()
 
 
 def test_no_port_given():
-    with pytest.raises(PortError, match="port:=/dev/ttyACM0"):
+    with pytest.raises(HardwareError, match="port:=/dev/ttyACM0"):
         SerialLink("", on_frame=print, on_lost=print).open()
 
 
@@ -296,7 +296,7 @@ def test_closing_while_a_write_finds_the_line_gone_does_not_lock_up(line, monkey
         go.wait(10.0)
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("cards_hardware.serial_link.os.write", fails)
+    monkeypatch.setattr("cards_hardware.boards.serial_link.os.write", fails)
     sender = threading.Thread(target=link.send, args=(b"x",), daemon=True)
     sender.start()
     assert writing.wait(10.0)

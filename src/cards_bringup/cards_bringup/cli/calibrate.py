@@ -18,8 +18,8 @@ from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from cards_hardware.board import Board
-    from cards_hardware.calibration_data import Recorder
+    from cards_hardware.boards.board import Board
+    from cards_hardware.calibration.recording import Recorder
 
 EXAMPLES = """examples:
   ./cards calibrate roboy_arm --port /dev/ttyACM0            all of it, the arm held at home
@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
     from cards_bringup.resources import runs_folder
     from cards_core.files import inside
     from cards_core.formats import load
-    from cards_hardware.board_layout import read_layout
-    from cards_hardware.calibration import Calibration
-    from cards_hardware.calibration_data import Recorder
-    from cards_hardware.calibration_report import STEPS, CalibrationReport
+    from cards_hardware.boards.layout import read_layout
+    from cards_hardware.calibration.procedure import Calibration
+    from cards_hardware.calibration.recording import Recorder
+    from cards_hardware.calibration.report import STEPS, CalibrationReport
 
     if args.json and not args.yes:
         raise CardsError("--json without --yes (expected: both; questions need a terminal)")
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _open(layouts: Any, recorders: list[Recorder]) -> list[Board]:
-    from cards_hardware.board import Board
+    from cards_hardware.boards.board import Board
 
     boards: list[Board] = []
     try:

@@ -21,7 +21,7 @@ from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from cards_hardware.monitor import MonitorSource, Picture
+    from cards_hardware.monitor.snapshot import MonitorSource, Snapshot
 
 EXAMPLES = """examples:
   ./cards monitor                                      topics of whatever bridge is running
@@ -76,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
         source = _on_line(args) if args.port else _on_topics(args, stack)
         stack.callback(source.close)
         if args.once:
-            picture = _settled(source)
-            _print(picture, as_json=args.json)
-            return ExitCode.FAILED if picture.problem else ExitCode.DONE
+            snapshot = _settled(source)
+            _print(snapshot, as_json=args.json)
+            return ExitCode.FAILED if snapshot.problem else ExitCode.DONE
         from cards_bringup.monitor_screen import watch
 
         watch(source, args.rate)
@@ -86,12 +86,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _on_line(args: argparse.Namespace) -> MonitorSource:
-    from cards_hardware.monitor import BoardMonitor
+    from cards_hardware.monitor.board_monitor import BoardMonitor
 
     if not args.robot:
         return BoardMonitor.of_port(args.port, args.baudrate)
     from cards_core.formats import load
-    from cards_hardware.board_layout import read_layout
+    from cards_hardware.boards.layout import read_layout
 
     robot = load(args.robot)
     layout = read_layout(
@@ -115,8 +115,8 @@ def _on_topics(args: argparse.Namespace, stack: contextlib.ExitStack) -> Monitor
 
     from cards_core.errors import UnknownNameError
     from cards_core.formats import load
-    from cards_hardware.board_layout import read_layout
-    from cards_hardware.monitor_topics import TopicMonitor
+    from cards_hardware.boards.layout import read_layout
+    from cards_hardware.monitor.topic_monitor import TopicMonitor
 
     robot = load(args.robot) if args.robot else None
     hardware = None
@@ -131,30 +131,30 @@ def _on_topics(args: argparse.Namespace, stack: contextlib.ExitStack) -> Monitor
     return TopicMonitor(node, robot, hardware)
 
 
-def _settled(source: MonitorSource) -> Picture:
-    """Return a picture with all that comes in a while: slow states are ten a second."""
+def _settled(source: MonitorSource) -> Snapshot:
+    """Return a snapshot with all that comes in a while: slow states are ten a second."""
     begin, end = time.monotonic(), time.monotonic() + DISCOVERY
     while True:
-        picture = source.picture()
-        slow = not any(math.isnan(muscle.housing) for muscle in picture.muscles)
-        rates = all(board.state_rate > 0.0 for board in picture.boards if board.connected)
-        if picture.muscles and picture.boards and slow and rates:
-            return picture
+        snapshot = source.snapshot()
+        slow = not any(math.isnan(muscle.housing) for muscle in snapshot.muscles)
+        rates = all(board.state_rate > 0.0 for board in snapshot.boards if board.connected)
+        if snapshot.muscles and snapshot.boards and slow and rates:
+            return snapshot
         now = time.monotonic()
-        if picture.problem:
+        if snapshot.problem:
             begin = now
         if now > end or now > begin + SETTLING:
-            return picture
+            return snapshot
         time.sleep(0.05)
 
 
-def _print(picture: Picture, *, as_json: bool) -> None:
+def _print(snapshot: Snapshot, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(picture.as_dict()))
+        print(json.dumps(snapshot.as_dict()))
         return
     from rich.console import Console
 
     from cards_bringup.monitor_view import render
 
     console = Console(highlight=False)
-    console.print(render(picture, console.width, 1000, keys=False))
+    console.print(render(snapshot, console.width, 1000, keys=False))

@@ -26,7 +26,7 @@ from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.task_units import units_of
 from cards_core.loop.verdict import NOTABLE_SHARE
 from cards_core.typing import Array
-from cards_hardware.bridge_log import NAME as BRIDGE_LOG
+from cards_hardware.bridge.log import NAME as BRIDGE_LOG
 from cards_hardware.hil.plant import HIL_LOG
 from cards_hardware.protocol import State
 

@@ -19,8 +19,8 @@ from cards_bringup.hil.diagnostics import Listener, Said
 from cards_bringup.plan import Plan, make_plan
 from cards_bringup.supervisor import Supervisor
 from cards_core.errors import CardsError
-from cards_hardware.hil.real_time import HOST_PRIORITY, make_real_time
 from cards_hardware.hil.rig import Rig
+from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 START_TIMEOUT = 60.0
 """Time [s] in which the first command must reach the drives."""

@@ -24,7 +24,7 @@ from cards_bringup.supervisor import Supervisor
 from cards_core.errors import CardsError
 from cards_core.loop.verdict import Verdict
 from cards_core.typing import Array
-from cards_hardware.bridge_log import NAME as BRIDGE_LOG
+from cards_hardware.bridge.log import NAME as BRIDGE_LOG
 from cards_hardware.hil.rig import Rig
 
 MEMORY_PERIOD = 2.0

@@ -1,12 +1,15 @@
-"""Motor drivers and winders of the plant: currents in, wire tensions and heat out.
+"""Motor drives, winders and sensors of the plant's muscle units.
 
-Per unit and step of dt, with the rate l' of its path, positive while the path lengthens:
+Currents in, wire tensions and heat out. Per unit and step of dt, with the rate l' of its path,
+positive while the path lengthens:
 
     i+ = u + (i - u) exp(-dt / t_c)                         current loop, |u| <= its own limit
     T  = max(0, k_I i + F_d tanh(l' / v_s) + b l')          friction opposes; a wire cannot push
     c+ - Ta = F (c - Ta) + b_1 i^2 R(c)                     winding and housing
 
-The driver sets u = 0 by itself when no command came for 5 ms, or when it is not enabled.
+The driver sets u = 0 by itself when no command came for 5 ms, or when it is not enabled. Sensors
+give counts of encoders and load cells as the drive bus carries them; rounding, zeros, signs and
+scales are those of `UnitCalibration`, noise is seeded.
 """
 
 from __future__ import annotations
@@ -15,16 +18,22 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.errors import ShapeError
 from cards_core.muscles.actuators.thermal import discretise
 from cards_core.typing import Array
-from cards_hardware.hil.design import Calibration, UnitDesign
+from cards_hardware.hil.muscle_units import UnitCalibration, UnitDesign
 
 HEAT_PERIOD = 0.1
 """Temperatures move slowly: they advance this seldom, [s], with the mean heat in between."""
 
 _SLACK_CURRENT = 1e-3  # [A]: friction holds against a pull, but a motor without current lets go
+
+INVALID_LOAD = -(2**15)
+"""What the drive bus carries for a load cell that cannot be read."""
+
+_NOISE_ROWS = 4096
 
 
 class Drives:
@@ -42,7 +51,7 @@ class Drives:
         command_age: Time since that command, shape (m,), [s].
     """
 
-    def __init__(self, design: UnitDesign, calibration: Calibration, dt: float) -> None:
+    def __init__(self, design: UnitDesign, calibration: UnitCalibration, dt: float) -> None:
         self._design = design
         self._scale = calibration.current_scale
         self._dt = dt
@@ -88,7 +97,7 @@ class Drives:
         """Advance by dt; return the tensions, a new array of shape (m,), [N].
 
         Args:
-            rates: Of the paths, shape (m,), [m/s].
+            rates: Rates of the paths, shape (m,), [m/s].
         """
         design = self._design
         alive = self.enabled & (self.command_age <= self._timeout)
@@ -121,3 +130,48 @@ class Drives:
         """Voltage at the drivers now, [V]."""
         drawn = float(np.abs(self.current).sum())
         return self._design.supply - self._design.supply_resistance * drawn
+
+
+class Sensors:
+    """The sensors of all units and joints of a robot.
+
+    Args:
+        design: What the units are made of.
+        calibration: What differs between them.
+        rng: Chance, for the noise.
+    """
+
+    def __init__(
+        self, design: UnitDesign, calibration: UnitCalibration, rng: np.random.Generator
+    ) -> None:
+        self._calibration = calibration
+        self._per_length = calibration.sign / calibration.wire_per_count
+        self._per_force = 1.0 / calibration.load_scale
+        # the cell itself saturates, and the bus cannot carry more
+        limit = np.floor(design.load_range * self._per_force)
+        self._least = np.maximum(calibration.load_zero - limit, 1.0 - 2**15)
+        self._most = np.minimum(calibration.load_zero + limit, 2.0**15 - 1.0)
+        # drawn in advance: a call of the generator costs more than all the rest
+        muscles = len(calibration.sign)
+        self._noise = design.load_noise * rng.standard_normal((_NOISE_ROWS, muscles))
+        self._row = 0
+
+    def positions(self, lengths: Array) -> npt.NDArray[np.int32]:
+        """Return the winders' encoder counts for path lengths, shape (m,), [m]."""
+        counts = (lengths - self._calibration.length_offset) * self._per_length
+        return np.rint(counts).astype(np.int32)
+
+    def loads(self, tensions: Array) -> npt.NDArray[np.int16]:
+        """Return the load cells' counts for tensions, shape (m,), [N]."""
+        self._row = (self._row + 1) % _NOISE_ROWS
+        counts = (tensions + self._noise[self._row]) * self._per_force
+        counts += self._calibration.load_zero
+        np.maximum(counts, self._least, out=counts)
+        np.minimum(counts, self._most, out=counts)
+        return np.rint(counts, out=counts).astype(np.int16)
+
+    def joints(self, angles: Array) -> npt.NDArray[np.int32]:
+        """Return the joint encoders' counts for joint positions, shape (k,), [rad] or [m]."""
+        calibration = self._calibration
+        counts = angles / calibration.joint_scale + calibration.joint_zero
+        return np.rint(counts).astype(np.int32)

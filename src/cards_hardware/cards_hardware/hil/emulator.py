@@ -14,11 +14,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import select
 import shutil
 import socket
 import subprocess
 import tempfile
+import termios
+import threading
 import time
+import tty
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,13 +31,9 @@ from typing import Literal, Self
 
 from cards_core.errors import UnknownNameError
 from cards_hardware.errors import HardwareError
-from cards_hardware.hil import gdb_stub
-from cards_hardware.hil.firmware_build import TARGETS, FirmwareBuildError, build
+from cards_hardware.hil.firmware_build import TARGETS, build
 from cards_hardware.hil.processes import spawn, stop
-from cards_hardware.hil.pseudo_port import PseudoPort
-from cards_hardware.hil.qmp import Qmp, QmpError
-
-__all__ = ["Emulator", "EmulatorError", "FirmwareBuildError", "build"]
+from cards_hardware.hil.qemu import Qmp, jump
 
 QEMU = "qemu-system-arm"
 QEMU_PACKAGE = "qemu-system-arm"
@@ -46,20 +46,24 @@ SLOT_ADDRESSES = (0x080C0000, 0x080E0000)
 SLOT_BYTES = 8192
 """As much of a slot as the firmware reads, [bytes]."""
 
-LONGEST_PLACE = 64
+MAX_FOLDER_NAME = 64
 """Folders of temporary files with longer names are not used: paths of sockets would not fit."""
 
 START_TIMEOUT = 60.0
 """Time for a board to come up, [s]."""
 
+SWEEP_PERIOD = 0.01
+"""Time [s] between sweeps of a port that nobody has open."""
+
+CHECK_PERIOD = 200
+"""Time [ms] after which the sweeper of an open port looks whether it shall end."""
+
 RESET_PIN = 2
 """Cause of a reset by the button, `ResetCause.PIN`."""
 
+_CHUNK = 4096
+
 Transport = Literal["blocks", "uart"]
-
-
-class EmulatorError(HardwareError):
-    """An emulated board cannot be started, or has ended."""
 
 
 class Emulator:
@@ -94,7 +98,7 @@ class Emulator:
         self.transport = transport
         self._drive_socket = drive_socket
         # short: paths of sockets must fit in 107 bytes
-        place = "/tmp" if len(tempfile.gettempdir()) > LONGEST_PLACE else None
+        place = "/tmp" if len(tempfile.gettempdir()) > MAX_FOLDER_NAME else None
         self._private = Path(tempfile.mkdtemp(prefix="cards-board-", dir=place))
         # absolute, because the emulator is started in that folder
         self.folder = (folder or self._private / "kept").absolute()
@@ -102,7 +106,7 @@ class Emulator:
         self.log = self.folder / "emulator.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._qmp: Qmp | None = None
-        self._pty: PseudoPort | None = None
+        self._pty: _PseudoPort | None = None
 
     # Life -------------------------------------------------------------------------------------
 
@@ -110,8 +114,7 @@ class Emulator:
         """Build the firmware if needed, and switch the board on.
 
         Raises:
-            FirmwareBuildError: It cannot be built.
-            EmulatorError: The emulator is missing or does not start.
+            HardwareError: It cannot be built, or the emulator is missing or does not start.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -138,11 +141,11 @@ class Emulator:
         """Switch the board on, again after `kill`; parameters are those of the folder.
 
         Raises:
-            FirmwareBuildError: It cannot be built.
-            EmulatorError: It is on already, the emulator is missing, or it does not start.
+            HardwareError: It is on already, cannot be built or does not start, or the emulator is
+                missing.
         """
         if self.pid is not None:
-            raise EmulatorError(f"the emulated board at {self.port} is on already")
+            raise HardwareError(f"the emulated board at {self.port} is on already")
         self._end(kill=True)
         if self.target == "host":
             self._start_host([])
@@ -164,10 +167,10 @@ class Emulator:
         """Press the reset button.
 
         Raises:
-            EmulatorError: The board is off.
+            HardwareError: The board is off.
         """
         if self.pid is None:
-            raise EmulatorError(f"the emulated board at {self.port} is off{self._words()}")
+            raise HardwareError(f"the emulated board at {self.port} is off{self._words()}")
         if self.target == "host":
             self._end(kill=True)
             self._start_host(["--reset-cause", str(RESET_PIN)])
@@ -178,14 +181,14 @@ class Emulator:
         """Let the program jump to an address where no code is (QEMU only).
 
         Raises:
-            EmulatorError: The board is off, or has no processor of its own.
+            HardwareError: The board is off, or has no processor of its own.
         """
         if self.pid is None or self.target == "host":
-            raise EmulatorError(f"the emulated board at {self.port} has no processor to crash")
+            raise HardwareError(f"the emulated board at {self.port} has no processor to crash")
         server = self._private / "gdb"
         command = {"command-line": f"gdbserver unix:{server},server=on,wait=off"}
         self._control().run("human-monitor-command", **command)
-        gdb_stub.jump(server, address)
+        jump(server, address)
 
     def read_memory(self, address: int, size: int) -> bytes:
         """Return bytes of the board's memory (QEMU only), without stopping it."""
@@ -203,7 +206,7 @@ class Emulator:
         image = build(self.target)
         qemu = shutil.which(QEMU)
         if qemu is None:
-            raise EmulatorError(
+            raise HardwareError(
                 f"{QEMU} is missing (apt install {QEMU_PACKAGE}); the host build runs without it"
             )
         # two boards of one robot have to differ
@@ -241,7 +244,7 @@ class Emulator:
             try:
                 bus.connect(str(self._drive_socket))
             except OSError as error:
-                raise EmulatorError(
+                raise HardwareError(
                     f"no motor drives listen at {self._drive_socket}: {error}"
                 ) from error
             bus.setblocking(False)
@@ -267,9 +270,9 @@ class Emulator:
             self._check()
             try:
                 return Qmp(control)
-            except QmpError as error:
+            except HardwareError as error:
                 if time.monotonic() > end:
-                    raise EmulatorError(f"{error}{self._words()}") from error
+                    raise HardwareError(f"{error}{self._words()}") from error
             time.sleep(0.01)
 
     # Host build -------------------------------------------------------------------------------
@@ -291,7 +294,7 @@ class Emulator:
     def _line(self) -> int:
         """Return the board's end of its port; what came while the board was off is lost."""
         if self._pty is None:
-            self._pty = PseudoPort(self.port)
+            self._pty = _PseudoPort(self.port)
         self._pty.drop_received()
         return self._pty.master
 
@@ -304,7 +307,7 @@ class Emulator:
                     return line[len(before) :].split()[0].decode()
             self._check()
             if time.monotonic() > end:
-                raise EmulatorError(f"the emulated board does not start{self._words()}")
+                raise HardwareError(f"the emulated board does not start{self._words()}")
             time.sleep(0.01)
 
     def _link(self, target: str) -> None:
@@ -315,7 +318,7 @@ class Emulator:
 
     def _check(self) -> None:
         if self.pid is None:
-            raise EmulatorError(f"the emulated board ended at once{self._words()}")
+            raise HardwareError(f"the emulated board ended at once{self._words()}")
 
     def _words(self) -> str:
         """What the emulator said last, for a message."""
@@ -332,3 +335,51 @@ class Emulator:
         if self._process is not None:
             stop(self._process, kill=kill)
             self._process = None
+
+
+class _PseudoPort:
+    """A pty in raw mode.
+
+    The kernel keeps what a program writes to its master while the other side is closed, up to
+    68 kB, and would give a second of stale states to the next who opens it. A wire does not do
+    that, so a thread throws it away.
+
+    Args:
+        link: Path at which the port appears, a symbolic link.
+
+    Attributes:
+        master: The board's end, a file descriptor that does not block.
+    """
+
+    def __init__(self, link: Path) -> None:
+        self.master, slave = os.openpty()
+        try:
+            tty.setraw(slave)  # the mode stays when it is closed
+            link.symlink_to(os.ttyname(slave))
+        finally:
+            os.close(slave)
+        os.set_blocking(self.master, False)
+        self._end = threading.Event()
+        self._sweeper = threading.Thread(target=self._sweep, name="port sweeper", daemon=True)
+        self._sweeper.start()
+
+    def drop_received(self) -> None:
+        """Throw away what was sent to a board that was off, and could not hear it."""
+        with contextlib.suppress(OSError):  # nothing more, or nobody there
+            while os.read(self.master, _CHUNK):
+                pass
+
+    def _sweep(self) -> None:
+        watch = select.poll()
+        watch.register(self.master, 0)  # hang-ups are always told
+        while not self._end.is_set():
+            if watch.poll(CHECK_PERIOD):
+                with contextlib.suppress(termios.error):
+                    termios.tcflush(self.master, termios.TCOFLUSH)
+                self._end.wait(SWEEP_PERIOD)
+
+    def close(self) -> None:
+        """Take the port away; who has it open sees it hang up."""
+        self._end.set()
+        self._sweeper.join()
+        os.close(self.master)

@@ -1,4 +1,4 @@
-"""Builds the firmware with its own Makefile; each state of its sources once."""
+"""Builds the firmware with its own Makefile, once for each state of its sources."""
 
 from __future__ import annotations
 
@@ -26,26 +26,22 @@ CROSS_COMPILER = "arm-none-eabi-gcc"
 CROSS_PACKAGES = "gcc-arm-none-eabi libnewlib-arm-none-eabi"
 
 
-class FirmwareBuildError(HardwareError):
-    """The firmware cannot be built; the message says what is missing or what the compiler said."""
-
-
 def firmware_folder() -> Path:
     """Return the folder of the firmware's sources: ``$CARDS_FIRMWARE``, else the checkout's.
 
     Raises:
-        FirmwareBuildError: It is neither; installed packages come without the sources.
+        HardwareError: It is neither; installed packages come without the sources.
     """
     if named := os.environ.get("CARDS_FIRMWARE"):
         folder = Path(named).expanduser()
         if (folder / "Makefile").is_file():
             return folder
-        raise FirmwareBuildError(f"CARDS_FIRMWARE={named}: there is no Makefile in it")
+        raise HardwareError(f"CARDS_FIRMWARE={named}: there is no Makefile in it")
     # src/cards_hardware/cards_hardware/hil/firmware_build.py -> the checkout
     for top in (Path(__file__).resolve().parents[4], Path.cwd()):
         if (top / "firmware" / "core" / "board.h").is_file():
             return top / "firmware"
-    raise FirmwareBuildError(
+    raise HardwareError(
         "the sources of the firmware are not here: run from the checkout, or let CARDS_FIRMWARE "
         "name its folder firmware/"
     )
@@ -59,14 +55,14 @@ def build(target: str) -> Path:
 
     Raises:
         UnknownNameError: There is no such board.
-        FirmwareBuildError: A compiler or make is missing, or it does not compile.
+        HardwareError: A compiler or make is missing, or it does not compile.
     """
     if target not in TARGETS:
         raise UnknownNameError("board of the firmware", target, TARGETS)
     sources = firmware_folder()
     compiler = _compiler(target)
     if shutil.which("make") is None:
-        raise FirmwareBuildError(f"firmware for {target}: make is missing (apt install make)")
+        raise HardwareError(f"firmware for {target}: make is missing (apt install make)")
     parent = cache_folder() / "firmware"
     folder = parent / f"{target}-{_key(sources, target, compiler)}"
     program = folder / TARGETS[target]
@@ -82,11 +78,11 @@ def _compiler(target: str) -> str:
     if target == "host":
         compiler = find_compiler()
         if compiler is None:
-            raise FirmwareBuildError("firmware for host: no C compiler (apt install gcc)")
+            raise HardwareError("firmware for host: no C compiler (apt install gcc)")
         return compiler
     compiler = shutil.which(CROSS_COMPILER)
     if compiler is None:
-        raise FirmwareBuildError(
+        raise HardwareError(
             f"firmware for {target}: {CROSS_COMPILER} is missing (apt install {CROSS_PACKAGES})"
         )
     return compiler
@@ -118,10 +114,10 @@ def _make(sources: Path, target: str, compiler: str, work: Path) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise FirmwareBuildError(f"firmware for {target}: {error}") from error
+        raise HardwareError(f"firmware for {target}: {error}") from error
     if result.returncode:
         words = (result.stderr.strip() or result.stdout.strip())[:2000]
         hint = ""
         if target == "stm32f405" and ("nano.specs" in words or "math.h" in words):
             hint = f" (apt install {CROSS_PACKAGES})"
-        raise FirmwareBuildError(f"firmware for {target} does not build{hint}:\n{words}")
+        raise HardwareError(f"firmware for {target} does not build{hint}:\n{words}")

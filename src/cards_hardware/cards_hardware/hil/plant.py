@@ -1,5 +1,7 @@
 """Process: the robot behind emulated muscle boards, ``python -m cards_hardware.hil.plant FILE``.
 
+It is started by programs, not by hand; the JSON file holds its `PlantSettings`.
+
 Every board has a drive bus, a unix socket here. For each DRIVE_COMMAND the plant answers with the
 sensors as they are when it comes, then the world advances: by the ticks that have passed on the
 first board since its last command, so the plant lives in the board's time and a slow machine does
@@ -26,13 +28,16 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import os
 import select
 import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,13 +47,10 @@ from cards_core.loop.host_log import NAME as HOST_LOG
 from cards_core.loop.host_log import open_host_log
 from cards_core.loop.run_log import RunLog
 from cards_core.muscles.command import GateCondition
-from cards_hardware.hil.board_bus import BoardBus
-from cards_hardware.hil.design import UnitDesign
-from cards_hardware.hil.drive_bus import DriveCommand
-from cards_hardware.hil.histogram import Histogram
-from cards_hardware.hil.plant_settings import PlantSettings
-from cards_hardware.hil.real_time import make_real_time
+from cards_hardware.hil.drive_bus import DriveBusServer, DriveCommand
+from cards_hardware.hil.muscle_units import UnitDesign
 from cards_hardware.hil.world import DT, World, channels_of
+from cards_hardware.real_time import make_real_time
 
 HIL_LOG = "hil.npz"
 
@@ -59,6 +61,130 @@ MAX_TICKS = 200
 """Most ticks that one frame makes; a larger jump is a board that started anew."""
 
 _COUNTER = 2**32
+
+
+@dataclass(frozen=True)
+class BoardWiring:
+    """A board and what is behind it.
+
+    Attributes:
+        name: Name of the board.
+        socket: Path of the unix socket at which the plant waits for it.
+        muscles: Names, in the order of its channels.
+        joints: Names of the joint coordinates that it measures.
+    """
+
+    name: str
+    socket: str
+    muscles: tuple[str, ...]
+    joints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlantSettings:
+    """What to simulate, and where to leave it.
+
+    Attributes:
+        robot: Name of a folder in models/, or path of an SDF.
+        boards: The first one's ticks are the time.
+        status: Path of a small JSON file that says how far the plant is.
+        log_dir: Folder for ``simulator.npz`` and ``hil.npz``; empty: no logs.
+        duration: Logged time after the first command, [s]; 0: to the end.
+        log_always: Log from the start on, not from the first command of a controller on.
+        log_every: Only every so many ticks are logged.
+        seed: Chance of manufacture and noise.
+        strength: Strength of the muscle units, see `UnitDesign.scaled`.
+        stand_time: How long after the first command the robot stays on its stand, [s].
+        patience: Without a word from the first board for longer than this, time goes on without
+            it, [s]. Shorter silence is the emulator's, whose machine has other things to do.
+    """
+
+    robot: str
+    boards: tuple[BoardWiring, ...]
+    status: str
+    log_dir: str = ""
+    duration: float = 0.0
+    log_always: bool = False
+    log_every: int = 1
+    seed: int = 0
+    strength: float = 1.0
+    stand_time: float = 0.4
+    patience: float = 0.1
+
+    def save(self, path: Path) -> None:
+        """Write the file."""
+        path.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file.
+
+        Raises:
+            CardsError: It cannot be read, or lacks something.
+        """
+        try:
+            data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            boards = tuple(
+                BoardWiring(
+                    item["name"], item["socket"], tuple(item["muscles"]), tuple(item["joints"])
+                )
+                for item in data.pop("boards")
+            )
+            return cls(boards=boards, **data)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            known = ", ".join(field.name for field in fields(cls))
+            raise CardsError(
+                f"{path}: no settings of a plant ({error}) (expected: {known})"
+            ) from error
+
+
+class Histogram:
+    """Histogram of durations in bins of equal width: constant memory, however long it runs.
+
+    Args:
+        width: Width of a bin, [us].
+        bins: Their number; what is longer is counted in the last one.
+
+    Attributes:
+        counts: Per bin, shape (bins,).
+        maximum: Longest duration, [us].
+    """
+
+    def __init__(self, width: int = 20, bins: int = 10000) -> None:
+        self._width = width
+        self.counts = np.zeros(bins, dtype=np.int64)
+        self.maximum = 0
+
+    def add(self, duration: int) -> None:
+        """Count a duration, [us], >= 0."""
+        self.counts[min(duration // self._width, len(self.counts) - 1)] += 1
+        self.maximum = max(self.maximum, duration)
+
+    def percentile(self, percent: float) -> float:
+        """Return the duration that so many percent do not exceed, [us]; NaN without any."""
+        total = int(self.counts.sum())
+        if not total:
+            return math.nan
+        bin_ = int(np.searchsorted(np.cumsum(self.counts), math.ceil(total * percent / 100.0)))
+        return float(min((bin_ + 1) * self._width, self.maximum))
+
+    def summary(self, *, scale: float = 1e-3) -> dict[str, float | int | None]:
+        """Return count, p50, p99 and maximum, times ``scale``: milliseconds by default."""
+        total = int(self.counts.sum())
+        out: dict[str, float | int | None] = {"count": total}
+        for name, percent in (("p50", 50.0), ("p99", 99.0)):
+            out[name] = round(scale * self.percentile(percent), 6) if total else None
+        out["max"] = round(scale * self.maximum, 6) if total else None
+        return out
+
+    def coarse(self, edges: tuple[int, ...]) -> dict[str, int]:
+        """Return the counts between edges [us], by ``low..high``; the last one is open."""
+        starts = np.arange(len(self.counts)) * self._width
+        out = {}
+        for low, high in zip(edges, (*edges[1:], None), strict=True):
+            inside = (starts >= low) & (starts < high if high is not None else True)
+            out[f"{low}..{'' if high is None else high}"] = int(self.counts[inside].sum())
+        return out
 
 
 class Plant:
@@ -87,7 +213,9 @@ class Plant:
             wired = channels_of(
                 robot, tree.position_names, board.name, board.muscles, board.joints
             )
-            self._buses.append(BoardBus(board.socket, self.world, wired.muscles, wired.joints))
+            self._buses.append(
+                DriveBusServer(board.socket, self.world, wired.muscles, wired.joints)
+            )
         self._logs: tuple[RunLog, RunLog] | None = None
         if settings.log_dir:
             folder = Path(settings.log_dir)
@@ -109,7 +237,7 @@ class Plant:
     def run(self, stopped: Sequence[bool]) -> None:
         """Serve the boards until ``stopped`` is not empty."""
         poll = select.poll()
-        by_number: dict[int, tuple[BoardBus, bool]] = {}
+        by_number: dict[int, tuple[DriveBusServer, bool]] = {}
         for bus in self._buses:
             by_number[bus.listener.fileno()] = bus, True
             poll.register(bus.listener, select.POLLIN)
@@ -139,7 +267,7 @@ class Plant:
 
     # Time -------------------------------------------------------------------------------------
 
-    def _serve(self, bus: BoardBus, command: DriveCommand, *, answer: bool) -> None:
+    def _serve(self, bus: DriveBusServer, command: DriveCommand, *, answer: bool) -> None:
         """Do what a command says; of several that waited only the newest one is answered."""
         begin = time.monotonic_ns()
         now_us = begin // 1000

@@ -1,4 +1,4 @@
-"""Child processes that do not outlive us and do not hear our Ctrl-C."""
+"""Child processes that end with their parent and do not receive its Ctrl-C."""
 
 from __future__ import annotations
 

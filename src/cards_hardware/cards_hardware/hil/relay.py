@@ -1,4 +1,4 @@
-"""A cable that can be pulled out, disturbed and listened to: a pty in front of a board's port.
+"""A relay between bridge and board that can cut, disturb and record the line.
 
 The relay opens the port of an emulated board and offers another one to the bridge. Everything
 that passes is decoded and kept with its direction, so a test reads from the frames, in the
@@ -31,11 +31,11 @@ KEPT = 400_000
 
 
 @dataclass(frozen=True)
-class Heard:
+class RelayedFrame:
     """A frame that passed.
 
     Attributes:
-        time: Of this machine's monotonic clock, [s].
+        time: Time on this machine's monotonic clock, [s].
         direction: Where it went.
         passed: Whether the other side got it.
         frame: The frame.
@@ -51,7 +51,7 @@ class Relay:
     """Context manager of a relay in a thread of its own.
 
     Args:
-        port: Of the board.
+        port: Port of the board.
         link: Path at which the other port appears, a symbolic link.
         seed: Chance of the byte errors.
 
@@ -67,7 +67,7 @@ class Relay:
         self.error_rate = 0.0
         self.delay = 0.0
         self._rng = np.random.default_rng(seed)
-        self._heard: deque[Heard] = deque(maxlen=KEPT)
+        self._frames: deque[RelayedFrame] = deque(maxlen=KEPT)
         self._decoders = {"to_board": FrameDecoder(), "to_host": FrameDecoder()}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -135,10 +135,12 @@ class Relay:
 
     # What passed ------------------------------------------------------------------------------
 
-    def heard(self, name: str | None = None, direction: Direction | None = None) -> list[Heard]:
+    def frames(
+        self, name: str | None = None, direction: Direction | None = None
+    ) -> list[RelayedFrame]:
         """Return what passed so far, oldest first; of one message or direction only."""
         with self._lock:
-            everything = list(self._heard)
+            everything = list(self._frames)
         return [
             item
             for item in everything
@@ -149,7 +151,7 @@ class Relay:
     def forget(self) -> None:
         """Forget what passed so far."""
         with self._lock:
-            self._heard.clear()
+            self._frames.clear()
 
     # Thread -----------------------------------------------------------------------------------
 
@@ -179,7 +181,7 @@ class Relay:
         now = time.monotonic()
         passed = self._master >= 0
         for frame in self._decoders[direction].feed(data):
-            self._heard.append(Heard(now, direction, passed, frame))
+            self._frames.append(RelayedFrame(now, direction, passed, frame))
         if passed:
             self._waiting.append((now + self.delay, direction, self._disturbed(data)))
 

@@ -1,4 +1,4 @@
-"""A robot on the bench: plant process, emulated boards, their parameters; ports for a bridge.
+"""A test rig: plant process, emulated boards with their parameters, and ports for a bridge.
 
 Everything behind the serial ports of ``sim:=false``. Used by ``./cards demo --hil``, by the soak
 test and by the tests of faults.
@@ -23,17 +23,22 @@ from typing import Any, Self
 from cards_core.errors import DescriptionError
 from cards_core.files import inside
 from cards_core.formats import load
-from cards_hardware.board import Board
-from cards_hardware.board_layout import BoardLayout, Layout, read_layout
+from cards_hardware.boards.board import Board
+from cards_hardware.boards.layout import BoardLayout, Layout, read_layout
 from cards_hardware.errors import HardwareError, RequestError
-from cards_hardware.hil import commissioning
-from cards_hardware.hil.design import USUAL_TENSION, Calibration, UnitDesign
 from cards_hardware.hil.emulator import Emulator
-from cards_hardware.hil.plant_settings import BoardWiring, PlantSettings
+from cards_hardware.hil.muscle_units import (
+    USUAL_TENSION,
+    ParameterValue,
+    UnitCalibration,
+    UnitDesign,
+    board_parameters,
+)
+from cards_hardware.hil.plant import BoardWiring, PlantSettings
 from cards_hardware.hil.processes import spawn
-from cards_hardware.hil.real_time import make_real_time
 from cards_hardware.hil.world import World
 from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.real_time import make_real_time
 
 START_TIMEOUT = 60.0
 """Time for the plant to come up, [s]: the first time it compiles the robot's muscles."""
@@ -51,12 +56,8 @@ LOG_TAIL = 10
 """Lines of the plant's output that go into an error."""
 
 
-class RigError(HardwareError):
-    """The plant or an emulated board does not run."""
-
-
 class Rig:
-    """Context manager of a robot on the bench.
+    """Context manager of a test rig.
 
     Args:
         robot: Name of a folder in models/, or path of an SDF.
@@ -164,7 +165,7 @@ class Rig:
         while not all(Path(board.socket).exists() for board in self._wiring):
             self.check()
             if time.monotonic() > end:
-                raise RigError(f"the plant does not start; its output is in {self._log}")
+                raise HardwareError(f"the plant does not start; its output is in {self._log}")
             time.sleep(0.02)
         for board in self._wiring:
             emulator = Emulator(
@@ -183,7 +184,7 @@ class Rig:
         design, calibration = self.units()
         for board, emulator in zip(self.layout.boards, self.emulators, strict=True):
             part = calibration.of(list(board.muscle_rows), list(board.position_rows))
-            wanted = tuple(commissioning.settings(design, part, node=board.node))
+            wanted = tuple(board_parameters(design, part, node=board.node))
             for left in reversed(range(COMMISSIONING_TRIES)):
                 try:
                     self._set(board, wanted)
@@ -196,7 +197,7 @@ class Rig:
                 emulator.reset()  # only then it answers to its new address
 
     @staticmethod
-    def _set(board: BoardLayout, wanted: Sequence[commissioning.Setting]) -> None:
+    def _set(board: BoardLayout, wanted: Sequence[ParameterValue]) -> None:
         link = Board.direct(board.port, board.baudrate)
         link.open()
         try:
@@ -207,7 +208,7 @@ class Rig:
         finally:
             link.close()
 
-    def units(self) -> tuple[UnitDesign, Calibration]:
+    def units(self) -> tuple[UnitDesign, UnitCalibration]:
         """Return what the plant's muscle units are made of, and what differs between them."""
         design = UnitDesign().scaled(self.settings.strength)
         world = World(self._robot, seed=self.settings.seed, design=design)
@@ -220,13 +221,13 @@ class Rig:
         return self.folder / "plant.log"
 
     def check(self) -> None:
-        """Raise `RigError` if the plant has ended, and what the emulators say of themselves."""
+        """Raise `HardwareError` if the plant has ended."""
         assert self._plant is not None
         code = self._plant.poll()
         if code is not None:
             lines = self._log.read_text(errors="replace").splitlines()[-LOG_TAIL:]
             end = "\n  ".join(lines) or "(no output)"
-            raise RigError(f"the plant ended with code {code}. End of {self._log}:\n  {end}")
+            raise HardwareError(f"the plant ended with code {code}. End of {self._log}:\n  {end}")
 
     def status(self) -> dict[str, Any]:
         """Return what the plant said of itself last, empty before its first word."""

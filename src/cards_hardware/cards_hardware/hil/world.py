@@ -18,9 +18,8 @@ from cards_core.errors import CardsError
 from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
-from cards_hardware.hil.design import Calibration, UnitDesign, manufacture
-from cards_hardware.hil.drives import Drives
-from cards_hardware.hil.sensors import Sensors
+from cards_hardware.hil.drives import Drives, Sensors
+from cards_hardware.hil.muscle_units import UnitCalibration, UnitDesign, manufacture
 from cards_sim.simulator import Simulator
 
 DT = 1e-3
@@ -36,7 +35,7 @@ class Channels:
     """What a board is wired to.
 
     Attributes:
-        name: Of the board.
+        name: Name of the board.
         muscles: Rows of its muscles in robot.muscles, in the order of its channels.
         joints: Indices into q of its joint encoders, likewise.
     """
@@ -59,9 +58,9 @@ class World:
         simulator, drives, sensors, calibration: The parts.
         time: Since the start, held on the stand or not, [s].
         commanded: When the first command of a controller came, [s]; None before.
-        q, qd, lengths, rates: Of the robot now, as in `cards_core.robot.state.RobotState`.
+        q, qd, lengths, rates: State of the robot, as in `cards_core.robot.state.RobotState`.
         tensions: In the step that led here, shape (m,), [N].
-        state_names: Of `inner_states`.
+        state_names: Names of `inner_states`.
     """
 
     def __init__(
@@ -81,7 +80,9 @@ class World:
         self.rates = state.measured("muscle_rates")
         self.tensions: Array = np.zeros(len(robot.muscles))
         parts, noise = np.random.default_rng(seed).spawn(2)
-        self.calibration: Calibration = manufacture(self.design, self.lengths, len(self.q), parts)
+        self.calibration: UnitCalibration = manufacture(
+            self.design, self.lengths, len(self.q), parts
+        )
         self.drives = Drives(self.design, self.calibration, DT)
         self.sensors = Sensors(self.design, self.calibration, noise)
         self._stand_time = stand_time
@@ -164,7 +165,7 @@ def channels_of(
     Args:
         robot: The robot.
         positions: Names of the entries of q.
-        name: Of the board.
+        name: Name of the board.
         muscles: Names of its muscles.
         joints: Names of the joints that it measures.
 

@@ -1,5 +1,6 @@
 """The Muscle Link Protocol: tables of messages, codec, frames, C source generated from them."""
 
+from cards_hardware.errors import ProtocolError
 from cards_hardware.protocol.codec import Values, encode, pack, unpack, unpack_payload, wrap
 from cards_hardware.protocol.enums import (
     AckCode,
@@ -16,7 +17,6 @@ from cards_hardware.protocol.enums import (
     Severity,
     State,
 )
-from cards_hardware.protocol.errors import ProtocolError
 from cards_hardware.protocol.frames import Frame, FrameDecoder, encode_frame
 from cards_hardware.protocol.parameters import ParameterId
 from cards_hardware.protocol.schema import BROADCAST, HOST, MAJOR, MAX_JOINTS, MAX_MUSCLES

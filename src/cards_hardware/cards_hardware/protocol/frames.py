@@ -6,15 +6,9 @@ import struct
 import zlib
 from dataclasses import dataclass
 
+from cards_hardware.errors import ProtocolError
 from cards_hardware.protocol import cobs
-from cards_hardware.protocol.errors import ProtocolError
-from cards_hardware.protocol.schema import (
-    CRC_SIZE,
-    HEADER_SIZE,
-    MAX_FRAME,
-    MAX_PAYLOAD,
-    MAX_WIRE,
-)
+from cards_hardware.protocol.schema import CRC_SIZE, HEADER_SIZE, MAX_FRAME, MAX_PAYLOAD, MAX_WIRE
 from cards_hardware.protocol.table import BY_ID
 
 _HEADER = struct.Struct("<BBBBI")

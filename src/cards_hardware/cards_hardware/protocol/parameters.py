@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Literal, Self
 
-from cards_hardware.protocol.units import INT32_MAX
+from cards_hardware.protocol.schema import INT32_MAX
 
 Scope = Literal["board", "muscle", "joint"]
 

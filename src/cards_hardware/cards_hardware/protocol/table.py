@@ -7,7 +7,7 @@ A frame on the wire is ``COBS(header | payload | crc32) 00``, little endian with
 header is ver_flags u8 (high nibble: major version), node u8, type u8, seq u8 (per sender and
 type), t_us u32 (the sender's clock, modulo 2^32). CRC-32 is zlib's, over header and payload.
 Within a major version a payload may only grow at its end: receivers ignore what they do not know
-and refuse what is too short. Names of quantities (length, tension, ...) are in `units.py`.
+and refuse what is too short. Names of quantities (length, tension, ...) are in `schema.py`.
 """
 
 from __future__ import annotations

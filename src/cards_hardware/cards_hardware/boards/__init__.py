@@ -1,0 +1,1 @@
+"""One muscle board: serial link, session, commands, and the layout that describes it."""

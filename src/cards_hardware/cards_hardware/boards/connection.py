@@ -1,0 +1,364 @@
+"""The session with one board: started, kept alive, supervised, and recovered when it is lost.
+
+A recovered session only reads: the owner is told of every interruption, and decides when commands
+may pass again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from cards_core.errors import CardsError
+from cards_hardware.boards.events import BoardEvent
+from cards_hardware.boards.handshake import Handshake
+from cards_hardware.boards.layout import BoardLayout
+from cards_hardware.boards.receiver import Receiver
+from cards_hardware.boards.serial_link import SerialLink
+from cards_hardware.boards.telemetry import BoardSample
+from cards_hardware.boards.transport import Transport, host_us
+from cards_hardware.errors import HardwareError
+from cards_hardware.protocol.enums import ResetCause, Severity, State
+from cards_hardware.protocol.frames import Frame
+from cards_hardware.protocol.schema import BROADCAST
+
+OPEN_TIMEOUT = 2.0
+"""For the first answer: opening the port resets some boards, [s]."""
+
+HEARTBEAT = 0.02
+"""Between two heartbeats of ours, [s]."""
+
+SILENT = 15
+"""Heartbeats of ours without a frame from the board, then it counts as gone: 0.3 s. Counted, not
+timed: when this machine stands still for a while, the board's frames are waiting to be read."""
+
+_BACKOFF = (0.1, 2.0)
+"""First and longest pause between attempts to get a board back, [s]."""
+
+_SYNC_FAST, _SYNC_SLOW = 0.02, 0.1  # [s] between exchanges of times, at first and then
+_SYNC_FIRST = 16  # exchanges at the fast pace
+_CAUSES = {int(item): item.text for item in ResetCause}
+
+
+class Connection:
+    """The line to a board and the session on it.
+
+    Args:
+        layout: What the board should be.
+        on_sample: Called by the reader thread with every new sample.
+        on_event: Called by any thread with what happened.
+        on_open: Called when the line is open; what it sends goes out first.
+        on_interruption: Called by any thread when the board's state is no longer certain: a
+            session begins, is over, or the board seems to have restarted.
+        on_heartbeat: Called before every heartbeat; returns whether the board is armed.
+        on_state: Called by the reader thread after the state of the board changed.
+        on_change: Called by any thread after the session began or ended.
+        reconnect: Whether to look for the board again when it is lost.
+        any_node: Whether to take the address of the first board that answers.
+
+    Attributes:
+        link, transport, handshake, receiver: The parts.
+        lock: Held while sessions begin; hold it while talking about states.
+        connected: Whether there is a session.
+        problem: Why there is no session, or why limits are missing; empty if all is well.
+        restart: Sign that the board has restarted although the line is there; empty if none.
+        limits_due: Whether the board has still to be told its limits.
+        reconnects, resets: Since `open`.
+    """
+
+    def __init__(
+        self,
+        layout: BoardLayout,
+        *,
+        on_sample: Callable[[BoardSample], None] | None,
+        on_event: Callable[[BoardEvent], None] | None,
+        on_open: Callable[[], None],
+        on_interruption: Callable[[], None],
+        on_heartbeat: Callable[[], bool],
+        on_state: Callable[[int], None],
+        on_change: Callable[[], None],
+        reconnect: bool,
+        any_node: bool,
+    ) -> None:
+        self._layout = layout
+        self._on_open = on_open
+        self._on_interruption = on_interruption
+        self._on_heartbeat = on_heartbeat
+        self._on_change = on_change
+        self._reconnect = reconnect
+        self.link = SerialLink(
+            layout.port, layout.baudrate, on_frame=self._on_frame, on_lost=self._on_lost
+        )
+        node = BROADCAST if any_node else layout.node
+        self.transport = Transport(self.link, layout.name, node, self.why_gone)
+        self.handshake = Handshake(layout, self.transport, any_node)
+        self.receiver = Receiver(
+            layout,
+            self.handshake,
+            self.transport,
+            on_sample=on_sample,
+            on_event=on_event,
+            on_state=on_state,
+            on_restart=self._on_restart,
+        )
+        self._heartbeat = _Heartbeat(self.link, self.transport, self.receiver)
+        self._supervisor = _Supervisor(
+            f"keep {layout.name}", beat=self._beat, lost=self._is_lost, recover=self._recover
+        )
+        self.lock = threading.RLock()
+        self.connected = False
+        self.problem = "not open"
+        self.restart = ""
+        self.limits_due = False
+        self.reconnects = 0
+        self.resets = 0
+
+    # Opening and closing ----------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the port and begin a session: identify, limits, clock.
+
+        Raises:
+            HardwareError: The port cannot be opened.
+            BoardError: Not the right board, or one that does not answer.
+        """
+        self._supervisor.prepare()
+        self.reconnects = self.resets = 0
+        try:
+            self._connect(OPEN_TIMEOUT)
+        except CardsError as error:
+            self.link.close()
+            self.problem = str(error)
+            raise
+        self._supervisor.start()
+
+    def close(self) -> None:
+        """End the session. May be called at any time."""
+        self._supervisor.stop()
+        self.link.close()
+        self._set_connected(False)
+        self.problem = "not open"
+
+    def wake(self) -> None:
+        """Have the supervisor check at once."""
+        self._supervisor.wake()
+
+    def why_gone(self) -> str:
+        """Return why nothing can be sent; empty if it can."""
+        if self._supervisor.ending:
+            return "the session is being closed"
+        return "" if self.link.is_open else (self.problem or "not open")
+
+    def load_limits(self) -> None:
+        """Tell the board its limits, unless its state forbids that; see `limits_due`."""
+        self.limits_due = not self.handshake.load_limits()
+        self.receiver.expects_limits = bool(self._layout.limits) and not self.limits_due
+
+    def _connect(self, timeout: float) -> None:
+        """Open the line and begin a session."""
+        self.link.open()
+        self.receiver.heard = time.monotonic()
+        self._on_open()
+        self._begin(timeout)
+
+    def _begin(self, timeout: float) -> None:
+        """Begin a session on an open line."""
+        with self.lock:
+            self._on_interruption()
+            self.restart = ""
+            before = self.handshake.ident
+            self.receiver.reset()
+            ident = self.handshake.identify(timeout, new=True)
+            if before and before.uid == ident.uid and before.boot_count != ident.boot_count:
+                self.resets += 1
+                cause = _CAUSES.get(ident.reset_cause, f"cause {ident.reset_cause}")
+                self.receiver.tell(Severity.ERROR, f"the board has started anew: {cause}")
+            if before and before.uid != ident.uid:
+                text = f"another board than before: serial number {ident.uid}, was {before.uid}"
+                self.receiver.tell(Severity.ERROR, text)
+            self.load_limits()
+            self.restart = ""
+            self.problem = ""
+            self._heartbeat.unanswered = 0
+            self._set_connected(True)
+        self._on_change()
+
+    # What the reader thread notices -----------------------------------------------------------
+
+    def _on_frame(self, frame: Frame, arrival: float) -> None:
+        self.receiver.take(frame, arrival)
+
+    def _on_restart(self, sign: str) -> None:
+        """The board seems to have restarted although the line is there."""
+        if not self.restart:
+            self.restart = sign
+            self._supervisor.wake()
+        self._on_interruption()
+
+    def _on_lost(self, reason: str) -> None:
+        self._session_over(reason, f"port {self.link.port} lost: {reason}")
+        self._supervisor.wake()
+
+    def _session_over(self, reason: str, text: str) -> None:
+        self._set_connected(False)
+        self._on_interruption()
+        self.problem = f"lost: {reason}"
+        self.receiver.tell(Severity.ERROR, text)
+        self._on_change()
+
+    def _set_connected(self, connected: bool) -> None:
+        self.connected = self.receiver.in_session = connected
+
+    # What the supervisor does -----------------------------------------------------------------
+
+    def _beat(self) -> None:
+        """Send a heartbeat, and load limits as soon as the board takes them."""
+        self._heartbeat.beat(armed=self._on_heartbeat())
+        if self.limits_due and self.receiver.state == State.DISARMED:
+            try:
+                self.load_limits()
+            except HardwareError as error:
+                self.problem = str(error)
+                self.limits_due = False
+                self.receiver.tell(Severity.ERROR, str(error))
+
+    def _is_lost(self) -> bool:
+        """Tell whether the session is over."""
+        if self.connected:
+            silent = f"silent for {time.monotonic() - self.receiver.heard:.1f} s"
+            why = silent if self._heartbeat.unanswered > SILENT else self.restart
+            if why:
+                self._session_over(why, f"session lost: {why}")
+        if self.connected:
+            return False
+        if not self._reconnect:
+            self.link.close()
+            self._supervisor.stop()
+        return True
+
+    def _recover(self) -> bool:
+        """Try once to get a session again."""
+        try:
+            if self.link.is_open:
+                self.receiver.heard = time.monotonic()
+                self._begin(0.4)
+            else:
+                self.link.close()
+                self._connect(0.6)
+        except CardsError as error:
+            self.problem = f"lost: {error}"
+            return False
+        self.reconnects += 1
+        self.receiver.tell(Severity.WARN, "session is back; the robot is not armed")
+        return True
+
+
+class _Heartbeat:
+    """Sends heartbeats and time exchanges, and counts heartbeats without an answer.
+
+    Args:
+        link: The line.
+        transport: To the board.
+        receiver: What comes from it.
+
+    Attributes:
+        unanswered: Heartbeats of ours since the last frame of the board.
+    """
+
+    def __init__(self, link: SerialLink, transport: Transport, receiver: Receiver) -> None:
+        self._link = link
+        self._transport = transport
+        self._receiver = receiver
+        self.unanswered = 0
+        self._heard = 0.0
+        self._synced = 0.0
+
+    def beat(self, *, armed: bool) -> None:
+        """Send a heartbeat, and every now and then a time."""
+        wanted = State.ACTIVE if armed else State.DISARMED
+        beat = {"state": int(wanted), "fault": 0, "t_peer": self._receiver.peer_t_us}
+        self.unanswered = self.unanswered + 1 if self._receiver.heard == self._heard else 0
+        self._heard = self._receiver.heard
+        self._transport.post("HEARTBEAT", beat)
+        now = time.monotonic()
+        first = self._receiver.telemetry.clock.exchanges < _SYNC_FIRST
+        if now - self._synced >= (_SYNC_FAST if first else _SYNC_SLOW) - 1e-3:
+            self._synced = now
+            self._link.send(self._time)
+
+    def _time(self) -> bytes:
+        values = {"t1": host_us() & 0xFFFFFFFF, "t2": 0, "t3": 0}
+        return self._transport.frame("TIME_SYNC", values)()
+
+
+class _Supervisor:
+    """Thread that sends heartbeats during a session, and recovers a lost one.
+
+    Args:
+        name: Name of the thread.
+        beat: Called every `HEARTBEAT` while there is a session.
+        lost: Tells whether the session is over.
+        recover: Tries once to get it back; tells whether it did.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        beat: Callable[[], None],
+        lost: Callable[[], bool],
+        recover: Callable[[], bool],
+    ) -> None:
+        self._name = name
+        self._beat = beat
+        self._lost = lost
+        self._recover = recover
+        self._wake = threading.Event()
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def ending(self) -> bool:
+        """Whether the session is being closed."""
+        return self._ending.is_set()
+
+    def prepare(self) -> None:
+        """Reset for a new session."""
+        self._ending.clear()
+        self._wake.clear()
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._ending.set()
+        self._wake.set()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(5.0)
+
+    def wake(self) -> None:
+        """Have the thread check at once."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        first, longest = _BACKOFF
+        pause = first
+        due = time.monotonic()
+        while not self.ending:
+            self._wake.wait(max(0.0, due - time.monotonic()))
+            self._wake.clear()
+            if self.ending:
+                return
+            if self._lost():
+                if self._ending.wait(pause):
+                    return
+                pause = first if self._recover() else min(2.0 * pause, longest)
+                due = time.monotonic()
+            elif (now := time.monotonic()) >= due:
+                due = max(due + HEARTBEAT, now)
+                self._beat()

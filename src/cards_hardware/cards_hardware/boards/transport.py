@@ -1,0 +1,215 @@
+"""Frames to one board: sequence numbers, requests and their answers.
+
+Sequence numbers are given when a frame goes out, under the lock of the line, so they only ever
+advance as the board sees them; a repeated request is a new frame.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cards_hardware.boards.clock_sync import WRAP
+from cards_hardware.boards.serial_link import Encoder, SerialLink
+from cards_hardware.errors import BoardError, RequestError
+from cards_hardware.protocol.codec import pack
+from cards_hardware.protocol.enums import AckCode, HeaderFlag
+from cards_hardware.protocol.frames import Frame, encode_frame
+from cards_hardware.protocol.schema import MAJOR, NO_INDEX16
+from cards_hardware.protocol.table import BY_ID, MESSAGES
+
+TIMEOUT = 0.2
+"""For an answer, [s]."""
+
+TRIES = 3
+"""How often a request is sent before it has failed."""
+
+_RETRIABLE = frozenset({AckCode.BUSY, AckCode.REPLAYED, AckCode.STALE})
+_RETRY_DELAY = 0.02  # [s] before asking again whoever is busy
+
+# what answers a request if it is not an ACK, and which values must agree
+ANSWERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "HELLO": ("IDENT", ("nonce",)),
+    "PARAM_GET": ("PARAM_VALUE", ("id", "index")),
+    "LIMITS_GET": ("LIMITS", ()),
+}
+
+
+def host_us() -> int:
+    """Return the host's monotonic time, [us]."""
+    return time.monotonic_ns() // 1000
+
+
+class _PendingRequest:
+    """A request that waits for its answer."""
+
+    def __init__(self, name: str, values: Mapping[str, Any]) -> None:
+        self.name = name
+        self.values = values
+        self.answer, self.keys = ANSWERS.get(name, ("ACK", ()))
+        self.seqs: set[int] = set()
+        self.done = threading.Event()
+        self.reply: Mapping[str, Any] = {}
+        self.refusal: tuple[int, int] | None = None
+
+    def answers(self, name: str, values: Mapping[str, Any]) -> bool:
+        """Take in a message if it answers this request."""
+        if name == "ACK":
+            if values["type"] != MESSAGES[self.name].id or values["seq"] not in self.seqs:
+                return False
+            if values["code"] != AckCode.OK:
+                self.refusal = int(values["code"]), int(values["detail"])
+            elif self.answer != "ACK":
+                return False  # the answer itself is yet to come
+        elif name != self.answer or any(values[k] != self.values[k] for k in self.keys):
+            return False
+        self.reply = values
+        self.done.set()
+        return True
+
+
+class Transport:
+    """Sends frames to one node, and matches answers to requests.
+
+    Args:
+        link: The line.
+        name: Name of the board, for messages.
+        node: Its address.
+        gone: Returns why it is useless to wait any longer; empty if it is not.
+    """
+
+    def __init__(self, link: SerialLink, name: str, node: int, gone: Callable[[], str]) -> None:
+        self._link = link
+        self.name = name
+        self.node = node
+        self._gone = gone
+        self._sequence = dict.fromkeys(BY_ID, 0)
+        self._turn = threading.Lock()
+        self._pending: _PendingRequest | None = None
+
+    @property
+    def port(self) -> str:
+        """For messages."""
+        return self._link.port
+
+    # Sending ----------------------------------------------------------------------------------
+
+    def frame(
+        self, name: str, values: Mapping[str, Any], *, flags: int = 0, node: int | None = None
+    ) -> Encoder:
+        """Check a message now and return what makes its frame when it goes out.
+
+        A command is stamped now, so that the board sees how long it waited; the rest then.
+
+        Raises:
+            ProtocolError: A value does not fit.
+        """
+        payload = pack(name, values)
+        return self._frame(name, payload, flags, self.node if node is None else node, None)
+
+    def _frame(
+        self,
+        name: str,
+        payload: bytes,
+        flags: int,
+        node: int,
+        pending: _PendingRequest | None,
+    ) -> Encoder:
+        number = MESSAGES[name].id
+        made = host_us() % WRAP if name.startswith("CMD_") else None
+
+        def encode() -> bytes:
+            seq = self._sequence[number] = (self._sequence[number] + 1) & 255
+            if pending is not None:
+                pending.seqs.add(seq)
+            stamp = host_us() % WRAP if made is None else made
+            return encode_frame(Frame(MAJOR, flags, node, number, seq, stamp, payload))
+
+        return encode
+
+    def post(self, name: str, values: Mapping[str, Any]) -> None:
+        """Send a message that nobody answers."""
+        self._link.send(self.frame(name, values))
+
+    def command(self, name: str, payload: bytes) -> None:
+        """Send a command that was packed; it replaces one that still waits."""
+        self._link.send_command(self._frame(name, payload, 0, self.node, None))
+
+    def urgent(self, name: str, values: Mapping[str, Any], *, times: int, node: int) -> None:
+        """Send a message several times, before all others."""
+        for _ in range(times):
+            self._link.send_urgent(self.frame(name, values, node=node))
+
+    # Requests ---------------------------------------------------------------------------------
+
+    def request(
+        self,
+        name: str,
+        values: Mapping[str, Any],
+        *,
+        timeout: float = TIMEOUT,
+        tries: int = TRIES,
+    ) -> Mapping[str, Any]:
+        """Send a request and wait for its answer; one at a time.
+
+        Returns:
+            Values of the answer.
+
+        Raises:
+            RequestError: No answer to any of the tries, or a refusal.
+            BoardError: The line was lost meanwhile.
+        """
+        refusal: tuple[int, int] | None = None
+        asks = int(HeaderFlag.ACK_REQUEST)
+        with self._turn:
+            pending = _PendingRequest(name, values)
+            self._pending = pending
+            try:
+                for _ in range(tries):
+                    if reason := self._gone():
+                        raise BoardError(self.name, self._link.port, f"{name}: {reason}")
+                    pending.done.clear()
+                    pending.refusal = None
+                    payload = pack(name, values)
+                    self._link.send(self._frame(name, payload, asks, self.node, pending))
+                    if not self._wait(pending, timeout):
+                        continue
+                    refusal = pending.refusal
+                    if refusal is None:
+                        return pending.reply
+                    if refusal[0] not in _RETRIABLE:
+                        break
+                    time.sleep(_RETRY_DELAY)
+            finally:
+                self._pending = None
+        raise self._failure(name, refusal, timeout, tries)
+
+    def _wait(self, pending: _PendingRequest, timeout: float) -> bool:
+        end = time.monotonic() + timeout
+        while not pending.done.wait(max(0.0, min(end - time.monotonic(), 0.05))):
+            if time.monotonic() >= end or self._gone():
+                return False
+        return True
+
+    def _failure(
+        self, name: str, refusal: tuple[int, int] | None, timeout: float, tries: int
+    ) -> RequestError:
+        port = self._link.port
+        if refusal is None:
+            asked = "once" if tries == 1 else f"{tries} times"
+            problem = f"no answer (asked {asked}, {timeout:g} s each)"
+            return RequestError(self.name, port, name, problem)
+        code, detail = refusal
+        known = code in {int(item) for item in AckCode}
+        text = f"{AckCode(code).name.lower()}: {AckCode(code).text}" if known else f"code {code}"
+        where = "" if detail == NO_INDEX16 else f" (channel or field {detail})"
+        at = None if detail == NO_INDEX16 else detail
+        problem = f"refused, {text}{where}"
+        return RequestError(self.name, port, name, problem, code=code, detail=at)
+
+    def answered(self, name: str, values: Mapping[str, Any]) -> bool:
+        """Give a message to the request that waits for it; False if none does."""
+        pending = self._pending
+        return pending is not None and pending.answers(name, values)

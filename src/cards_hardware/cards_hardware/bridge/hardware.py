@@ -1,0 +1,276 @@
+"""All boards of a robot as one: states in the robot's order, commands for all of its muscles.
+
+If one board stops obeying, none is commanded any more; an emergency stop of one stops all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cards_core.dynamics.interface import Dynamics
+from cards_core.errors import CardsError
+from cards_core.robot.actuators import CommandKind
+from cards_core.robot.model import Robot
+from cards_core.typing import Array
+from cards_hardware.boards.board import Board
+from cards_hardware.boards.events import BoardEvent
+from cards_hardware.boards.layout import BoardLayout, Layout
+from cards_hardware.boards.status import BoardStatus
+from cards_hardware.bridge.hardware_state import HardwareState, StateMerger
+from cards_hardware.errors import HardwareError, ProtocolError
+from cards_hardware.protocol.enums import EstopReason, State
+
+
+@dataclass(frozen=True)
+class HardwareStatus:
+    """Status of the robot.
+
+    Attributes:
+        boards: In the order of the layout.
+        connected: Whether all boards have a session.
+        armed: Whether commands pass.
+        problem: Why the robot cannot be used now; empty if it can.
+    """
+
+    boards: tuple[BoardStatus, ...]
+    connected: bool
+    armed: bool
+    problem: str
+
+
+class Hardware:
+    """The boards of a robot.
+
+    The constructor opens nothing. `take` and `command` belong to one thread; the rest may be
+    called by any.
+
+    Args:
+        robot: The model; gives the order of muscles and joints.
+        layout: The boards.
+        dynamics: Dynamics of the robot, for what is computed from q; made where it is needed.
+        estimator: Estimates joints from muscle lengths; made where the layout has no joints.
+        on_state: Called by a reader thread after a complete new state, and by any thread after
+            the state of a board changed.
+        on_event: Called by any thread with what happened on boards.
+        reconnect: Whether lost boards are looked for; they are not armed by that.
+
+    Attributes:
+        boards: In the order of the layout.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        layout: Layout,
+        *,
+        dynamics: Dynamics | None = None,
+        estimator: Any = None,
+        on_state: Callable[[], None] | None = None,
+        on_event: Callable[[BoardEvent], None] | None = None,
+        reconnect: bool = True,
+    ) -> None:
+        self.robot = robot
+        self.layout = layout
+        self._on_state = on_state
+        self._states = StateMerger(
+            robot, layout, dynamics=dynamics, estimator=estimator, on_state=on_state
+        )
+        self._on_event = on_event
+        self._armed = False
+        self.boards = tuple(
+            self._board(item, i, reconnect) for i, item in enumerate(layout.boards)
+        )
+
+    def _board(self, layout: BoardLayout, index: int, reconnect: bool) -> Board:
+        return Board(
+            layout,
+            on_sample=lambda sample: self._states.sampled(index, sample),
+            on_event=self._on_event,
+            on_change=self._changed,
+            reconnect=reconnect,
+        )
+
+    # Session ----------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open all ports, identify all boards, load their limits. Arms nothing.
+
+        Raises:
+            HardwareError: A port or board is not as it must be; all are closed again.
+        """
+        self._states.prepare()
+        try:
+            for board in self.boards:
+                board.open()
+            self._check_unique()
+        except CardsError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close all ports; an armed robot is disarmed first."""
+        self._armed = False
+        for board in self.boards:
+            board.close()
+        self._states.reset()
+
+    def _check_unique(self) -> None:
+        seen: dict[str, Board] = {}
+        for board in self.boards:
+            uid = board.ident.uid if board.ident else ""
+            other = seen.setdefault(uid, board)
+            if other is not board:
+                raise HardwareError(
+                    f"boards '{other.layout.name}' at {other.link.port} and "
+                    f"'{board.layout.name}' at {board.link.port} have the same serial number "
+                    f"{uid}: both ports lead to one board?"
+                )
+
+    def take(self) -> HardwareState | None:
+        """Return the newest state that was not taken yet, or None; never waits."""
+        return self._states.take(self.boards)
+
+    # Arming and stopping ----------------------------------------------------------------------
+
+    def arm(self) -> None:
+        """Arm all boards; if one refuses, none stays armed.
+
+        Raises:
+            HardwareError: A board is not connected or refuses; the message says why.
+        """
+        self._armed = False
+        try:
+            for board in self.boards:
+                board.arm()
+            self._armed = True
+            if not all(board.armed for board in self.boards):
+                self._changed()
+                raise HardwareError(f"not armed: {self._problem() or 'stopped meanwhile'}")
+        except CardsError:
+            self._armed = False
+            for board in self.boards:
+                if board.armed:
+                    with contextlib.suppress(CardsError):  # the others, whatever this one says
+                        board.disarm()
+            raise
+
+    def relax(self) -> None:
+        """Lower all tensions to the safe ones; commands pass no more. Raises `HardwareError`."""
+        self._all("relax")
+
+    def disarm(self) -> None:
+        """Switch the drives of all boards off. Raises `HardwareError`."""
+        self._all("disarm")
+
+    def clear(self) -> None:
+        """Clear latched faults and emergency stops of all boards; arms nothing.
+
+        Raises:
+            HardwareError: The cause is still there on a board.
+        """
+        self._all("clear")
+
+    def _all(self, what: str) -> None:
+        """Ask every board, also if one fails; then raise what the first one raised."""
+        self._armed = False
+        errors = []
+        for board in self.boards:
+            try:
+                getattr(board, what)()
+            except CardsError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def estop(self, reason: int = EstopReason.OPERATOR) -> None:
+        """Stop all boards at once. From any thread, at any time, also before `open`.
+
+        Never waits. A board that is not there gets it as the first thing when it comes back.
+        """
+        self._armed = False
+        for board in self.boards:
+            board.estop(reason)
+
+    @property
+    def estop_pending(self) -> bool:
+        """Whether a board has not been sent an emergency stop yet because it is not there."""
+        return any(board.estop_pending for board in self.boards)
+
+    def _changed(self) -> None:
+        """The state of a board changed (any thread)."""
+        if self._armed and not all(board.armed for board in self.boards):
+            self._armed = False  # the others see no more commands and let go by themselves
+            if any(board.state == State.ESTOP for board in self.boards):
+                for board in self.boards:
+                    if board.state != State.ESTOP:
+                        board.estop(EstopReason.OTHER_BOARD)
+        if self._on_state is not None:
+            self._on_state()
+
+    # Commands ---------------------------------------------------------------------------------
+
+    def command(self, kind: CommandKind, values: Array, slew: float | None = None) -> None:
+        """Command muscles; never waits, and an older command that still waits is dropped.
+
+        Args:
+            kind: ``force`` [N], ``length`` [m] or ``pressure`` [Pa].
+            values: In the robot's order, shape (m,); NaN: nothing is said to this muscle.
+            slew: Largest change of tensions, [N/s]; None for the limits of the layout.
+
+        Raises:
+            HardwareError: The robot is not armed, a board does not take this kind of command, or
+                the values cannot be sent: boards before the one at fault have theirs.
+        """
+        if not self._armed:
+            raise HardwareError(f"not commanded: {self._problem() or 'the robot is not armed'}")
+        if kind not in ("force", "length", "pressure"):
+            raise HardwareError(
+                f"boards take no {kind} commands (expected: force, length or pressure)"
+            )
+        values = np.asarray(values, dtype=float)
+        count = len(self.robot.muscles)
+        if values.shape != (count,):
+            raise HardwareError(
+                f"command of shape {values.shape}, expected ({count},): one value per muscle of "
+                f"{self.robot.name}"
+            )
+        passive = self._states.passive
+        if len(passive) and not np.isnan(values[passive]).all():
+            names = [self.robot.muscles[i].name for i in passive]
+            raise HardwareError(f"passive muscles cannot be commanded: {', '.join(names)}")
+        for board in self.boards:
+            board.commands.check_kind(kind)
+        for board in self.boards:
+            part = values[board.layout.muscle_rows]
+            try:
+                if kind == "force":
+                    board.commands.tensions(part, slew)
+                elif kind == "length":
+                    board.commands.lengths(part)
+                else:
+                    board.commands.pressures(part)
+            except ProtocolError as error:
+                raise HardwareError(f"board '{board.layout.name}': {error}") from None
+
+    # Rest -------------------------------------------------------------------------------------
+
+    def status(self) -> HardwareStatus:
+        """Return the status of the robot."""
+        boards = tuple(board.status() for board in self.boards)
+        return HardwareStatus(
+            boards,
+            all(board.connected for board in self.boards),
+            self._armed,
+            self._problem(),
+        )
+
+    def _problem(self) -> str:
+        for board in self.boards:
+            if board.problem:
+                return f"board '{board.layout.name}': {board.problem}"
+        return self._states.problem

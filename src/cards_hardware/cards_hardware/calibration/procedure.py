@@ -1,0 +1,352 @@
+"""Calibration of zero points and offsets of a robot's sensors; the logic, without a user.
+
+Three numbers per channel are not in any data sheet:
+
+    load cell     T = scale (counts - zero)          zero: counts of a slack muscle
+    length        l = sign scale counts + offset     offset: from the model's l(q) at a known pose
+    joint sensor  q = scale (counts - zero)          zero: from the known pose
+
+The boards do the arithmetic (CALIBRATE) with what they measure at that moment. The host records a
+second before, to see whether the robot is at rest and how large the noise is, and a second after,
+to verify the result. Zeroes of load cells are then refined by the mean of that second. Everything
+happens while the boards are DISARMED: no call here can arm them. Until `Calibration.save` all is
+in the boards' memory only, and `Calibration.restore` brings back what was there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from cards_core.dynamics.interface import Dynamics, make_dynamics
+from cards_core.robot.model import Robot
+from cards_core.typing import Array
+from cards_hardware.boards.layout import BoardLayout
+from cards_hardware.calibration.recording import (
+    CalibratedBoard,
+    ChannelResult,
+    Measurement,
+    Recorder,
+    RestStatistics,
+    record,
+)
+from cards_hardware.errors import HardwareError
+from cards_hardware.protocol.enums import CalibrateAction
+from cards_hardware.protocol.parameters import ParameterId
+
+TENSION_NOISE = 2.0
+"""Standard deviation of a sound load cell at most, [N]."""
+
+LENGTH_MOTION = 0.5e-3
+"""A length that changes or shakes by more is not standing still, [m]."""
+
+JOINT_MOTION = 5e-3
+"""The same of a joint, [rad] or [m]."""
+
+ZERO_SHIFT = 50.0
+"""Largest shift of a load cell's zero that is believed, [N]: more is a muscle that pulls."""
+
+LENGTH_CHECK = 0.2e-3
+"""Largest difference after the length offset was set, [m]: a few steps of an encoder."""
+
+JOINT_CHECK = 2e-3
+"""Largest difference after a joint's zero was set, [rad]."""
+
+SECONDS = 1.0
+"""How long sensors are recorded, [s]."""
+
+SETTLING = 0.1
+"""Between a change and looking at what came of it, [s]."""
+
+_OF_ACTION = {
+    CalibrateAction.TENSION_ZERO: ParameterId.LOAD_ZERO,
+    CalibrateAction.LENGTH: ParameterId.LENGTH_OFFSET,
+    CalibrateAction.JOINT_ZERO: ParameterId.JOINT_ZERO,
+}
+
+
+class Calibration:
+    """Calibrates the boards of one robot.
+
+    Args:
+        robot: Its description.
+        layouts: Layouts of its boards.
+        boards: Open, in the same order.
+        recorders: Each gets the samples of its board.
+        seconds: How long to record sensors, [s].
+        wait: Waits; another one where time is not real.
+
+    Attributes:
+        dynamics: Dynamics of the robot.
+        changed: Whether a board has other zero points than at the beginning.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        layouts: Sequence[BoardLayout],
+        boards: Sequence[CalibratedBoard],
+        recorders: Sequence[Recorder],
+        *,
+        seconds: float = SECONDS,
+        wait: Callable[[float], None] | None = None,
+    ) -> None:
+        self.robot = robot
+        self.dynamics: Dynamics = make_dynamics(robot)
+        self.layouts = tuple(layouts)
+        self.boards = tuple(boards)
+        self.seconds = seconds
+        self.changed = False
+        self._recorders = tuple(recorders)
+        self._wait = wait
+        self._old: dict[tuple[int, ParameterId, int], int] = {}
+
+    def measure(self, seconds: float | None = None) -> Measurement:
+        """Record all boards for a while.
+
+        Raises:
+            HardwareError: A board is silent or not disarmed.
+        """
+        found = record(
+            self._recorders,
+            [layout.name for layout in self.layouts],
+            self.seconds if seconds is None else seconds,
+            self._wait,
+        )
+        return Measurement(
+            tuple(found),
+            tuple(RestStatistics.of(r.times, r.tensions) for r in found),
+            tuple(RestStatistics.of(r.times, r.lengths) for r in found),
+            tuple(RestStatistics.of(r.times, r.positions) for r in found),
+        )
+
+    def _measure_again(self) -> Measurement:
+        """Record after a change; what was measured before it may still be on its way."""
+        (self._wait or time.sleep)(SETTLING)
+        return self.measure()
+
+    # What speaks against a step ---------------------------------------------------------------
+
+    def motion_problems(self, measurement: Measurement) -> list[str]:
+        """Return what moves or is not measured."""
+        out = []
+        for layout, lengths, joints in zip(
+            self.layouts, measurement.lengths, measurement.joints, strict=True
+        ):
+            moved = np.maximum(np.abs(lengths.drift), lengths.noise)
+            for name, by in zip(layout.muscles, moved, strict=True):
+                out += _moving(f"length of {name}", float(by), LENGTH_MOTION, 1e3, "mm")
+            moved = np.maximum(np.abs(joints.drift), joints.noise)
+            for name, by in zip(layout.joints, moved, strict=False):
+                out += _moving(f"joint {name}", float(by), JOINT_MOTION, 1e3, "mrad")
+        return out
+
+    def tension_problems(self, measurement: Measurement) -> list[str]:
+        """Return what speaks against taking the present tensions for zero."""
+        out = self.motion_problems(measurement)
+        for layout, tensions in zip(self.layouts, measurement.tensions, strict=True):
+            for i, name in enumerate(layout.muscles):
+                mean, noise = float(tensions.mean[i]), float(tensions.noise[i])
+                if not np.isfinite(mean):
+                    out.append(f"{name}: no valid tension (load cell, its cable, its drive)")
+                elif noise > TENSION_NOISE:
+                    out.append(
+                        f"{name}: noise of {noise:.2f} N (expected: < {TENSION_NOISE:g} N; "
+                        "shield, connector, something that shakes)"
+                    )
+                elif abs(mean) > ZERO_SHIFT:
+                    out.append(
+                        f"{name}: {mean:+.1f} N (expected: within {ZERO_SHIFT:g} N of zero; is "
+                        "the muscle slack, and are LOAD_SCALE and LOAD_ZERO of this unit?)"
+                    )
+        return out
+
+    # The steps --------------------------------------------------------------------------------
+
+    def zero_tensions(self, measurement: Measurement) -> list[ChannelResult]:
+        """Make the present tensions zero; muscles must be slack.
+
+        Args:
+            measurement: A fresh one, without `tension_problems`.
+
+        Raises:
+            HardwareError: A board refuses, or there are problems.
+        """
+        self._refuse(self.tension_problems(measurement))
+        for board, layout in enumerate(self.layouts):
+            channels = range(len(layout.muscles))
+            self._calibrate(board, CalibrateAction.TENSION_ZERO, channels, [0] * len(channels))
+        check = self._measure_again()
+        for board, tensions in enumerate(check.tensions):
+            # a board averages little or not at all: half a second of ours is better
+            for channel, mean in enumerate(tensions.mean):
+                scale = self.boards[board].get_parameter(ParameterId.LOAD_SCALE, channel)
+                counts = round(float(mean) / (scale * ParameterId.LOAD_SCALE.scale))
+                if counts:
+                    old = self.boards[board].get_parameter(ParameterId.LOAD_ZERO, channel)
+                    self.boards[board].set_parameter(ParameterId.LOAD_ZERO, channel, old + counts)
+        check = self._measure_again()
+        return [
+            result
+            for board, layout in enumerate(self.layouts)
+            for result in self._results(
+                board,
+                ParameterId.LOAD_ZERO,
+                layout.muscles,
+                before=measurement.tensions[board],
+                after=check.tensions[board],
+                wanted=np.zeros(len(layout.muscles)),
+                tolerance=0.2,
+            )
+        ]
+
+    def set_lengths(self, measurement: Measurement, q: Array) -> list[ChannelResult]:
+        """Make the present lengths those of a pose.
+
+        Args:
+            measurement: A fresh one, without `motion_problems`.
+            q: Where the robot is, shape (nq,).
+
+        Raises:
+            HardwareError: A board refuses, or something moves.
+        """
+        self._refuse(self.motion_problems(measurement))
+        wanted = self.lengths_at(q)
+        for board, layout in enumerate(self.layouts):
+            values = [round(float(wanted[row]) * 1e6) for row in layout.muscle_rows]
+            self._calibrate(board, CalibrateAction.LENGTH, range(len(values)), values)
+        check = self._measure_again()
+        return [
+            result
+            for board, layout in enumerate(self.layouts)
+            for result in self._results(
+                board,
+                ParameterId.LENGTH_OFFSET,
+                layout.muscles,
+                before=measurement.lengths[board],
+                after=check.lengths[board],
+                wanted=wanted[layout.muscle_rows],
+                tolerance=LENGTH_CHECK,
+            )
+        ]
+
+    def zero_joints(self, measurement: Measurement, q: Array) -> list[ChannelResult]:
+        """Make the present angles those of a pose; boards without joint sensors are left alone."""
+        self._refuse(self.motion_problems(measurement))
+        for board, layout in enumerate(self.layouts):
+            if len(layout.position_rows):
+                values = [round(float(q[row]) * 1e6) for row in layout.position_rows]
+                self._calibrate(board, CalibrateAction.JOINT_ZERO, range(len(values)), values)
+        check = self._measure_again()
+        return [
+            result
+            for board, layout in enumerate(self.layouts)
+            if len(layout.position_rows)
+            for result in self._results(
+                board,
+                ParameterId.JOINT_ZERO,
+                [self.dynamics.tree.position_names[row] for row in layout.position_rows],
+                before=measurement.joints[board],
+                after=check.joints[board],
+                wanted=np.asarray(q)[layout.position_rows],
+                tolerance=JOINT_CHECK,
+            )
+        ]
+
+    def lengths_at(self, q: Array) -> Array:
+        """Return the model's muscle lengths at q, shape (m,), [m]."""
+        q = self.dynamics.tree.check_q(q)
+        return self.dynamics.update(q, np.zeros(self.dynamics.tree.nv)).muscle_lengths.copy()
+
+    # Keeping or not ---------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write what was found to the flash of every board. Raises `HardwareError`."""
+        for board in self.boards:
+            board.save_parameters()
+        self._old.clear()
+        self.changed = False
+
+    def restore(self) -> None:
+        """Bring back the zero points of the beginning, or of the last `save`."""
+        for (board, parameter, channel), value in self._old.items():
+            self.boards[board].set_parameter(parameter, channel, value)
+        self._old.clear()
+        self.changed = False
+
+    def parameters(self) -> dict[str, dict[str, list[int]]]:
+        """Return the zero points that the boards have now: board, parameter, values."""
+        out: dict[str, dict[str, list[int]]] = {}
+        for layout, board in zip(self.layouts, self.boards, strict=True):
+            counts: Mapping[ParameterId, int] = {
+                ParameterId.LOAD_ZERO: len(layout.muscles),
+                ParameterId.LENGTH_OFFSET: len(layout.muscles),
+                ParameterId.JOINT_ZERO: len(layout.position_rows),
+            }
+            out[layout.name] = {
+                parameter.name: [board.get_parameter(parameter, i) for i in range(count)]
+                for parameter, count in counts.items()
+            }
+        return out
+
+    def _calibrate(
+        self, board: int, action: CalibrateAction, channels: Sequence[int], values: list[int]
+    ) -> None:
+        parameter = _OF_ACTION[action]
+        for channel in channels:
+            old = self.boards[board].get_parameter(parameter, channel)
+            self._old.setdefault((board, parameter, channel), old)
+        self.changed = True
+        self.boards[board].calibrate(action, channels, values)
+
+    def _results(
+        self,
+        board: int,
+        parameter: ParameterId,
+        names: Sequence[str],
+        *,
+        before: RestStatistics,
+        after: RestStatistics,
+        wanted: Array,
+        tolerance: float,
+    ) -> list[ChannelResult]:
+        out = []
+        for channel, name in enumerate(names):
+            left = float(after.mean[channel] - wanted[channel])
+            problem = ""
+            if not abs(left) <= tolerance:  # also NaN
+                problem = f"is {left:+.4g} from what it should be (expected: +-{tolerance:g})"
+            out.append(
+                ChannelResult(
+                    name=name,
+                    board=self.layouts[board].name,
+                    channel=channel,
+                    before=float(before.mean[channel]),
+                    noise=float(after.noise[channel]),
+                    after=float(after.mean[channel]),
+                    wanted=float(wanted[channel]),
+                    parameter=parameter.name,
+                    old=self._old.get((board, parameter, channel), 0),
+                    new=self.boards[board].get_parameter(parameter, channel),
+                    problem=problem,
+                )
+            )
+        return out
+
+    @staticmethod
+    def _refuse(problems: list[str]) -> None:
+        if problems:
+            raise HardwareError(f"not calibrated: {'; '.join(problems)}")
+
+
+def _moving(what: str, by: float, limit: float, factor: float, unit: str) -> list[str]:
+    if not np.isfinite(by):
+        return [f"{what}: no valid value (sensor, its cable, its drive)"]
+    if by > limit:
+        return [
+            f"{what} moves by {by * factor:.2f} {unit} (expected: < {limit * factor:g} {unit}; "
+            "let it come to rest)"
+        ]
+    return []

@@ -1,0 +1,1 @@
+"""Checks of the firmware's own C code on lines with transmission errors."""

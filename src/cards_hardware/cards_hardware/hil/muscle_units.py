@@ -1,0 +1,258 @@
+"""Muscle units of the plant: design, tolerances, and the board's parameters for them.
+
+Every unit has a geared motor with a winder, a current loop of its own, an absolute encoder on the
+motor's side of the gear, and a load cell in the wire. `UnitDesign` holds what is in the catalogue;
+`UnitCalibration` what differs from piece to piece and is found by calibration on a real robot.
+
+The firmware is given the calibration as parameters (`board_parameters`), so a wrong sign, scale or
+zero shows as a robot that goes astray. On a real robot these numbers come from data sheets and
+from ``./cards calibrate``. They are whole numbers in the units of the parameter table, so a scale
+is right to about 1e-3, as a measured one.
+
+What the model leaves out: the inertia of the winder (the wire follows the path), the elasticity of
+the wire, and the sampling inside the driver.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.errors import CardsError
+from cards_core.robot.actuators import Thermal
+from cards_core.typing import Array
+from cards_hardware.protocol.parameters import ParameterId
+
+USUAL_TENSION = 800.0
+"""Largest tension of the usual unit, [N]."""
+
+LOOP_GAIN = 0.25
+"""Proportional gain of the tension loop times k_I: with a delay of two ticks it must stay well
+below one, the feed-forward does the rest."""
+
+LOOP_RATE = 80.0
+"""Integral gain times k_I, [1/s]: how fast friction of the winder is corrected."""
+
+BENCH_TOLERANCES: tuple[tuple[ParameterId, float], ...] = (
+    (ParameterId.DRIVE_TIMEOUT, 0.1),
+    (ParameterId.TICK_LATE_MAX, 1000.0),
+)
+"""What a bench must allow that a robot must not: plant and board share a machine that now and then
+does something else for some milliseconds. The watchdog of commands stays as it is."""
+
+Counts = npt.NDArray[np.int64]
+
+ParameterValue = tuple[ParameterId, int, int]
+"""Parameter, index, value in the units of the table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitDesign:
+    """A muscle unit as in the catalogue.
+
+    Attributes:
+        torque_constant: k_t of the motor, [Nm/A].
+        gear_ratio: n.
+        efficiency: eta of the gear.
+        winder_radius: r, [m].
+        current_limit: Limit of the driver itself, [A].
+        current_time: Time constant of the current loop, [s].
+        command_timeout: Without a command for longer than this, the driver sets zero, [s].
+        dry_friction: Dry friction of the winder, as force at the wire, [N].
+        friction_speed: Wire speed at which dry friction is three quarters of that, [m/s].
+        viscous_friction: Viscous friction at the wire, [N s/m].
+        resistance: Resistance of the winding at 25 degC, [Ohm].
+        thermal: Winding and housing, bolted to a frame that takes the heat.
+        encoder_counts: Per turn of the motor.
+        load_resolution: Nominal force per count of the load cell, [N].
+        load_noise: Standard deviation, [N].
+        load_range: Largest force that is measured, [N]; beyond it the reading stays there.
+        joint_bits: Resolution of the joint encoders: 2^bits counts per turn.
+        supply: Voltage without load, [V].
+        supply_resistance: Resistance of battery and cables, [Ohm].
+    """
+
+    torque_constant: float = 0.0136
+    gear_ratio: float = 53.0
+    efficiency: float = 0.72
+    winder_radius: float = 0.006
+    current_limit: float = 15.0
+    current_time: float = 0.5e-3
+    command_timeout: float = 5e-3
+    dry_friction: float = 4.0
+    friction_speed: float = 2e-3
+    viscous_friction: float = 60.0
+    resistance: float = 0.3
+    thermal: Thermal = field(default_factory=lambda: Thermal(housing_resistance=3.0))
+    encoder_counts: int = 2048
+    load_resolution: float = 0.05
+    load_noise: float = 0.3
+    load_range: float = 1500.0
+    joint_bits: int = 20
+    supply: float = 24.0
+    supply_resistance: float = 0.01
+
+    def scaled(self, strength: float) -> UnitDesign:
+        """Return units for weaker or stronger muscles: forces by a factor, currents the same.
+
+        Friction, noise and resolution of a unit belong to its size: the wire friction of a motor
+        for 800 N would hold a small arm fast.
+        """
+        return replace(
+            self,
+            torque_constant=self.torque_constant * strength,
+            dry_friction=self.dry_friction * strength,
+            viscous_friction=self.viscous_friction * strength,
+            load_resolution=self.load_resolution * strength,
+            load_noise=self.load_noise * strength,
+            load_range=self.load_range * strength,
+        )
+
+    @property
+    def force_per_current(self) -> float:
+        """``k_I = k_t n eta / r``, [N/A]."""
+        return self.torque_constant * self.gear_ratio * self.efficiency / self.winder_radius
+
+    @property
+    def wire_per_count(self) -> float:
+        """Wire per count of the encoder, ``2 pi r / (n counts)``, [m]."""
+        return 2.0 * math.pi * self.winder_radius / (self.gear_ratio * self.encoder_counts)
+
+    @property
+    def angle_per_count(self) -> float:
+        """Joint angle per count, [rad]."""
+        return 2.0 * math.pi / 2**self.joint_bits
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnitCalibration:
+    """What differs from unit to unit; m muscles, k joint encoders.
+
+    ::
+
+        length = sign * wire_per_count * position + length_offset
+        tension = load_scale * (load - load_zero)
+        tension = current_scale * current          (at rest, without friction)
+        angle = joint_scale * (counts - joint_zero)
+
+    Attributes:
+        wire_per_count: Shape (m,), [m].
+        sign: Sign of the encoder, +1 or -1, shape (m,).
+        length_offset: Path length at count zero, shape (m,), [m].
+        load_scale: Shape (m,), [N] per count.
+        load_zero: Counts without load, shape (m,).
+        current_scale: Shape (m,), [N/A].
+        joint_scale: Shape (k,), [rad] per count, or [m] for a sliding joint.
+        joint_zero: Counts at zero, shape (k,).
+    """
+
+    wire_per_count: Array
+    sign: Counts
+    length_offset: Array
+    load_scale: Array
+    load_zero: Counts
+    current_scale: Array
+    joint_scale: Array
+    joint_zero: Counts
+
+    def of(self, muscles: Sequence[int], joints: Sequence[int]) -> UnitCalibration:
+        """Return the part of one board: rows of its muscles and of its joint encoders."""
+        m, k = list(muscles), list(joints)
+        return UnitCalibration(
+            wire_per_count=self.wire_per_count[m],
+            sign=self.sign[m],
+            length_offset=self.length_offset[m],
+            load_scale=self.load_scale[m],
+            load_zero=self.load_zero[m],
+            current_scale=self.current_scale[m],
+            joint_scale=self.joint_scale[k],
+            joint_zero=self.joint_zero[k],
+        )
+
+
+def manufacture(
+    design: UnitDesign, path_lengths: Array, joints: int, rng: np.random.Generator
+) -> UnitCalibration:
+    """Return the calibration of units as they come from the shelf, none like the other.
+
+    Args:
+        design: What was ordered.
+        path_lengths: Path of every muscle at home, shape (m,), [m]; count zero of the encoders is
+            within some 3 cm of it, as where the winder happened to stand when it was mounted.
+        joints: Number of joint encoders.
+        rng: Chance.
+
+    Raises:
+        CardsError: A path length that is not finite.
+    """
+    if not np.all(np.isfinite(path_lengths)):
+        raise CardsError(f"path lengths are {path_lengths}, expected finite lengths in m")
+    count = len(path_lengths)
+    half_turn = 2 ** (design.joint_bits - 1)
+
+    def spread(value: float, share: float) -> Array:
+        return value * (1.0 + rng.uniform(-share, share, count))
+
+    return UnitCalibration(
+        wire_per_count=spread(design.wire_per_count, 0.02),
+        sign=rng.choice(np.array([-1, 1]), count),
+        length_offset=path_lengths + rng.uniform(0.01, 0.03, count) * rng.choice([-1, 1], count),
+        # amplifiers are trimmed to whole millinewtons per count, at least one
+        load_scale=np.maximum(np.rint(1e3 * spread(design.load_resolution, 0.06)), 1.0) * 1e-3,
+        load_zero=rng.integers(40, 200, count) * rng.choice(np.array([-1, 1]), count),
+        current_scale=spread(design.force_per_current, 0.05),
+        joint_scale=np.full(joints, design.angle_per_count),
+        joint_zero=rng.integers(-half_turn, half_turn, joints),
+    )
+
+
+def board_parameters(
+    design: UnitDesign, calibration: UnitCalibration, *, node: int = 1
+) -> Iterator[ParameterValue]:
+    """Yield the parameters of one board: counts first, as the rest needs them.
+
+    Args:
+        design: What its units are made of.
+        calibration: Calibration of its units and joint encoders, see `UnitCalibration.of`.
+        node: Address of the board.
+    """
+    muscles, joints = len(calibration.sign), len(calibration.joint_zero)
+    yield ParameterId.NODE, 0, node
+    yield ParameterId.MUSCLES, 0, muscles
+    yield ParameterId.JOINTS, 0, joints
+    for parameter, value in BENCH_TOLERANCES:
+        yield parameter, 0, round(value / parameter.scale)
+    thermal = design.thermal
+    gain = calibration.current_scale
+    same = np.ones(muscles)
+    load_max = np.minimum(np.floor(design.load_range / calibration.load_scale), 2**15 - 2)
+    # a motor bears for ever what heats its winding to 100 degC
+    winding = thermal.winding_resistance + thermal.housing_resistance
+    warm = design.resistance * (1.0 + thermal.copper_coefficient * 75.0)
+    continuous = math.sqrt((100.0 - thermal.ambient) / (winding * warm))
+    columns: list[tuple[ParameterId, Array]] = [
+        (ParameterId.ENCODER_SCALE, calibration.wire_per_count),
+        (ParameterId.ENCODER_SIGN, calibration.sign.astype(float)),
+        (ParameterId.LENGTH_OFFSET, calibration.length_offset),
+        (ParameterId.LOAD_SCALE, calibration.load_scale),
+        (ParameterId.LOAD_ZERO, calibration.load_zero.astype(float)),
+        (ParameterId.LOAD_MAX, load_max),
+        (ParameterId.CURRENT_SCALE, gain),
+        (ParameterId.KP, LOOP_GAIN / gain),
+        (ParameterId.KI, LOOP_RATE / gain),
+        (ParameterId.CURRENT_CONTINUOUS, max(continuous, 1.0) * same),
+        (ParameterId.WINDING_RESISTANCE, design.resistance * same),
+        (ParameterId.CORE_RESISTANCE, thermal.winding_resistance * same),
+        (ParameterId.CORE_CAPACITY, thermal.winding_heat_capacity * same),
+        (ParameterId.HOUSING_RESISTANCE, thermal.housing_resistance * same),
+        (ParameterId.HOUSING_CAPACITY, thermal.housing_heat_capacity * same),
+        (ParameterId.JOINT_SCALE, calibration.joint_scale),
+        (ParameterId.JOINT_ZERO, calibration.joint_zero.astype(float)),
+    ]
+    for parameter, values in columns:
+        for index, value in enumerate(values):
+            yield parameter, index, round(float(value) / parameter.scale)

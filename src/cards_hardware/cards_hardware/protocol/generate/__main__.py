@@ -1,0 +1,5 @@
+"""``python -m cards_hardware.protocol.generate``."""
+
+from cards_hardware.protocol.generate import main
+
+raise SystemExit(main())
