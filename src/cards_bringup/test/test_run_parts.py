@@ -86,7 +86,7 @@ def test_a_reset_of_the_very_objects(tmp_path):
     from cards_bringup.in_process import InProcessRun
     from cards_bringup.plan import make_plan
     from cards_sim.build import build_host
-    from cards_viz.run_folder import write_run_folder
+    from cards_viz.runs.folder import write_run_folder
     from controllers.build import build_session
 
     plan = make_plan({"simulator": "mujoco", "mode": "lockstep", "rviz": "false"}, "planar_2r")

@@ -6,8 +6,8 @@ import pytest
 from cards_core.analysis.cable_function import analyse_cable_function
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
-from cards_viz.cable_function_plot import cable_function
-from cards_viz.plots import save
+from cards_viz.plots.analyses import cable_function
+from cards_viz.plots.drawing import save
 
 
 @pytest.fixture(scope="module")

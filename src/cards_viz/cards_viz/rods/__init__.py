@@ -1,0 +1,1 @@
+"""Rod robots: what there is to draw of them, and their page."""
