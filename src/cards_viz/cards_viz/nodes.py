@@ -14,6 +14,10 @@ from rclpy.node import Node
 from cards_ros.loop import StopFlag
 from cards_ros.parameters import Parameter, Parameters
 
+PORT = Parameter("port", 8080, "Port; if it is in use the next free one.", lower=0, upper=65535)
+WINDOW = Parameter("window", 10.0, "Length of the live plots.", "s", lower=1.0, upper=60.0)
+"""Parameters of all nodes with a page."""
+
 _PATIENCE = 0.02  # [s], longest wait for other topics: bounds how late a signal is noticed
 
 

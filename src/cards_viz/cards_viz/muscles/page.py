@@ -93,7 +93,7 @@ class MusclePage(Page[MuscleSnapshot]):
             ]
             DrawingPanel(gui, toggles)
             again = gui.add_button("Clear path", icon=viser.Icon.ERASER, color="gray")
-            home = gui.add_button("Reset camera", icon=viser.Icon.CAMERA, color="gray")
+            self._add_camera_button()
         self._plots = PlotPanel(
             gui,
             self.scene.tree.position_names,
@@ -102,7 +102,6 @@ class MusclePage(Page[MuscleSnapshot]):
         )
 
         again.on_click(lambda _: nodes.clear_paths())
-        home.on_click(lambda event: self._place_client_camera(event.client))
 
     def camera(self, aspect: float) -> Camera:
         """Return the camera that lets the robot fill a picture of this aspect."""

@@ -11,7 +11,7 @@ from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
 from cards_viz.colors import TensionScale, linear_light
 from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail
-from cards_viz.pages.scene import Camera, frame_points, with_length
+from cards_viz.pages.scene import Camera, frame_points, set_up, with_length
 
 ARROW_COLOR = (20, 150, 90)
 DESIRED_COLOR = (90, 94, 102)
@@ -48,10 +48,7 @@ class MusclePageScene:
 
     def _add_lights_and_ground(self) -> None:
         scene, size = self.scene, self.scene.size
-        self._api.set_up_direction("+z")
-        self._api.world_axes.visible = False
-        # the default fog would fade a robot of some metres, and with it the meaning of colours
-        self._api.configure_fog(1.0, 2.0, enabled=False)
+        set_up(self._api)
         center = 0.5 * (scene.lower + scene.upper)
         cell = 10.0 ** np.floor(np.log10(0.35 * size))
         self._grid = self._api.add_grid(

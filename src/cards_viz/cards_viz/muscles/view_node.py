@@ -21,7 +21,7 @@ from cards_viz.muscles.interface import MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
 from cards_viz.muscles.ros_commands import MuscleRosCommands
 from cards_viz.muscles.watcher import MODEL, DrawingNode, tracked
-from cards_viz.nodes import PageNode
+from cards_viz.nodes import PORT, WINDOW, PageNode
 
 NODE_NAME = "browser_view"
 
@@ -33,9 +33,9 @@ def parameters() -> list[Parameter]:
         Parameter(
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the view to the network."
         ),
-        Parameter("port", 8080, "Port; if it is in use the next free one.", lower=0, upper=65535),
+        PORT,
         Parameter("rate", 30.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=60.0),
-        Parameter("window", 10.0, "Length of the live plots.", "s", lower=1.0, upper=60.0),
+        WINDOW,
         Parameter(
             "simulator",
             "simulator",

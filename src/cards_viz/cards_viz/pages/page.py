@@ -163,6 +163,11 @@ class Page(ABC, Generic[ShownT]):
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
         self._thread.start()
 
+    def _add_camera_button(self) -> None:
+        """Add a button that fits the robot into the picture, at the current layout position."""
+        button = self.server.gui.add_button("Reset camera", icon=viser.Icon.CAMERA, color="gray")
+        button.on_click(lambda event: self._place_client_camera(event.client))
+
     def _fit_cameras(self, now: float) -> None:
         """Fit the robot again into pictures that have changed their shape.
 

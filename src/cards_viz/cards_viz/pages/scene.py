@@ -1,4 +1,4 @@
-"""What the 3-D scenes of all pages share: camera, near plane, arrows."""
+"""What the 3-D scenes of all pages share: how they begin, camera, near plane, arrows."""
 
 from __future__ import annotations
 
@@ -113,6 +113,14 @@ class NearPlane:
 
         update(client.camera)
         client.camera.on_update(update)
+
+
+def set_up(api: viser.SceneApi) -> None:
+    """Begin a scene: z upwards, no axes of the world, no fog."""
+    api.set_up_direction("+z")
+    api.world_axes.visible = False
+    # the default fog would fade a robot of some metres, and with it the meaning of colours
+    api.configure_fog(1.0, 2.0, enabled=False)
 
 
 def with_length(arrows: Array) -> Array:

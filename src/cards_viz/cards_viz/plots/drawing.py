@@ -1,13 +1,16 @@
-"""What all plots share: style, files, thinning, ranges, labels."""
+"""What plots share: style, files, thinning, labels, ranges, maps of cells."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.colors import ListedColormap
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 
 from cards_core.typing import Array
@@ -57,6 +60,12 @@ def save(figure: Figure, path: Path | str) -> None:
         figure.savefig(path, format="png", metadata={"Software": None})
 
 
+def save_svg(figure: Figure, path: Path | str) -> None:
+    """Write ``figure`` as SVG, in the house style; equal data give equal files."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "cards"}):
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+
+
 def labelled(name: str, unit: str) -> str:
     """Return the label of an axis."""
     return f"{name} [{unit}]" if unit else name
@@ -69,3 +78,50 @@ def robust_range(values: Array) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = (float(v) for v in np.percentile(finite, [1.0, 99.0]))
     return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def draw_cells(
+    axes: Axes,
+    ticks: tuple[Array, Array],
+    status: npt.NDArray[np.uint8],
+    status_colors: Mapping[Any, str],
+    values: Array,
+    *,
+    valued: npt.NDArray[np.bool_],
+    norm: Normalize,
+) -> None:
+    """Draw a map: a cell around each point of a grid, coloured by its value or its status.
+
+    Args:
+        axes: Where.
+        ticks: Coordinates to the right, shape (n,), and upwards, shape (m,), each rising or
+            falling evenly.
+        status: Shape (n, m).
+        status_colors: Colour of each status.
+        values: Shape (n, m).
+        valued: Which cells have the colour of their value, shape (n, m).
+        norm: Range of the values.
+    """
+    image = np.ones((*status.shape, 3))
+    for kind, color in status_colors.items():
+        image[status == kind] = to_rgb(color)
+    image[valued] = TENSION_COLORMAP(norm(values[valued]))[:, :3]
+    first, second = ticks
+    axes.imshow(
+        image.transpose(1, 0, 2)[:: _sign(second), :: _sign(first)],
+        origin="lower",
+        extent=(*_edges(first), *_edges(second)),
+        aspect="auto",
+        interpolation="nearest",
+    )
+    axes.grid(visible=False)
+
+
+def _sign(values: Array) -> int:
+    return 1 if values[-1] >= values[0] else -1
+
+
+def _edges(values: Array) -> tuple[float, float]:
+    """Return where an image of cells around these values begins and ends."""
+    half = abs(values[-1] - values[0]) / (2 * (len(values) - 1))
+    return float(values.min() - half), float(values.max() + half)

@@ -130,8 +130,7 @@ class RodPage(Page[RodSnapshot]):
                 ("Ground", True, nodes.set_ground_visible),
             ],
         )
-        home = gui.add_button("Reset camera", icon=viser.Icon.CAMERA, color="gray")
-        home.on_click(lambda event: self._place_client_camera(event.client))
+        self._add_camera_button()
 
         def choose() -> None:
             self.colors.chosen = titles[choice.value]

@@ -14,7 +14,7 @@ from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
 from cards_core.spatial import matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 from cards_viz.colors import linear_light
-from cards_viz.pages.scene import Camera, frame_points, with_length
+from cards_viz.pages.scene import Camera, frame_points, set_up, with_length
 from cards_viz.rods.bodies import BodyMeshes, RodBodies
 from cards_viz.rods.interface import RodSnapshot
 from cards_viz.rods.tubes import PIECES, RodColors, thinned, tubes, unit_tube
@@ -143,9 +143,7 @@ class RodPageScene:
         return np.concatenate(found)
 
     def _add_lights_and_ground(self) -> None:
-        self._api.set_up_direction("+z")
-        self._api.world_axes.visible = False
-        self._api.configure_fog(1.0, 2.0, enabled=False)
+        set_up(self._api)
         # a picture of the surroundings in every surface looks good and costs most of the time of
         # a computer without graphics processor; light from sky and sun does nearly as well
         self._api.configure_environment_map(None)

@@ -16,7 +16,7 @@ from cards_core.rods.robots.robot import RodRobot
 from cards_ros import topics
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
-from cards_viz.nodes import PageNode
+from cards_viz.nodes import PORT, WINDOW, PageNode
 from cards_viz.rods.page import RodPage
 from cards_viz.rods.ros_commands import RodRosCommands
 from cards_viz.rods.watcher import RodWatcher
@@ -35,9 +35,9 @@ def parameters() -> list[Parameter]:
         Parameter(
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the page to the network."
         ),
-        Parameter("port", 8080, "Port; if it is in use the next free one.", lower=0, upper=65535),
+        PORT,
         Parameter("rate", 45.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=120.0),
-        Parameter("window", 10.0, "Length of the live plots.", "s", lower=1.0, upper=60.0),
+        WINDOW,
         Parameter("solver", topics.ROD_SOLVER, "Node name of the solver."),
     ]
 

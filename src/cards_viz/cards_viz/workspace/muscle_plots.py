@@ -17,7 +17,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize, to_rgb
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -28,7 +28,14 @@ from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.files import writing_together
 from cards_core.typing import Array
 from cards_viz.colors import colors
-from cards_viz.plots.drawing import STYLE, TENSION_COLORMAP, robust_range, save
+from cards_viz.plots.drawing import (
+    STYLE,
+    TENSION_COLORMAP,
+    draw_cells,
+    robust_range,
+    save,
+    save_svg,
+)
 from cards_viz.workspace.data import (
     STATUS_COLORS,
     Columns,
@@ -74,8 +81,7 @@ def draw(result: Result, *, metric: str | None = None, folder: Path | None = Non
     names = [f"{name}.png", f"{name}.svg"]
     with writing_together(target) as work:
         save(figure, work / names[0])
-        with mpl.rc_context({**STYLE, "svg.hashsalt": "cards"}):
-            figure.savefig(work / names[1], format="svg", metadata={"Date": None, "Creator": None})
+        save_svg(figure, work / names[1])
         if result.job.points.kind != "rays":
             names.append("points.html")
             _write_page(result, work / names[2], metric=metric)
@@ -162,20 +168,9 @@ def _map(
     axes: Axes, part: GridPart, status: npt.NDArray[np.uint8], values: Array, norm: Normalize
 ) -> None:
     """Draw cells of status and metric, with contours of the metric."""
-    image = np.ones((*status.shape, 3))
-    for kind, color in STATUS_COLORS.items():
-        image[status == kind] = to_rgb(color)
-    colored = (status == PointStatus.FEASIBLE) & np.isfinite(values)
-    image[colored] = TENSION_COLORMAP(norm(values[colored]))[:, :3]
     first, second = part.axes
-    axes.imshow(
-        image.transpose(1, 0, 2)[:: _sign(second), :: _sign(first)],
-        origin="lower",
-        extent=(*_edges(first), *_edges(second)),
-        aspect="auto",
-        interpolation="nearest",
-    )
-    axes.grid(visible=False)
+    colored = (status == PointStatus.FEASIBLE) & np.isfinite(values)
+    draw_cells(axes, (first, second), status, STATUS_COLORS, values, valued=colored, norm=norm)
     shown = np.where(colored, values, np.nan)
     if (
         min(status.shape) > 2
@@ -185,16 +180,6 @@ def _map(
         levels = MaxNLocator(CONTOURS).tick_values(norm.vmin or 0.0, norm.vmax or 1.0)
         lines = axes.contour(first, second, shown.T, levels, colors="white", linewidths=0.8)
         axes.clabel(lines, fontsize=7, fmt="%.3g")
-
-
-def _sign(values: Array) -> int:
-    return 1 if values[-1] >= values[0] else -1
-
-
-def _edges(values: Array) -> tuple[float, float]:
-    """Return where an image of cells around these values begins and ends."""
-    half = abs(values[-1] - values[0]) / (2 * (len(values) - 1))
-    return float(values.min() - half), float(values.max() + half)
 
 
 def _same_unit(part: GridPart, columns: Columns) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm, Normalize, to_rgb
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -21,7 +21,14 @@ from cards_core.rods.analysis.slice_result import METRICS, SliceResult
 from cards_core.rods.analysis.status import SliceStatus
 from cards_core.rods.robots.robot import PLATE_COORDINATES
 from cards_core.typing import Array
-from cards_viz.plots.drawing import STYLE, TENSION_COLORMAP, robust_range, save
+from cards_viz.plots.drawing import (
+    STYLE,
+    TENSION_COLORMAP,
+    draw_cells,
+    robust_range,
+    save,
+    save_svg,
+)
 
 STATUS_COLORS = {
     SliceStatus.OK: "#2d8f5a",
@@ -76,8 +83,7 @@ def draw(result: SliceResult, folder: Path, *, metric: str | None = None) -> lis
         figure = slice_figure(result, metric or "margin")
     names = ("slice.svg", "slice.png")
     with writing_together(folder) as work:
-        with mpl.rc_context({**STYLE, "svg.hashsalt": "cards"}):
-            figure.savefig(work / names[0], format="svg", metadata={"Date": None, "Creator": None})
+        save_svg(figure, work / names[0])
         save(figure, work / names[1])
     return [folder / name for name in names]
 
@@ -174,30 +180,12 @@ def _map(
     norm: Normalize,
 ) -> None:
     first, second = ticks
-    image = np.ones((*status.shape, 3))
-    for kind, color in STATUS_COLORS.items():
-        image[status == kind] = to_rgb(color)
     good = np.isin(status, (SliceStatus.OK, *MARKS)) & np.isfinite(values)
-    image[good] = TENSION_COLORMAP(norm(values[good]))[:, :3]
-    flip = [1 if v[-1] >= v[0] else -1 for v in (first, second)]
-    axes.imshow(
-        image.transpose(1, 0, 2)[:: flip[1], :: flip[0]],
-        origin="lower",
-        extent=(*_edges(first), *_edges(second)),
-        aspect="auto",
-        interpolation="nearest",
-    )
-    axes.grid(visible=False)
+    draw_cells(axes, ticks, status, STATUS_COLORS, values, valued=good, norm=norm)
     size = float(np.clip(1500.0 / max(status.shape) ** 1.5, 2.5, 16.0))
     for kind, mark in MARKS.items():
         i, j = np.nonzero(status == kind)
         axes.scatter(first[i], second[j], s=size, marker=mark, c="white", lw=0.6)
-
-
-def _edges(values: Array) -> tuple[float, float]:
-    """Return where an image of cells around these values begins and ends."""
-    half = abs(values[-1] - values[0]) / (2 * (len(values) - 1))
-    return float(values.min() - half), float(values.max() + half)
 
 
 def _home(axes: Axes, result: SliceResult, *names: str) -> None:
