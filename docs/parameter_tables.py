@@ -10,8 +10,8 @@ from pathlib import Path
 
 from cards_core.formats import load
 from cards_hardware.node_parameters import parameters as hardware_parameters
-from cards_model_compiler.live_parameters import live_parameters
-from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
+from cards_model_compiler.job import parameters as model_compiler_parameters
+from cards_model_compiler.live_analysis.parameters import parameters as live_analysis_parameters
 from cards_muscle_plugin.delay import pace
 from cards_rod_plugin.node_parameters import parameters as rod_plugin_parameters
 from cards_rods.node_parameters import parameters as rod_parameters
@@ -44,7 +44,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
                 *operational_parameters(robot, tree, ("x", "y", "z")),
             ],
             "model_compiler": model_compiler_parameters(),
-            "live_analysis": live_parameters(),
+            "live_analysis": live_analysis_parameters(),
             "rod_solver": rod_parameters(),
         },
         "gazebo.md": {

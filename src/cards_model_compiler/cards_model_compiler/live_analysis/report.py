@@ -13,8 +13,7 @@ from cards_core.analysis.inverse_kinematics import inverse_kinematics
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
 from cards_core.typing import Array
-from cards_model_compiler.latest_workers import Outcome
-from cards_model_compiler.live_analyses import (
+from cards_model_compiler.live_analysis.analyses import (
     Answer,
     ConditionAnalysis,
     ForwardKinematicsAnalysis,
@@ -22,7 +21,12 @@ from cards_model_compiler.live_analyses import (
     RobotState,
     StiffnessAnalysis,
 )
-from cards_model_compiler.live_parameters import FORWARD_KINEMATICS, INTERACTION, STIFFNESS
+from cards_model_compiler.live_analysis.parameters import (
+    FORWARD_KINEMATICS,
+    INTERACTION,
+    STIFFNESS,
+)
+from cards_model_compiler.live_analysis.workers import Outcome
 from cards_ros.stamps import seconds
 
 Latest = Mapping[str, "Outcome[RobotState, Answer] | None"]

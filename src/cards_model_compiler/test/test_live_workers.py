@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from cards_model_compiler.latest_workers import MOST, LatestWorkers
+from cards_model_compiler.live_analysis.workers import MOST, LatestWorkers
 
 PATIENCE = 20.0
 

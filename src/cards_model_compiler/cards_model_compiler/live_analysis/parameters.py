@@ -12,7 +12,7 @@ from cards_core.analysis.tension_distribution import METHODS
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import UnknownNameError
 from cards_core.robot.model import Robot
-from cards_model_compiler.live_analyses import (
+from cards_model_compiler.live_analysis.analyses import (
     Analysis,
     ConditionAnalysis,
     ForwardKinematicsAnalysis,
@@ -29,7 +29,7 @@ INTERACTION = "interaction"
 FORWARD_KINEMATICS = "forward_kinematics"
 
 
-def live_parameters() -> list[Parameter]:
+def parameters() -> list[Parameter]:
     """Return all parameters of the node."""
     return [
         Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF."),

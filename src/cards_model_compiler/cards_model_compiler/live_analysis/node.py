@@ -26,30 +26,30 @@ from std_srvs.srv import Trigger
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.robot.model import Robot
-from cards_model_compiler.latest_workers import MOST, LatestWorkers
-from cards_model_compiler.live_analyses import (
+from cards_model_compiler.live_analysis.analyses import (
     Answer,
     ConditionAnalysis,
     InteractionAnalysis,
     RobotState,
     state_at_home,
 )
-from cards_model_compiler.live_health import (
+from cards_model_compiler.live_analysis.output import (
+    LiveOutput,
     LoopHealth,
     Said,
     report_conditions,
     report_estimate,
     report_states,
 )
-from cards_model_compiler.live_output import LiveOutput
-from cards_model_compiler.live_parameters import (
+from cards_model_compiler.live_analysis.parameters import (
     FORWARD_KINEMATICS,
-    live_parameters,
     make_analyses,
     make_stiffness,
+    parameters,
 )
-from cards_model_compiler.live_report import PoseReport
-from cards_model_compiler.live_state import LiveState
+from cards_model_compiler.live_analysis.report import PoseReport
+from cards_model_compiler.live_analysis.state import LiveState
+from cards_model_compiler.live_analysis.workers import MOST, LatestWorkers
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import (
@@ -99,7 +99,7 @@ class LiveAnalysisNode(Node):
         super().__init__(NODE_NAME, context=context, **node_options)
         self._stop = stop
         self.parameters = value = Parameters(self)
-        value.declare(live_parameters())
+        value.declare(parameters())
         value.refuse_others()
         self.robot = robot or load(value["model"])
         self.dynamics = make_dynamics(self.robot)

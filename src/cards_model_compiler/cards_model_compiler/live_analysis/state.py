@@ -20,7 +20,7 @@ from cards_core.errors import CardsError
 from cards_core.robot.model import Tree
 from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
-from cards_model_compiler.live_analyses import RobotState
+from cards_model_compiler.live_analysis.analyses import RobotState
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.messages import FIELDS, JointSetError, JointStateSample, NameOrder
