@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import Normalize
 
 from cards_core.analysis import workspace
+from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace import Axis, Grid, Rays, Samples, make_job
 from cards_core.errors import UnknownNameError
-from cards_viz.workspace.data import columns_of, grid_part, scattered
-from cards_viz.workspace.muscle_plots import draw, page_data
+from cards_viz.plots.drawing import TENSION_COLORMAP, robust_range
+from cards_viz.workspace.data import STATUS_COLORS, columns_of, grid_part, scattered
+from cards_viz.workspace.muscle_plots import draw, page_data, workspace_figure
 
 X, Y, YAW = Axis("x", 0.1, 0.9, 9), Axis("y", 0.9, 0.1, 7), Axis("yaw", -0.5, 0.5, 3)
 POINTS = {
@@ -42,6 +45,65 @@ def test_all_kinds_of_points_can_be_drawn_and_are_drawn_the_same(result, tmp_pat
     again = draw(result, folder=tmp_path)
     for one, other in zip(files, again, strict=True):
         assert one.read_bytes() == other.read_bytes()
+
+
+def rgb(css):
+    return [int(css[k : k + 2], 16) for k in (1, 3, 5)]
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    """Points of a plane of which some are feasible."""
+    grid = Grid((Axis("x", 0.1, 0.9, 9), Axis("y", 1.3, 0.1, 7)))
+    job = make_job("planar_xy", "tension_factor", grid)
+    return workspace.run(job, tmp_path_factory.mktemp("plane"))
+
+
+def test_a_map_has_its_cells_where_the_grid_has_them(plane):
+    figure, name = workspace_figure(plane)
+    assert name == "map"
+    axes, scale = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("platform_x [m]", "platform_y [m]")
+    assert scale.get_ylabel() == "tension_factor"
+    np.testing.assert_allclose(axes.images[0].get_extent(), [0.05, 0.95, 0.0, 1.4], atol=1e-12)
+    # y falls along its axis: the lowest row of the picture is the last of the grid
+    drawn = np.round(255 * np.asarray(axes.images[0].get_array())).astype(int)
+    drawn = drawn[::-1].transpose(1, 0, 2)
+    status, factor = plane.on_grid("status"), plane.on_grid("tension_factor")
+    feasible = status == PointStatus.FEASIBLE
+    assert 0 < feasible.sum() < feasible.size
+    for kind in set(PointStatus) - {PointStatus.FEASIBLE}:
+        assert (drawn[status == kind] == rgb(STATUS_COLORS[kind])).all()
+    norm = Normalize(*robust_range(factor[feasible]))
+    expected = np.round(255 * TENSION_COLORMAP(norm(factor[feasible]))[:, :3])
+    np.testing.assert_array_equal(drawn[feasible], expected)
+
+
+def test_slices_are_side_by_side(cube):
+    figure, name = workspace_figure(cube)
+    assert name == "slices"
+    titles = [axes.get_title(loc="left") for axes in figure.axes[:3]]
+    assert titles == [f"platform_yaw = {yaw:g} rad" for yaw in (-0.5, 0.0, 0.5)]
+    for k, axes in enumerate(figure.axes[:3]):
+        drawn = np.round(255 * np.asarray(axes.images[0].get_array())).astype(int)
+        infeasible = (drawn == rgb(STATUS_COLORS[PointStatus.INFEASIBLE])).all(axis=2)
+        wanted = cube.on_grid("status")[:, ::-1, k] == PointStatus.INFEASIBLE
+        np.testing.assert_array_equal(infeasible, wanted.T)
+
+
+def test_rays_have_their_intervals(tmp_path):
+    result = workspace.run(make_job("planar_xy", "tension_factor", POINTS["rays"]), tmp_path)
+    figure, name = workspace_figure(result)
+    assert name == "rays"
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == "platform_y [m]"
+    drawn = [part for lines in axes.collections for part in lines.get_segments()]
+    table = result.columns()
+    assert len(drawn) == len(table["ray"])
+    lengths = sorted(part[1, 0] - part[0, 0] for part in drawn)
+    np.testing.assert_allclose(lengths, np.sort(table["end"] - table["begin"]))
+    heights = sorted(part[0, 1] for part in drawn)
+    np.testing.assert_allclose(heights, np.sort(table["platform_y"]))
 
 
 def test_the_page_needs_no_network_and_holds_the_numbers(result, tmp_path):

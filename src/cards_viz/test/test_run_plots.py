@@ -15,8 +15,9 @@ def circle():
     return np.column_stack([np.cos(TIME), np.full(301, -0.45), np.sin(TIME)])
 
 
-def axes_by_label(figure):
-    return {axis.get_ylabel(): axis for axis in figure.axes}
+def data(axis):
+    """Return what the lines of a chart show, x and y of each."""
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in axis.lines]
 
 
 def test_tracking_labels_units_and_scale():
@@ -108,17 +109,75 @@ def test_long_series_are_thinned_evenly():
 
 
 def test_one_row_can_be_plotted(tmp_path):
-    one = np.zeros((1, 3))
+    """The one row is drawn, at its time and in the limits of the axes."""
+    row = np.array([[1.0, 2.0, 3.0]])
     now = np.array([0.5])
-    figures = [
-        plots.tracking(now, one, one, one, labels=XYZ, title="t"),
-        plots.path(one, one, XYZ.names, "t"),
-        plots.tensions(now, one, list("abc"), np.zeros(3), np.full(3, np.inf)),
-        plots.muscle_lengths(now, one, list("abc")),
-        plots.loop_time(np.array([100.0]), 1000.0),
-    ]
-    for figure in figures:
+    tracking = plots.tracking(now, row + 0.25, row, row, labels=XYZ, title="t")
+    for value, left, right in zip(row[0], tracking.axes[::2], tracking.axes[1::2], strict=True):
+        assert data(left) == [([0.5], [value + 0.25]), ([0.5], [value])]
+        assert data(right)[1] == ([0.5], [1e3 * value])
+    path = plots.path(row + 0.25, row, XYZ.names, "t")
+    assert [line.get_label() for line in path.axes[0].lines] == ["desired", "start"]
+    assert data(path.axes[0]) == [([2.25], [3.25]), ([2.0], [3.0])]
+    tensions = plots.tensions(now, row, list("abc"), np.full(3, 0.5), np.full(3, np.inf))
+    assert data(tensions.axes[0])[:3] == [([0.5], [value]) for value in row[0]]
+    assert [text.get_text() for text in tensions.axes[0].texts] == ["min 0.5 N"]
+    lengths = plots.muscle_lengths(now, row, list("abc"))
+    assert data(lengths.axes[0]) == [([0.5], [value]) for value in row[0]]
+    assert data(lengths.axes[1]) == [([0.5], [0.0])] * 3
+    loop_time = plots.loop_time(np.array([100.0]), 1000.0)
+    assert sum(bar.get_height() for bar in loop_time.axes[0].patches) == 1.0
+    for figure in (tracking, path, tensions, lengths, loop_time):
         drawing.save(figure, tmp_path / "plot.png")
+
+
+def test_muscle_lengths_and_their_change():
+    values = 0.3 + 0.01 * np.sin(TIME[:, None] + np.arange(3))
+    over, under = plots.muscle_lengths(TIME, values, list("abc")).axes
+    assert (over.get_ylabel(), under.get_ylabel()) == ("length [m]", "change since start [mm]")
+    assert under.get_xlabel() == "time [s]"
+    assert [text.get_text() for text in over.get_legend().get_texts()] == list("abc")
+    for axis, drawn in ((over, values), (under, 1e3 * (values - values[0]))):
+        np.testing.assert_array_equal([line.get_ydata() for line in axis.lines], drawn.T)
+        assert all((line.get_xdata() == TIME).all() for line in axis.lines)
+
+
+def test_efforts_have_a_chart_each_and_limits_that_are_near():
+    values = np.column_stack([np.sin(TIME), 2.0 * np.cos(TIME)])
+    figure = plots.efforts(TIME, values, ["hip", "knee"], np.array([4.0, 100.0]))
+    hip, knee = figure.axes
+    np.testing.assert_array_equal(hip.lines[0].get_ydata(), values[:, 0])
+    assert [line.get_ydata()[0] for line in hip.lines[1:]] == [-4.0, 4.0]
+    # a limit of 100 would make a line of all that moves between -2 and 2
+    assert len(knee.lines) == 1
+    assert [axis.get_ylabel() for axis in figure.axes] == ["[Nm or N]"] * 2
+    names = [axis.get_legend().get_texts()[0].get_text() for axis in figure.axes]
+    assert names == ["hip", "knee"]
+    assert knee.get_xlabel() == "time [s]"
+
+
+def test_latencies_are_drawn_with_their_percentiles():
+    delays = np.arange(1.0, 101.0)
+    time = 0.1 * np.arange(100)
+    figure = plots.latencies({"board": (time, delays), "host": (np.zeros(0), np.zeros(0))}, "Lag")
+    assert figure.get_suptitle() == "Lag"
+    over, beside, nothing, _ = figure.axes
+    assert data(over) == [(time.tolist(), delays.tolist())]
+    assert over.get_title(loc="left") == "board: p50 50.50 ms, p99 99.01 ms, max 100.0 ms"
+    assert over.get_ylabel() == "delay [ms]"
+    assert sum(bar.get_height() for bar in beside.patches) == 100
+    assert [line.get_xdata()[0] for line in beside.lines] == [pytest.approx(99.01)]
+    assert nothing.get_title(loc="left") == "host: nothing measured"
+    assert not nothing.lines
+
+
+def test_of_many_latencies_the_longest_stay():
+    delays = np.ones(100_000)
+    delays[77_777] = 9.0
+    figure = plots.latencies({"board": (np.arange(100_000.0), delays)})
+    (line,) = figure.axes[0].lines
+    assert len(line.get_ydata()) <= plots.MAX_DELAYS
+    assert line.get_xdata()[line.get_ydata() == 9.0] == [77_777.0]
 
 
 def test_plots_leave_the_users_settings_alone(tmp_path):

@@ -77,7 +77,7 @@ def draw(result: Result, *, metric: str | None = None, folder: Path | None = Non
         OSError: The folder cannot be written.
     """
     target = folder or result.path / "plots"
-    figure, name = _figure(result, columns_of(result), metric)
+    figure, name = workspace_figure(result, metric)
     names = [f"{name}.png", f"{name}.svg"]
     with writing_together(target) as work:
         save(figure, work / names[0])
@@ -88,7 +88,13 @@ def draw(result: Result, *, metric: str | None = None, folder: Path | None = Non
     return [target / name for name in names]
 
 
-def _figure(result: Result, columns: Columns, metric: str | None) -> tuple[Figure, str]:
+def workspace_figure(result: Result, metric: str | None = None) -> tuple[Figure, str]:
+    """Return the figure of a result and what it is called: map, slices, points or rays.
+
+    Raises:
+        UnknownNameError: There is no such metric.
+    """
+    columns = columns_of(result)
     points = result.job.points
     with mpl.rc_context(STYLE):
         if points.kind == "rays":
