@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 def _compile(
     name: str, options: Any, progress: CompileProgress, args: argparse.Namespace
 ) -> dict[str, Any]:
-    """Compile one robot and print what became of it, unless it is for JSON."""
+    """Compile one robot and print the outcome, unless it is for JSON."""
     from cards_core.errors import CardsError
     from cards_model_compiler.compiling import compile_robot
 
@@ -123,7 +123,7 @@ def _compile(
 
 
 def table(report: dict[str, Any]) -> str:
-    """Return a report for people."""
+    """Return a report as text."""
     joints, muscles = len(report["joint_names"]), len(report["muscle_names"])
     rows = [
         ("hash", f"{report['hash']}  ({joints} joint coordinates, {muscles} muscles)"),
@@ -219,7 +219,7 @@ class CompileProgress:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM end the compilation as Ctrl-C does: with nothing left behind."""
+    """Let SIGTERM end the compilation as Ctrl-C does, with nothing left behind."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Colours: of tensions, one perceptual map for browser, RViz and plots; of lines in plots.
+"""Colours of tensions (one perceptual map for browser, RViz and plots) and of lines in plots.
 
 The map is the lower 86 % of matplotlib's *plasma* (CC0): its lightness grows monotonically, so it
 survives grey print and colour-blind eyes, and its bright yellow end, which white paper swallows,
@@ -105,7 +105,7 @@ class TensionScale:
 
 
 def first_scale(robot: Robot) -> TensionScale:
-    """Return a colour scale for the time before any tension is known."""
+    """Return the colour scale to use until the first tensions arrive."""
     lower = max((muscle.tension_min for muscle in robot.muscles), default=0.0)
     upper = max((muscle.tension_max for muscle in robot.muscles), default=1.0)
     high = nice_ceiling(max(4.0 * lower, 1.0))

@@ -1,4 +1,4 @@
-"""Names and units of what is plotted: coordinates that controllers track, actuator states."""
+"""Names and units for plots: coordinates that controllers track, and actuator states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def operational_labels(names: Sequence[str]) -> Labels:
 
 
 def numbered(width: int, error_width: int) -> Labels:
-    """Return labels for coordinates that nobody has named."""
+    """Return numbered labels, for coordinates without names."""
     names = tuple(f"y{i + 1}" for i in range(width))
     error_names = tuple(f"e{i + 1}" for i in range(error_width))
     return Labels(names, ("",) * width, error_names, ("",) * error_width)
@@ -60,12 +60,12 @@ def split_state(name: str) -> tuple[str, str]:
 
 
 def state_title(state: str) -> str:
-    """Return what to call a state, without its unit: ``fiber length``."""
+    """Return the title of a state, without its unit: ``fiber length``."""
     return state.replace("_", " ")
 
 
 def state_unit(state: str) -> tuple[str, float]:
-    """Return the unit to show a state in, empty for none, and the factor to get there."""
+    """Return the unit that a state is shown in (empty for none), and the factor that converts to it."""
     return STATE_UNITS.get(state.rsplit("_", 1)[-1], ("", 1.0))
 
 

@@ -1,4 +1,4 @@
-"""Base classes of the nodes that draw: a steady loop, and a page in the browser; without viser."""
+"""Base classes of the nodes that draw: a steady loop, and a page in the browser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATIENCE = 0.02  # [s], longest wait for other topics: bounds how late a signal
 class PacedNode(Node, ABC):
     """A node that looks at topics ``rate`` times a second and serves the others in between.
 
-    Subclasses state their parameters, among them ``rate``, and write `tick`.
+    Subclasses pass their parameters, among them ``rate``, and implement `tick`.
 
     Args:
         name: Node name.
@@ -77,7 +77,7 @@ class PacedNode(Node, ABC):
 
 
 class OpenPage(Protocol):
-    """What a node needs of its page, a `cards_viz.pages.page.Page`."""
+    """What nodes use of `cards_viz.pages.page.Page`: nodes without a page need no viser."""
 
     @property
     def url(self) -> str:
@@ -96,8 +96,8 @@ class OpenPage(Protocol):
 class PageNode(PacedNode):
     """A `PacedNode` that shows what it draws on a page of its own.
 
-    Subclasses open ``page`` as the last thing of their constructor: one may be open in a browser,
-    and command, before the constructor ends.
+    Subclasses open ``page`` at the end of their constructor: a browser may connect, and command,
+    before the constructor returns.
 
     Attributes:
         page: The page.

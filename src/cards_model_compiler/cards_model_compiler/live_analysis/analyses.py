@@ -1,4 +1,4 @@
-"""What is asked about the present state of a robot, one object per question; no ROS.
+"""Analyses of the present state of a robot, one object for each question; no ROS.
 
 Every question has a status, a value of `PointStatus`, and numbers with names. A state that cannot
 be used (NaN where nothing is known) is answered with the reason, never with an exception. Each
@@ -65,7 +65,7 @@ class RobotState:
 
 
 def state_at_home(dynamics: Dynamics) -> RobotState:
-    """Return a state at rest, without tensions or efforts, of no time: to try analyses out."""
+    """Return a state at rest at home, without tensions, efforts or time, to try analyses out."""
     tree = dynamics.tree
     still = np.zeros(tree.nv)
     lengths = dynamics.update(tree.home, still).muscle_lengths.copy()
@@ -229,7 +229,7 @@ class Estimate:
 class ForwardKinematicsAnalysis:
     """The pose from muscle lengths alone, followed from state to state; detail is an `Estimate`.
 
-    It begins anew when time goes back; where it is lost, it searches from random starting points.
+    It restarts when time goes back, and searches from random starting points when it is lost.
 
     Args:
         dynamics: Of the robot, for this object alone.
@@ -271,7 +271,7 @@ class ForwardKinematicsAnalysis:
         return Answer(result.status, values, estimate)
 
     def _start(self, state: RobotState) -> None:
-        """Begin anew where there is reason to."""
+        """Restart the tracker if time went back, or if it is lost and a search is due."""
         back = state.stamp < self._stamp
         self._stamp = state.stamp
         if not back and (self._found or state.came - self._searched < SEARCH_PERIOD):

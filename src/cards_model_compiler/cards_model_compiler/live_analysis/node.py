@@ -1,7 +1,7 @@
 """Node ``live_analysis``: conditions, stiffness, joint wrenches and a pose from lengths, live.
 
 It works beside a host, on the newest state, at most ``rate`` times a second. Every analysis has a
-thread of its own: what is slow is published late, with its age, and makes nothing else wait.
+thread of its own: a slow one is published late, with its age, and delays nothing else.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class LiveAnalysisNode(Node):
     # Health -----------------------------------------------------------------------------------
 
     def _look(self, now: float) -> None:
-        """Look at the models and at who listens, and say how things are."""
+        """Check models and subscribers, and report diagnostics."""
         self.models.update()
         self._output.refresh()
         outcomes = {name: self._workers.latest(name) for name in self.analyses}

@@ -67,7 +67,7 @@ class LiveOutput:
         )
 
     def refresh(self) -> None:
-        """Look who listens."""
+        """Check which topics have subscribers."""
         for publisher in (self._metrics, self._interaction, self._estimate):
             publisher.refresh()
 
@@ -120,7 +120,7 @@ class LiveOutput:
 
 
 def report_states(status: Status, problem: Problem | None, state: RobotState | None) -> None:
-    """Say whether states come and can be used."""
+    """Report whether states arrive and can be used."""
     if state is not None:
         status.values.update(time=seconds(state.stamp), time_difference=state.time_difference)
     if problem is None:
@@ -135,7 +135,7 @@ def report_conditions(
     conditions: Mapping[str, ConditionAnalysis],
     missing: Mapping[str, str],
 ) -> None:
-    """Say which conditions do not hold, and which have no answer and why."""
+    """Report which conditions do not hold, and which have no answer and why."""
     failed, infeasible, without = [], [], []
     for name, outcome in outcomes.items():
         if outcome is None:
@@ -170,7 +170,7 @@ def report_conditions(
 def report_estimate(
     status: Status, outcome: Said | None, limit: float, names: tuple[str, ...]
 ) -> None:
-    """Say whether the pose from muscle lengths is that of the joint states.
+    """Report whether the pose from muscle lengths agrees with the joint states.
 
     Args:
         status: Where.
@@ -209,7 +209,7 @@ def report_estimate(
 
 
 class LoopHealth:
-    """Measures rate and share of the processor over a second.
+    """Measures the rate of the loop and its processor load over a second.
 
     Args:
         rate: Wanted, [Hz].
@@ -230,7 +230,7 @@ class LoopHealth:
         self._published += 1
 
     def report(self, status: Status, outcomes: Mapping[str, Said | None]) -> None:
-        """Say how fast the loop and the analyses are, and which of them fail."""
+        """Report how fast the loop and the analyses are, and which of them fail."""
         now = time.monotonic()
         duration = now - self._begin
         if duration < max(1.0, 2.0 / self._rate):

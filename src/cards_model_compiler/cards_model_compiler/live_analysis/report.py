@@ -1,4 +1,4 @@
-"""The report of ``~/report``: all that the analyses say about one state, by name, as JSON."""
+"""The report of the service ``~/report``: all results about one state, by name, as JSON."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The newest state of a robot, out of the messages of two topics.
+"""The newest state of a robot, assembled from the messages of two topics.
 
 A host publishes ``joint_states`` and ``muscle_states`` with one stamp, one after the other. The
 newest pair with the same stamp counts; where the stamps of two devices never agree, the newest of
-each, and the time between them is part of the state. What is wrong in a message, or not there, is
-NaN in the state, and said in words.
+each, and the time between them is part of the state. What is wrong or missing in a message is
+NaN in the state and is described in words.
 """
 
 from __future__ import annotations

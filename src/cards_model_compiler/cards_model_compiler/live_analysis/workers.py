@@ -1,4 +1,4 @@
-"""Threads that always work on the newest item: nothing queues up, however slow they are; no ROS.
+"""Threads that always work on the newest item, so that nothing queues up; no ROS.
 
 An item that comes while a worker is busy replaces the one that waits for it. A worker rests after
 its work, so that a slow one takes `MOST` of a core and no more.
@@ -92,7 +92,7 @@ class LatestWorkers(Generic[Item, Result]):
         return self._workers[name].latest
 
     def close(self) -> None:
-        """End all threads; one that does not end in time dies with the process."""
+        """End all threads; one that does not end in time ends with the process."""
         for worker in self._workers.values():
             worker.stop()
         end = time.monotonic() + END_TIME

@@ -1,6 +1,6 @@
-"""Muscles in Gazebo's GUI: the only module here that talks to Gazebo.
+"""Shows muscles in Gazebo's GUI; the only module of the package that talks to Gazebo.
 
-Lines in the GUI are too thin to tell colours, so muscles are cylinders.
+Lines in the GUI are too thin to show colours, so muscles are drawn as cylinders.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MuscleCylinders:
         self._shown: frozenset[int] = frozenset()
 
     def forget(self) -> None:
-        """Take it that nothing is shown: the viewer is another one."""
+        """Assume that nothing is shown yet, because the viewer is a new one."""
         self._shown = frozenset()
 
     def update(
@@ -105,7 +105,7 @@ LOG = logging.getLogger(__name__)
 
 
 class GazeboBindingsError(CardsError):
-    """Gazebo's Python bindings are not there."""
+    """Gazebo's Python bindings cannot be imported."""
 
 
 def _bindings() -> tuple[Any, Any, Any]:
@@ -132,8 +132,8 @@ def _bindings() -> tuple[Any, Any, Any]:
 class GazeboMarkers:
     """Shows cylinders in Gazebo's GUI.
 
-    The GUI offers the service ``/marker_array``; a server without GUI does not. Its sister
-    ``/marker`` answers nothing, and would keep every caller waiting for the whole timeout.
+    The GUI offers the service ``/marker_array``; a server without GUI does not. The
+    similar service ``/marker`` never answers: every call would wait for the whole timeout.
 
     Never use this inside a simulator's process: a call holds Python's global lock until it is
     answered.

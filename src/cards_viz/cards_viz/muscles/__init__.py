@@ -1,1 +1,1 @@
-"""Robots with muscles: what there is to draw of them, and their page."""
+"""Robots with muscles: their geometry for drawing, their page in the browser and its node."""

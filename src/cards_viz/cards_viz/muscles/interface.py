@@ -1,4 +1,4 @@
-"""Between the page of a robot with muscles and its host: what is shown, what can be asked for."""
+"""The interface between the page of a robot with muscles and its host: snapshots, commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cards_core.typing import Array, Vector3
 
 @dataclass(frozen=True, eq=False)
 class MuscleSnapshot:
-    """State of a robot at one instant. The arrays must not be written to afterwards.
+    """State of a robot at one instant. The arrays must not be changed afterwards.
 
     Attributes:
         time: Simulation time, [s].
@@ -52,11 +52,11 @@ class MuscleSnapshot:
 
 
 class MuscleCommands(Protocol):
-    """Commands of a view.
+    """Commands that the page can give.
 
-    They are called from the view's threads and must return at once: an implementation that needs
+    They are called from the page's threads and must return at once: an implementation that needs
     time (a service call, a lock that the simulation holds) queues the command. A command that is
-    refused raises a `cards_core.errors.CardsError`; the view shows its text.
+    refused raises a `cards_core.errors.CardsError`; the page shows its text.
     """
 
     def pause(self, paused: bool) -> None:

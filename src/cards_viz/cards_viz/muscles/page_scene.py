@@ -1,4 +1,4 @@
-"""A robot with muscles on its page: viser nodes made from a `Scene`, moved by its frames."""
+"""The 3-D scene of the page of a robot with muscles: viser nodes that follow a `Scene`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACTUAL_COLOR = (31, 95, 168)
 
 
 class MusclePageScene:
-    """Scene nodes of one robot.
+    """The scene nodes of one robot.
 
     Node names: ``/robot/<link>/<visual>``, ``/robot/<link>/wrap_surfaces/<surface>``,
     ``/muscles/paths``, ``/muscles/points``, ``/muscles/forces``, ``/path/desired``,
@@ -153,7 +153,7 @@ class MusclePageScene:
             self._arrows.points = with_length(frame.arrows).astype(np.float32)
 
     def draw_paths(self) -> None:
-        """Send the paths to the browser if they have grown."""
+        """Send the paths to the browser if they have changed."""
         lines = (self.desired, self._desired, self._dash), (self.actual, self._actual, 0.0)
         for trail, handle, dash in lines:
             if trail.changed:

@@ -1,4 +1,4 @@
-"""Panels of the page of a robot with muscles: status, run, gains, muscles, states, plots."""
+"""Panels of the page of a robot with muscles: status, run, gains, tensions, states, plots."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def bars_html(names: Sequence[str], tensions: Array, scale: TensionScale) -> str
 
 
 class RunPanel:
-    """Pause, step, reset, emergency stop, speed; of a real robot the emergency stop alone."""
+    """Pause, step, reset, emergency stop, speed; for a real robot the emergency stop only."""
 
     def __init__(self, gui: viser.GuiApi, commands: MuscleCommands, run: Guard) -> None:
         self._paused = self._stopped = self._real = False
@@ -163,7 +163,7 @@ class RunPanel:
         self.speed.on_update(lambda _: run(lambda: commands.set_speed(float(self.speed.value))))
 
     def draw(self, snapshot: MuscleSnapshot) -> None:
-        """Let the buttons say what they would do now."""
+        """Label the buttons with what they do now."""
         if snapshot.real != self._real:
             self._real = snapshot.real
             for control in (self._pause, self._step, self._reset, self.speed):
@@ -226,9 +226,9 @@ class GainsPanel:
 
 
 class MusclePanel:
-    """One tension slider for each muscle that can be told a tension.
+    """One tension slider for each muscle that accepts force commands.
 
-    They command only while no controller runs.
+    The sliders command only while no controller runs.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ def _in_brackets(unit: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Write four digits, fewer for small numbers: the last ones would only flicker."""
+    """Format a number with few digits, because further ones would only flicker."""
     if not np.isfinite(value):
         return "NaN" if np.isnan(value) else "∞"
     return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.2f}"

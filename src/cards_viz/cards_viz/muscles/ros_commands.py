@@ -33,7 +33,7 @@ HAND_PERIOD = 0.02
 
 
 class CommandError(CardsError):
-    """A command that nobody is there to carry out."""
+    """A command that no node can carry out."""
 
 
 @dataclass
@@ -50,8 +50,8 @@ class _Call:
 class MuscleRosCommands:
     """Fulfils `cards_viz.muscles.interface.MuscleCommands`.
 
-    The methods of the protocol may be called from any thread: they queue what is to be done and
-    `update`, called by the thread that spins the node, does it.
+    The methods of the protocol may be called from any thread: they queue the command, and
+    `update`, called by the thread that spins the node, carries it out.
 
     Args:
         node: Node to act through.

@@ -1,7 +1,7 @@
-"""What there is to draw of a robot, as plain arrays; browser, RViz and Gazebo draw the same.
+"""The geometry to draw of a robot with muscles, as plain arrays for browser, RViz and Gazebo.
 
 `Scene` holds what never changes (shapes of the links, sizes), `Scene.frame` computes what moves,
-`Trail` keeps the path of a point.
+`Trail` records the path of a point.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ class MuscleLines:
 
 
 def without_repeats(path: Array) -> Array:
-    """Return a path without points that repeat the one before: lines without length look odd.
+    """Return a path without repeated points, which would leave artefacts in drawn lines.
 
     Args:
         path: Shape (k, 3), [m].
@@ -365,7 +365,7 @@ DASH = 0.018
 
 
 class Trail:
-    """A path that grows while its point moves into places where it has not been.
+    """The path of a point; it grows where the point has not been before.
 
     Args:
         spacing: A point closer than this to the path adds nothing to it, [m].

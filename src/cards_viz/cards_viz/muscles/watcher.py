@@ -1,4 +1,4 @@
-"""What a drawing node knows of a running robot: states, controller, what that tracks, health.
+"""What a drawing node knows of a running robot: states, controller, tracked reference, health.
 
 States come a thousand times a second and are looked at thirty times: their subscriptions are
 polled (a few microseconds each), not spun. Which controller runs is read from the ROS graph: it
@@ -71,7 +71,7 @@ class Status:
 
 @dataclass(eq=False)
 class Tracking:
-    """What the controller tracks; arrays of the message, do not write to them."""
+    """What the controller tracks. The arrays are those of the message and must not be changed."""
 
     labels: Labels
     desired: Array
@@ -80,7 +80,7 @@ class Tracking:
 
 @dataclass
 class _Controller:
-    """A publisher of commands and the topics it shows its work on."""
+    """A node that publishes commands, and its topics ``desired`` and ``error``."""
 
     name: str
     desired: _Polled
@@ -381,7 +381,7 @@ def tracked(tracking: Tracking, scene: Scene, q: Array) -> Tracked | None:
 
 
 def _position_count(labels: Labels) -> int:
-    """Return how many of the coordinates, at the beginning, are axes of a position."""
+    """Return how many leading coordinates are axes of a position."""
     return sum(name in _AXES for name in labels.names)
 
 

@@ -1,1 +1,1 @@
-"""Pages in the browser: what those of robots with muscles and of rod robots share."""
+"""What the pages of robots with muscles and of rod robots share."""

@@ -77,12 +77,12 @@ def free_port(host: str, port: int) -> int:
 
 
 def _quiet() -> contextlib.redirect_stdout[io.StringIO]:
-    """Keep viser from printing: where the view is, is for its host to say."""
+    """Keep viser from printing: the host prints the address of the page."""
     return contextlib.redirect_stdout(io.StringIO())
 
 
 class Page(ABC, Generic[ShownT]):
-    """A page that is kept up to date.
+    """A page in the browser that is kept up to date.
 
     Subclasses build the scene and the panels in their constructor, then call `_start`.
 

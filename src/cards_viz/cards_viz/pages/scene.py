@@ -1,4 +1,4 @@
-"""What the 3-D scenes of all pages share: how they begin, camera, near plane, arrows."""
+"""What the 3-D scenes of all pages share: set-up, camera, near plane, arrows."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class NearPlane:
     """Moves the near planes of all pages of a server with their cameras.
 
     viser draws an invisible sheet over the whole picture, one unit of length in front of the
-    camera: the place of a background image, also without one. A graphics processor does not
-    notice; without one the sheet costs as much time as all the rods. Nothing before the near plane
-    is drawn, so it is put just beyond the sheet, as long as nothing else is as near as that.
+    camera, for a background image, even if there is none. Without a graphics processor, the sheet
+    costs as much time as all the rods. Nothing in front of the near plane is drawn, so the near
+    plane is put just beyond the sheet, as long as nothing else is that close.
 
     Args:
         box: Returns the corners, lower and upper, of a box around all that is drawn.
@@ -106,7 +106,7 @@ class NearPlane:
         return BEYOND if away > BEYOND + MARGIN * self._size else CLOSE * self._size
 
     def follow(self, client: viser.ClientHandle) -> None:
-        """Keep the near plane of a page where it belongs."""
+        """Adjust the near plane of a page whenever its camera moves."""
 
         def update(camera: viser.CameraHandle) -> None:
             camera.near = self.distance(camera.position)
@@ -116,7 +116,7 @@ class NearPlane:
 
 
 def set_up(api: viser.SceneApi) -> None:
-    """Begin a scene: z upwards, no axes of the world, no fog."""
+    """Set up a scene: z upwards, no axes of the world, no fog."""
     api.set_up_direction("+z")
     api.world_axes.visible = False
     # the default fog would fade a robot of some metres, and with it the meaning of colours
@@ -124,9 +124,9 @@ def set_up(api: viser.SceneApi) -> None:
 
 
 def with_length(arrows: Array) -> Array:
-    """Return arrows with those that have no length hidden in the longest one.
+    """Return arrows with those of length zero replaced by the longest one, which hides them.
 
-    A page draws the head of an arrow even where nothing else is left of it.
+    A page would draw the head of an arrow of length zero.
 
     Args:
         arrows: Tails and heads, shape (A, 2, 3), [m].

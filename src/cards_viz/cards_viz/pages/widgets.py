@@ -1,4 +1,4 @@
-"""What all pages are built from: guarded commands, switches, groups of sliders, live plots."""
+"""Building blocks of all pages: guarded commands, checkboxes, groups of sliders, live plots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Guard = Callable[[Callable[[], None]], None]
 
 
 def guarded(notify: Callable[[str], None]) -> Guard:
-    """Return a function that runs a command and hands the text of its refusal to ``notify``."""
+    """Return a function that runs a command and passes the text of a refusal to ``notify``."""
 
     def run(command: Callable[[], None]) -> None:
         try:
@@ -40,7 +40,7 @@ def guarded(notify: Callable[[str], None]) -> Guard:
 
 
 class DrawingPanel:
-    """What is drawn."""
+    """Checkboxes for what is drawn."""
 
     def __init__(self, gui: viser.GuiApi, toggles: Sequence[tuple[str, bool, Any]]) -> None:
         for label, initial, setter in toggles:
@@ -96,8 +96,8 @@ class Axis:
 class SliderGroup:
     """Sliders for the entries of one vector.
 
-    A touched slider changes its own entry; the others keep the exact values of what was shown
-    last, not those that the sliders have been rounded to.
+    A touched slider changes its own entry; the others keep the exact values that were shown
+    last, not the rounded values of the sliders.
 
     Args:
         gui: Where to add the sliders, at the present place of the layout.
@@ -140,7 +140,7 @@ class SliderGroup:
         self._send(self.values)
 
     def forget(self) -> None:
-        """Follow again at once, e.g. because another control commands the same."""
+        """Follow again at once, e.g. because another control commands the same quantity."""
         self._touched = -TOUCHED
 
     @property

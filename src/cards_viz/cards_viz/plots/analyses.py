@@ -41,7 +41,7 @@ class Quantity:
 
 
 def over_points(x: Array, label: str, quantities: Sequence[Quantity], title: str) -> Figure:
-    """Plot quantities over time or number of the point.
+    """Plot quantities over time or over the number of the point.
 
     Args:
         x: Shape (n,).
@@ -190,7 +190,7 @@ def _table(
     map_: str = "Purples",
     low: float = 0.0,
 ) -> None:
-    """Draw cells with the colour of a value between low and 1 and a text each."""
+    """Draw a table whose cells have a colour for a value between low and 1, and a text."""
     if values.size:
         axes.imshow(values, cmap=map_, vmin=low, vmax=1.0, aspect="auto")
     for i, row in enumerate(texts):

@@ -1,4 +1,4 @@
-"""What plots share: style, files, thinning, labels, ranges, maps of cells."""
+"""What all plots share: style, files, thinning, labels, ranges, maps of cells."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _small_unit(values: Array, unit: str) -> tuple[float, str]:
 
 
 def _level_ranges(axes: Sequence[Axes], units: Sequence[str]) -> None:
-    """Let no coordinate look wild because it alone stands still.
+    """Widen the ranges of coordinates that hardly move, so that they do not look restless.
 
     The range of an axis is at least a tenth of the largest one of the same unit.
     """

@@ -1,1 +1,1 @@
-"""Rod robots: what there is to draw of them, and their page."""
+"""Rod robots: their geometry for drawing, their page in the browser and its node."""

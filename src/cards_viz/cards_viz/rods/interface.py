@@ -1,4 +1,4 @@
-"""Between the page of a rod robot and its host: what is shown, what can be asked for."""
+"""The interface between the page of a rod robot and its host: snapshots, commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CURVATURE, STRESS, STRAIN = 3, 4, 5
 
 @dataclass(frozen=True, eq=False)
 class RodSnapshot:
-    """State of a rod robot at one instant. The arrays must not be written to afterwards.
+    """State of a rod robot at one instant. The arrays must not be changed afterwards.
 
     With n limbs and k points along each rod:
 
@@ -81,7 +81,7 @@ class RodSnapshot:
 
 
 class RodCommands(Protocol):
-    """Commands of the page.
+    """Commands that the page can give.
 
     They are called from the page's threads and must return at once. Sliders call them as often as
     they move: an implementation keeps the newest and forgets the others. A command that is refused

@@ -1,4 +1,4 @@
-"""A rod robot on its page: bodies, rods as coloured tubes, ground, gizmo, way of collapse.
+"""The 3-D scene of the page of a rod robot: bodies, coloured tubes, ground, gizmo, collapse.
 
 Robots of all sizes are drawn with the same size, `SIZE` units of length of the page: that is what
 the near plane (`cards_viz.pages.scene`), shadows and keys of viser are made for.
@@ -50,7 +50,7 @@ COLLAPSE_SHOWN = 0.25
 
 
 class RodPageScene:
-    """Scene nodes of one rod robot.
+    """The scene nodes of one rod robot.
 
     Node names: ``/robot/<group>/<number>`` (groups as of `RodBodies`), ``/robot/alike/<number>``
     (several bodies), ``/rods/tubes``, ``/rods/ends``, ``/plate_target``, ``/collapse``,

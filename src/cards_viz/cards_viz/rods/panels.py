@@ -249,7 +249,7 @@ class StatesPanel:
         self._delete.on_click(lambda _: run(lambda: commands.delete(self._choice.value)))
 
     def draw(self, snapshot: RodSnapshot) -> None:
-        """Show the names that there are."""
+        """Show the names of the saved states."""
         names = tuple(snapshot.states)
         if names == self._names:
             return
@@ -263,7 +263,7 @@ class StatesPanel:
 
 
 def next_name(name: str) -> str:
-    """Return a name with its last number counted up, ``start`` -> ``start 2``."""
+    """Return a name with its number increased by one, ``start`` -> ``start 2``."""
     stem, _, number = name.rpartition(" ")
     return f"{stem} {int(number) + 1}" if stem and number.isdigit() else f"{name} 2"
 
@@ -291,7 +291,7 @@ class RunPanel:
         self._keep.on_click(lambda _: run(commands.accept))
 
     def draw(self, snapshot: RodSnapshot) -> None:
-        """Let the buttons say what they would do now."""
+        """Show the buttons that are of use now."""
         snapped = snapshot.status is RodStatus.BRANCH_CHANGED
         for button in (self._back, self._keep):
             if button.visible != snapped:
@@ -346,7 +346,7 @@ def status_html(snapshot: RodSnapshot, turning: frozenset[str] = frozenset()) ->
 
 
 def _sentences(snapshot: RodSnapshot, color: str, turning: frozenset[str]) -> str:
-    """What is wrong: the limb and how much it lacks, the message, what was refused."""
+    """State what is wrong: the limb and the length it lacks, the message, the refused command."""
     found = []
     if snapshot.limb is not None and snapshot.missing and snapshot.limb not in turning:
         found.append(
@@ -362,7 +362,7 @@ def _sentences(snapshot: RodSnapshot, color: str, turning: frozenset[str]) -> st
 
 
 def _stiffness(snapshot: RodSnapshot) -> str:
-    """The smallest eigenvalue, and as a bar how much of that at the start is left."""
+    """Show the smallest eigenvalue, and as a bar its share of that at the start."""
     margin, value = snapshot.margin, snapshot.eigenvalue
     if not np.isfinite(value):
         return ""

@@ -26,9 +26,9 @@ PATIENCE = 2.0
 class RodRosCommands:
     """Fulfils `cards_viz.rods.interface.RodCommands`.
 
-    Its methods may be called from any thread: they leave what is to be done, and `update`, called
-    by the thread that spins the node, does it. Of joints, pose and load only the newest is kept: a
-    slider moves faster than messages need to be sent.
+    Its methods may be called from any thread: they queue the command, and `update`, called by
+    the thread that spins the node, sends it. Only the newest command of joints, of pose and of
+    load is kept: a slider moves faster than messages need to be sent.
 
     Args:
         node: Node to act through.

@@ -1,1 +1,1 @@
-"""What a run leaves behind: logs, summary, recording, and the folder with all of it."""
+"""What a run leaves behind: logs, summary, recording, and the folder that holds them."""

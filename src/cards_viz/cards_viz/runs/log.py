@@ -1,4 +1,4 @@
-"""What simulator and controller leave behind: two tables of arrays, read with care.
+"""The logs of simulator and controller: tables of arrays, checked as they are read.
 
 Both hosts (ROS nodes and the runner in one process) write the same keys, so that everything made
 from a run (summary, plots, recording) starts here.

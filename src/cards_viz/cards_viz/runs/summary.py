@@ -260,7 +260,7 @@ def _of_controller(log: ControllerLog, info: RunInfo) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a float, or None for what JSON has no word for."""
+    """Return a float, or None for a value that JSON cannot express."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""What pictures of a workspace need of a result: as many points as an eye can use, by name."""
+"""The data that pictures of workspaces use: columns by name, thinned points."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def columns_of(result: Result) -> Columns:
 
 @dataclass(frozen=True)
 class GridPart:
-    """Every so-maniest value of some axes of a grid, the others held.
+    """Evenly thinned values of some axes of a grid, with the other axes held.
 
     Attributes:
         axes: Values of each axis that varies.
@@ -131,7 +131,7 @@ def scattered(result: Result, most: int) -> npt.NDArray[np.intp]:
     grid = result.job.points
     total = int(result.summary["points"])
     if isinstance(grid, Grid) and grid.axes and total > most:
-        # every so-maniest of each axis, so that the picture stays a grid
+        # thin each axis evenly, so that the picture stays a grid
         limits = list(grid.shape)
         while math.prod(limits) > most:
             largest = int(np.argmax(limits))

@@ -275,7 +275,7 @@ def _scatter(result: Result, columns: Columns, metric: str | None) -> Figure:
 def _rays(result: Result, columns: Columns) -> Figure:
     """Draw the intervals of rays: s (or the one coordinate that a ray moves) to the right.
 
-    Upwards are rays, or what their start varies in.
+    The vertical axis is the number of the ray, or the coordinate in which the starts differ.
     """
     table = result.columns()
     count = int(result.summary["rays"])
@@ -348,7 +348,7 @@ def _write_page(result: Result, path: Path, *, metric: str | None = None) -> Non
 
 
 def page_data(result: Result, metric: str | None = None) -> dict[str, Any]:
-    """Return what the page shows, as plain data."""
+    """Return the content of the page as plain data."""
     names = columns_of(result)
     chosen = names.metric(metric)
     rows = scattered(result, MOST_POINTS)

@@ -202,7 +202,7 @@ def _home(axes: Axes, result: SliceResult, *names: str) -> None:
 
 
 def _curve(result: SliceResult, values: Array, metric: str, free: list[int]) -> Figure:
-    """Draw a metric over the only coordinate that varies, statuses behind it."""
+    """Draw a metric over the only coordinate that varies, with the statuses as background."""
     grid = result.grid
     x = grid.axis_values[free[0]] if free else np.zeros(1)
     status, values = result.status.ravel(), values.ravel()
