@@ -65,7 +65,7 @@ def state_title(state: str) -> str:
 
 
 def state_unit(state: str) -> tuple[str, float]:
-    """Return the unit that a state is shown in (empty for none), and the factor that converts to it."""
+    """Return the unit a state is shown in, empty for none, and the factor to convert to it."""
     return STATE_UNITS.get(state.rsplit("_", 1)[-1], ("", 1.0))
 
 
