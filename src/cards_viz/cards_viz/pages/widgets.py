@@ -210,7 +210,7 @@ def _legend_html(names: Sequence[str], note: str = "") -> str:
 
 
 class LivePlot:
-    """One chart with its legend; ``names`` solid, their first ``dashed`` also as grey lines."""
+    """One chart with its legend: values as coloured lines, desired values as grey ones."""
 
     def __init__(
         self,
