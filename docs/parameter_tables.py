@@ -18,8 +18,8 @@ from cards_core.loop.control_setup import (
 from cards_core.loop.host_parameters import host_parameters, initial_positions
 from cards_core.parameters.declaration import Parameter, parameter_table
 from cards_hardware.bridge.node_parameters import parameters as hardware_parameters
-from cards_model_compiler.live_parameters import live_parameters
-from cards_model_compiler.node_parameters import parameters as model_compiler_parameters
+from cards_model_compiler.job import parameters as model_compiler_parameters
+from cards_model_compiler.live_analysis.parameters import parameters as live_analysis_parameters
 from cards_muscle_plugin.delay import pace
 from cards_rod_plugin.node_parameters import parameters as rod_plugin_parameters
 from cards_rods.node_parameters import parameters as rod_parameters
@@ -43,7 +43,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
                 *reference_parameters(CtcOperational),
             ],
             "model_compiler": model_compiler_parameters(),
-            "live_analysis": live_parameters(),
+            "live_analysis": live_analysis_parameters(),
             "rod_solver": rod_parameters(),
         },
         "gazebo.md": {

@@ -582,7 +582,7 @@ def test_flower_through_emulated_boards(cards, tmp_path):
     assert "state rate" in result.stdout
     names = {path.name for path in folder.iterdir()}
     assert {"latency.png", "tracking.png", "tensions.png", "recording.mcap"} <= names
-    from cards_viz.summary import KEYS
+    from cards_viz.runs.summary import KEYS
 
     assert [key for key in KEYS if key not in summary] == []
     truth, told = np.load(folder / "simulator.npz"), np.load(folder / "controller.npz")

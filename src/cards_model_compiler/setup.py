@@ -19,7 +19,7 @@ setup(
     entry_points={
         "console_scripts": [
             "compile = cards_model_compiler.command:main",
-            "live_analysis = cards_model_compiler.live_analysis_node:main",
+            "live_analysis = cards_model_compiler.live_analysis.node:main",
             "model_compiler = cards_model_compiler.model_compiler:main",
         ],
     },

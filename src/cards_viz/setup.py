@@ -10,7 +10,7 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
     ],
-    package_data={PACKAGE: ["py.typed", "*.html"]},
+    package_data={PACKAGE: ["py.typed", "workspace/*.html"]},
     install_requires=["setuptools"],
     extras_require={"test": ["pytest"]},
     zip_safe=False,
@@ -20,10 +20,10 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "browser_view = cards_viz.browser_view:main",
-            "gazebo_markers = cards_viz.gazebo_markers:main",
-            "muscle_markers = cards_viz.muscle_markers:main",
-            "rod_view = cards_viz.rod_view:main",
+            "browser_view = cards_viz.muscles.view_node:main",
+            "gazebo_markers = cards_viz.gazebo.node:main",
+            "muscle_markers = cards_viz.rviz.node:main",
+            "rod_view = cards_viz.rods.view_node:main",
         ],
     },
 )

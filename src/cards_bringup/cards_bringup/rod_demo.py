@@ -108,7 +108,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     if not view and args.duration:
         overrides[SOLVER]["motion_duration"] = max(duration, 1.0)  # one round, whatever the time
     if view:
-        from cards_viz.browser import free_port
+        from cards_viz.pages.page import free_port
 
         port = free_port("127.0.0.1", args.port)
         overrides[VIEW] = {"model": model, "port": port}

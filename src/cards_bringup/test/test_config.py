@@ -38,8 +38,9 @@ def declared(spec, parameters):
     node = spec.name
     robot = load(parameters["model"])
     tree = robot.tree
-    if node in ("browser_view", "muscle_markers"):
-        return importlib.import_module(f"cards_viz.{node}").parameters()
+    drawing = {"browser_view": "muscles.view_node", "muscle_markers": "rviz.node"}
+    if node in drawing:
+        return importlib.import_module(f"cards_viz.{drawing[node]}").parameters()
     if node == "simulator":
         own = gazebo.world_parameters() if spec.package == "cards_bringup" else []
         return [*simulator.general_parameters(), *simulator.robot_parameters(tree), *own]
@@ -92,7 +93,7 @@ def test_every_parameter_of_a_robot_of_rods_is_declared_and_accepted(robot):
     assert {node.name for node in read.nodes} >= {"rod_solver", "rod_view"}
     for name, module in (
         ("rod_solver", "cards_rods.node_parameters"),
-        ("rod_view", "cards_viz.rod_view"),
+        ("rod_view", "cards_viz.rods.view_node"),
     ):
         known = {spec.name: spec for spec in importlib.import_module(module).parameters()}
         values = load_parameters(read.parameter_file, name)

@@ -140,7 +140,7 @@ def test_over_topics_it_is_the_same_to_the_last_bit(trajectories, tmp_path):
 
 def test_its_run_shows_the_efforts(trajectories, tmp_path):
     mcap = pytest.importorskip("mcap.reader", reason="mcap is not installed")
-    from cards_viz.run_folder import write_run_folder
+    from cards_viz.runs.folder import write_run_folder
 
     own = parameters("ctc_joint", trajectories, tmp_path)
     simulated, _ = run(ROBOT, "ctc_joint", own, tmp_path, 0.1)

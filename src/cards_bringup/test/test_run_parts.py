@@ -87,7 +87,7 @@ def test_a_reset_of_the_very_objects(tmp_path):
     from cards_bringup.plan import make_plan
     from cards_core.loop.control_setup import make_control_loop
     from cards_sim.build import build_host
-    from cards_viz.run_folder import write_run_folder
+    from cards_viz.runs.folder import write_run_folder
 
     plan = make_plan({"simulator": "mujoco", "mode": "lockstep", "rviz": "false"}, "planar_2r")
     given = {"log_dir": str(tmp_path)}

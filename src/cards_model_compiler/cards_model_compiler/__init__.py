@@ -1,1 +1,1 @@
-"""Robots become native code: a command, and a node that does it on demand and tells the others."""
+"""Compiles robots to native code, by a command and a node; analyses running robots live."""

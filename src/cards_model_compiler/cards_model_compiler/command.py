@@ -9,14 +9,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from cards_core.exit_codes import ExitCode
-
-if TYPE_CHECKING:
-    from cards_model_compiler.progress import CompileProgress
 
 EXAMPLES = """examples:
   {prog} roboy_arm                               M, C, G, l, L for one state at a time
@@ -78,7 +76,6 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.dynamics.variables import DEFAULT, VARIABLES, chosen
     from cards_core.errors import CardsError
     from cards_model_compiler.compiling import CompileOptions
-    from cards_model_compiler.progress import CompileProgress
 
     emit = DEFAULT if args.emit is None else tuple(v.name for v in chosen(args.emit))
     framed = [name for name, variable in VARIABLES.items() if variable.operational]
@@ -106,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 def _compile(
     name: str, options: Any, progress: CompileProgress, args: argparse.Namespace
 ) -> dict[str, Any]:
-    """Compile one robot and print what became of it, unless it is for JSON."""
+    """Compile one robot and print the outcome, unless it is for JSON."""
     from cards_core.errors import CardsError
     from cards_model_compiler.compiling import compile_robot
 
@@ -126,7 +123,7 @@ def _compile(
 
 
 def table(report: dict[str, Any]) -> str:
-    """Return a report for people."""
+    """Return a report as text."""
     joints, muscles = len(report["joint_names"]), len(report["muscle_names"])
     rows = [
         ("hash", f"{report['hash']}  ({joints} joint coordinates, {muscles} muscles)"),
@@ -151,9 +148,78 @@ def _code_rows(code: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+class CompileProgress:
+    """Shows phases on standard error; call it with phase and done fraction.
+
+    Context manager around one robot, after `start`.
+
+    Args:
+        robots: How many robots will be compiled.
+        quiet: Show nothing.
+    """
+
+    def __init__(self, robots: int, *, quiet: bool = False) -> None:
+        self._robots = robots
+        self._quiet = quiet
+        self._number = 0
+        self._name = ""
+        self._begin = time.monotonic()
+        self._bar: Any = None
+        if not quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+                redirect_stdout=False,  # which rich would send to standard error, too
+                redirect_stderr=False,
+            )
+            self._task = self._bar.add_task("", total=1.0)
+
+    def start(self, name: str) -> Self:
+        """Begin with the next robot; returns itself, to be entered."""
+        self._number += 1
+        self._name = name if self._robots == 1 else f"[{self._number}/{self._robots}] {name}"
+        self._begin = time.monotonic()
+        if self._bar is not None:
+            self._bar.reset(self._task, description=self._name)
+        return self
+
+    def __call__(self, what: str, done: float) -> None:
+        """Show that a phase begins."""
+        if self._bar is not None:
+            from rich.markup import escape
+
+            text = escape(f"{self._name}: {what}")
+            self._bar.update(self._task, description=text, completed=done)
+        elif not self._quiet:
+            seconds = time.monotonic() - self._begin
+            print(f"{self._name}: {what} ({seconds:.1f} s)", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        """Start drawing."""
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop drawing."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM end the compilation as Ctrl-C does: with nothing left behind."""
+    """Let SIGTERM end the compilation as Ctrl-C does, with nothing left behind."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

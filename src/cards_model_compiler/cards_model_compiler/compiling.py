@@ -121,7 +121,7 @@ def _code(report: Any) -> dict[str, Any]:
 
 
 def prepare_nodes(robot: Robot) -> None:
-    """See to it that the cache has what controllers and simulators of a robot load."""
+    """Put into the cache what controllers and simulators of a robot load."""
     dynamics = make_dynamics(robot.commanded())
     if robot.operational_frame is not None:
         dynamics.operational(dynamics.tree.home, np.zeros(dynamics.tree.nv))

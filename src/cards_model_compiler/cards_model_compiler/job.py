@@ -1,4 +1,4 @@
-"""A compilation in a process of its own, whose end is seen to; no ROS.
+"""Compilations in processes of their own, and the parameters they take from a node; no ROS.
 
 CasADi keeps Python's lock for seconds while it makes expressions, so a node that compiled in a
 thread would fall silent. A process can also be stopped at any time, and gives its memory back.
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cards_core.errors import CardsError
+from cards_core.parameters.declaration import Parameter, ParameterStore
 
 _SCRIPT = "import sys; from cards_model_compiler.command import main; sys.exit(main())"
 
@@ -91,3 +92,33 @@ class CompileJob:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
             self._thread.join(END_TIME)
+
+
+def parameters() -> list[Parameter]:
+    """Return all parameters of the node."""
+    return [
+        Parameter(
+            "model",
+            "roboy_arm",
+            "Robot: name of a folder in models/, or path of an SDF; for the next ~/compile.",
+            live=True,
+        ),
+        Parameter(
+            "emit", "M,C,G,l,L", "Quantities to compile, as of ./cards compile --help.", live=True
+        ),
+        Parameter(
+            "precision",
+            "double",
+            "Precision of the numbers.",
+            choices=("double", "single"),
+            live=True,
+        ),
+        Parameter("batch", False, "Also compile code for many states at once.", live=True),
+        Parameter("force", False, "Compile although the cache has it.", live=True),
+    ]
+
+
+def compile_options(values: ParameterStore) -> list[str]:
+    """Return the arguments of the command ``compile`` for the values of the parameters."""
+    options = [f"--emit={values['emit']}", f"--precision={values['precision']}", "--nodes"]
+    return options + [f"--{name}" for name in ("batch", "force") if values[name]]

@@ -21,8 +21,7 @@ from std_srvs.srv import Trigger
 from cards_core.errors import CardsError
 from cards_core.formats.locate import find_model
 from cards_core.loop.model_identity import identity_from
-from cards_model_compiler.job import CompileJob
-from cards_model_compiler.node_parameters import compile_options, parameters
+from cards_model_compiler.job import CompileJob, compile_options, parameters
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import StopFlag, run

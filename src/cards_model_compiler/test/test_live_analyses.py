@@ -12,7 +12,7 @@ from cards_core.dynamics import make_dynamics
 from cards_core.formats import load as load_model
 from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link
 from cards_core.robot.model import Robot
-from cards_model_compiler.live_analyses import (
+from cards_model_compiler.live_analysis.analyses import (
     ConditionAnalysis,
     ForwardKinematicsAnalysis,
     InteractionAnalysis,

@@ -23,8 +23,8 @@ from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
-from cards_model_compiler.live_analyses import ConditionAnalysis, StiffnessAnalysis
-from cards_model_compiler.live_analysis_node import LiveAnalysisNode
+from cards_model_compiler.live_analysis.analyses import ConditionAnalysis, StiffnessAnalysis
+from cards_model_compiler.live_analysis.node import LiveAnalysisNode
 from cards_ros import topics
 from cards_ros.controller_node import ControllerNode
 from cards_ros.diagnostics import Level

@@ -13,17 +13,17 @@ from cards_core.dynamics import make_dynamics
 from cards_core.errors import ParameterError, UnknownNameError
 from cards_core.formats import load
 from cards_core.parameters.declaration import ParameterSet
-from cards_model_compiler.latest_workers import Outcome
-from cards_model_compiler.live_analyses import InteractionAnalysis, RobotState
-from cards_model_compiler.live_parameters import live_parameters, make_analyses, make_stiffness
-from cards_model_compiler.live_report import PoseReport
+from cards_model_compiler.live_analysis.analyses import InteractionAnalysis, RobotState
+from cards_model_compiler.live_analysis.parameters import make_analyses, make_stiffness, parameters
+from cards_model_compiler.live_analysis.report import PoseReport
+from cards_model_compiler.live_analysis.workers import Outcome
 
 ROBOT = load("planar_2r")
 
 
 def values(**given):
     out = ParameterSet(given)
-    out.declare(live_parameters())
+    out.declare(parameters())
     return out
 
 
@@ -157,7 +157,7 @@ def test_the_numbers_of_the_statuses_are_in_the_documentation():
 @pytest.mark.skipif(not PAGE.is_file(), reason="docs/ros_interface.md is not here")
 def test_all_diagnostics_of_the_node_are_in_the_documentation():
     pytest.importorskip("rclpy", reason="rclpy is not installed")
-    from cards_model_compiler.live_analysis_node import NODE_NAME, STATUSES
+    from cards_model_compiler.live_analysis.node import NODE_NAME, STATUSES
 
     text = PAGE.read_text()
     for name in STATUSES:

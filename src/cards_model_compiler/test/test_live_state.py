@@ -8,7 +8,7 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 from dataclasses import replace
 
 from cards_core.formats import load
-from cards_model_compiler.live_state import KEPT, LiveState
+from cards_model_compiler.live_analysis.state import KEPT, LiveState
 from cards_ros.diagnostics import Level
 from cards_ros.messages import JointStateSample
 from random_robots import random_robot

@@ -7,8 +7,8 @@ import pytest
 
 from cards_rod_plugin.centre_lines import SERVICE, CentreLines
 from cards_rod_plugin.marker_bytes import LineMarkers, clear
-from cards_viz import gz_markers
-from cards_viz.gz_markers import GazeboBindingsError
+from cards_viz.gazebo import markers
+from cards_viz.gazebo.markers import GazeboBindingsError
 
 
 def fields(data):
@@ -59,7 +59,7 @@ def test_markers_have_the_points_that_were_given():
 
 def test_gazebo_s_own_messages_read_the_same():
     try:
-        marker_v = gz_markers._bindings()[1]
+        marker_v = markers._bindings()[1]
     except GazeboBindingsError as error:
         pytest.skip(str(error))
     lines = np.random.default_rng(4).normal(size=(2, 7, 3))

@@ -24,7 +24,7 @@ from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
 from cards_rods.session import RodSession
 from cards_rods.shape_message import FRAME
-from cards_viz.colormap import colors, nice_ceiling
+from cards_viz.colors import colors, nice_ceiling
 
 ROD_COLOR = (0.75, 0.14, 0.12)
 PLATE_COLOR = (0.55, 0.58, 0.62)

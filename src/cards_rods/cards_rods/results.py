@@ -16,7 +16,7 @@ from cards_rods import run_plots
 from cards_rods.rod_log import LOG_NAME
 from cards_rods.summary import Log, summarise
 from cards_rods.verdict import RodRun
-from cards_viz import plots
+from cards_viz.plots.drawing import save
 
 SUMMARY = "summary.json"
 PLOTS = ("plate", "joints", "stability", "step_time", "shapes")
@@ -61,7 +61,7 @@ def write_results(
         figures["shapes"] = run_plots.shapes(moments, robot, f"{robot.name}: shapes")
     with writing_together(folder) as work:
         for name, figure in figures.items():
-            plots.save(figure, work / f"{name}.png")
+            save(figure, work / f"{name}.png")
         text = json.dumps(summary, indent=2, allow_nan=False)
         (work / SUMMARY).write_text(text + "\n", encoding="utf-8")
     return summary

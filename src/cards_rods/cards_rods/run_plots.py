@@ -15,9 +15,8 @@ from cards_core.rods.robots.solution import RobotShapes
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
 from cards_rods.summary import Log
-from cards_viz.colormap import nice_ceiling
-from cards_viz.line_colors import ACTUAL, DESIRED, ERROR, LINE_COLORS
-from cards_viz.plots import STYLE, TENSION_COLORMAP, labelled, thin
+from cards_viz.colors import ACTUAL, DESIRED, ERROR, LINE_COLORS, nice_ceiling
+from cards_viz.plots.drawing import STYLE, TENSION_COLORMAP, labelled, thin
 
 COORDINATES = (("x", "mm"), ("y", "mm"), ("z", "mm"), ("rx", "deg"), ("ry", "deg"), ("rz", "deg"))
 """Name and unit of the plate's coordinates in plots: change since the start."""

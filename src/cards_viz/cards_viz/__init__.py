@@ -1,1 +1,1 @@
-"""Seeing runs: browser view, RViz markers, run folders with plots and recordings."""
+"""Visualization: pages in the browser, markers in RViz and Gazebo, plots, run folders."""

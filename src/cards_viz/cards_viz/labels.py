@@ -1,8 +1,8 @@
-"""Names and units of what controllers track."""
+"""Names and units for plots: coordinates that controllers track, and actuator states."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cards_core.loop.task_units import POSITIONS, joint_units, operational_units
@@ -37,7 +37,42 @@ def operational_labels(names: Sequence[str]) -> Labels:
 
 
 def numbered(width: int, error_width: int) -> Labels:
-    """Return labels for coordinates that nobody has named."""
+    """Return numbered labels, for coordinates without names."""
     names = tuple(f"y{i + 1}" for i in range(width))
     error_names = tuple(f"e{i + 1}" for i in range(error_width))
     return Labels(names, ("",) * width, error_names, ("",) * error_width)
+
+
+STATE_UNITS: Mapping[str, tuple[str, float]] = {
+    "length": ("mm", 1e3),
+    "speed": ("mm/s", 1e3),
+    "pressure": ("kPa", 1e-3),
+    "current": ("A", 1.0),
+    "temperature": ("°C", 1.0),
+}
+"""By the last word of a state's name: unit to show, and its factor on the published value."""
+
+
+def split_state(name: str) -> tuple[str, str]:
+    """Return muscle and state of a name such as ``biceps/fiber_length``."""
+    muscle, _, state = name.rpartition("/")
+    return muscle, state
+
+
+def state_title(state: str) -> str:
+    """Return the title of a state, without its unit: ``fiber length``."""
+    return state.replace("_", " ")
+
+
+def state_unit(state: str) -> tuple[str, float]:
+    """Return the unit a state is shown in, empty for none, and the factor to convert to it."""
+    return STATE_UNITS.get(state.rsplit("_", 1)[-1], ("", 1.0))
+
+
+def by_state(names: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return, for every state, the index in ``names`` of each muscle that has it."""
+    found: dict[str, dict[str, int]] = {}
+    for index, name in enumerate(names):
+        muscle, state = split_state(name)
+        found.setdefault(state, {})[muscle] = index
+    return found

@@ -32,7 +32,7 @@ BEYOND = 3.0
 
 
 class MeshWarning(UserWarning):
-    """A mesh file that cannot be drawn; the rest of the robot is."""
+    """A mesh file that cannot be drawn; the rest of the robot is drawn."""
 
 
 def triangles(
@@ -111,7 +111,7 @@ def _warn(text: str) -> None:
 def surface_triangles(
     geometry: WrapGeometry, source: str | None = None
 ) -> tuple[Array, Faces] | None:
-    """Return a wrap surface as `triangles`; of a mesh the smooth body that muscles wrap over."""
+    """Return a wrap surface as `triangles`; for a mesh, the smooth body that muscles wrap over."""
     if not isinstance(geometry, Mesh):
         return triangles(geometry, source)
     path = _existing(geometry, source)
@@ -135,7 +135,7 @@ def surface_triangles(
 def drawn_surface(surface: WrapSurface, met: Array) -> tuple[WrapGeometry, Pose]:
     """Return a shape of finite size for a wrap surface, and its pose in the surface's link.
 
-    Of a cylinder without ends the piece is drawn that muscles use.
+    An infinite cylinder is drawn over the length that muscles use.
 
     Args:
         surface: The surface.

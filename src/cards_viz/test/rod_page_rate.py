@@ -116,8 +116,8 @@ def main():
 
     from cards_core.rods.robots.reader import read_rod_robot
     from cards_ros.testing import end_process, private_domain, start_process
-    from cards_viz.page import free_port
-    from cards_viz.rod_panels import joint_axes
+    from cards_viz.pages.page import free_port
+    from cards_viz.rods.panels import joint_axes
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("robot", nargs="?", default="stewart_gough")
@@ -136,7 +136,7 @@ def main():
     with private_domain(), sync_playwright() as driver:
         nodes = [
             start_process("cards_rods.rod_solver", model),
-            start_process("cards_viz.rod_view", {**model, "port": port}),
+            start_process("cards_viz.rods.view_node", {**model, "port": port}),
         ]
         browser = driver.chromium.launch(executable_path=path, args=arguments)
         try:

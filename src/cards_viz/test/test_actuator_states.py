@@ -1,22 +1,22 @@
 import numpy as np
 
-from cards_viz.actuator_plot import actuator_states
-from cards_viz.actuator_states import by_state, split, unit
-from cards_viz.state_table import states_html
+from cards_viz.labels import by_state, split_state, state_unit
+from cards_viz.muscles.panels import states_html
+from cards_viz.plots.runs import actuator_states
 
 NAMES = ("biceps/activation", "biceps/fiber_length", "m/1/activation", "spring/current")
 
 
 def test_names():
-    assert split("m/1/activation") == ("m/1", "activation")
+    assert split_state("m/1/activation") == ("m/1", "activation")
     assert by_state(NAMES) == {
         "activation": {"biceps": 0, "m/1": 2},
         "fiber_length": {"biceps": 1},
         "current": {"spring": 3},
     }
-    assert unit("winding_temperature") == ("°C", 1.0)
-    assert unit("pressure") == ("kPa", 1e-3)
-    assert unit("activation") == ("", 1.0)
+    assert state_unit("winding_temperature") == ("°C", 1.0)
+    assert state_unit("pressure") == ("kPa", 1e-3)
+    assert state_unit("activation") == ("", 1.0)
 
 
 def test_every_published_state_has_the_unit_of_its_kind():
@@ -30,7 +30,7 @@ def test_every_published_state_has_the_unit_of_its_kind():
         for state in getattr(item, "published", ())
     }
     assert {"activation", "fiber_length", "pressure", "winding_temperature"} <= published
-    assert {state for state in published if not unit(state)[0]} == {"activation"}
+    assert {state for state in published if not state_unit(state)[0]} == {"activation"}
 
 
 def test_one_chart_for_each_state_in_its_unit():

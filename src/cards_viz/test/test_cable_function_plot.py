@@ -6,8 +6,8 @@ import pytest
 from cards_core.analysis.cable_function import analyse_cable_function
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
-from cards_viz.cable_function_plot import cable_function
-from cards_viz.plots import save
+from cards_viz.plots.analyses import cable_function
+from cards_viz.plots.drawing import save
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,24 @@ def test_cells_have_the_numbers(result, tmp_path):
 
 
 def test_nothing_to_show(result, tmp_path):
-    """Poses of which none can be held, and none at all."""
+    """Poses of which none can be held, and none at all: the tables are there, without numbers."""
     dynamics = make_dynamics(load("planar_2r"))
     for q in (np.zeros((0, 2)), np.full((3, 2), np.nan)):
         empty = analyse_cable_function(dynamics, q)
-        save(cable_function(empty), tmp_path / "plot.png")
+        figure = cable_function(empty)
+        assert figure.get_suptitle() == f"Functions of the muscles of planar_2r, {len(q)} poses"
+        columns = (
+            ["joint_1 [mm]", "joint_2 [mm]"],
+            list(empty.necessity),
+            ["needed", "exchangeable", "idle"],
+        )
+        for axes, names in zip(figure.axes, columns, strict=True):
+            assert [text.get_text() for text in axes.get_xticklabels()] == names
+            assert [text.get_text() for text in axes.get_yticklabels()] == list(empty.groups)
+        arms, lost, held = figure.axes
+        assert {text.get_text() for text in arms.texts} == {""}
+        assert (arms.images[0].get_array() == 0.0).all()
+        for axes in (lost, held):
+            assert {text.get_text() for text in axes.texts} == {"-"}
+            assert axes.images[0].get_array().mask.all()
+        save(figure, tmp_path / "plot.png")

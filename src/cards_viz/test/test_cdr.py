@@ -5,7 +5,7 @@ import pytest
 from mcap.records import Schema
 from mcap_ros2.decoder import DecoderFactory
 
-from cards_viz import cdr
+from cards_viz.runs import cdr
 
 
 def decode(type_name: str, data: bytes):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cards_core.rods.robots.reader import read_rod_robot
-from cards_viz.near_plane import BEYOND, CLOSE, MARGIN, NearPlane
-from cards_viz.rod_page import RodPage
+from cards_viz.pages.scene import BEYOND, CLOSE, MARGIN, NearPlane
+from cards_viz.rods.page import RodPage
 
 
 class Camera:

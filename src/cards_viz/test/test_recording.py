@@ -5,8 +5,8 @@ import pytest
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 
-from cards_viz import recording
-from cards_viz.run_log import ControllerLog, SimulatorLog
+from cards_viz.runs import recording
+from cards_viz.runs.log import ControllerLog, SimulatorLog
 
 NAMES = recording.Names(
     ["joint_1", "joint_2"],

@@ -8,7 +8,7 @@ import pytest
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_viz.rod_bodies import RodBodies
+from cards_viz.rods.bodies import RodBodies
 
 MODELS = (
     "stewart_gough",

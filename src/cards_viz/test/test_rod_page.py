@@ -21,10 +21,17 @@ from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.tracker import Tracker
 from cards_core.spatial import matrix_quaternion, matrix_rpy, rpy_matrix
-from cards_viz.rod_page import RodPage
-from cards_viz.rod_panels import joint_axes, next_name, pose_axes, target_pose, wrench_axes
-from cards_viz.rod_snapshot import RodSnapshot
-from cards_viz.rod_status import WORDS, status_html
+from cards_viz.rods.interface import RodSnapshot
+from cards_viz.rods.page import RodPage
+from cards_viz.rods.panels import (
+    WORDS,
+    joint_axes,
+    next_name,
+    pose_axes,
+    status_html,
+    target_pose,
+    wrench_axes,
+)
 
 POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 

@@ -6,10 +6,17 @@ import pytest
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import quaternion_matrix
-from cards_viz.colormap import linear_light
-from cards_viz.rod_colors import RodColors
-from cards_viz.rod_snapshot import CURVATURE, RodSnapshot
-from cards_viz.rod_tubes import ALARM, PIECES, quaternions_z_to, thinned, tubes, unit_tube
+from cards_viz.colors import linear_light
+from cards_viz.rods.interface import CURVATURE, RodSnapshot
+from cards_viz.rods.tubes import (
+    ALARM,
+    PIECES,
+    RodColors,
+    quaternions_z_to,
+    thinned,
+    tubes,
+    unit_tube,
+)
 
 
 def bend(k=201):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from cards_viz import run_folder
-from cards_viz.run_folder import write_run, write_run_folder
-from cards_viz.run_log import ControllerLog, RunLogError, SimulatorLog
-from cards_viz.summary import KEYS
+from cards_viz.runs import folder as run_folder
+from cards_viz.runs.folder import write_run, write_run_folder
+from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
+from cards_viz.runs.summary import KEYS
 
 INFO = {"controller": "ctc_joint", "mode": "realtime", "wall_time_s": 1.0}
 

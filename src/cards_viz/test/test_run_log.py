@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError
-from cards_viz.run_log import ControllerLog, RunLogError, SimulatorLog, not_finite
+from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog, not_finite
 
 
 @pytest.fixture

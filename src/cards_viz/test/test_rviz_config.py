@@ -10,11 +10,10 @@ import yaml
 from builtin_interfaces.msg import Time
 
 from cards_ros import topics
-from cards_viz.markers import FRAME, SurfaceMarkers, muscle_markers, path_markers
-from cards_viz.muscle_markers import MARKERS_TOPIC, PATH_TOPIC
-from cards_viz.scene import Scene
-from cards_viz.tracked import first_scale
-from cards_viz.trail import Trail
+from cards_viz.colors import first_scale
+from cards_viz.muscles.scene import Scene, Trail
+from cards_viz.rviz.markers import FRAME, SurfaceMarkers, muscle_markers, path_markers
+from cards_viz.rviz.node import MARKERS_TOPIC, PATH_TOPIC
 
 pytestmark = pytest.mark.ros
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cards_viz.run_log import ControllerLog, RunLogError, SimulatorLog
-from cards_viz.summary import KEYS, RunInfo, summarise, trajectory_sha256
+from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
+from cards_viz.runs.summary import KEYS, RunInfo, summarise, trajectory_sha256
 
 Q = [[0.0, 1.0], [0.5, -0.25], [2.0, 3.0]]
 

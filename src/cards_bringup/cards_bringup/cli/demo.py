@@ -166,7 +166,7 @@ def _run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     prepare(out)
     overrides = _overrides(args, plan, duration, {"log_dir": str(out.resolve()), "model": model})
     if view:
-        from cards_viz.browser import free_port
+        from cards_viz.pages.page import free_port
 
         port = free_port("127.0.0.1", args.port)
         overrides["browser_view"] = {"port": port}
@@ -413,7 +413,7 @@ def _write_results(
 ) -> dict[str, Any]:
     """Write a run folder for every part of a run, and return the summary of the main one."""
     from cards_core.formats.urdf import to_urdf
-    from cards_viz.run_folder import write_run_folder
+    from cards_viz.runs.folder import write_run_folder
 
     args, plan, robot = demo.args, demo.plan, demo.robot
     say(args, "plots and recording ...")

@@ -314,8 +314,8 @@ def lines(hil: Mapping[str, Any]) -> list[str]:
 
 def plot(folder: Path) -> None:
     """Draw ``latency.png``: command to tension and age of the states, over time and counted."""
-    from cards_viz import plots
-    from cards_viz.latency_plot import latencies
+    from cards_viz.plots.drawing import save
+    from cards_viz.plots.runs import latencies
 
     hil = _read(folder / HIL_LOG)
     fresh = np.isfinite(hil["latency"])
@@ -324,4 +324,4 @@ def plot(folder: Path) -> None:
     if states is not None and len(states["time"]):
         when = np.interp(states["time"], hil["wall"], hil["time"])
         series["sensors to topic"] = (when, 1e3 * states["age"])
-    plots.save(latencies(series), folder / "latency.png")
+    save(latencies(series), folder / "latency.png")

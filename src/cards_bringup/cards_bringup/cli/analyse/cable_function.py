@@ -137,8 +137,8 @@ def _conditions(names: list[str] | None, options: list[str] | None) -> dict[str,
 
 def _write(result: Any, q: Any, folder: Path) -> list[Path]:
     """Write the result, its picture and the single poses; return the files."""
-    from cards_viz.cable_function_plot import cable_function
-    from cards_viz.plots import save
+    from cards_viz.plots.analyses import cable_function
+    from cards_viz.plots.drawing import save
 
     names = ["cable_function.json", "cable_function.png", "poses.npz"]
     statuses = {f"status_{name}": found.statuses for name, found in result.necessity.items()}

@@ -290,8 +290,8 @@ def _write(
     series: dict[str, Series],
     time: Array | None,
 ) -> list[Path]:
-    from cards_viz.plots import save
-    from cards_viz.point_plot import Quantity, over_points
+    from cards_viz.plots.analyses import Quantity, over_points
+    from cards_viz.plots.drawing import save
 
     names = [f"{args.kind}.{ending}" for ending in ("npz", "csv", "png")]
     arrays: dict[str, Any] = {key: item.values for key, item in series.items()}

@@ -250,8 +250,8 @@ def _write(
     args: argparse.Namespace, robot: Any, content: dict[str, Any], study: _Study | None
 ) -> list[Path]:
     from cards_bringup.cli.analyse.rod_tables import write_bases, write_shapes
-    from cards_viz.plots import save
-    from cards_viz.wrench_plot import estimate_figure
+    from cards_viz.plots.analyses import estimate_figure
+    from cards_viz.plots.drawing import save
 
     names = ["force_sensing.json", "force_sensing.png"]
     with writing(args.out) as work:

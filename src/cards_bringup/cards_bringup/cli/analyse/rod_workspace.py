@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     with in_words(folder):
         files = result.save(folder)
     if args.plot or args.show:
-        from cards_viz.rod_slice_plot import draw
+        from cards_viz.workspace.rod_plots import draw
 
         with in_words(folder / "plots"):
             files += draw(result, folder / "plots", metric=args.metric)

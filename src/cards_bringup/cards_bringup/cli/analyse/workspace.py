@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     files = []
     if args.plot or args.show:
         from cards_bringup.cli.analyse.common import in_words
-        from cards_viz.workspace_plots import draw
+        from cards_viz.workspace.muscle_plots import draw
 
         with in_words(result.path / "plots"):
             files = draw(result, metric=args.metric)

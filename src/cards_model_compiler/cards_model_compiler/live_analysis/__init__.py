@@ -1,0 +1,1 @@
+"""Analyses of a running robot: conditions, stiffness, joint wrenches, a pose from lengths."""

@@ -1,0 +1,1 @@
+"""Muscles in Gazebo's GUI."""

@@ -1,0 +1,1 @@
+"""Robots with muscles: their geometry for drawing, their page in the browser and its node."""

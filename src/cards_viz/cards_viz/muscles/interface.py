@@ -1,0 +1,88 @@
+"""The interface between the page of a robot with muscles and its host: snapshots, commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cards_core.typing import Array, Vector3
+
+
+@dataclass(frozen=True, eq=False)
+class MuscleSnapshot:
+    """State of a robot at one instant. The arrays must not be changed afterwards.
+
+    Attributes:
+        time: Simulation time, [s].
+        q: Joint coordinates, shape (nq,).
+        tensions: Shape (m,), [N].
+        states: Actuator states by name, e.g. ``biceps/activation``; in SI units, temperatures in
+            degC.
+        names: Names of the controlled coordinates, length d; empty without a controller.
+        desired, actual: Controlled coordinates, shape (d,).
+        units: Unit of each controlled coordinate, ``rad`` or ``m``, length d.
+        error: Tracking error, shape (e,).
+        desired_position: Desired origin of the operational frame, shape (3,), [m].
+        controller: Name of the controller that commands the muscles, None if none does.
+        paused, stopped: Simulation paused; emergency stop active.
+        real: Whether the robot is a real one, without pause, step, reset and speed.
+        real_time_factor: Simulated by elapsed time.
+        control_rate: Controller steps per second, [Hz].
+        message: Something to tell the user, e.g. the last diagnostics error.
+    """
+
+    time: float
+    q: Array
+    tensions: Array
+    states: Mapping[str, float] = field(default_factory=dict)
+    names: Sequence[str] = ()
+    desired: Array | None = None
+    actual: Array | None = None
+    units: Sequence[str] = ()
+    error: Array | None = None
+    desired_position: Vector3 | None = None
+    controller: str | None = None
+    paused: bool = False
+    stopped: bool = False
+    real: bool = False
+    real_time_factor: float | None = None
+    control_rate: float | None = None
+    message: str = ""
+
+
+class MuscleCommands(Protocol):
+    """Commands that the page can give.
+
+    They are called from the page's threads and must return at once: an implementation that needs
+    time (a service call, a lock that the simulation holds) queues the command. A command that is
+    refused raises a `cards_core.errors.CardsError`; the page shows its text.
+    """
+
+    def pause(self, paused: bool) -> None:
+        """Pause or continue the simulation."""
+        ...
+
+    def step(self) -> None:
+        """Advance a paused simulation by one step."""
+        ...
+
+    def reset(self) -> None:
+        """Return to the home position at time zero."""
+        ...
+
+    def estop(self, active: bool) -> None:
+        """Engage the emergency stop (all tensions to their safe minimum) or release it."""
+        ...
+
+    def set_tension(self, name: str, tension: float) -> None:
+        """Command one muscle, [N]; only while no controller runs."""
+        ...
+
+    def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
+        """Set the controller's gains, [1/s^2] and [1/s], one value or one for each coordinate."""
+        ...
+
+    def set_speed(self, factor: float) -> None:
+        """Set simulated seconds per second of a simulation in realtime mode."""
+        ...

@@ -1,0 +1,155 @@
+"""The page of a robot with muscles: the robot in 3-D, live plots and controls.
+
+Snapshots of the run go to the page as `cards_viz.pages.page` describes; commands go the other way
+through `MuscleCommands`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import viser
+
+from cards_core.robot.model import Robot
+from cards_core.typing import Array
+from cards_viz.colors import first_scale
+from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
+from cards_viz.muscles.page_scene import MusclePageScene
+from cards_viz.muscles.panels import (
+    GainsPanel,
+    MusclePanel,
+    PlotPanel,
+    RunPanel,
+    StateTable,
+    StatusPanel,
+)
+from cards_viz.muscles.scene import Scene, SceneFrame
+from cards_viz.pages.page import Page
+from cards_viz.pages.scene import Camera
+from cards_viz.pages.widgets import DrawingPanel, guarded
+
+
+class MusclePage(Page[MuscleSnapshot]):
+    """A page that shows one robot.
+
+    Args:
+        robot: What to draw.
+        commands: What the buttons and sliders do.
+        host, port, rate: As of `Page`.
+        window: Length of the live plots, [s].
+
+    Attributes:
+        scale: Range of the colours.
+        scene: What is drawn.
+
+    Raises:
+        PortError: No port to listen on.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        commands: MuscleCommands,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        rate: float = 30.0,
+        window: float = 10.0,
+    ) -> None:
+        super().__init__(robot.name, host=host, port=port, rate=rate)
+        self.robot = robot
+        self.scale = first_scale(robot)
+        self.scene = Scene(robot)
+        self._nodes = MusclePageScene(self.server, self.scene, self.scale)
+        self._last: MuscleSnapshot | None = None
+        self._frame: SceneFrame | None = None
+        self._tensions = np.zeros(len(robot.muscles))
+        self._build_panels(commands, window)
+        self._start()
+
+    def _build_panels(self, commands: MuscleCommands, window: float) -> None:
+        gui, robot = self.server.gui, self.robot
+        run = guarded(self.notify)
+        gui.main_panel.dock_right()
+        gui.main_panel.set_width(330)
+        self._status = StatusPanel(gui, robot.muscles, self.scale)
+        tabs = gui.add_tab_group()
+        with tabs.add_tab("Run", viser.Icon.PLAYER_PLAY):
+            self._run_panel = RunPanel(gui, commands, run)
+            self._gains = GainsPanel(gui, commands, run)
+            self._status.add_bars()
+        with tabs.add_tab("Muscles", viser.Icon.ADJUSTMENTS):
+            self._muscle_panel = MusclePanel(gui, robot.muscles, commands, run)
+            self._state_table = StateTable(gui)
+        with tabs.add_tab("View", viser.Icon.EYE):
+            nodes = self._nodes
+            toggles = [
+                ("Muscles", True, nodes.set_muscles_visible),
+                ("Force arrows", False, nodes.set_arrows_visible),
+                ("Wrap surfaces", True, nodes.set_surfaces_visible),
+                ("End-effector path", True, nodes.set_path_visible),
+                ("Ground", True, nodes.set_grid_visible),
+            ]
+            DrawingPanel(gui, toggles)
+            again = gui.add_button("Clear path", icon=viser.Icon.ERASER, color="gray")
+            self._add_camera_button()
+        self._plots = PlotPanel(
+            gui,
+            self.scene.tree.position_names,
+            [muscle.name for muscle in robot.muscles],
+            window,
+        )
+
+        again.on_click(lambda _: nodes.clear_paths())
+
+    def camera(self, aspect: float) -> Camera:
+        """Return the camera that lets the robot fill a picture of this aspect."""
+        return self._nodes.camera(aspect)
+
+    @property
+    def size(self) -> float:
+        """Extent of the robot, [m]."""
+        return self.scene.size
+
+    def set_gains(
+        self, kp: Sequence[float], kd: Sequence[float], names: Sequence[str] = ()
+    ) -> None:
+        """Tell the view the controller's gains; the sliders appear."""
+        self._gains.set_gains(list(kp), list(kd), list(names))
+
+    def set_reference_path(self, positions: Array) -> None:
+        """Draw a desired end-effector path known in advance, shape (k, 3), [m]."""
+        self._nodes.desired.clear()
+        for position in np.asarray(positions, dtype=float):
+            self._nodes.desired.add(position)
+
+    def _take(self, snapshot: MuscleSnapshot) -> None:
+        """Keep what the page shows of a snapshot, now or later."""
+        if self._last is not None and snapshot.time < self._last.time:
+            self._nodes.actual.clear()
+        self._last = snapshot
+        self._texts_due = True
+        if not np.all(np.isfinite(snapshot.q)):
+            return  # nothing to draw, but the status must say so
+        self.scale.include(snapshot.tensions)
+        self._frame = self.scene.frame(snapshot.q, snapshot.tensions, self.scale.high)
+        self._tensions = snapshot.tensions
+        self._scene_due = True
+        self._nodes.actual.add(self._frame.end_effector)
+        self._nodes.desired.add(snapshot.desired_position)
+        self._plots.append(snapshot)
+
+    def _draw_scene(self) -> None:
+        if self._frame is not None:
+            self._nodes.draw(self._frame, self._tensions)
+
+    def _draw_texts(self) -> None:
+        if self._last is None:
+            return
+        self._nodes.draw_paths()
+        self._status.draw(self._last)
+        self._run_panel.draw(self._last)
+        self._muscle_panel.draw(self._last)
+        self._state_table.draw(self._last)
+        self._plots.draw()

@@ -1,0 +1,192 @@
+"""The 3-D scene of the page of a robot with muscles: viser nodes that follow a `Scene`."""
+
+from __future__ import annotations
+
+import numpy as np
+import trimesh
+import viser
+
+from cards_core.robot.elements import WORLD
+from cards_core.spatial import matrix_quaternion
+from cards_core.typing import Array
+from cards_viz.colors import TensionScale, linear_light
+from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail
+from cards_viz.pages.scene import Camera, frame_points, set_up, with_length
+
+ARROW_COLOR = (20, 150, 90)
+DESIRED_COLOR = (90, 94, 102)
+ACTUAL_COLOR = (31, 95, 168)
+
+
+class MusclePageScene:
+    """The scene nodes of one robot.
+
+    Node names: ``/robot/<link>/<visual>``, ``/robot/<link>/wrap_surfaces/<surface>``,
+    ``/muscles/paths``, ``/muscles/points``, ``/muscles/forces``, ``/path/desired``,
+    ``/path/actual``, ``/grid``.
+    """
+
+    def __init__(self, server: viser.ViserServer, scene: Scene, scale: TensionScale) -> None:
+        self.scene = scene
+        self._scale = scale
+        self._api = server.scene
+        self.desired = Trail(SPACING * scene.size)
+        self.actual = Trail(SPACING * scene.size)
+        self._add_lights_and_ground()
+        self._links = self._add_links()
+        for shape in scene.shapes:
+            self._add_shape(shape)
+        self._surfaces = [self._add_shape(shape) for shape in scene.surfaces]
+        frame = scene.frame(scene.tree.home, np.zeros(len(scene.robot.muscles)), 1.0)
+        self._add_muscles(frame)
+        self._add_paths()
+        self.set_arrows_visible(False)
+
+    def camera(self, aspect: float) -> Camera:
+        """Return the camera that lets the robot fill a picture of this aspect."""
+        return frame_points(self.scene.outline, aspect=aspect)
+
+    def _add_lights_and_ground(self) -> None:
+        scene, size = self.scene, self.scene.size
+        set_up(self._api)
+        center = 0.5 * (scene.lower + scene.upper)
+        cell = 10.0 ** np.floor(np.log10(0.35 * size))
+        self._grid = self._api.add_grid(
+            "/grid",
+            infinite_grid=True,
+            cell_size=cell,
+            section_size=10.0 * cell,
+            cell_color=(226, 228, 231),
+            section_color=(204, 207, 212),
+            fade_distance=9.0 * size,
+            fade_strength=2.0,
+            shadow_opacity=0.16,
+            # floor below everything that hangs, at z = 0 for robots that stand
+            position=(center[0], center[1], min(0.0, float(scene.lower[2]) - 0.02 * size)),
+        )
+
+    def _add_links(self) -> list[viser.FrameHandle]:
+        # shapes are children of these in name and place; the world's frame stays where it is
+        self._api.add_frame(f"/robot/{WORLD}", show_axes=False)
+        links = self.scene.robot.links
+        return [self._api.add_frame(f"/robot/{link.name}", show_axes=False) for link in links]
+
+    def _add_shape(self, shape: Shape) -> viser.MeshHandle:
+        opacity = shape.rgba[3]
+        return self._api.add_mesh_simple(
+            f"/robot/{shape.name}",
+            shape.vertices,
+            shape.faces,
+            color=tuple(round(255 * c) for c in shape.rgba[:3]),
+            opacity=None if opacity >= 1.0 else opacity,
+            cast_shadow=opacity >= 1.0,
+            wxyz=matrix_quaternion(shape.pose.rotation),
+            position=shape.pose.translation,
+        )
+
+    def _add_muscles(self, frame: SceneFrame) -> None:
+        radius = self.scene.radius
+        ball = trimesh.creation.icosphere(subdivisions=2, radius=1.0)
+        points = len(frame.points)
+        self._has_muscles = points > 0
+        if not self._has_muscles:
+            return
+        # lines are not lit: their colour is that of the scale, from every side
+        self._lines = self._api.add_line_segments(
+            "/muscles/paths",
+            frame.segments,
+            np.zeros_like(frame.segments, dtype=np.uint8),
+            thickness=2.2 * radius,
+        )
+        self._balls = self._api.add_batched_meshes_simple(
+            "/muscles/points",
+            ball.vertices,
+            ball.faces,
+            batched_wxyzs=np.tile((1.0, 0.0, 0.0, 0.0), (points, 1)),
+            batched_positions=frame.points,
+            batched_scales=np.full(points, 1.9 * radius),
+            batched_colors=(72, 76, 84),
+            lod="off",
+        )
+        self._arrows = self._api.add_arrows(
+            "/muscles/forces",
+            frame.arrows,
+            ARROW_COLOR,
+            shaft_radius=1.25 * radius,
+            head_radius=2.8 * radius,
+            head_length=6.5 * radius,
+        )
+
+    def _add_paths(self) -> None:
+        # both paths lie within a millimetre: the desired one is thick dashes around the actual one
+        radius = self.scene.radius
+        self._dash = DASH * self.scene.size
+        self._desired = self._api.add_line_segments(
+            "/path/desired", self.desired.segments(), DESIRED_COLOR, thickness=1.7 * radius
+        )
+        self._actual = self._api.add_line_segments(
+            "/path/actual", self.actual.segments(), ACTUAL_COLOR, thickness=1.0 * radius
+        )
+        self._tip = self._api.add_icosphere(
+            "/path/tip", 2.2 * radius, ACTUAL_COLOR, subdivisions=2
+        )
+        self._tip.visible = self.scene.robot.operational_frame is not None
+
+    def draw(self, frame: SceneFrame, tensions: Array) -> None:
+        """Move everything; ``tensions`` colour the muscles, shape (m,), [N]."""
+        for handle, pose in zip(self._links, frame.link_poses, strict=True):
+            handle.wxyz = matrix_quaternion(pose[:3, :3])
+            handle.position = pose[:3, 3]
+        if self._has_muscles:
+            self._draw_muscles(frame, tensions)
+        if frame.end_effector is not None:
+            self._tip.position = frame.end_effector
+
+    def _draw_muscles(self, frame: SceneFrame, tensions: Array) -> None:
+        scene = self.scene
+        # viser takes one colour for all as sRGB, but a colour for each vertex as linear light
+        colors = linear_light(self._scale.colors(tensions))[scene.segment_muscle]
+        self._lines.points = frame.segments.astype(np.float32)
+        self._lines.colors = np.repeat(colors[:, None], 2, axis=1)
+        self._balls.batched_positions = frame.points.astype(np.float32)
+        if self._arrows.visible:
+            self._arrows.points = with_length(frame.arrows).astype(np.float32)
+
+    def draw_paths(self) -> None:
+        """Send the paths to the browser if they have changed."""
+        lines = (self.desired, self._desired, self._dash), (self.actual, self._actual, 0.0)
+        for trail, handle, dash in lines:
+            if trail.changed:
+                trail.changed = False
+                handle.points = trail.segments(dash).astype(np.float32)
+
+    def clear_paths(self) -> None:
+        """Forget the end-effector paths."""
+        self.desired.clear()
+        self.actual.clear()
+
+    def set_arrows_visible(self, visible: bool) -> None:
+        """Show or hide the force arrows."""
+        if self._has_muscles:
+            self._arrows.visible = visible
+
+    def set_muscles_visible(self, visible: bool) -> None:
+        """Show or hide the muscles and their via points."""
+        if self._has_muscles:
+            self._lines.visible = visible
+            self._balls.visible = visible
+
+    def set_surfaces_visible(self, visible: bool) -> None:
+        """Show or hide the wrap surfaces."""
+        for handle in self._surfaces:
+            handle.visible = visible
+
+    def set_path_visible(self, visible: bool) -> None:
+        """Show or hide the end-effector paths."""
+        for handle in (self._desired, self._actual):
+            handle.visible = visible
+        self._tip.visible = visible and self.scene.robot.operational_frame is not None
+
+    def set_grid_visible(self, visible: bool) -> None:
+        """Show or hide the ground."""
+        self._grid.visible = visible

@@ -1,0 +1,1 @@
+"""What the pages of robots with muscles and of rod robots share."""

@@ -1,0 +1,365 @@
+"""What all pages share: a viser server, a camera that fits, updates at the page's pace.
+
+A page runs in threads of its own. A host hands snapshots over (`Page.show`, a few microseconds,
+never waiting for a browser); a drawing thread sends the newest at most ``rate`` times a second,
+less often to a page that cannot keep up (`ClientPace`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import logging
+import socket
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Generic, Self, TypeVar
+
+import numpy as np
+import viser
+
+from cards_core.errors import CardsError
+from cards_viz.pages.scene import Camera
+
+LOG = logging.getLogger(__name__)
+
+PORTS_TRIED = 20
+"""How many ports from the wanted one upwards are tried."""
+
+TEXT_PERIOD = 0.1
+"""Least time between two updates of texts, charts and paths, costly for the browser, [s]."""
+
+UNWATCHED_PERIOD = 0.5
+"""Time between two updates while no page is open, [s]."""
+
+FIT_PERIOD = 0.5
+"""Time between two looks at the shapes of the pages' pictures, [s]."""
+
+ShownT = TypeVar("ShownT")
+"""What is handed over: a snapshot of the robot."""
+
+
+class PortError(CardsError):
+    """No free port, or an address that this machine does not have."""
+
+
+def free_port(host: str, port: int) -> int:
+    """Return ``port`` or the next free one.
+
+    Args:
+        host: Address to bind.
+        port: Wanted port; 0 leaves the choice to the system.
+
+    Raises:
+        PortError: None of `PORTS_TRIED` ports is free, or ``host`` is no address of ours.
+    """
+    if not 0 <= port <= 65535:
+        raise PortError(f"port {port} does not exist (expected: 0 to 65535)")
+    candidates = [0] if port == 0 else range(port, min(port + PORTS_TRIED, 65536))
+    for candidate in candidates:
+        try:
+            info = socket.getaddrinfo(host, candidate, type=socket.SOCK_STREAM)[0]
+            with socket.socket(info[0], info[1]) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(info[4])
+                return int(probe.getsockname()[1])
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise PortError(
+                    f"cannot listen on host '{host}': {error} (expected: an address of this "
+                    "machine, e.g. 127.0.0.1)"
+                ) from error
+    last = candidates[-1]
+    raise PortError(f"ports {port} to {last} of {host} are all in use (expected: a free port)")
+
+
+def _quiet() -> contextlib.redirect_stdout[io.StringIO]:
+    """Keep viser from printing: the host prints the address of the page."""
+    return contextlib.redirect_stdout(io.StringIO())
+
+
+class Page(ABC, Generic[ShownT]):
+    """A page in the browser that is kept up to date.
+
+    Subclasses build the scene and the panels in their constructor, then call `_start`.
+
+    Args:
+        label: Title of the page.
+        host: Address to listen on; the default is reachable from this machine only.
+        port: Wanted port; a busy one is replaced by the next free one, with a log message.
+        rate: Largest number of updates a second.
+
+    Attributes:
+        url: Address of the page.
+        server: The viser server, to add things of one's own.
+        updates: Number of updates sent so far.
+        pace: How fast the open pages can take updates; the page slows down to it.
+        updates_ahead: Updates that may wait in a page that does not keep up.
+        text_period: Least time between two updates of what is costly for the browser, [s].
+
+    Raises:
+        PortError: No port to listen on.
+    """
+
+    text_period = TEXT_PERIOD
+    updates_ahead = 1
+
+    def __init__(self, label: str, *, host: str, port: int, rate: float) -> None:
+        self.updates = 0
+        self._period = 1.0 / rate
+        self._box: SnapshotBox[ShownT] = SnapshotBox()
+        self._stop = threading.Event()
+        chosen = free_port(host, port)
+        if port not in (0, chosen):
+            LOG.warning("port %d is in use: the view is on port %d instead", port, chosen)
+        with _quiet():
+            self.server = viser.ViserServer(host=host, port=chosen, label=label, verbose=False)
+        self.url = f"http://{host}:{self.server.get_port()}"
+        self.server.gui.configure_theme(
+            show_logo=False, show_share_button=False, brand_color=(31, 95, 168)
+        )
+        self._fitted: dict[int, float] = {}  # aspect of each page's picture, when fitted
+        self._fit_checked = 0.0
+        self._seen = 0
+        self._scene_due = self._texts_due = False
+        self._send_at = self._texts_sent = 0.0
+
+    # What a page is ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def camera(self, aspect: float) -> Camera:
+        """Return the camera that lets the robot fill a picture of this aspect."""
+
+    @property
+    @abstractmethod
+    def size(self) -> float:
+        """Extent of what is drawn, in units of the page."""
+
+    @abstractmethod
+    def _take(self, snapshot: ShownT) -> None:
+        """Keep what the page shows of a snapshot; set ``_scene_due`` and ``_texts_due``."""
+
+    @abstractmethod
+    def _draw_scene(self) -> None:
+        """Send what moves."""
+
+    @abstractmethod
+    def _draw_texts(self) -> None:
+        """Send texts, charts and whatever else is costly for a browser."""
+
+    # Camera -----------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Place the cameras of the pages to come and start to draw."""
+        camera = self.camera(1.2)
+        start = self.server.initial_camera
+        start.position, start.look_at, start.fov = camera.position, camera.look_at, camera.fov
+        start.near = 0.01 * self.size
+        self.server.on_client_connect(self._place_client_camera)
+        self.pace = ClientPace(self.server, self.updates_ahead)
+        self._thread = threading.Thread(target=self._run, name="page", daemon=True)
+        self._thread.start()
+
+    def _add_camera_button(self) -> None:
+        """Add a button that fits the robot into the picture, at the current layout position."""
+        button = self.server.gui.add_button("Reset camera", icon=viser.Icon.CAMERA, color="gray")
+        button.on_click(lambda event: self._place_client_camera(event.client))
+
+    def _fit_cameras(self, now: float) -> None:
+        """Fit the robot again into pictures that have changed their shape.
+
+        The docked panels take their place after a page has connected, and windows are resized.
+        Who has moved the camera keeps it.
+        """
+        if now - self._fit_checked < FIT_PERIOD:
+            return
+        self._fit_checked = now
+        for number, client in self.server.get_clients().items():
+            camera, fitted = client.camera, self._fitted.get(number)
+            if fitted is None:
+                continue
+            shape = camera.image_width / max(camera.image_height, 1)
+            away = np.linalg.norm(camera.position - self.camera(fitted).position)
+            if abs(shape / fitted - 1.0) > 0.03 and away < 0.01 * self.size:
+                self._place_client_camera(client)
+
+    def _place_client_camera(self, client: viser.ClientHandle | None) -> None:
+        """Fit the robot into the picture of a page."""
+        if client is None:
+            return
+        width, height = client.camera.image_width, client.camera.image_height
+        aspect = width / height if width and height else 1.2
+        self._fitted[client.client_id] = aspect
+        camera = self.camera(aspect)
+        with client.atomic():
+            client.camera.fov = camera.fov
+            client.camera.position = camera.position
+            client.camera.look_at = camera.look_at
+            client.camera.up_direction = (0.0, 0.0, 1.0)
+
+    # Use --------------------------------------------------------------------------------------
+
+    def show(self, snapshot: ShownT) -> None:
+        """Hand over a snapshot; returns at once. Only the newest is drawn."""
+        self._box.put(snapshot)
+
+    def notify(self, text: str) -> None:
+        """Show a message in every open page."""
+        for client in self.server.get_clients().values():
+            client.add_notification("Not done", text, auto_close_seconds=8.0, color="red")
+
+    def wait(self, running: Callable[[], bool] = lambda: True) -> None:
+        """Block until `stop` is called or ``running()`` is false."""
+        while running() and not self._stop.wait(0.2):
+            pass
+
+    def stop(self) -> None:
+        """Close the page and free the port."""
+        if not self._stop.is_set():
+            self._stop.set()
+            self.pace.stop()
+            self._thread.join(timeout=5.0)
+            with _quiet():
+                self.server.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last snapshot has been sent completely."""
+        return self._box.get()[0] == self._seen and not (self._scene_due or self._texts_due)
+
+    # Drawing thread ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        """Take the newest snapshot ``rate`` times a second; send as often as the pages can."""
+        while not self._stop.is_set():
+            begin = time.monotonic()
+            count, snapshot = self._box.get()
+            try:
+                if snapshot is not None and count != self._seen:
+                    self._take(snapshot)
+                    self._seen = count
+                self._send(begin)
+                self._fit_cameras(begin)
+            except Exception:  # one odd snapshot must not end the view
+                self._seen = count
+                self._scene_due = self._texts_due = False
+                LOG.exception("cannot draw %s", snapshot)
+            self._stop.wait(max(0.0, self._period - (time.monotonic() - begin)))
+
+    def _send(self, now: float) -> None:
+        """Send what is due, unless the pages are still busy with the last update."""
+        texts = self._texts_due and now - self._texts_sent >= self.text_period
+        if now < self._send_at or not (self._scene_due or texts):
+            return
+        with self.server.atomic():
+            if self._scene_due:
+                self._draw_scene()
+            if texts:
+                self._draw_texts()
+        self._scene_due = False
+        if texts:
+            self._texts_due, self._texts_sent = False, now
+        # with nobody watching it is enough that a new page finds something recent
+        watched = bool(self.server.get_clients())
+        self._send_at = now + (self.pace.interval() if watched else UNWATCHED_PERIOD)
+        self.updates += 1
+
+
+class SnapshotBox(Generic[ShownT]):
+    """Latest-value hand-over between threads: `put` never waits for a reader that draws."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._value: ShownT | None = None
+        self._count = 0
+
+    def put(self, snapshot: ShownT) -> None:
+        """Replace the snapshot (a reference is stored, nothing copied)."""
+        with self._lock:
+            self._value = snapshot
+            self._count += 1
+
+    def get(self) -> tuple[int, ShownT | None]:
+        """Return how many snapshots there have been, and the last one."""
+        with self._lock:
+            return self._count, self._value
+
+
+PROMPT = 0.1
+"""An answer within this time shows a page that keeps up, [s]."""
+
+SLOWEST = 2.0
+"""Longest time between two updates, however slow a page is, [s]."""
+
+_PAUSE = 0.2  # [s], between an answer and the next question
+_TIMEOUT = 10.0  # [s]
+
+
+class ClientPace:
+    """Measures the answer times of all pages of a server: how fast they can take updates.
+
+    A page that renders in software manages a frame or two a second. More updates only pile up
+    there: its buttons, the emergency stop among them, answer seconds late, and it takes the
+    processor away from the control loop. So a short question is sent to every page again and
+    again, behind the updates; the time to its answer is the time that the page needs to work off
+    what it was sent.
+
+    A page that needs the time T for an update and has k of them waiting answers after k T. With
+    an interval of ``answer / ahead`` it therefore always has ``ahead`` updates to work on.
+
+    Args:
+        server: The server.
+        ahead: Updates that may wait in a page that does not keep up.
+    """
+
+    def __init__(self, server: viser.ViserServer, ahead: int = 1) -> None:
+        self._server = server
+        self._ahead = ahead
+        self._lock = threading.Lock()
+        self._asked: dict[int, float] = {}
+        self._answers: dict[int, float] = {}
+        self._stopped = threading.Event()
+        server.on_client_connect(self._start)
+
+    def interval(self) -> float:
+        """Return the least time between two updates that the slowest page needs, [s]."""
+        now = time.monotonic()
+        with self._lock:
+            answers = list(self._answers.values())
+            # who has not answered for longer than last time is at least as slow as that
+            answers += [now - asked for asked in self._asked.values()]
+        slowest = max(answers, default=0.0)
+        return 0.0 if slowest <= PROMPT else min(slowest / self._ahead, SLOWEST)
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._stopped.set()
+
+    def _start(self, client: viser.ClientHandle) -> None:
+        threading.Thread(
+            target=self._follow, args=(client,), name="client_pace", daemon=True
+        ).start()
+
+    def _follow(self, client: viser.ClientHandle) -> None:
+        number = client.client_id
+        while not self._stopped.wait(_PAUSE) and number in self._server.get_clients():
+            begin = time.monotonic()
+            with self._lock:
+                self._asked[number] = begin
+            # a page that may not use its storage answers too; one that left is looked up above
+            with contextlib.suppress(RuntimeError, TimeoutError):
+                client.local_storage.get_item("cards_pace", timeout=_TIMEOUT)
+            with self._lock:
+                del self._asked[number]
+                self._answers[number] = time.monotonic() - begin
+        with self._lock:
+            self._answers.pop(number, None)

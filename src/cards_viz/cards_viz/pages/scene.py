@@ -1,0 +1,137 @@
+"""What the 3-D scenes of all pages share: set-up, camera, near plane, arrows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import viser
+
+from cards_core.typing import Array, Vector3
+
+
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """A pinhole camera. `position` and `look_at` in the world [m], vertical `fov` [rad]."""
+
+    position: Vector3
+    look_at: Vector3
+    fov: float
+
+
+def viewing_direction(lower: Vector3, upper: Vector3) -> Vector3:
+    """Return the direction from a box to the eye: from the front (-y), flat things face on.
+
+    Planar robots (extent of one axis below a sixth of the largest) are seen almost along that
+    axis, as they are drawn on paper.
+    """
+    extent = upper - lower
+    thin = int(np.argmin(extent))
+    if extent[thin] < extent.max() / 6.0:
+        return np.array([(0.85, -0.35, 0.25), (0.12, -1.0, 0.14), (0.0, -0.35, 1.0)][thin])
+    return np.array([0.62, -1.0, 0.36])
+
+
+def frame_points(
+    points: Array,
+    *,
+    aspect: float = 1.2,
+    fov: float = 0.7,
+    direction: Vector3 | None = None,
+    fill: float = 0.76,
+) -> Camera:
+    """Place a camera so that points fill the picture.
+
+    All points must fall within ``fill`` of the half height and half width: with a camera at
+    distance D from the centre along the unit vector e, a point with components s along e, u up
+    and r to the right (from the centre) needs ``D >= |u| / (fill tan(fov / 2)) + s`` and the same
+    for r with the horizontal angle. The centre is the middle of the extents along u, r and s.
+
+    Args:
+        points: Shape (k, 3), [m].
+        aspect: Width of the picture by its height.
+        fov: Vertical field of view, [rad].
+        direction: From the points to the camera; default `viewing_direction`.
+        fill: Part of the picture that the points may take.
+    """
+    lower, upper = points.min(axis=0), points.max(axis=0)
+    back = viewing_direction(lower, upper) if direction is None else np.asarray(direction)
+    back = back / np.linalg.norm(back)
+    right = np.cross((0.0, 0.0, 1.0), back)
+    right /= np.linalg.norm(right)
+    axes = np.array([right, np.cross(back, right), back])
+    seen = points @ axes.T
+    middle = 0.5 * (seen.min(axis=0) + seen.max(axis=0))
+    seen = seen - middle
+    tangent = np.tan(0.5 * fov) * fill
+    sideways = np.abs(seen[:, 0]) / (tangent * aspect)
+    upwards = np.abs(seen[:, 1]) / tangent
+    distance = float(np.max(np.maximum(sideways, upwards) + seen[:, 2]))
+    center = middle @ axes
+    return Camera(center + max(distance, 1e-3) * back, center, fov)
+
+
+BEYOND = 1.02
+"""A near plane beyond the sheet, in units of the page."""
+
+CLOSE = 0.01
+"""The near plane while somebody looks at details, relative to the size of what is drawn."""
+
+MARGIN = 0.2
+"""How far things may move out of their box, relative to its size; time to zoom in, too."""
+
+
+class NearPlane:
+    """Moves the near planes of all pages of a server with their cameras.
+
+    viser draws an invisible sheet over the whole picture, one unit of length in front of the
+    camera, for a background image, even if there is none. Without a graphics processor, the sheet
+    costs as much time as all the rods. Nothing in front of the near plane is drawn, so the near
+    plane is put just beyond the sheet, as long as nothing else is that close.
+
+    Args:
+        box: Returns the corners, lower and upper, of a box around all that is drawn.
+        size: Of what is drawn.
+    """
+
+    def __init__(self, box: Callable[[], tuple[Array, Array]], size: float) -> None:
+        self._box, self._size = box, size
+
+    def distance(self, position: Vector3) -> float:
+        """Return the near plane's distance from a camera at a position."""
+        lower, upper = self._box()
+        outside = np.maximum(lower - position, position - upper)
+        away = float(np.linalg.norm(np.maximum(outside, 0.0)))
+        return BEYOND if away > BEYOND + MARGIN * self._size else CLOSE * self._size
+
+    def follow(self, client: viser.ClientHandle) -> None:
+        """Adjust the near plane of a page whenever its camera moves."""
+
+        def update(camera: viser.CameraHandle) -> None:
+            camera.near = self.distance(camera.position)
+
+        update(client.camera)
+        client.camera.on_update(update)
+
+
+def set_up(api: viser.SceneApi) -> None:
+    """Set up a scene: z upwards, no axes of the world, no fog."""
+    api.set_up_direction("+z")
+    api.world_axes.visible = False
+    # the default fog would fade a robot of some metres, and with it the meaning of colours
+    api.configure_fog(1.0, 2.0, enabled=False)
+
+
+def with_length(arrows: Array) -> Array:
+    """Return arrows with those of length zero replaced by the longest one, which hides them.
+
+    A page would draw the head of an arrow of length zero.
+
+    Args:
+        arrows: Tails and heads, shape (A, 2, 3), [m].
+    """
+    lengths = np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=1)
+    if not len(arrows) or lengths.all():
+        return arrows
+    return np.where(lengths[:, None, None] > 0.0, arrows, arrows[lengths.argmax()])

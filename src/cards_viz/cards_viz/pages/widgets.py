@@ -1,0 +1,273 @@
+"""Building blocks of all pages: guarded commands, checkboxes, groups of sliders, live plots."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import viser
+from viser import uplot
+
+from cards_core.errors import CardsError
+from cards_core.typing import Array
+from cards_viz.colors import DESIRED, LINE_COLORS
+
+LOG = logging.getLogger(__name__)
+
+Guard = Callable[[Callable[[], None]], None]
+"""Runs a command and shows its refusal."""
+
+
+def guarded(notify: Callable[[str], None]) -> Guard:
+    """Return a function that runs a command and passes the text of a refusal to ``notify``."""
+
+    def run(command: Callable[[], None]) -> None:
+        try:
+            command()
+        except CardsError as error:
+            LOG.warning("%s", error)
+            notify(str(error))
+        except Exception as error:  # a view must survive a host that went away
+            LOG.exception("command failed")
+            notify(f"command failed: {error}")
+
+    return run
+
+
+class DrawingPanel:
+    """Checkboxes for what is drawn."""
+
+    def __init__(self, gui: viser.GuiApi, toggles: Sequence[tuple[str, bool, Any]]) -> None:
+        for label, initial, setter in toggles:
+            box = gui.add_checkbox(label, initial)
+            setter(initial)
+            box.on_update(lambda _, box=box, setter=setter: setter(bool(box.value)))
+
+
+TOUCHED = 0.8
+"""Time after the last touch in which a group shows what its user wants, not what is, [s]."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One slider.
+
+    Attributes:
+        label: Shown beside it.
+        lower, upper: Its ends, in SI units.
+        factor: Shown value by SI value.
+        step: In shown units.
+        hint: Explains it under the mouse.
+        fixed: Whether it shows only.
+    """
+
+    label: str
+    lower: float
+    upper: float
+    factor: float
+    step: float
+    hint: str = ""
+    fixed: bool = False
+
+    @property
+    def low(self) -> float:
+        """Lower end as shown."""
+        return self.nearest(self.lower)
+
+    @property
+    def high(self) -> float:
+        """Upper end as shown."""
+        return self.nearest(self.upper)
+
+    def nearest(self, value: float) -> float:
+        """Return the shown value nearest to one in SI units: a multiple of the step.
+
+        Rounded to the digits of the step: a page shows all digits that a number has.
+        """
+        steps = round(self.factor * value / self.step)
+        return round(steps * self.step, max(0, math.ceil(-math.log10(self.step)) + 1))
+
+
+class SliderGroup:
+    """Sliders for the entries of one vector.
+
+    A touched slider changes its own entry; the others keep the exact values that were shown
+    last, not the rounded values of the sliders.
+
+    Args:
+        gui: Where to add the sliders, at the present place of the layout.
+        axes: One for each entry.
+        send: Called with the whole vector, in SI units, when a user moves a slider.
+    """
+
+    def __init__(
+        self, gui: viser.GuiApi, axes: Sequence[Axis], send: Callable[[Array], None]
+    ) -> None:
+        self._axes = tuple(axes)
+        self._send = send
+        self._touched = -TOUCHED
+        self.values = np.array([np.clip(0.0, axis.lower, axis.upper) for axis in axes])
+        self.sliders = []
+        for i, axis in enumerate(axes):
+            slider = gui.add_slider(
+                axis.label,
+                min=axis.low,
+                max=axis.high,
+                step=axis.step,
+                initial_value=self._rounded(i),
+                hint=axis.hint or None,
+                disabled=axis.fixed,
+            )
+            slider.on_update(lambda event, i=i: self._moved(i, event.client is not None))
+            self.sliders.append(slider)
+
+    def _rounded(self, i: int) -> float:
+        axis = self._axes[i]
+        return float(min(max(axis.nearest(float(self.values[i])), axis.low), axis.high))
+
+    def _moved(self, i: int, by_user: bool) -> None:
+        # values that we set ourselves are no commands
+        if not by_user:
+            return
+        self._touched = time.monotonic()
+        self.values = self.values.copy()
+        self.values[i] = float(self.sliders[i].value) / self._axes[i].factor
+        self._send(self.values)
+
+    def forget(self) -> None:
+        """Follow again at once, e.g. because another control commands the same quantity."""
+        self._touched = -TOUCHED
+
+    @property
+    def busy(self) -> bool:
+        """Whether a user has just moved one of them."""
+        return time.monotonic() - self._touched < TOUCHED
+
+    def follow(self, values: Array) -> None:
+        """Show values, shape (a,), SI units, unless a user is moving a slider."""
+        if self.busy or not np.isfinite(values).all():
+            return
+        self.values = np.array(values, dtype=float)
+        for i, slider in enumerate(self.sliders):
+            shown = self._rounded(i)
+            if abs(shown - slider.value) > 0.5 * self._axes[i].step:
+                slider.value = shown
+
+
+class History:
+    """The last seconds of a few series, oldest first.
+
+    Args:
+        width: Number of series.
+        capacity: Largest number of rows.
+    """
+
+    def __init__(self, width: int, capacity: int = 450) -> None:
+        self._rows = np.full((capacity, width + 1), np.nan)
+        self._count = 0
+
+    def append(self, time: float, values: Array) -> None:
+        """Add a row.
+
+        A time before the last one starts anew (the simulation was reset), the same time replaces
+        the last row (it is paused).
+        """
+        rows = self._rows
+        if self._count and time < rows[self._count - 1, 0]:
+            self._count = 0
+        elif self._count and time == rows[self._count - 1, 0]:
+            self._count -= 1
+        if self._count == len(rows):
+            rows[:-1] = rows[1:]
+            self._count -= 1
+        rows[self._count, 0] = time
+        rows[self._count, 1:] = values
+        self._count += 1
+
+    def columns(self, window: float) -> tuple[Array, ...]:
+        """Return time and series of the last ``window`` seconds."""
+        rows = self._rows[: self._count]
+        if self._count:
+            rows = rows[np.searchsorted(rows[:, 0], rows[-1, 0] - window) :]
+        return tuple(np.ascontiguousarray(column) for column in rows.T)
+
+
+def _legend_html(names: Sequence[str], note: str = "") -> str:
+    """Return a one-line legend: a coloured dot and a name for each series."""
+    items = "".join(
+        f'<span style="white-space:nowrap;margin-right:9px">'
+        f'<span style="display:inline-block;width:9px;height:9px;border-radius:5px;'
+        f'background:{LINE_COLORS[i % len(LINE_COLORS)]};margin-right:3px"></span>{name}</span>'
+        for i, name in enumerate(names)
+    )
+    tail = f'<span style="color:#888">{note}</span>' if note else ""
+    return f'<div style="font-size:11px;line-height:1.45;padding:0 10px">{items}{tail}</div>'
+
+
+class LivePlot:
+    """One chart with its legend: values as coloured lines, desired values as grey ones."""
+
+    def __init__(
+        self,
+        gui: viser.GuiApi,
+        title: str,
+        names: Sequence[str],
+        *,
+        with_desired: bool = False,
+        height: int = 155,
+    ) -> None:
+        self.names = tuple(names)
+        self._desired = len(names) if with_desired else 0
+        self._history = History(len(names) + self._desired)
+        series: list[uplot.Series] = [{"label": "time [s]"}]
+        # desired first: actual values are drawn over them
+        for name in self.names[: self._desired]:
+            series.append({"label": f"{name} desired", "stroke": DESIRED, "width": 3.0})
+        for i, name in enumerate(self.names):
+            color = LINE_COLORS[i % len(LINE_COLORS)]
+            series.append({"label": name, "stroke": color, "width": 1.4})
+        axis: uplot.Axis = {
+            "stroke": "#555",
+            "font": "11px system-ui, sans-serif",
+            "grid": {"stroke": "#ececec", "width": 1},
+            "ticks": {"stroke": "#d5d5d5", "width": 1, "size": 4},
+        }
+        # not empty: a page that draws a chart without a time once never finds its scale again
+        blank = (np.array([0.0, 1.0]), *(np.full(2, np.nan) for _ in series[1:]))
+        self._legend = gui.add_html(
+            f'<div style="font-weight:600;font-size:12.5px;padding:2px 10px">{title}</div>'
+            + _legend_html(self.names, "grey: desired" if with_desired else "")
+        )
+        self._plot = gui.add_uplot(
+            blank,
+            tuple(series),
+            scales={"x": {"time": False}, "y": {"auto": True}},
+            axes=({**axis, "size": 22, "gap": 1}, {**axis, "size": 52, "gap": 3, "space": 18}),
+            legend={"show": False},
+            cursor={"show": False},
+            height=height,
+            padding=(6, 14, 0, 0),
+        )
+
+    def append(self, time: float, values: Array, desired: Array | None = None) -> None:
+        """Add one row of values, shape (d,), and of desired values, shape (d,)."""
+        if self._desired:
+            grey = np.full(self._desired, np.nan) if desired is None else desired
+            values = np.concatenate([grey, values])
+        self._history.append(time, values)
+
+    def draw(self, window: float) -> None:
+        """Send the last ``window`` seconds to the browser."""
+        columns = self._history.columns(window)
+        if columns[0].size:
+            self._plot.data = columns
+
+    def remove(self) -> None:
+        """Remove chart and legend."""
+        self._plot.remove()
+        self._legend.remove()

@@ -1,0 +1,1 @@
+"""Static plots of runs and analyses."""

@@ -1,0 +1,1 @@
+"""What a run leaves behind: logs, summary, recording, and the folder that holds them."""

@@ -1,0 +1,248 @@
+"""The logs of simulator and controller: tables of arrays, checked as they are read.
+
+Both hosts (ROS nodes and the runner in one process) write the same keys, so that everything made
+from a run (summary, plots, recording) starts here.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.control.interface import ControlStatus
+from cards_core.errors import CardsError
+from cards_core.typing import Array
+
+
+class RunLogError(CardsError):
+    """A log of a run that is missing, damaged or does not fit the robot.
+
+    Args:
+        source: File or object the problem is in.
+        problem: What is wrong.
+        expected: What would be right.
+    """
+
+    def __init__(self, source: str, problem: str, expected: str | None = None) -> None:
+        self.source = source
+        message = f"{source}: {problem}"
+        super().__init__(f"{message} (expected: {expected})" if expected else message)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatorLog:
+    """One row per simulation step; T rows, nq coordinates, nv velocities, m muscles.
+
+    Attributes:
+        time: Simulation time, shape (T,), [s], strictly increasing.
+        q: Joint coordinates, shape (T, nq).
+        qd: Joint velocities, shape (T, nv).
+        muscle_lengths: Shape (T, m), [m].
+        muscle_rates: Shape (T, m), [m/s].
+        tensions: Tensions that acted, shape (T, m), [N].
+        actuators: Actuator states, shape (T, k); k is 0 for logs without any.
+        actuator_names: Their names, ``muscle/state``, length k.
+        gate: `cards_core.muscles.command.GateCondition` of each step, shape (T,); zeros for logs
+            without it.
+        refused: Commands refused so far, shape (T,), likewise.
+        behind: Real time lost so far, shape (T,), [s], likewise.
+        efforts: Efforts of the joint motors that acted, shape (T, j), [Nm] or [N]; j is 0 for
+            logs without any.
+        motor_names: Of the motors, length j.
+    """
+
+    time: Array
+    q: Array
+    qd: Array
+    muscle_lengths: Array
+    muscle_rates: Array
+    tensions: Array
+    actuators: Array
+    actuator_names: tuple[str, ...]
+    gate: Array
+    refused: Array
+    behind: Array
+    efforts: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    motor_names: tuple[str, ...] = ()
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any], source: str = "simulator log") -> Self:
+        """Build a log from named arrays. Raises `RunLogError`."""
+        named = {"actuators": "actuator_names", "efforts": "motor_names"}
+        names = [item.name for item in fields(cls) if item.name not in (*named, *named.values())]
+        names = [name for name in names if name not in _OPTIONAL or name in arrays]
+        labels = {}
+        for key, label in named.items():
+            labels[label] = tuple(str(name) for name in np.ravel(arrays.get(label, ())))
+            if labels[label] or key in arrays:
+                names.append(key)
+        table = _table(arrays, names, source)
+        for key, label in named.items():
+            values = table.setdefault(key, np.zeros((len(table["time"]), 0)))
+            if values.shape[1] != len(labels[label]):
+                raise RunLogError(
+                    source,
+                    f"'{key}' has {values.shape[1]} columns",
+                    f"one for each of the {len(labels[label])} names in '{label}'",
+                )
+        for name in ("gate", "refused", "behind"):
+            table.setdefault(name, np.zeros(len(table["time"])))
+        return cls(
+            **table, actuator_names=labels["actuator_names"], motor_names=labels["motor_names"]
+        )
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read ``simulator.npz``. Raises `RunLogError`."""
+        return cls.from_arrays(_read_npz(Path(path)), str(path))
+
+
+@dataclass(frozen=True, eq=False)
+class ControllerLog:
+    """One row per controller step; K rows, d controlled coordinates, m muscles.
+
+    Attributes:
+        time: Stamp of the state that the step answered, shape (K,), [s], strictly increasing.
+        desired, actual: Controlled coordinates, shape (K, d).
+        desired_dot: Their desired velocities, shape (K, d).
+        error: Shape (K, d), desired minus actual (in the tangent space for quaternions).
+        tensions: Commanded tensions, shape (K, m), [N].
+        efforts: Commanded efforts of the joint motors, shape (K, j), [Nm] or [N]; j is 0 for logs
+            without any.
+        status: `cards_core.control.ControlStatus` of each step, shape (K,).
+        residual: Norm of what the equations of the QP lack, shape (K,); NaN for invalid states.
+        loop_us: Duration of each step, shape (K,), [us].
+        missed_deadlines: Steps that came too late so far, shape (K,), never decreasing.
+        tolerance_length, tolerance_angle: `cards_core.trajectories.Tolerance` of what was
+            tracked, shape (K,), [m] and [rad]; NaN where it is not known.
+        remaining: What was left of the reference, shape (K,), [s]; NaN if it has no end.
+    """
+
+    time: Array
+    desired: Array
+    desired_dot: Array
+    actual: Array
+    error: Array
+    tensions: Array
+    status: npt.NDArray[np.int64]
+    residual: Array
+    loop_us: Array
+    missed_deadlines: npt.NDArray[np.int64]
+    tolerance_length: Array
+    tolerance_angle: Array
+    remaining: Array
+    efforts: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any], source: str = "controller log") -> Self:
+        """Build a log from named arrays. Raises `RunLogError`."""
+        names = [item.name for item in fields(cls) if item.name != "missed_deadlines"]
+        names = [name for name in names if name not in (*_OPTIONAL, "efforts") or name in arrays]
+        table = _table(arrays, names, source)
+        rows = len(table["time"])
+        table.setdefault("efforts", np.zeros((rows, 0)))
+        missed = arrays.get("missed_deadlines", 0)
+        column = np.asarray(missed)
+        if column.ndim == 0:
+            column = np.full(rows, column)
+        if column.shape != (rows,) or not np.issubdtype(column.dtype, np.number):
+            raise RunLogError(
+                source,
+                f"'missed_deadlines' has shape {column.shape} and type {column.dtype}",
+                f"one count, or one for each of the {rows} rows",
+            )
+        table["missed_deadlines"] = np.nan_to_num(column.astype(float)).astype(np.int64)
+        for name in ("tolerance_length", "tolerance_angle", "remaining"):
+            table.setdefault(name, np.full(rows, np.nan))
+        return cls(**table)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read ``controller.npz``. Raises `RunLogError`."""
+        return cls.from_arrays(_read_npz(Path(path)), str(path))
+
+
+_OPTIONAL = frozenset(
+    {"gate", "refused", "behind", "tolerance_length", "tolerance_angle", "remaining"}
+)
+"""Keys that logs of other programs need not have."""
+
+_MAY_BE_NAN = frozenset(
+    {"actuator_names", "motor_names", "tolerance_length", "tolerance_angle", "remaining"}
+)
+"""What says nothing about a run where it is not finite."""
+
+_COLUMNS = frozenset({"time", "status", "residual", "loop_us"}) | _OPTIONAL
+"""Keys with one value per row; all others have one row of values per row."""
+
+
+def _read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read every array of an ``.npz`` file; objects in it are refused."""
+    if not path.is_file():
+        raise RunLogError(str(path), "no such file", "a log written with the parameter 'log_dir'")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise RunLogError(
+            str(path), f"cannot be read ({error})", "an undamaged NumPy .npz archive"
+        ) from error
+
+
+def _table(arrays: Mapping[str, Any], names: list[str], source: str) -> dict[str, Any]:
+    """Return the named arrays with equal numbers of rows."""
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise RunLogError(source, f"missing {', '.join(missing)}", f"the keys {', '.join(names)}")
+    out: dict[str, Any] = {}
+    for name in names:
+        values = np.asarray(arrays[name])
+        if not np.issubdtype(values.dtype, np.number) and values.dtype != np.bool_:
+            raise RunLogError(source, f"'{name}' has type {values.dtype}", "numbers")
+        ndim = 1 if name in _COLUMNS else 2
+        if values.ndim != ndim:
+            raise RunLogError(source, f"'{name}' has shape {values.shape}", f"{ndim} dimensions")
+        if name == "status":
+            # logs may hold it as a float; a step without a status counts as the worst
+            values = np.nan_to_num(values.astype(float), nan=float(ControlStatus.INVALID_STATE))
+            out[name] = values.astype(np.int64)
+        else:
+            out[name] = values.astype(np.float64)
+    rows = len(out["time"])
+    if rows == 0:
+        raise RunLogError(source, "holds no rows", "at least one step")
+    for name, values in out.items():
+        if len(values) != rows:
+            raise RunLogError(
+                source, f"'{name}' has {len(values)} rows, 'time' has {rows}", "as many as 'time'"
+            )
+    time = out["time"]
+    if not np.all(np.isfinite(time)) or np.any(np.diff(time) <= 0.0):
+        steps = np.diff(time)
+        row = 1 + int(np.argmax(~(steps > 0.0))) if rows > 1 else 0
+        raise RunLogError(source, f"'time' does not increase at row {row}", "increasing seconds")
+    return out
+
+
+def not_finite(log: SimulatorLog | ControllerLog) -> list[str]:
+    """Return one sentence for every array of ``log`` with values that are not finite."""
+    found = []
+    for item in fields(log):
+        if item.name in _MAY_BE_NAN:
+            continue
+        values = np.atleast_2d(np.asarray(getattr(log, item.name), dtype=float).T).T
+        bad = ~np.isfinite(values)
+        if bad.any():
+            row = int(np.argmax(bad.any(axis=1)))
+            found.append(
+                f"{item.name}: {int(bad.sum())} of {bad.size} values are not finite, "
+                f"first at t = {log.time[row]:.6g} s"
+            )
+    return found

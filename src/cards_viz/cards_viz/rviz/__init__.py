@@ -1,0 +1,1 @@
+"""Muscles in RViz."""
