@@ -13,10 +13,11 @@ from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import Base, BaseKind, Tip, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.cold_start import Budget, cold_start, home
-from cards_core.rods.tracking.homotopy import follow
-from cards_core.rods.tracking.judge import Bounds, Judge
-from cards_core.rods.tracking.path import Target, pose_difference
+from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
+from cards_core.rods.tracking.continuation import follow
+from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
+from cards_core.rods.tracking.search_methods import Budget
+from cards_core.rods.tracking.targets import Target, pose_difference
 
 ROBOTS = known_models(rods=True)
 PATIENT = Budget(work=1_000_000)
@@ -34,8 +35,8 @@ def reachable(name, count, rng):
     random point of it is taken.
     """
     solver = solver_of(name)
-    robot, start = solver.robot, home(solver).solution
-    judge = Judge(robot, Bounds(stop_fraction=0.01), start.min_eigenvalue)
+    robot, start = solver.robot, home_equilibrium(solver).solution
+    judge = StepAcceptance(robot, Bounds(stop_fraction=0.01), start.min_eigenvalue)
     limit = min(limb.rod.yield_strain for limb in robot.limbs)
     wrench = np.array(robot.wrench)
     origin = Target(start.q, None, wrench)
@@ -55,7 +56,7 @@ def reachable(name, count, rng):
 @pytest.mark.parametrize("name", ROBOTS)
 def test_the_home_state_is_an_equilibrium_by_independent_integration(name):
     solver = solver_of(name)
-    found = home(solver)
+    found = home_equilibrium(solver)
     assert found.status is RodStatus.OK
     assert found.solution.min_eigenvalue > 0.0
     rows = rod_oracle.residual(solver.robot, found.solution, solver.robot.wrench)
@@ -67,7 +68,7 @@ def test_random_reachable_poses_are_solved():
     solved, failed = 0, []
     for name in ROBOTS:
         for state in reachable(name, 10, rng):
-            result = cold_start(solver_of(name), pose=state.pose, budget=PATIENT)
+            result = find_equilibrium(solver_of(name), pose=state.pose, budget=PATIENT)
             if result.status is RodStatus.OK:
                 solved += 1
                 robot, q = solver_of(name).robot, result.solution.q
@@ -83,7 +84,7 @@ def test_random_reachable_poses_are_solved():
 @pytest.mark.parametrize("name", ["stewart_6pfs", "stewart_gough", "planar_rfr_fr"])
 def test_given_joints_lead_to_the_pose_that_home_leads_to(name):
     for state in reachable(name, 2, np.random.default_rng(2)):
-        result = cold_start(solver_of(name), q=state.q, budget=PATIENT)
+        result = find_equilibrium(solver_of(name), q=state.q, budget=PATIENT)
         assert result.status is RodStatus.OK
         assert result.how == "homotopy"
         assert np.abs(pose_difference(result.solution.pose, state.pose)).max() < 1e-6
@@ -96,8 +97,8 @@ def test_a_robot_that_stands_elsewhere_starts_alike():
     there = RodRobotSolver(robot, base=base, gravity=base[:3, :3] @ robot.gravity)
     pose = robot.home_pose
     pose[:3, 3] += (0.05, -0.03, 0.02)
-    expected = cold_start(solver_of("stewart_gough"), pose=pose).solution
-    found = cold_start(there, pose=base @ pose).solution
+    expected = find_equilibrium(solver_of("stewart_gough"), pose=pose).solution
+    found = find_equilibrium(there, pose=base @ pose).solution
     assert found.q == pytest.approx(expected.q, abs=1e-6)
 
 
@@ -105,7 +106,7 @@ def test_what_cannot_be_spanned_is_unreachable_by_the_missing_length():
     robot = solver_of("stewart_gough").robot
     pose = robot.home_pose
     pose[2, 3] = 1.0
-    result = cold_start(solver_of("stewart_gough"), pose=pose)
+    result = find_equilibrium(solver_of("stewart_gough"), pose=pose)
     assert result.status is RodStatus.UNREACHABLE
     assert result.solution is None
     ways = []
@@ -122,13 +123,15 @@ def test_a_joint_that_would_have_to_leave_its_limits_is_named_without_claiming_a
     robot = solver_of("stewart_6pff").robot
     pose = robot.home_pose
     pose[:3, 3] += (0.01, 0.0, 0.02)
-    wanted = solver_of("stewart_6pff").igm(pose, start=home(solver_of("stewart_6pff")).solution)
+    wanted = solver_of("stewart_6pff").igm(
+        pose, start=home_equilibrium(solver_of("stewart_6pff")).solution
+    )
     far = int(np.argmax(wanted.q))
     limbs = list(robot.limbs)
     limbs[far] = replace(
         limbs[far], base=replace(limbs[far].base, upper=float(wanted.q[far]) - 0.003)
     )
-    result = cold_start(RodRobotSolver(replace(robot, limbs=tuple(limbs))), pose=pose)
+    result = find_equilibrium(RodRobotSolver(replace(robot, limbs=tuple(limbs))), pose=pose)
     assert result.status is RodStatus.UNREACHABLE
     assert result.best.q == pytest.approx(wanted.q, abs=1e-5)
     assert result.findings[0].limb == far
@@ -146,10 +149,10 @@ def test_bad_commands_are_answered():
         ({"pose": np.zeros((4, 4))}, RodStatus.INVALID),
         ({"pose": np.eye(4), "wrench": np.zeros(6), "frame": "map"}, RodStatus.INVALID),
     ):
-        result = cold_start(solver, **command)
+        result = find_equilibrium(solver, **command)
         assert result.status is status
         assert result.solution is None
-    for function in (home, lambda robot: cold_start(robot, q=np.zeros(6))):
+    for function in (home_equilibrium, lambda robot: find_equilibrium(robot, q=np.zeros(6))):
         with pytest.raises(RodError, match="solver is of type RodRobot; expected a RodRobotSol"):
             function(solver.robot)
 
@@ -190,7 +193,7 @@ def column(mass, bulge=None):
 def test_a_column_above_its_euler_load_buckles_as_the_elastica(ratio, height, aside):
     rod = column(1.0).limbs[0].rod
     critical = np.pi**2 * float(rod.stiffness_bt[0]) / (4.0 * 0.5**2)
-    result = home(RodRobotSolver(column(ratio * critical / 9.81)))
+    result = home_equilibrium(RodRobotSolver(column(ratio * critical / 9.81)))
     assert result.status is RodStatus.AMBIGUOUS
     assert "column" in result.message
     assert len(result.alternatives) == 1
@@ -202,7 +205,7 @@ def test_a_column_above_its_euler_load_buckles_as_the_elastica(ratio, height, as
 
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_a_declared_bulge_decides(side):
-    result = home(RodRobotSolver(column(0.2, np.array([side, 0.0, 0.0]))))
+    result = home_equilibrium(RodRobotSolver(column(0.2, np.array([side, 0.0, 0.0]))))
     assert result.status is RodStatus.OK
     assert side * result.solution.pose[0, 3] > 0.1
 
@@ -221,7 +224,7 @@ def stewart(name, place):
 def test_straight_parallel_rods_without_load_are_a_singular_point():
     robot = stewart("stewart_gough", lambda limb: (limb.base.joint_pose @ limb.base.attach)[:3, 3])
     robot = replace(robot, gravity=np.zeros(3))
-    result = cold_start(RodRobotSolver(robot), pose=robot.home_pose)
+    result = find_equilibrium(RodRobotSolver(robot), pose=robot.home_pose)
     assert result.status is RodStatus.SINGULAR
     assert result.singular_value < 1e-10
     assert f"{result.singular_value:.1e}" in result.message
@@ -230,6 +233,6 @@ def test_straight_parallel_rods_without_load_are_a_singular_point():
 
 def test_a_plate_that_can_spin_is_rank_deficient():
     robot = stewart("stewart_6pfs", lambda limb: (0.0, 0.0, 0.0))  # all balls at one point
-    result = cold_start(RodRobotSolver(robot), q=np.zeros(6))
+    result = find_equilibrium(RodRobotSolver(robot), q=np.zeros(6))
     assert result.status is RodStatus.SINGULAR
     assert "turns about" in result.message

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from cards_core.rods.analysis.held_index import held_index
 from cards_core.rods.loads import Loading
+from cards_core.rods.robots.limb_stability import limb_morse_index
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import rod_lengths, rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.stability import conjugate_points
-from cards_core.rods.tracking.cold_start import home
+from cards_core.rods.tracking.initial_search import home_equilibrium
 
 
 def follow(solver, steps, move):
     """Follow the equilibrium from home by `move` (pose, k) in so many steps; yield all."""
-    solution = home(solver).solution
+    solution = home_equilibrium(solver).solution
     start = solution.pose.copy()
     for k in range(1, steps + 1):
         pose = start.copy()
@@ -36,7 +36,7 @@ def test_a_pole_of_the_stiffness_leaves_rods_that_are_unstable():
         if k < 100:
             continue
         signs = np.sign(np.linalg.det(solver.linearise(solution).A))
-        index = held_index(solver, solution)
+        index = limb_morse_index(solver, solution)
         seen[k] = index.tolist()
         # one more unstable direction turns the sign of the limb's own equations
         assert np.array_equal(signs, (-1.0) ** index)
@@ -50,7 +50,7 @@ def test_held_rods_have_the_conjugate_points_of_clamped_ones(name):
     robot = read_rod_robot(name)
     solver = RodRobotSolver(robot)
     fixed = [i for i, limb in enumerate(robot.limbs) if not limb.tip.kind.free.any()]
-    solution = home(solver).solution
+    solution = home_equilibrium(solver).solution
     rng = np.random.default_rng(5)
     counts = set()
     for _ in range(12):
@@ -61,7 +61,7 @@ def test_held_rods_have_the_conjugate_points_of_clamped_ones(name):
             size = np.array([20.0, 20.0, 0.0, 0.0, 0.0, 0.5])
         wrenches += size * rng.standard_normal(wrenches.shape)
         state = _State(solution, wrenches)
-        index = held_index(solver, state)
+        index = limb_morse_index(solver, state)
         starts, lengths = rod_starts(robot, solution.q), rod_lengths(robot, solution.q)
         for i in fixed:
             points = conjugate_points(

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cards_core.rods.analysis.held_index import held_index
+from cards_core.rods.robots.limb_stability import limb_morse_index
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import REJECTED, RodStatus, is_good
-from cards_core.rods.tracking.path import moved, pose_difference
+from cards_core.rods.tracking.targets import moved, pose_difference
 from cards_core.rods.tracking.tracker import Tracker
 
 
@@ -63,7 +63,7 @@ def test_a_rod_that_collapses_by_itself_is_not_stepped_over():
     assert answer.held
     assert answer.status is RodStatus.NEAR_LIMIT
     assert 0.106 < answer.solution.pose[0, 3] < 0.1076
-    assert not held_index(tracker.solver, answer.solution).any()
+    assert not limb_morse_index(tracker.solver, answer.solution).any()
 
 
 @pytest.mark.parametrize(("value", "words"), [(0.0, "length 0"), (-0.1, "length -0.1"),

@@ -18,9 +18,8 @@ from cards_core.rods.material import Material
 from cards_core.rods.robots.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
-from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.answer import Finding
-from cards_core.rods.tracking.cold_result import ColdStart
+from cards_core.rods.status import Finding, RodStatus
+from cards_core.rods.tracking.initial_search import SearchResult
 from cards_core.rods.tracking.tracker import Tracker
 
 FOLD = 0.1
@@ -205,8 +204,8 @@ def test_doubts_about_the_start_are_told_until_the_first_command(monkeypatch):
     robot = toy_robot()
     solver = ToySolver(robot)
     doubt = Finding(RodStatus.AMBIGUOUS, "bent to an arbitrary side")
-    found = ColdStart(solver.dgm([0.0]), RodStatus.AMBIGUOUS, doubt.message, findings=(doubt,))
-    monkeypatch.setattr(module, "home", lambda *_: found)
+    found = SearchResult(solver.dgm([0.0]), RodStatus.AMBIGUOUS, doubt.message, findings=(doubt,))
+    monkeypatch.setattr(module, "home_equilibrium", lambda *_: found)
     tracker = Tracker(robot, solver)
     answer = tracker.start()
     assert answer.status is RodStatus.AMBIGUOUS

@@ -12,8 +12,8 @@ from cards_core.errors import RodError
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.cold_result import Budget
-from cards_core.rods.tracking.cold_start import cold_start, home
+from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
+from cards_core.rods.tracking.search_methods import Budget
 
 SMALL = Budget(work=2500, ways=30)
 
@@ -65,7 +65,9 @@ def slow_clock(monkeypatch):
 
 
 def found_at(poses, solver):
-    return [told(cold_start(solver, pose=pose_at(solver.robot, *p), budget=SMALL)) for p in poses]
+    return [
+        told(find_equilibrium(solver, pose=pose_at(solver.robot, *p), budget=SMALL)) for p in poses
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +106,10 @@ def test_busy_threads_change_no_bit(expected):
 def test_what_was_solved_before_changes_no_bit(expected):
     solver = RodRobotSolver(read_rod_robot("stewart_gough"))
     assert found_at(POSES[::-1], solver) == expected[::-1]
-    solver.dgm(np.full(6, 0.41), start=home(solver, SMALL).solution)
+    solver.dgm(np.full(6, 0.41), start=home_equilibrium(solver, SMALL).solution)
     assert found_at(POSES, solver) == expected
     # another budget has its own home and roadmap
-    cold_start(solver, pose=pose_at(solver.robot, 0.13), budget=Budget(work=300))
+    find_equilibrium(solver, pose=pose_at(solver.robot, 0.13), budget=Budget(work=300))
     assert found_at(POSES, solver) == expected
 
 
@@ -122,9 +124,9 @@ def test_a_search_that_was_interrupted_changes_no_bit(expected, calls):
         if count == calls:
             raise KeyboardInterrupt
 
-    home(solver, SMALL)
+    home_equilibrium(solver, SMALL)
     with pytest.raises(KeyboardInterrupt):
-        cold_start(
+        find_equilibrium(
             solver, pose=pose_at(solver.robot, *POSES[-1]), budget=SMALL, progress=interrupt
         )
     assert found_at(POSES, solver) == expected
@@ -162,12 +164,12 @@ def test_another_process_gets_the_same(expected):
 def test_more_work_finds_more_and_no_more_is_done_than_allowed():
     solver = RodRobotSolver(read_rod_robot("stewart_gough"))
     pose, reports = pose_at(solver.robot, 0.11), []
-    few = cold_start(
+    few = find_equilibrium(
         solver, pose=pose, budget=Budget(work=300), progress=lambda *now: reports.append(now)
     )
     assert few.exhausted
     assert few.status is RodStatus.UNSTABLE
-    more = cold_start(solver, pose=pose, budget=Budget(work=3000))
+    more = find_equilibrium(solver, pose=pose, budget=Budget(work=3000))
     assert not more.exhausted
     assert more.solution.min_eigenvalue > 0.0
     assert few.work < more.work < 3000

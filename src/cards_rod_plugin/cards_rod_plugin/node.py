@@ -22,9 +22,8 @@ from cards_rod_plugin.node_parameters import parameters
 from cards_rod_plugin.ports import RodModelPort
 from cards_rod_plugin.rod_host import HostOptions, RodHost
 from cards_rod_plugin.world_session import WorldSession
-from cards_rods.build import build_session
 from cards_rods.rod_solver import RodSolverNode
-from cards_rods.session import RodSession
+from cards_rods.session import RodSession, build_session
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import HotPublisher, StopFlag, describe

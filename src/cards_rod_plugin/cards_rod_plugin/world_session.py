@@ -7,8 +7,8 @@ from typing import Any
 
 from cards_core.rods.dynamics.plate_dynamics import PlateStep
 from cards_core.rods.robots.solution import Solution
-from cards_core.rods.status import SEVERITY, RodStatus
-from cards_core.rods.tracking.answer import Answer, Finding
+from cards_core.rods.status import SEVERITY, Finding, RodStatus
+from cards_core.rods.tracking.tracker import TrackingResult
 from cards_rods.session import RodSession
 
 
@@ -20,12 +20,12 @@ class WorldSession(RodSession):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._shown: Answer | None = None
+        self._shown: TrackingResult | None = None
         self._step: PlateStep | None = None
         super().__init__(*args, **kwargs)
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> TrackingResult:
         """What the tracker said, with the state of the world in place of its own."""
         if self._step is None:
             return self._reference
@@ -34,7 +34,7 @@ class WorldSession(RodSession):
         return self._shown
 
     @answer.setter
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: TrackingResult) -> None:
         self._reference = answer
         self._shown = None
 
@@ -56,7 +56,7 @@ class WorldSession(RodSession):
         self._shown = None
 
 
-def _with(answer: Answer, step: PlateStep) -> Answer:
+def _with(answer: TrackingResult, step: PlateStep) -> TrackingResult:
     """Return an answer with the state of the world in place of its own."""
     told: dict[str, Any] = {}
     if step.status is not RodStatus.OK:

@@ -6,7 +6,7 @@ from fake_world import FakeWorld
 
 from cards_core.errors import CardsError, DescriptionError, RodError, UnknownNameError
 from cards_core.rods.dynamics.plate_dynamics import PlateDynamics
-from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.initial_guess import InitialGuess
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import axis_rotation
 from cards_rod_plugin.hosted_rods import host_rods
@@ -41,7 +41,7 @@ def test_the_plate_is_where_the_rods_are_in_equilibrium_in_the_axes_of_the_world
     assert host.session.reference.q == pytest.approx(q, abs=1e-12)
     # the same robot, placed and weighed by the solver itself
     solver = RodRobotSolver(world.robot, base=placed(), gravity=world.world_gravity)
-    expected = solver.dgm(q, start=Guess(start.q, placed() @ start.pose, wrenches))
+    expected = solver.dgm(q, start=InitialGuess(start.q, placed() @ start.pose, wrenches))
     assert expected.converged
     assert world.pose == pytest.approx(expected.pose, abs=10 * world.robot.settings.tolerance)
     assert host.lag < 1e-9

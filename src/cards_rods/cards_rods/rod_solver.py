@@ -20,13 +20,12 @@ from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
 from cards_core.rods.robots.robot import RodRobot
-from cards_rods.build import build_session
 from cards_rods.health import RodHealth
-from cards_rods.inputs import RodInputs
+from cards_rods.messages import report_text
 from cards_rods.node_parameters import parameters
-from cards_rods.outputs import RodOutputs
-from cards_rods.session import RodSession
-from cards_rods.status_message import report_text
+from cards_rods.publishers import RodPublishers
+from cards_rods.session import RodSession, build_session
+from cards_rods.subscriptions import RodSubscriptions
 from cards_ros import topics
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, describe, run
 from cards_ros.parameter_spec import Parameter
@@ -71,8 +70,8 @@ class RodSolverNode(Node):
             self.get_logger().info(note)
         self._period = 1.0 / value["rate"]
         self._draw_period = 1.0 / value["draw_rate"]
-        self._inputs = RodInputs(self, self.session)
-        self._outputs = RodOutputs(self, self.session, value["points"])
+        self._inputs = RodSubscriptions(self, self.session)
+        self._outputs = RodPublishers(self, self.session, value["points"])
         self._health = RodHealth(self, self.session, self._period)
         self._make_services()
         self._loop = NodeLoop(self, self._inputs.subscriptions, stop)

@@ -2,6 +2,10 @@
 
 The node ``rod_solver`` puts topics around a `RodSession`; a run without ROS calls it directly.
 Both therefore do the same arithmetic.
+
+MERGED The log of a robot of rods: one row per step.
+
+MERGED A session from parameters: of the node, or of a run without ROS.
 """
 
 from __future__ import annotations
@@ -12,24 +16,23 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from cards_core.errors import CardsError
+from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import PLATE_COORDINATES, RodRobot
-from cards_core.rods.status import REJECTED
-from cards_core.rods.tracking.answer import Answer, Finding
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.status import REJECTED, Finding
 from cards_core.rods.tracking.commands import pose_from
+from cards_core.rods.tracking.tracker import Tracker, TrackingResult
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
-from cards_rods.motions import DemoMotion
-from cards_rods.rod_log import make_log
+from cards_rods.demo_motion import DemoMotion
 from cards_rods.saved_states import SavedStates, State
-
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.tracking.tracker import Tracker
+from cards_ros.log import RunLog
+from cards_ros.parameter_spec import ParameterStore
 
 Mode = Literal["dgm", "igm"]
 """dgm: joints are told, the plate follows; igm: the plate is told, the joints follow."""
@@ -74,7 +77,7 @@ class RodSession:
     ) -> None:
         self.robot = robot
         self.tracker = _tracker(robot) if tracker is None else tracker
-        self.answer: Answer = self.tracker.start()
+        self.answer: TrackingResult = self.tracker.start()
         if self.answer.solution is None:
             raise CardsError(f"{robot.name} has no state to start from: {self.answer.message}")
         self._start: State = self.tracker.save()
@@ -95,7 +98,7 @@ class RodSession:
         self.refusals = 0
         self.steps = 0
         self.step_us = 0.0
-        self.log = None if log_path is None else make_log(log_path, robot)
+        self.log = None if log_path is None else _make_log(log_path, robot)
 
     def _aim_here(self) -> None:
         solution = self.solution
@@ -171,7 +174,7 @@ class RodSession:
         self.wrench, self.wrench_frame = wrench, frame
         return True
 
-    def _accepted(self, what: str, answer: Answer) -> bool:
+    def _accepted(self, what: str, answer: TrackingResult) -> bool:
         if answer.status in REJECTED:
             return self.refuse(what, answer.message)
         self.refused = ""
@@ -281,7 +284,7 @@ class RodSession:
         elif self.playing:
             self.stop()
 
-    def step(self, now: float, patience: float = math.inf) -> Answer:
+    def step(self, now: float, patience: float = math.inf) -> TrackingResult:
         """Go on towards the command, or along the motion, and log it.
 
         Args:
@@ -308,7 +311,7 @@ class RodSession:
         else:
             self._joints(target.q)
 
-    def solve(self, limit: float) -> Answer:
+    def solve(self, limit: float) -> TrackingResult:
         """Step until the command is reached or held, for at most ``limit`` [s].
 
         Where the time ends it before, the status is MOVING, or worse, and the message says so.
@@ -361,3 +364,72 @@ def _tracker(robot: RodRobot) -> Tracker:
     from cards_core.rods.tracking.tracker import Tracker
 
     return Tracker(robot)
+
+
+LOG_NAME = "rod_solver.npz"
+
+
+def log_columns(limbs: int) -> dict[str, int | None]:
+    """Return name and width of each column; poses and wrenches are rows of their matrices."""
+    return {
+        "time": None,
+        "status": None,
+        "held": None,
+        "inverse": None,  # 1 where a pose was told, 0 where joints were
+        "q": limbs,
+        "target_q": limbs,
+        "pose": 16,
+        "target_pose": 16,
+        "position_error": None,
+        "rotation_error": None,
+        "wrench": 6,
+        "base_wrenches": 6 * limbs,
+        "min_eigenvalue": None,
+        "start_eigenvalue": None,
+        "condition": None,
+        "residual": None,
+        "iterations": None,
+        "substeps": None,
+        "step_us": None,
+    }
+
+
+def _make_log(path: Path, robot: RodRobot) -> RunLog:
+    """Begin the log of a robot. Raises OSError if it cannot be written there."""
+    names = {"joint_names": np.array(robot.joint_names, dtype=np.str_)}
+    return RunLog(path, log_columns(robot.n_limbs), names)
+
+
+def build_session(
+    value: ParameterStore,
+    robot: RodRobot | None = None,
+    tracker: Any = None,
+    *,
+    kind: type[RodSession] = RodSession,
+    namespace: str = "",
+) -> RodSession:
+    """Return the session of a robot, at its start state.
+
+    Args:
+        value: The parameters of `cards_rods.node_parameters`.
+        robot: Replaces the parameter ``model``.
+        tracker: Replaces the robot's tracker.
+        kind: Class of the session.
+        namespace: Folder within ``log_dir``, where several robots share their parameters.
+
+    Raises:
+        CardsError: The robot cannot be read, has no equilibrium to start from, or the file with
+            states is not one.
+        OSError: The log cannot be written.
+    """
+    robot = robot or read_rod_robot(value["model"])
+    states = Path(value["states_file"]).expanduser() if value["states_file"] else None
+    log = Path(value["log_dir"], namespace, LOG_NAME) if value["log_dir"] else None
+    return kind(
+        robot,
+        tracker,
+        substeps=value["substeps"],
+        motion_duration=value["motion_duration"],
+        states=SavedStates(robot.name, states),
+        log_path=log,
+    )

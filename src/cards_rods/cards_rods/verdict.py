@@ -42,7 +42,7 @@ def judge_rods(log: Mapping[str, Array], run: RodRun) -> Verdict:
     """Return the verdict on a run.
 
     Args:
-        log: Columns of ``rod_solver.npz``, see `cards_rods.rod_log.columns`; at least one row.
+        log: Columns of ``rod_solver.npz``, see `cards_rods.session.columns`; at least one row.
         run: What they do not know.
     """
     time = log["time"]

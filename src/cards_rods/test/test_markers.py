@@ -14,9 +14,9 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import rod_starts
-from cards_rods.markers import ROD_COLOR, RodMarkers
+from cards_rods.markers import FRAME, ROD_COLOR, RodMarkers
+from cards_rods.publishers import COLUMNS, shapes_message
 from cards_rods.session import RodSession
-from cards_rods.shape_message import COLUMNS, FRAME, shapes_message
 from cards_ros import topics
 
 pytestmark = pytest.mark.ros

@@ -18,8 +18,8 @@ from visualization_msgs.msg import MarkerArray
 from cards_core.errors import CardsError
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
+from cards_rods.messages import state_names
 from cards_rods.rod_solver import RodSolverNode
-from cards_rods.state_message import state_names
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.testing import NodeThread, Probe, private_domain

@@ -9,11 +9,9 @@ import pytest
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
-from cards_rods.results import load_log, write_results
-from cards_rods.rod_log import LOG_NAME
-from cards_rods.session import RodSession
-from cards_rods.state_message import state_names, state_values
-from cards_rods.status_message import report_text, status_text
+from cards_rods.messages import report_text, state_names, state_values, status_text
+from cards_rods.run_folder import load_log, write_results
+from cards_rods.session import LOG_NAME, RodSession
 
 ROBOT = read_rod_robot("stewart_gough")
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
@@ -252,9 +250,9 @@ def test_stopping_the_motion_stays_there_and_a_command_ends_it(session):
 def test_a_robot_without_an_equilibrium_to_start_from_is_an_error():
     class Lost:
         def start(self):
-            from cards_core.rods.tracking.answer import Answer
+            from cards_core.rods.tracking.tracker import TrackingResult
 
-            return Answer(None, RodStatus.NOT_CONVERGED, "no equilibrium found", held=True)
+            return TrackingResult(None, RodStatus.NOT_CONVERGED, "no equilibrium found", held=True)
 
     with pytest.raises(CardsError, match="stewart_gough has no state to start from: no equil"):
         RodSession(ROBOT, Lost())

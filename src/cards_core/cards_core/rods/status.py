@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 
@@ -63,8 +64,10 @@ WITH_SOLUTION = (
 )
 """The state is a stable equilibrium of the present command, or of a point on the way to it."""
 
+
 REJECTED = (RodStatus.LIMIT, RodStatus.NOT_FINITE, RodStatus.INVALID)
 """The command was not accepted; the target is what it was before."""
+
 
 SEVERITY = (
     RodStatus.NOT_CONVERGED,
@@ -88,3 +91,21 @@ SEVERITY = (
 def is_good(status: RodStatus) -> bool:
     """Tell whether a status comes with a stable equilibrium that may be acted upon."""
     return status in WITH_SOLUTION
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong or worth knowing.
+
+    Attributes:
+        status: What kind of thing.
+        message: A sentence for a person: what, where, how much, what would be right.
+        limb: Index of the limb concerned, or None.
+        missing: How much is missing, [m] for lengths and slides, [rad] for angles; 0 if the
+            finding is not about an amount.
+    """
+
+    status: RodStatus
+    message: str
+    limb: int | None = None
+    missing: float = 0.0

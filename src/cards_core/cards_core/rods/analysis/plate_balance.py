@@ -16,7 +16,7 @@ from cards_core.rods.analysis.limb_curve import LimbCurve, Limbs
 from cards_core.rods.analysis.measurements import MeasurementError
 from cards_core.rods.robots.robot import Limb, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.tracking.path import moved
+from cards_core.rods.tracking.targets import moved
 from cards_core.spatial import hat, rotation_log
 from cards_core.typing import Array
 

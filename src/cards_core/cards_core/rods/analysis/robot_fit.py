@@ -22,7 +22,7 @@ from cards_core.rods.analysis.measurements import MeasurementError, ShapeMeasure
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.shooting import scales
-from cards_core.rods.tracking.cold_start import cold_start
+from cards_core.rods.tracking.initial_search import find_equilibrium
 from cards_core.typing import Array
 
 ITERATIONS = 60
@@ -158,7 +158,7 @@ def _at_rest(
 ) -> Solution:
     """Return the equilibrium at the joints with the guessed wrench."""
     zero = np.zeros(6)
-    found = cold_start(solver, q=q, wrench=zero)
+    found = find_equilibrium(solver, q=q, wrench=zero)
     solution = found.solution
     if solution is None:
         raise MeasurementError(

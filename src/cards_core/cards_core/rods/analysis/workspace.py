@@ -25,21 +25,26 @@ import numpy as np
 from cards_core.analysis.workspace import Grid
 from cards_core.errors import CardsError
 from cards_core.memory import check_fits
-from cards_core.rods.analysis.held_index import held_index
+from cards_core.rods.analysis.grid_continuation import (
+    GridFill,
+    GridPath,
+    PathFollower,
+    Point,
+    Runner,
+)
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.slice_result import SliceResult
-from cards_core.rods.analysis.status import UNKNOWN, SliceStatus
-from cards_core.rods.analysis.sweeps import Runner, Sweeps
-from cards_core.rods.analysis.walk import Point, SliceOptions, Walk, Walker
+from cards_core.rods.analysis.slice_status import UNKNOWN, SliceOptions, SliceStatus
+from cards_core.rods.robots.limb_stability import limb_morse_index
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.cold_start import cold_start, home
-from cards_core.rods.tracking.homotopy import follow
-from cards_core.rods.tracking.judge import Bounds, Judge
-from cards_core.rods.tracking.path import Target
-from cards_core.rods.tracking.reach import reach_findings
+from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
+from cards_core.rods.tracking.continuation import follow
+from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
+from cards_core.rods.tracking.reachability import reach_findings
+from cards_core.rods.tracking.targets import Target
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are decided, and of all."""
@@ -87,10 +92,10 @@ def solve_slice(
     origin = robot.home_pose if robot.initial_pose is not None else start.pose.copy()
     points = PlateGrid(robot, grid, origin)
     reference = start.min_eigenvalue
-    walker = Walker(solver, points, options, reference)
+    walker = PathFollower(solver, points, options, reference)
     bytes_each = 8.0 * (2 * robot.n_limbs + 40)  # what a pose needs for its neighbours, too
     check_fits(points.count, bytes_each, "poses", "a grid of at most {most}")
-    sweeps = Sweeps(robot, points)
+    sweeps = GridFill(robot, points)
     seeds, note = _seeds(walker, start)
     for seed in seeds:
         sweeps.put(seed, strict=True)
@@ -99,7 +104,9 @@ def solve_slice(
         sweeps.fill(run, strict=True)
         sweeps.fill(run, strict=False)
     missing = _judge_missing(robot, points, sweeps)
-    doubts = [f.message for f in home(solver).findings if f.status is RodStatus.AMBIGUOUS]
+    doubts = [
+        f.message for f in home_equilibrium(solver).findings if f.status is RodStatus.AMBIGUOUS
+    ]
     if progress is not None:
         progress(points.count, points.count)
     return SliceResult(
@@ -120,15 +127,15 @@ def _home(solver: RodRobotSolver, options: SliceOptions) -> Solution:
     """Return the equilibrium at home under the wrench."""
     robot = solver.robot
     own = np.array_equal(options.wrench, robot.wrench) and options.frame == robot.wrench_frame
-    found = home(solver)
+    found = home_equilibrium(solver)
     if found.solution is not None and not own:
-        found = cold_start(
+        found = find_equilibrium(
             solver, pose=found.solution.pose, wrench=options.wrench, frame=options.frame
         )
     if (
         found.solution is None
         or not found.solution.min_eigenvalue > 0.0
-        or held_index(solver, found.solution).any()
+        or limb_morse_index(solver, found.solution).any()
     ):
         raise SliceError(
             f"{robot.name}: no stable equilibrium at home under this wrench: "
@@ -138,13 +145,13 @@ def _home(solver: RodRobotSolver, options: SliceOptions) -> Solution:
     return found.solution
 
 
-def _seeds(walker: Walker, start: Solution) -> tuple[list[Point], tuple[str, ...]]:
+def _seeds(walker: PathFollower, start: Solution) -> tuple[list[Point], tuple[str, ...]]:
     """Return the first points, and what must be said about them."""
     grid, options, solver = walker.grid, walker.options, walker.solver
     first = grid.nearest_home()
     origin = Target(None, start.pose, options.wrench, options.frame)
     target = replace(origin, pose=grid.pose(first))
-    judge = Judge(solver.robot, Bounds(stop_fraction=options.stop), walker.reference)
+    judge = StepAcceptance(solver.robot, Bounds(stop_fraction=options.stop), walker.reference)
     followed = follow(solver, start, origin, target, judge)
     if followed.arrived:
         return [walker.point(first, followed.solution)], ()
@@ -152,7 +159,7 @@ def _seeds(walker: Walker, start: Solution) -> tuple[list[Point], tuple[str, ...
     count = math.prod(grid.shape)
     tries = dict.fromkeys([first, *np.linspace(0, count - 1, SEEDS).astype(int).tolist()])
     for index in tries:
-        found = cold_start(
+        found = find_equilibrium(
             solver, pose=grid.pose(index), wrench=options.wrench, frame=options.frame
         )
         if found.solution is None:
@@ -164,7 +171,7 @@ def _seeds(walker: Walker, start: Solution) -> tuple[list[Point], tuple[str, ...
     return [], (f"{note}; cold starts at {len(tries)} of its points found nothing good either",)
 
 
-def _judge_missing(robot: RodRobot, grid: PlateGrid, sweeps: Sweeps) -> np.ndarray[Any, Any]:
+def _judge_missing(robot: RodRobot, grid: PlateGrid, sweeps: GridFill) -> np.ndarray[Any, Any]:
     """Give points without an equilibrium their status; return missing lengths, (count,), [m]."""
     missing = np.full(grid.count, np.nan)
     whole = len(robot.controlled) == len(robot.coordinates)
@@ -177,7 +184,7 @@ def _judge_missing(robot: RodRobot, grid: PlateGrid, sweeps: Sweeps) -> np.ndarr
 
 
 @contextlib.contextmanager
-def _runner(walker: Walker, workers: int, progress: Progress | None) -> Iterator[Runner]:
+def _runner(walker: PathFollower, workers: int, progress: Progress | None) -> Iterator[Runner]:
     """Make walks in this process, or in others, which end with the context."""
     total, done = walker.grid.count, 1
 
@@ -200,7 +207,7 @@ def _runner(walker: Walker, workers: int, progress: Progress | None) -> Iterator
         initargs=(walker.robot, grid.grid, grid.home, options, walker.reference),
     )
 
-    def run(walks: list[Walk]) -> Iterable[list[Point]]:
+    def run(walks: list[GridPath]) -> Iterable[list[Point]]:
         # processes start here, and inherit that Ctrl-C is not for them
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -218,16 +225,16 @@ def _runner(walker: Walker, workers: int, progress: Progress | None) -> Iterator
         pool.shutdown(cancel_futures=True)
 
 
-_WORKER: list[Walker] = []
+_WORKER: list[PathFollower] = []
 
 
 def _start_worker(robot: RodRobot, grid: Grid, home: Any, options: Any, reference: float) -> None:
     """Prepare a process."""
     points = PlateGrid(robot, grid, home)
-    _WORKER[:] = [Walker(RodRobotSolver(robot), points, options, reference)]
+    _WORKER[:] = [PathFollower(RodRobotSolver(robot), points, options, reference)]
 
 
-def _walk(walk: Walk) -> list[Point]:
+def _walk(walk: GridPath) -> list[Point]:
     return _WORKER[0].walk(walk)
 
 

@@ -26,8 +26,8 @@ from cards_core.errors import RodError
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.robots.yield_check import YieldCheck
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.strain import YieldWatch
 from cards_core.spatial import hat, quaternion_matrix, rotation_exp
 from cards_core.typing import Array, Matrix3
 
@@ -115,7 +115,7 @@ class PlateDynamics:
         self.q = robot.home_q
         self._solution: Solution | None = None
         self._load = np.zeros(6), "world"
-        self._yields = YieldWatch(robot, solver)
+        self._yields = YieldCheck(robot, solver)
 
     def start(self, solution: Solution, twist: Array | None = None) -> None:
         """Begin at a solution of the solver (a cold start, or wherever the robot is).

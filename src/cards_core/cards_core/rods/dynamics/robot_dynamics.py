@@ -3,24 +3,32 @@
 Time is replaced by BDF-alpha differences, each instant is then a boundary value problem along the
 rods, solved by shooting with the variation propagated along: ``native/dynamics_*.c`` has the
 equations. A single rod is a robot with one limb, see `cards_core.rods.dynamics.rod_dynamics`.
+
+MERGED How finely the rods of a moving robot are cut and integrated, as the time step asks for it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from cards_core.checks import finite_array
 from cards_core.errors import RodError
-from cards_core.rods.dynamics.grid import grid_of
-from cards_core.rods.dynamics.memory import Memory
-from cards_core.rods.dynamics.native import dynamics_library
-from cards_core.rods.dynamics.rule import AT_REST, History, TimeRule, backward_euler, bdf_alpha
+from cards_core.rods.dynamics.backward_differences import (
+    AT_REST,
+    CommandRates,
+    DifferenceFormula,
+    backward_euler,
+    bdf_alpha,
+)
+from cards_core.rods.dynamics.native_library import dynamics_library
+from cards_core.rods.dynamics.native_state import NativeState
 from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
-from cards_core.rods.robots.solver_checks import expect_robot
-from cards_core.rods.tracking.answer import Finding
-from cards_core.rods.tracking.strain import strain_findings
+from cards_core.rods.robots.solver_input import expect_robot
+from cards_core.rods.robots.yield_check import strain_findings
+from cards_core.rods.status import Finding
 from cards_core.spatial import hat, matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 
@@ -91,14 +99,14 @@ class RobotDynamics:
         self.tolerance = tolerance
         self.time = 0.0
         self._rule = bdf_alpha(dt, alpha)
-        self.segments, self.steps = grid_of(robot, self._rule, alpha, steps, segments)
+        self.segments, self.steps = _discretisation(robot, self._rule, alpha, steps, segments)
         self._library = dynamics_library()
         self._q = robot.home_q
         self._base = np.eye(4)
         self._placed: tuple[bytes, bytes] | None = None
-        self._lengths = History(rod_lengths(robot, self._q))
+        self._lengths = CommandRates(rod_lengths(robot, self._q))
         self._young = 0  # instants since the last restart
-        self.memory = Memory(robot, self.segments, self.steps, held)
+        self.memory = NativeState(robot, self.segments, self.steps, held)
         self._c = self.memory.c
 
     # -- setting it up -----------------------------------------------------------------------
@@ -127,7 +135,7 @@ class RobotDynamics:
         self._set(AT_REST)
         self.time, self._young = 0.0, 0
         self._command(self.robot.home_q if q is None else q, 0.0)
-        self._lengths = History(rod_lengths(self.robot, self._q))
+        self._lengths = CommandRates(rod_lengths(self.robot, self._q))
         load = self.robot.wrench if wrench is None else wrench
         self._force(load, self.robot.wrench_frame if frame is None else frame)
         self._pose(self.robot.home_pose if pose is None else pose)
@@ -263,7 +271,7 @@ class RobotDynamics:
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _set(self, rule: TimeRule) -> None:
+    def _set(self, rule: DifferenceFormula) -> None:
         self._rule_now = rule
         c = self._c.rule
         c.c0, c.c1, c.c2, c.d1, c.lambda_ = rule.c0, rule.c1, rule.c2, rule.d1, rule.c0**2
@@ -320,3 +328,44 @@ class RobotDynamics:
             iterations=int(iterations),
             residual=float(c.residual),
         )
+
+
+_GROWTH = 4.0
+"""A disturbance may grow by exp(_GROWTH) along one segment of the shooting."""
+
+
+_WAVE, _WAVE_UNDAMPED = 1.6, 0.7
+"""Longest step along a rod, in units of the shortest wave that the time step can show / 2 pi.
+With longer ones the waves that are shown badly grow in time, the sooner the less alpha damps."""
+
+
+def _discretisation(
+    robot: RodRobot, rule: DifferenceFormula, alpha: float, steps: int | None, segments: int | None
+) -> tuple[int, int]:
+    """Return segments and steps per segment.
+
+    Waves of bending that the time step can just show have the wave number
+    ``k = (rA c0^2/EI)^(1/4)``; disturbances grow along the rod by ``exp(k L/sqrt 2)``.
+
+    Args:
+        robot: The robot.
+        rule: Differences in place of the time derivatives.
+        alpha: Of `bdf_alpha`.
+        steps: Along each rod, where that is prescribed.
+        segments: Of multiple shooting, where they are prescribed.
+
+    Raises:
+        RodError: Less than one step or segment is prescribed.
+    """
+    wave = _WAVE if alpha > -0.35 else _WAVE_UNDAMPED
+    phase = 0.0
+    for limb in robot.limbs:
+        softness = limb.rod.mass_per_length / limb.rod.bending_stiffness
+        phase = max(phase, limb.length * (softness * rule.c0**2) ** 0.25)
+    if segments is None:
+        segments = max(1, math.ceil(phase / math.sqrt(2.0) / _GROWTH))
+    if steps is None:
+        steps = max(4, math.ceil(phase / wave))
+    if segments < 1 or steps < 1:
+        raise RodError(f"segments {segments}, steps {steps}; expected both >= 1")
+    return segments, math.ceil(steps / segments)

@@ -12,8 +12,7 @@ import math
 import numpy as np
 
 from cards_core.rods.robots.robot import BaseKind, RodRobot
-from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.answer import Finding
+from cards_core.rods.status import Finding, RodStatus
 from cards_core.spatial import quaternion_matrix
 from cards_core.typing import Array
 

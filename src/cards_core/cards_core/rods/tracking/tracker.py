@@ -9,6 +9,8 @@ the steps become too small, the robot stays where it last was good (*held*) and 
     tracker.start()
     tracker.command_pose(pose)
     while not (answer := tracker.step()).arrived and not answer.held: ...
+
+MERGED Why a robot is held: from the refusal of one small step to a sentence that helps.
 """
 
 from __future__ import annotations
@@ -22,20 +24,76 @@ import numpy as np
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.status import SEVERITY, RodStatus
-from cards_core.rods.tracking.answer import Answer, Finding
-from cards_core.rods.tracking.cold_start import Budget, cold_start, home
-from cards_core.rods.tracking.collapse import FoldPrediction
+from cards_core.rods.robots.yield_check import YieldCheck
+from cards_core.rods.status import SEVERITY, Finding, RodStatus, is_good
+from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
 from cards_core.rods.tracking.commands import checked_joints, checked_pose, checked_wrench
-from cards_core.rods.tracking.diagnosis import Standstill, held_reason
-from cards_core.rods.tracking.homotopy import solve_target
-from cards_core.rods.tracking.judge import Bounds, Judge
-from cards_core.rods.tracking.path import Target, Way, way_between
-from cards_core.rods.tracking.plan import Plan, load_steps
-from cards_core.rods.tracking.reach import reach_findings
-from cards_core.rods.tracking.saved import restored, saved
-from cards_core.rods.tracking.strain import YieldWatch
+from cards_core.rods.tracking.continuation import follow, solve_target
+from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
+from cards_core.rods.tracking.reachability import limit_reach_finding, reach_findings
+from cards_core.rods.tracking.search_methods import Budget
+from cards_core.rods.tracking.serialization import state_from_dict, state_to_dict
+from cards_core.rods.tracking.singularity import FoldPrediction
+from cards_core.rods.tracking.targets import (
+    Remaining,
+    StepLengthControl,
+    Target,
+    TargetDistance,
+    load_steps,
+    target_distance,
+)
 from cards_core.typing import Array
+
+
+@dataclass(frozen=True)
+class TrackingResult:
+    """State and status after one step of a :class:`~cards_core.rods.tracking.tracker.Tracker`.
+
+    Attributes:
+        solution: The last good equilibrium. It is always finite and, unless ``status`` is UNSTABLE
+            at the start, stable. None if no start was found.
+        status: The worst of ``findings``, else MOVING or OK.
+        message: What a person should read; empty when there is nothing to say.
+        held: The state does not follow the command any more; a new command frees it.
+        remaining: Way to the target.
+        min_eigenvalue: Smallest eigenvalue of the plate's stiffness K, mixed units of K.
+        reference_eigenvalue: The same at the start; the ratio of the two is the margin.
+        eigenvector: Its direction, shape (6,), [translation, rotation] in world axes: the way in
+            which the plate would collapse.
+        substeps: Solves made by this step.
+        findings: Everything found in this step, most serious first.
+    """
+
+    solution: Solution | None
+    status: RodStatus
+    message: str = ""
+    held: bool = False
+    remaining: Remaining = field(default_factory=Remaining)
+    min_eigenvalue: float = float("nan")
+    reference_eigenvalue: float = float("nan")
+    eigenvector: Array = field(default_factory=lambda: np.zeros(6))
+    substeps: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether ``solution`` is a stable equilibrium on the way to, or at, the command."""
+        return is_good(self.status)
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the command has been reached."""
+        return self.remaining.arrived and not self.held
+
+    @property
+    def margin(self) -> float:
+        """Smallest eigenvalue relative to the start: 1 at the start, 0 at collapse."""
+        return self.min_eigenvalue / self.reference_eigenvalue
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences of all findings."""
+        return tuple(finding.message for finding in self.findings)
 
 
 @dataclass(frozen=True)
@@ -82,17 +140,17 @@ class Tracker:
             None, solver.base @ robot.home_pose, np.array(robot.wrench), robot.wrench_frame
         )
         self._plan = self._stay(self._applied)
-        self._judge = Judge(robot, self.options.bounds, float("nan"))
+        self._judge = StepAcceptance(robot, self.options.bounds, float("nan"))
         self._solution: Solution | None = None
         self._rival: Solution | None = None  # of another branch, refused
         self._before: Solution | None = None  # before another branch was accepted
-        self._yields = YieldWatch(robot, solver)
+        self._yields = YieldCheck(robot, solver)
         self._notes: tuple[Finding, ...] = ()
         self._reason: Finding | None = None  # why it is held
-        self._answer: Answer | None = None
+        self._answer: TrackingResult | None = None
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> TrackingResult:
         """The last answer. Raises RuntimeError before `start`."""
         if self._answer is None:
             raise RuntimeError("the tracker has not been started")
@@ -120,7 +178,7 @@ class Tracker:
         """Frame of `wrench`: ``world`` or ``plate``."""
         return self.target.frame
 
-    def start(self, *, pose: Array | None = None, q: Array | None = None) -> Answer:
+    def start(self, *, pose: Array | None = None, q: Array | None = None) -> TrackingResult:
         """Find the first equilibrium: of the given pose or joints, else of the model's.
 
         Returns:
@@ -129,11 +187,11 @@ class Tracker:
         """
         budget = self.options.budget
         if pose is None and q is None:
-            found = home(self.solver, budget)
+            found = home_equilibrium(self.solver, budget)
         else:
-            found = cold_start(self.solver, pose=pose, q=q, budget=budget)
+            found = find_equilibrium(self.solver, pose=pose, q=q, budget=budget)
         if found.solution is None:
-            self._answer = Answer(
+            self._answer = TrackingResult(
                 None, found.status, found.message, held=True, findings=found.findings
             )
             return self._answer
@@ -143,14 +201,14 @@ class Tracker:
         notes = [note for note in found.findings if note.status is not RodStatus.YIELD]
         return self._begin(found.solution, target, tuple(notes))
 
-    def command_joints(self, q: Array) -> Answer:
+    def command_joints(self, q: Array) -> TrackingResult:
         """Set joint coordinates as target, shape (n,), [m] or [rad]."""
         values = checked_joints(self.robot, q)
         if isinstance(values, Finding):
             return self._rejected(values)
         return self._command(Target(values, None, self.target.wrench, self.target.frame))
 
-    def command_pose(self, pose: Array) -> Answer:
+    def command_pose(self, pose: Array) -> TrackingResult:
         """Set a plate pose as target, shape (4, 4).
 
         A pose that no rod can span is accepted: the plate goes as far as it can, and the answer
@@ -161,7 +219,7 @@ class Tracker:
             return self._rejected(value)
         return self._command(Target(None, value, self.target.wrench, self.target.frame))
 
-    def set_wrench(self, wrench: Array, frame: str = "world") -> Answer:
+    def set_wrench(self, wrench: Array, frame: str = "world") -> TrackingResult:
         """Set the wrench on the plate about its origin, shape (6,); it is applied gradually.
 
         Args:
@@ -173,14 +231,14 @@ class Tracker:
             return self._rejected(values)
         return self._command(replace(self.target, wrench=values, frame=frame))
 
-    def stop(self) -> Answer:
+    def stop(self) -> TrackingResult:
         """Take the present state as target."""
         if self._solution is None:
             return self.answer
         here = self._here(self.target.by_joints)
         return self._command(here)
 
-    def step(self, max_substeps: int = 8, max_seconds: float = float("inf")) -> Answer:
+    def step(self, max_substeps: int = 8, max_seconds: float = float("inf")) -> TrackingResult:
         """Move towards the target.
 
         Args:
@@ -199,7 +257,7 @@ class Tracker:
                 break
         return self._report(used)
 
-    def run(self, max_substeps: int = 10000) -> Answer:
+    def run(self, max_substeps: int = 10000) -> TrackingResult:
         """Step until the command is reached or the robot is held."""
         answer = self.step(1)
         while max_substeps > 0 and self._reason is None and not self._plan.arrived:
@@ -207,14 +265,14 @@ class Tracker:
             answer = self.step(1)
         return answer
 
-    def accept_branch(self) -> Answer:
+    def accept_branch(self) -> TrackingResult:
         """After BRANCH_CHANGED: take the other equilibrium that was found; `restore` undoes it."""
         if self._rival is None or self._solution is None:
             return self.answer
         self._before, rival, self._rival = self._solution, self._rival, None
         return self._take(rival)
 
-    def restore(self) -> Answer:
+    def restore(self) -> TrackingResult:
         """Go back to the state before another branch was accepted, and stay there."""
         if self._before is None:
             return self.stop()
@@ -223,11 +281,11 @@ class Tracker:
 
     def save(self) -> dict[str, Any]:
         """Return the state as plain numbers, fit for JSON or YAML."""
-        return saved(self.robot, self.solution, self._applied)
+        return state_to_dict(self.robot, self.solution, self._applied)
 
-    def load(self, state: dict[str, Any]) -> Answer:
+    def load(self, state: dict[str, Any]) -> TrackingResult:
         """Return to a saved state at once. A state of another robot is refused (INVALID)."""
-        result = restored(self.robot, self.solver, state)
+        result = state_from_dict(self.robot, self.solver, state)
         if isinstance(result, Finding):
             return self._rejected(result)
         solution, target = result
@@ -238,7 +296,7 @@ class Tracker:
 
     def _begin(
         self, solution: Solution, target: Target, notes: tuple[Finding, ...] = ()
-    ) -> Answer:
+    ) -> TrackingResult:
         """Start from an equilibrium; the notes stay until the next command."""
         if not self._judge.reference > 0.0:
             self._judge.reference = float(solution.min_eigenvalue)
@@ -247,7 +305,7 @@ class Tracker:
         self._notes = notes
         return self._report(0)
 
-    def _take(self, solution: Solution) -> Answer:
+    def _take(self, solution: Solution) -> TrackingResult:
         """Stand at another solution, with the wrench that acts now."""
         self._solution = solution
         return self._command(self._here(self.target.by_joints))
@@ -259,7 +317,7 @@ class Tracker:
             return Target(solution.q.copy(), None, applied.wrench, applied.frame)
         return Target(None, solution.pose.copy(), applied.wrench, applied.frame)
 
-    def _command(self, target: Target) -> Answer:
+    def _command(self, target: Target) -> TrackingResult:
         """Plan the way from the present state to a new target."""
         if self._solution is None:
             return self.answer
@@ -269,22 +327,26 @@ class Tracker:
             turn = turn.T if target.frame == "plate" else turn
             wrench = np.concatenate([turn @ here.wrench[:3], turn @ here.wrench[3:]])
             here = replace(here, wrench=wrench, frame=target.frame)
-        way = way_between(self.robot, here, target)
+        way = target_distance(self.robot, here, target)
         steps = way.steps
         if target.wrench is not here.wrench and (load := target.wrench - here.wrench).any():
             steps = max(steps, load_steps(self._solution.stiffness, load))
         # where the robot was held it will mostly be held again: find out with one small step
         held = self._reason is not None
-        self._follow(Plan(here, target, way, steps, self.options.halvings, cautious=held))
+        self._follow(
+            StepLengthControl(here, target, way, steps, self.options.halvings, cautious=held)
+        )
         if steps > 1.0:  # of shorter ways it is asked when they fail
             self._notes = self._out_of_reach()
         return self._report(0)
 
-    def _stay(self, target: Target) -> Plan:
+    def _stay(self, target: Target) -> StepLengthControl:
         """Return the plan of a target that has been reached."""
-        return Plan(target, target, Way(0.0, 0.0, 0.0, 0.0), 0.0, self.options.halvings)
+        return StepLengthControl(
+            target, target, TargetDistance(0.0, 0.0, 0.0, 0.0), 0.0, self.options.halvings
+        )
 
-    def _follow(self, plan: Plan) -> None:
+    def _follow(self, plan: StepLengthControl) -> None:
         """Begin a plan."""
         self._plan = plan
         self._reason = self._rival = None
@@ -298,7 +360,7 @@ class Tracker:
             return ()
         return reach_findings(robot, pose, self.solver.base)
 
-    def _rejected(self, finding: Finding) -> Answer:
+    def _rejected(self, finding: Finding) -> TrackingResult:
         """Answer a command that is not accepted: nothing changes but this answer."""
         last = self.answer
         return replace(
@@ -323,7 +385,7 @@ class Tracker:
         if refusal.status is RodStatus.BRANCH_CHANGED:
             self._rival = trial
         self._notes = self._notes or self._out_of_reach()
-        still = Standstill(
+        still = _Standstill(
             self.solution,
             self._here(self.target.by_joints),
             self.target,
@@ -332,11 +394,11 @@ class Tracker:
             self._notes,
         )
         probes = self.options.probe_solves
-        self._reason = held_reason(self.solver, self._judge, refusal, still, probes)
+        self._reason = _held_reason(self.solver, self._judge, refusal, still, probes)
 
     # -- answers
 
-    def _report(self, used: int) -> Answer:
+    def _report(self, used: int) -> TrackingResult:
         """Collect what is known about the present state."""
         solution = self.solution
         findings = [] if self._reason is None else [self._reason]
@@ -354,7 +416,7 @@ class Tracker:
         else:
             status = RodStatus.OK if self._plan.arrived else RodStatus.MOVING
             message = ""
-        self._answer = Answer(
+        self._answer = TrackingResult(
             solution,
             status,
             message,
@@ -367,3 +429,80 @@ class Tracker:
             findings=tuple(findings),
         )
         return self._answer
+
+
+@dataclass(frozen=True, eq=False)
+class _Standstill:
+    """Where a robot stopped, and on the way to what.
+
+    Attributes:
+        solution: The last good state.
+        here: The command that it fulfils.
+        target: What was asked for.
+        left: Part of the command that is left, 0..1.
+        fold_ahead: Whether the smallest eigenvalue falls towards zero within the next steps.
+        notes: What geometry says about the target.
+    """
+
+    solution: Solution
+    here: Target
+    target: Target
+    left: float
+    fold_ahead: bool
+    notes: tuple[Finding, ...] = ()
+
+
+def _held_reason(
+    solver: RodRobotSolver,
+    judge: StepAcceptance,
+    refusal: Finding,
+    still: _Standstill,
+    solves: int,
+) -> Finding:
+    """Say why a robot is held.
+
+    Args:
+        solver: Solver of the robot.
+        judge: Who refused the smallest step.
+        refusal: Why.
+        still: Where the robot stands.
+        solves: Greatest number of solves to find out how far out of reach a pose is.
+    """
+    status = refusal.status
+    if status in (RodStatus.NEAR_LIMIT, RodStatus.UNSTABLE):
+        message = f"stopped before collapse; the next step would be {refusal.message}"
+        return replace(refusal, status=RodStatus.NEAR_LIMIT, message=message)
+    if status is RodStatus.UNREACHABLE:
+        return _missing_joints(solver, judge, still, solves) or refusal
+    if still.fold_ahead or judge.warn(still.solution) is not None:
+        text = judge.describe(still.solution)
+        return Finding(RodStatus.NEAR_LIMIT, f"stopped before collapse; {text}")
+    if status is RodStatus.BRANCH_CHANGED:
+        message = (
+            f"{refusal.message}; held at the last state of the old branch (accept_branch takes"
+            " the new one, restore returns)"
+        )
+        return replace(refusal, message=message)
+    if still.notes:
+        return still.notes[0]
+    return Finding(
+        RodStatus.HELD,
+        f"{refusal.message}: held, {100.0 * still.left:.0f} % of the command is left. Nothing"
+        " proves that the target is out of reach; another way to it may work",
+    )
+
+
+def _missing_joints(
+    solver: RodRobotSolver, judge: StepAcceptance, still: _Standstill, solves: int
+) -> Finding | None:
+    """Follow the command without limits, to tell which joints the target itself would need.
+
+    Returns:
+        UNREACHABLE with the joint and what it lacks; None if the target cannot be followed to.
+    """
+    bounds = replace(judge.bounds, enforce_limits=False)
+    free = StepAcceptance(solver.robot, bounds, judge.reference)
+    followed = follow(solver, still.solution, still.here, still.target, free, solves=solves)
+    if not followed.arrived:
+        return None
+    return limit_reach_finding(solver.robot, followed.solution.q, "the commanded pose")
