@@ -97,9 +97,9 @@ def test_an_unstable_state_tells_it_too_but_last():
 def test_a_tracker_tells_it_once_and_no_longer_when_it_is_over(bent):
     pose, solver, _ = bent
     tracker = Tracker(solver.robot, solver)
-    answer = tracker.start(pose=pose)
-    assert answer.status is RodStatus.YIELD
-    assert [item.limb for item in answer.findings] == [2, 5]
+    result = tracker.start(pose=pose)
+    assert result.status is RodStatus.YIELD
+    assert [item.limb for item in result.findings] == [2, 5]
     back = tracker.solution.pose.copy()
     back[0, 3] -= 0.06
     tracker.command_pose(back)

@@ -27,9 +27,7 @@ from cards_core.typing import Array
 SERVICE = "/marker_array"
 """Offered by the window, not by the server."""
 
-
 COLOR = (0.75, 0.14, 0.12)
-
 
 LOOK_PERIOD = 1.0
 """How often it is looked for a window, [s]."""
@@ -92,9 +90,7 @@ class CentreLines:
 
 LINE_STRIP = 3
 
-
 DELETE_ALL = 2
-
 
 _POINT = np.dtype(
     {

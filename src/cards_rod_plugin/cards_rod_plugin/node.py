@@ -99,7 +99,7 @@ class RodGazeboNode(RodSolverNode):
             self.get_logger().warning(note)
         self.get_logger().info(
             f"{path} in Gazebo: {value['coupling']}, {hosted.robot.n_limbs} rods, smallest "
-            f"eigenvalue of the stiffness {self.session.answer.min_eigenvalue:.4g}"
+            f"eigenvalue of the stiffness {self.session.result.min_eigenvalue:.4g}"
         )
         if value["play"]:
             self.session.play(True)

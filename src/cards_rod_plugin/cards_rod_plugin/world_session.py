@@ -25,7 +25,7 @@ class WorldSession(RodSession):
         super().__init__(*args, **kwargs)
 
     @property
-    def answer(self) -> TrackingResult:
+    def result(self) -> TrackingResult:
         """What the tracker said, with the state of the world in place of its own."""
         if self._step is None:
             return self._reference
@@ -33,9 +33,9 @@ class WorldSession(RodSession):
             self._shown = _with(self._reference, self._step)
         return self._shown
 
-    @answer.setter
-    def answer(self, answer: TrackingResult) -> None:
-        self._reference = answer
+    @result.setter
+    def result(self, result: TrackingResult) -> None:
+        self._reference = result
         self._shown = None
 
     @property
@@ -56,17 +56,17 @@ class WorldSession(RodSession):
         self._shown = None
 
 
-def _with(answer: TrackingResult, step: PlateStep) -> TrackingResult:
-    """Return an answer with the state of the world in place of its own."""
+def _with(result: TrackingResult, step: PlateStep) -> TrackingResult:
+    """Return a result with the state of the world in place of its own."""
     told: dict[str, Any] = {}
     if step.status is not RodStatus.OK:
         finding = Finding(step.status, step.message)
-        if SEVERITY.index(step.status) <= SEVERITY.index(answer.status):
+        if SEVERITY.index(step.status) <= SEVERITY.index(result.status):
             told = {"status": step.status, "message": step.message}
-        others = [item for item in answer.findings if item.status is not RodStatus.YIELD]
+        others = [item for item in result.findings if item.status is not RodStatus.YIELD]
         told["findings"] = (finding, *others)
     return dataclasses.replace(
-        answer,
+        result,
         solution=step.solution,
         min_eigenvalue=step.solution.min_eigenvalue,
         eigenvector=step.solution.eigenvector,

@@ -64,7 +64,7 @@ def test_base_joints_and_bodies_of_the_plate_follow():
     world.run(host, 20)
     names = host.hosted.robot.joint_names
     assert [world.joints[name] for name in names] == pytest.approx(q)
-    solution = host.session.answer.solution
+    solution = host.session.result.solution
     lines = host.session.tracker.solver.shapes(solution, 51).positions
     host.draw(lines)
     # the ball turns its rod's end to where the rod's tangent points
@@ -146,14 +146,14 @@ def test_commands_move_the_joints_at_their_speed_and_loads_act():
     world.run(host, 50)
     # 0.4 mm in each step
     assert host.q == pytest.approx(q - 0.03, abs=1e-9)
-    assert host.session.answer.solution.q == pytest.approx(q - 0.03, abs=5e-4)
+    assert host.session.result.solution.q == pytest.approx(q - 0.03, abs=5e-4)
     world.run(host, 80)
     assert host.q == pytest.approx(q)
     host.session.set_wrench([3.0, 0, 0, 0, 0, 0])
     before = world.pose[0, 3]
     world.run(host, 200)
     assert world.pose[0, 3] - before > 0.01
-    assert host.session.answer.solution.pose == pytest.approx(world.pose, abs=5e-3)
+    assert host.session.result.solution.pose == pytest.approx(world.pose, abs=5e-3)
 
 
 def test_joints_that_the_world_moves_are_read():
@@ -166,7 +166,7 @@ def test_joints_that_the_world_moves_are_read():
     for name in host.hosted.robot.joint_names:
         world.joints[name] += 0.005
     world.run(host, 100)
-    assert host.session.answer.solution.q == pytest.approx(start + 0.005)
+    assert host.session.result.solution.q == pytest.approx(start + 0.005)
     assert world.pose[2, 3] > world.robot.plate.pose[2, 3]
     with pytest.raises(CardsError, match="change their lengths"):
         hosted(FakeWorld("stewart_6efr"), base_joints="world")

@@ -30,29 +30,22 @@ from cards_core.typing import Array
 PARTS = ("circle", "tilt", "joints", "push")
 """Parts of the motion, in turn."""
 
-
 TURNS = 2.0
-
 
 RADIUS = 0.05
 """Radius of the circle as a part of the mean length of the rods."""
 
-
 TILT = 0.08
 """Angle of the tilt, [rad]; about the vertical as much again."""
-
 
 TRAVEL = 0.01
 """Amplitude of joints that change lengths, as a part of the mean length of the rods."""
 
-
 ANGLE = 0.05
 """Amplitude of joints that turn, [rad]."""
 
-
 DEFLECTION = 0.02
 """How far the push would move the plate were it as soft all the way as at the start."""
-
 
 LOAD = 0.6
 """Greatest push as a part of the sum of EI/L^2 of all rods, a small part of what buckles them."""

@@ -27,18 +27,13 @@ from cards_viz.colormap import colors, nice_ceiling
 
 FRAME = "world"
 
-
 ROD_COLOR = (0.75, 0.14, 0.12)
-
 
 PLATE_COLOR = (0.55, 0.58, 0.62)
 
-
 BASE_COLOR = (0.28, 0.30, 0.33)
 
-
 LOAD_COLOR = (0.08, 0.59, 0.35)
-
 
 _LOAD_LENGTH = 0.25
 """Length of the arrow of the greatest load so far, as a part of the rods' length."""

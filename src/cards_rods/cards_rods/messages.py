@@ -3,7 +3,7 @@
 A sensor_msgs/JointState with names and positions: the one standard message that gives numbers
 names, with one stamp. Its names never change while the node runs, so it is written as bytes.
 
-MERGED ``~/status`` and the answer of ``~/solve``: JSON, for people and pages.
+MERGED ``~/status`` and the result of ``~/solve``: JSON, for people and pages.
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ from cards_rods.session import RodSession
 
 POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
-
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 
-
 PLATE = ("x", "y", "z", "rx", "ry", "rz")
-
 
 SCALARS = (
     "status",  # number of a RodStatus
@@ -89,21 +86,21 @@ def state_values(
         rate_hz: Steps per second.
         skipped: Steps left out because others took too long.
     """
-    answer, solution = session.answer, session.solution
+    result, solution = session.result, session.solution
     none = np.full(len(session.robot.limbs), np.nan)
     scalars = (
-        answer.status,
+        result.status,
         session.mode == "igm",
-        answer.held,
+        result.held,
         session.moving,
         session.playing,
-        answer.remaining.fraction,
-        answer.min_eigenvalue,
-        answer.reference_eigenvalue,
+        result.remaining.fraction,
+        result.min_eigenvalue,
+        result.reference_eigenvalue,
         solution.condition,
         solution.residual,
         solution.iterations,
-        answer.substeps,
+        result.substeps,
         1e6 * solution.time_s,
         session.step_us,
         rate_hz,
@@ -118,7 +115,7 @@ def state_values(
             pose_values(session.target_pose),
             solution.wrench,
             solution.plate_wrench,
-            answer.eigenvector,
+            result.eigenvector,
             np.ravel(solution.stiffness),
             np.ravel(solution.base_wrenches),
             np.ravel(solution.tip_wrenches),
@@ -136,23 +133,23 @@ def status_text(session: RodSession) -> str:
     ``held``, ``eigenvector`` of the softest motion where it matters, ``warnings``, ``mode``,
     ``playing``, ``states`` (saved names), ``refused``.
     """
-    answer = session.answer
-    worst = answer.findings[0] if answer.findings else None
+    result = session.result
+    worst = result.findings[0] if result.findings else None
     limb = None if worst is None or worst.limb is None else session.robot.limbs[worst.limb].name
-    about = [f.limb for f in answer.findings if worst is not None and f.status is worst.status]
+    about = [f.limb for f in result.findings if worst is not None and f.status is worst.status]
     limbs = [session.robot.limbs[i].name for i in dict.fromkeys(about) if i is not None]
     missing = None if worst is None or not worst.missing else _rounded(worst.missing)
-    soft = answer.status in (RodStatus.NEAR_LIMIT, RodStatus.UNSTABLE)
+    soft = result.status in (RodStatus.NEAR_LIMIT, RodStatus.UNSTABLE)
     return json.dumps(
         {
-            "status": answer.status.name,
-            "message": answer.message,
+            "status": result.status.name,
+            "message": result.message,
             "limb": limb,
             "concerned": limbs,
             "missing": missing,
-            "held": bool(answer.held),
-            "eigenvector": [_rounded(x) for x in answer.eigenvector] if soft else None,
-            "warnings": list(answer.warnings),
+            "held": bool(result.held),
+            "eigenvector": [_rounded(x) for x in result.eigenvector] if soft else None,
+            "warnings": list(result.warnings),
             "mode": session.mode,
             "playing": session.playing,
             "states": list(session.states.names),
@@ -163,14 +160,14 @@ def status_text(session: RodSession) -> str:
 
 def report_text(session: RodSession) -> str:
     """Return everything about the last solution as a JSON object, for ``~/solve``."""
-    answer, solution = session.answer, session.solution
+    result, solution = session.result, session.solution
     position, *quaternion = np.split(pose_values(solution.pose), [3])
     joints = session.robot.joint_names
     return json.dumps(
         {
             **json.loads(status_text(session)),
-            "arrived": bool(answer.arrived),
-            "remaining": _number(answer.remaining.fraction),
+            "arrived": bool(result.arrived),
+            "remaining": _number(result.remaining.fraction),
             "q": dict(zip(joints, map(_number, solution.q), strict=True)),
             "position": [_number(x) for x in position],
             "orientation_wxyz": [_number(x) for x in quaternion[0]],
@@ -187,8 +184,8 @@ def report_text(session: RodSession) -> str:
                 )
             },
             "stiffness": [[_number(x) for x in row] for row in np.asarray(solution.stiffness)],
-            "min_eigenvalue": _number(answer.min_eigenvalue),
-            "start_eigenvalue": _number(answer.reference_eigenvalue),
+            "min_eigenvalue": _number(result.min_eigenvalue),
+            "start_eigenvalue": _number(result.reference_eigenvalue),
             "condition": _number(solution.condition),
             "residual": _number(solution.residual),
             "iterations": int(solution.iterations),

@@ -29,7 +29,6 @@ from cards_ros.stamps import NANOSECONDS
 IDLE_PERIOD = 0.5
 """Shapes of a robot at rest are published this often, [s], for who comes late."""
 
-
 STATUS_PERIOD = 0.05
 """Least time between two messages of the status, [s]."""
 

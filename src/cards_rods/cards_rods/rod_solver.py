@@ -76,7 +76,7 @@ class RodSolverNode(Node):
         self._make_services()
         self._loop = NodeLoop(self, self._inputs.subscriptions, stop)
         self._drawn = 0.0
-        self._told = (self.session.answer.status, "")
+        self._told = (self.session.result.status, "")
 
     def _declared(self) -> list[Parameter]:
         """Return the parameters."""
@@ -113,7 +113,7 @@ class RodSolverNode(Node):
         session = self.session
         self.get_logger().info(
             f"{session.robot.name}: {session.robot.n_limbs} limbs, "
-            f"smallest eigenvalue of the stiffness {session.answer.min_eigenvalue:.4g}"
+            f"smallest eigenvalue of the stiffness {session.result.min_eigenvalue:.4g}"
         )
         begin = due = time.monotonic()
         end = begin + (self.parameters["duration"] or float("inf"))
@@ -152,10 +152,10 @@ class RodSolverNode(Node):
 
     def _tell(self) -> None:
         """Write what the robot says into the log when it changes."""
-        answer = self.session.answer
-        said = (answer.status, answer.message)
-        if answer.held and said != self._told:
-            self.get_logger().warning(f"{answer.status.name}: {answer.message}")
+        result = self.session.result
+        said = (result.status, result.message)
+        if result.held and said != self._told:
+            self.get_logger().warning(f"{result.status.name}: {result.message}")
         self._told = said
 
     # Commands ---------------------------------------------------------------------------------

@@ -20,9 +20,7 @@ from cards_viz import plots
 
 SUMMARY = "summary.json"
 
-
 PLOTS = ("plate", "joints", "stability", "step_time", "shapes")
-
 
 _POINTS = 61
 

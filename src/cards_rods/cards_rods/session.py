@@ -55,7 +55,7 @@ class RodSession:
 
     Attributes:
         robot, tracker, states, log: As given.
-        answer: What the tracker said last.
+        result: What the tracker said last.
         mode: Which command counted last.
         target_q, target_pose: What was told last; the other one is where the robot went.
         wrench, wrench_frame: External wrench on the plate, shape (6,), and ``world`` or ``plate``.
@@ -77,9 +77,9 @@ class RodSession:
     ) -> None:
         self.robot = robot
         self.tracker = _tracker(robot) if tracker is None else tracker
-        self.answer: TrackingResult = self.tracker.start()
-        if self.answer.solution is None:
-            raise CardsError(f"{robot.name} has no state to start from: {self.answer.message}")
+        self.result: TrackingResult = self.tracker.start()
+        if self.result.solution is None:
+            raise CardsError(f"{robot.name} has no state to start from: {self.result.message}")
         self._start: State = self.tracker.save()
         self.states = SavedStates(robot.name) if states is None else states
         self.mode: Mode
@@ -174,11 +174,11 @@ class RodSession:
         self.wrench, self.wrench_frame = wrench, frame
         return True
 
-    def _accepted(self, what: str, answer: TrackingResult) -> bool:
-        if answer.status in REJECTED:
-            return self.refuse(what, answer.message)
+    def _accepted(self, what: str, result: TrackingResult) -> bool:
+        if result.status in REJECTED:
+            return self.refuse(what, result.message)
         self.refused = ""
-        self.answer = answer
+        self.result = result
         return True
 
     def refuse(self, what: str, reason: str) -> bool:
@@ -202,13 +202,13 @@ class RodSession:
     def accept_branch(self) -> None:
         """Where the robot is held by BRANCH_CHANGED, go on with the equilibrium that was found."""
         self._playing_since = None
-        self.answer = self.tracker.accept_branch()
+        self.result = self.tracker.accept_branch()
         self._aim_here()
 
     def restore(self) -> None:
         """Return to the state before another branch was accepted, or a state loaded."""
         self._playing_since = None
-        self.answer = self.tracker.restore()
+        self.result = self.tracker.restore()
         self._aim_here()
 
     def save(self, name: str) -> State:
@@ -236,12 +236,12 @@ class RodSession:
         self._take(state)
 
     def _take(self, state: State) -> None:
-        before = self.tracker.answer.solution
-        answer = self.tracker.load(dict(state))
-        if answer.solution is before:
-            raise CardsError(answer.message)
+        before = self.tracker.result.solution
+        result = self.tracker.load(dict(state))
+        if result.solution is before:
+            raise CardsError(result.message)
         self._playing_since = None
-        self.answer = answer
+        self.result = result
         self.refused = ""
         self.wrench, self.wrench_frame = self.tracker.wrench, self.tracker.wrench_frame
         self._aim_here()
@@ -251,7 +251,7 @@ class RodSession:
     @property
     def solution(self) -> Solution:
         """The last good equilibrium."""
-        solution = self.answer.solution
+        solution = self.result.solution
         assert solution is not None, "the tracker keeps the last one"
         return solution
 
@@ -271,7 +271,7 @@ class RodSession:
     @property
     def moving(self) -> bool:
         """Whether there is a command that has not been reached, nor given up."""
-        return self.playing or not (self.answer.held or self.answer.remaining.arrived)
+        return self.playing or not (self.result.held or self.result.remaining.arrived)
 
     def play(self, on: bool) -> None:
         """Begin the demo motion with the next step, or end it where it is.
@@ -295,12 +295,12 @@ class RodSession:
             self._playing_since = min(self._playing_since, now)
             self._play(now - self._playing_since)
         begin = time.perf_counter()
-        self.answer = self.tracker.step(self._substeps, patience)
+        self.result = self.tracker.step(self._substeps, patience)
         self.step_us = 1e6 * (time.perf_counter() - begin)
         self.steps += 1
         if self.log is not None:
             self.log.append(*self._row(now))
-        return self.answer
+        return self.result
 
     def _play(self, time: float) -> None:
         target = self._motion.at(time)
@@ -319,16 +319,16 @@ class RodSession:
         """
         end = time.monotonic() + limit
         while True:
-            self.answer = self.tracker.step(self._substeps, max(end - time.monotonic(), 0.0))
-            done = self.answer.held or self.answer.remaining.arrived
+            self.result = self.tracker.step(self._substeps, max(end - time.monotonic(), 0.0))
+            done = self.result.held or self.result.remaining.arrived
             if done:
-                return self.answer
+                return self.result
             if time.monotonic() >= end:
-                left = 100.0 * self.answer.remaining.fraction
+                left = 100.0 * self.result.remaining.fraction
                 late = f"not there yet after {limit:g} s: {left:.1f} % of the way is left"
-                message = "; ".join(text for text in (self.answer.message, late) if text)
-                self.answer = replace(self.answer, message=message)
-                return self.answer
+                message = "; ".join(text for text in (self.result.message, late) if text)
+                self.result = replace(self.result, message=message)
+                return self.result
 
     def errors(self) -> tuple[float, float]:
         """Return how far the plate is from the pose that was told, ([m], [rad]); NaN in dgm.
@@ -343,14 +343,14 @@ class RodSession:
         return float(np.linalg.norm(way[self._moves])), float(np.linalg.norm(way[~self._moves]))
 
     def _row(self, now: float) -> tuple[Any, ...]:
-        answer, solution = self.answer, self.solution
+        result, solution = self.result, self.solution
         return (
-            now, float(answer.status), float(answer.held), float(self.mode == "igm"),
+            now, float(result.status), float(result.held), float(self.mode == "igm"),
             solution.q, self.target_q, solution.pose.ravel(), self.target_pose.ravel(),
             *self.errors(), self.wrench, solution.base_wrenches.ravel(),
-            answer.min_eigenvalue, answer.reference_eigenvalue, solution.condition,
+            result.min_eigenvalue, result.reference_eigenvalue, solution.condition,
             solution.residual, float(solution.iterations),
-            float(answer.substeps), self.step_us,
+            float(result.substeps), self.step_us,
         )  # fmt: skip
 
     def close(self) -> None:

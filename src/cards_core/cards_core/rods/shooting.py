@@ -194,7 +194,6 @@ def _put(band: Array, row: int, column: int, block: Array) -> None:
 SEGMENT = 3.0
 """``sqrt(|n|/EI)`` times the length of a segment to which rods are cut."""
 
-
 FEWEST = 16
 """Segments to begin with: relaxation and Newton's method then converge from far away."""
 

@@ -12,31 +12,24 @@ from cards_core.typing import Array
 LARGEST_TURN = 0.7
 """Largest rotation of a section in one step, [rad]."""
 
-
 LARGEST_SHIFT = 0.3
 """Largest move of a section in one step, in lengths of the rod."""
-
 
 SMALLEST_PART = 1.0 / 64.0
 """Smallest part of a step that is tried before Newton's method gives up."""
 
-
 START_DRAG = 100.0
 """Drag to begin a relaxation with, in EI/L; the first bending modes have eigenvalues like it."""
 
-
 NEUTRAL_DRAG = 1.0
 """Drag of Newton's method over the scaled residual, in EI/L."""
-
 
 FLOOR = 1e-7
 """Scaled residual that is good enough where Newton's method gets no further: a rod that can move
 without force is moved by rounding."""
 
-
 CALM = 1.0
 """Scaled residual below which the drag of a relaxation falls with the residual."""
-
 
 CREEP_TURN, CREEP_SHIFT = 0.4, 0.15
 """Largest turn [rad] and move [lengths] of a section in one step of a relaxation."""

@@ -64,10 +64,8 @@ WITH_SOLUTION = (
 )
 """The state is a stable equilibrium of the present command, or of a point on the way to it."""
 
-
 REJECTED = (RodStatus.LIMIT, RodStatus.NOT_FINITE, RodStatus.INVALID)
 """The command was not accepted; the target is what it was before."""
-
 
 SEVERITY = (
     RodStatus.NOT_CONVERGED,
@@ -85,7 +83,7 @@ SEVERITY = (
     RodStatus.MOVING,
     RodStatus.OK,
 )
-"""Statuses, most serious first: an answer has the first of its findings."""
+"""Statuses, most serious first: a result has the first of its findings."""
 
 
 def is_good(status: RodStatus) -> bool:

@@ -38,15 +38,12 @@ from cards_core.typing import Array
 LARGEST_STEP = 2.0
 """Largest step, in steps of a tracker (5 mm, 2 degrees)."""
 
-
 SMALLEST_SHARE = 1.0 / 16.0
 """Smallest step, as a share of the first."""
-
 
 LOOSE = 10.0
 """How much farther than a tracker's step one may jump where the robot does not hold anyway: the
 prediction that jumps are compared with means little near the poles of the stiffness."""
-
 
 SECTIONS = 25
 """Sections of each rod at which curvature and stress are looked at."""

@@ -45,10 +45,8 @@ SEVERITY = (
 )
 """Statuses of points with an equilibrium, most serious first."""
 
-
 GOOD = (SliceStatus.OK, SliceStatus.NEAR_LIMIT, SliceStatus.YIELD)
 """Statuses of the reachable, stable workspace."""
-
 
 UNKNOWN = 255
 """Of a point that was not looked at yet; never in a result."""

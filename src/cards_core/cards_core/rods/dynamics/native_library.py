@@ -28,12 +28,10 @@ SOURCES = (
 """Files of ``rods/native/``, each using those before it. The name that ends in ``*`` is compiled
 for one section and again for 8 side by side."""
 
-
 ONE = """
 #define REAL double
 #define NAME(name) name
 """
-
 
 EIGHT = """
 #undef REAL
@@ -42,24 +40,18 @@ EIGHT = """
 #define NAME(name) name##8
 """
 
-
 WIDTH = 8
 """Rods that are integrated side by side."""
-
 
 STAGES = 12
 """Stages of one step along a rod; each has a history of its own."""
 
-
 STATE = 13
 """Position, quaternion, force, moment of a section."""
 
-
 _double = ctypes.c_double
 
-
 _doubles = ctypes.POINTER(ctypes.c_double)
-
 
 _ints = ctypes.POINTER(ctypes.c_int)
 
@@ -90,17 +82,13 @@ class Point(ctypes.Structure):
 POINT = ctypes.sizeof(Point) // 8
 """Numbers of a point; `AT` tells where they start."""
 
-
 AT = {name: getattr(Point, name).offset // 8 for name, _ in Point._fields_}
-
 
 GROUP = 25 * WIDTH + 8
 """Numbers of a ``struct dynamic_group``: vectors, then a flag and two pointers, padded."""
 
-
 GROUP_POINTS = 25 * WIDTH + 1
 """Where its pointers are."""
-
 
 STAGE = 45 * WIDTH
 """Numbers of a ``struct dynamic_stage``."""

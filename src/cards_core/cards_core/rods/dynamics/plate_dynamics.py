@@ -180,7 +180,7 @@ class PlateDynamics:
             else:
                 part *= 0.5
         self.time += dt
-        return self._answer(solves)
+        return self._step_result(solves)
 
     def kinetic_energy(self) -> float:
         """Return the kinetic energy of the plate, [J]."""
@@ -275,9 +275,9 @@ class PlateDynamics:
             "the rods do not follow the plate's motion in any smaller step: it is held where it "
             "was, with its velocity set to 0"
         )
-        return self._answer(solves)._replace(status=RodStatus.HELD, message=message)
+        return self._step_result(solves)._replace(status=RodStatus.HELD, message=message)
 
-    def _answer(self, solves: int) -> PlateStep:
+    def _step_result(self, solves: int) -> PlateStep:
         assert self._solution is not None
         status, message = RodStatus.OK, ""
         if self._solution.linear.eigenvalues[0] <= 0.0:

@@ -333,7 +333,6 @@ class RobotDynamics:
 _GROWTH = 4.0
 """A disturbance may grow by exp(_GROWTH) along one segment of the shooting."""
 
-
 _WAVE, _WAVE_UNDAMPED = 1.6, 0.7
 """Longest step along a rod, in units of the shortest wave that the time step can show / 2 pi.
 With longer ones the waves that are shown badly grow in time, the sooner the less alpha damps."""

@@ -32,10 +32,8 @@ from cards_core.yaml_fields import Field
 UNIT = 1e-3
 """How far the norm of an axis or quaternion may be from 1 before it is taken for a mistake."""
 
-
 OPPOSITE = -0.98
 """Cosine of the angle from which on two directions count as opposite (168.5 deg)."""
-
 
 FLAT = 1e-7
 """How far a planar robot's frames may be out of its plane: sine of the angle, or [m]."""
@@ -232,14 +230,11 @@ def describe_motion(motion: Array) -> str:
 TURN = 2.0 * math.pi + 1e-3
 """More than a whole turn, [rad]: an angle beyond it is probably in degrees."""
 
-
 SLACK = 4.0
 """A rod that is longer than this many times its way at home is doubted."""
 
-
 BACKWARDS = -0.7
 """Cosine of the angle between rod and way from which on a rod leaves backwards (135 deg)."""
-
 
 SAMPLES = 33
 """Positions of the base joints between their limits, to see how near a start comes to a tip."""

@@ -27,13 +27,10 @@ from cards_core.typing import Array, Vector3
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 
-
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
-
 
 SLACK = 0.01
 """Excess length, relative to the rod, from which on a rod counts as buckled."""
-
 
 SEARCH_WINDOW = {BaseKind.PRISMATIC: 1.0, BaseKind.REVOLUTE: np.pi}
 """How far from the reference a joint coordinate is looked for: lengths of the rod, or [rad]."""

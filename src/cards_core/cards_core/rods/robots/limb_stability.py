@@ -35,7 +35,6 @@ from cards_core.typing import Array
 TURN = 1.5
 """Largest ``sqrt(|n|/EI) h`` and ``|m| h/EI`` of a segment; it could buckle from 2 pi on."""
 
-
 STEP_ANGLE = 0.5
 """Turn of an integration step of order 8, at most about this, [rad]."""
 

@@ -26,7 +26,6 @@ STEP_ERROR = 1e-4
 """Scaled residual that a solution may have when its rods are integrated with twice as many steps;
 beyond it they are cut into more segments where the settings leave it open."""
 
-
 CHECK_EVERY = 100
 """Solves in a row, each from the last one, after which that error is looked at again."""
 

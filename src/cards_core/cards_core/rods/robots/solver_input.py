@@ -24,7 +24,6 @@ from cards_core.typing import Array
 FLAT = 1e-9
 """Deviation from the plane that a planar robot may have."""
 
-
 MOST_SEGMENTS = 12
 """Segments that a rod is cut into at most."""
 
@@ -147,18 +146,14 @@ def out_of_plane(limb: Limb) -> str:
 FRAMES = ("world", "plate")
 """Frames of an external wrench: dead in world axes, or following the plate."""
 
-
 LONGEST_SEGMENT = 4.0
 """Slenderness ``L sqrt(|n| / EI)`` that a segment may have: errors grow by its exponential."""
-
 
 MANY_SEGMENTS = 6.0
 """Slenderness from which on rods are cut into segments where the settings leave it open."""
 
-
 FAR = 1e6
 """Numbers of a command beyond which nothing is guessed from it, [m], [N], [N m]."""
-
 
 SHORT = 1e-3
 """Length of a rod, relative to the one it starts with, below which nothing is guessed either."""

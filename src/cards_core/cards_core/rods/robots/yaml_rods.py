@@ -29,9 +29,7 @@ from cards_core.yaml_fields import Document, Field
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 
-
 _MIX_UP = "one of them; the other follows"
-
 
 _OTHER_NAMES = {
     "E": ("young", "young_modulus", "youngs_modulus", "elastic_modulus", "modulus"),
@@ -46,7 +44,6 @@ _OTHER_NAMES = {
     "u0": ("curvature", "precurvature"),
 }
 """What other programs call a key, for the message."""
-
 
 Made = TypeVar("Made", Section, Material)
 
@@ -147,16 +144,12 @@ class _RodFields:
 
 SECTION_KEYS = ("radius", "diameter", "section")
 
-
 MATERIAL_KEYS = ("E", "G", "nu", "rho", "yield_strain", "yield_stress", "damping")
-
 
 LIMB_KEYS = ("length", "limits", "base", "plate", "start", "tip", "u0", "bulge")
 
-
 ROD_KEYS = (*SECTION_KEYS, *MATERIAL_KEYS, *LIMB_KEYS)
 """Keys of a rod, and of ``defaults`` (without ``name``)."""
-
 
 TOP_KEYS = (
     "defaults",
@@ -170,7 +163,6 @@ TOP_KEYS = (
     "solver",
 )
 """Keys of the file."""
-
 
 _SECTIONS: dict[str, tuple[str, ...]] = {
     "circle": ("radius",),

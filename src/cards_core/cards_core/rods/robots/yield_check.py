@@ -18,10 +18,8 @@ from cards_core.typing import Array
 SECTIONS = 101
 """Sections of each rod at which strains are looked at, as many as are drawn."""
 
-
 TRACKED_SECTIONS = 21
 """The same while a robot moves, where a step has microseconds; strains are greatest at ends."""
-
 
 CHANGE = 0.01
 """Change of a moment at a rod's start, times L/EI, that makes strains worth finding anew."""

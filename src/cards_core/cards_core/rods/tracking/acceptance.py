@@ -1,4 +1,4 @@
-"""Whether an equilibrium that the solver returned may follow the last one.
+"""Tests whether an equilibrium may follow the last one on the same branch.
 
 A trial is refused if it is not converged or not finite, needs joints outside their limits, is at
 or beyond collapse, or is not the neighbour of the last state. For the last test the change is
@@ -7,8 +7,8 @@ predicted with the Jacobians of the last state,
     |dx| <= |J| |dq| + |K^-1| |dF|            (joints given)
     |dq| <= |pinv(J)| (|dx| + |K^-1| |dF|)    (pose given)
 
-and a trial that moved ten times as far is on another branch: there, half a step does not change
-half as much.
+and a trial that moved ten times as far is on another branch, where half a step does not cause half
+the change.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ from cards_core.typing import Array
 JUMP_FACTOR = 10.0
 """A change greater than the predicted one by this factor is a jump."""
 
-
 SLACK_LENGTH, SLACK_ANGLE = 2e-4, np.radians(0.05)
 """Changes that are never a jump, [m] and [rad]: what curvature and tolerances explain."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a tracker tolerates.
+    """When a step is refused.
 
     Attributes:
         warn_fraction: Smallest eigenvalue, relative to the start, that raises NEAR_LIMIT.
@@ -58,11 +57,11 @@ class Bounds:
 
 
 class StepAcceptance:
-    """Judges trials against the last accepted state.
+    """Accepts or refuses a trial as successor of the last accepted state.
 
     Args:
         robot: The robot.
-        bounds: What is tolerated.
+        bounds: When a step is refused.
         reference: Smallest eigenvalue of K at the start.
     """
 
@@ -96,8 +95,8 @@ class StepAcceptance:
 
         Args:
             last: The last accepted state.
-            trial: What the solver returned for the next step.
-            target: What was asked of it.
+            trial: Result of the solver for the next step.
+            target: Its target.
             load: Change of the wrench on the plate in this step, shape (6,).
         """
         if trial.status is not RodStatus.OK:
@@ -146,7 +145,7 @@ class StepAcceptance:
         return None
 
     def describe(self, solution: Solution) -> str:
-        """Say how stable a state is and where it would go."""
+        """Describe how stable a state is and how the plate would collapse."""
         margin = describe_margin(solution.min_eigenvalue, self.reference)
         way = describe_direction(solution.eigenvector, self._plate_lever)
         if solution.min_eigenvalue > 0.0:
@@ -154,7 +153,7 @@ class StepAcceptance:
         return f"unstable: smallest stiffness {margin}; the plate goes: {way}"
 
     def _returning(self, last: Solution, trial: Solution) -> bool:
-        """Whether a state outside the limits comes nearer to them."""
+        """Tell whether a state outside the limits comes nearer to them."""
 
         def excess(q: Array) -> float:
             return float(np.maximum(self._lower - q, q - self._upper).max())
@@ -181,9 +180,9 @@ class StepAcceptance:
         return self._far(last, dq, dx, load)
 
     def _clearly_good(self, last: Solution, trial: Solution) -> bool:
-        """Tell by a few cheap bounds that nothing is wrong: most steps need no more.
+        """Tell by a few cheap tests that nothing is wrong: most steps need no more.
 
-        NaN fails every one of them.
+        NaN fails all of them.
         """
         joints = 0.0  # greatest change as a part of a step, so are `way` and `turn`
         for q, before, low, high, size in zip(

@@ -1,13 +1,11 @@
-"""How much work a search has done, and whether it may go on.
+"""Homotopy: a known equilibrium followed along the straight line from one target to another.
+
+The step length adapts: it grows while steps are accepted and shrinks where one is refused. A
+tracker moves a robot and must avoid doubtful states; this only searches for a state, so its steps
+may be centimetres long.
 
 Work is counted in Newton iterations of the solver, never in seconds: the same search then ends at
-the same place on every machine, however busy it is.
-
-MERGED From an equilibrium that is known to one that is wanted, along the way between the commands.
-
-Strides adapt: they grow while the solver follows in few iterations and halve where a solve is
-refused. Unlike a tracker, which moves a robot and must not go through anything doubtful, this only
-looks for a state: it may stride centimetres at a time.
+the same place on every machine, whatever its load.
 """
 
 from __future__ import annotations
@@ -24,20 +22,19 @@ from cards_core.rods.tracking.acceptance import StepAcceptance
 from cards_core.rods.tracking.targets import Target, interpolate, target_distance
 
 Progress = Callable[[int, int], None]
-"""Called with the iterations done and those allowed, now and then."""
-
+"""Called with the iterations made and those allowed, now and then."""
 
 REPORTS = 200
-"""How often progress is told: drawing it takes as long as an iteration."""
+"""Number of progress reports: drawing one takes as long as an iteration."""
 
 
 class WorkCounter:
-    """Newton iterations of one search, of those that it may make.
+    """Counts the Newton iterations of one search and limits them.
 
     Args:
         solver: Does the work; nobody else may use it meanwhile.
         limit: Iterations after which nothing new is begun.
-        progress: Told some `REPORTS` times on the way to the limit.
+        progress: Called some `REPORTS` times on the way to the limit.
     """
 
     def __init__(
@@ -45,7 +42,7 @@ class WorkCounter:
     ) -> None:
         self._solver, self.limit, self._progress = solver, limit, progress
         self._begin = solver.iterations
-        self._told = 0
+        self._reported = 0
 
     @property
     def spent(self) -> int:
@@ -57,8 +54,10 @@ class WorkCounter:
         """Whether something new may be begun."""
         spent = self.spent
         left = spent < self.limit
-        if self._progress is not None and (not left or spent - self._told > self.limit / REPORTS):
-            self._told = spent
+        if self._progress is not None and (
+            not left or spent - self._reported > self.limit / REPORTS
+        ):
+            self._reported = spent
             self._progress(min(spent, self.limit), self.limit)
         return left
 
@@ -67,21 +66,20 @@ class WorkCounter:
         self._begin -= iterations
 
 
-FIRST_STRIDE = 4.0
-"""First stride, in steps of a tracker."""
+FIRST_STEP = 4.0
+"""First step, in steps of a tracker."""
 
-
-LARGEST_STRIDE = 16.0
-"""Greatest stride, in steps of a tracker."""
+LARGEST_STEP = 16.0
+"""Greatest step, in steps of a tracker."""
 
 
 @dataclass(frozen=True, eq=False)
 class ContinuationResult:
-    """How far a homotopy came.
+    """Where a continuation ended.
 
     Attributes:
         solution: The last equilibrium.
-        fraction: Part of the way that was gone; 1 if the end was reached.
+        fraction: Part of the line that was covered; 1 if the end was reached.
         solves: Solves made.
         refusal: Why it ended before, in words.
     """
@@ -102,7 +100,7 @@ def follow(
     start: Solution,
     origin: Target,
     target: Target,
-    judge: StepAcceptance,
+    acceptance: StepAcceptance,
     *,
     solves: int = 200,
     work: WorkCounter | None = None,
@@ -115,30 +113,30 @@ def follow(
         start: Equilibrium of ``origin``.
         origin: Where to begin; of the same kind (joints or pose) as ``target``.
         target: Where to go.
-        judge: Refuses what is no neighbour, or collapses.
+        acceptance: Refuses a step that is no neighbour of the last state, or collapses.
         solves: Greatest number of solves.
-        work: No solve is begun when nothing of it is left.
+        work: No solve is begun once its limit is reached.
         visit: Called with every accepted state.
     """
     unit = 1.0 / max(target_distance(solver.robot, origin, target).steps, 1.0)
-    stride, smallest, largest = FIRST_STRIDE * unit, unit / 64.0, LARGEST_STRIDE * unit
+    step, smallest, largest = FIRST_STEP * unit, unit / 64.0, LARGEST_STEP * unit
     solution, fraction, count, refusal = start, 0.0, 0, ""
     last = origin
     while fraction < 1.0 and count < solves and (work is None or work.left):
-        goal = min(1.0, fraction + stride)
+        goal = min(1.0, fraction + step)
         point = interpolate(origin, target, goal)
         trial = solve_target(solver, point, solution)
         count += 1
-        finding = judge.refuse(solution, trial, point, np.asarray(point.wrench) - last.wrench)
+        finding = acceptance.refuse(solution, trial, point, np.asarray(point.wrench) - last.wrench)
         if finding is None:
             solution, fraction, last = trial, goal, point
             if visit is not None:
                 visit(trial)
-            stride = min(largest, 1.7 * stride)
+            step = min(largest, 1.7 * step)
             continue
         refusal = finding.message
-        stride *= 0.4
-        if stride < smallest:
+        step *= 0.4
+        if step < smallest:
             break
     return ContinuationResult(solution, fraction, count, "" if fraction >= 1.0 else refusal)
 

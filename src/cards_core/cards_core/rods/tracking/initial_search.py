@@ -1,35 +1,32 @@
-"""The first equilibrium of a rod robot, when nothing near it is known.
+"""Search for an equilibrium of a rod robot when no state near it is known.
 
-For a plate pose, the attempts in turn, until one gives a stable equilibrium with joints inside
-their limits:
+For a plate pose, these methods (`search_methods`) are tried in order until one gives a stable
+equilibrium with all joints inside their limits. Their names in `SearchResult` are in brackets.
 
-1. the Hermite guess of every rod, then Newton's method, for the whole robot at once or for each
-   rod alone first;
-2. homotopy: the equilibrium at the home pose followed to the pose on the straight way (a few
-   solves, each from a neighbour: cheaper than the next, and on the branch of home);
-3. the Hermite guess, then Levenberg-Marquardt, then Newton;
-4. servo: the joints moved from home, and then from other states all over what the robot reaches
-   (`roadmap`), along stable equilibria until the plate is at the pose;
-5. load: the plate without its weight, which then comes back with a small push aside;
-6. the Hermite guess with slack, and bulging to other sides;
-7. more and more states of the roadmap, until the budget is spent; not if an equilibrium was found
-   whose joints are outside their limits.
+1. Hermite guess of every rod, then Newton's method, for the whole robot at once or first for each
+   rod alone (``newton``).
+2. Homotopy: the equilibrium at the home pose is followed along the straight line to the pose
+   (``homotopy``). A few solves, each from a neighbour: cheaper than the next method, and on the
+   branch of home.
+3. Hermite guess, then Levenberg-Marquardt, then Newton (``levenberg-marquardt``).
+4. Inverse kinematics by damped least squares: the joints move, along stable equilibria, until the
+   plate is at the pose; first from home (``servo``), then from states sampled all over what the
+   robot reaches (``roadmap``).
+5. Load continuation: the plate without its weight, which is then restored together with a small
+   push to the side (``load``).
+6. Hermite guesses with slack, and bulging to other sides (``variants``).
+7. More and more sampled states, until the budget is spent; not if an equilibrium was found whose
+   joints are outside their limits.
 
 For joint coordinates the homotopy comes first: of the many equilibria at given joints it finds the
-one that the robot reaches from home without a jump. Work is bounded (:class:`Budget`), in
-iterations, not in seconds: the result depends neither on the machine's load nor on what was solved
-before. If nothing is found the result says so; that is no proof that there is no equilibrium.
+one that the robot reaches from home without a jump. The search is bounded (:class:`Budget`) in
+iterations, not in seconds: the result depends neither on the machine's load nor on earlier solves.
+If nothing is found the result says so; that does not prove that there is no equilibrium.
 
-MERGED One cold start: the attempts in turn, and what is to be said about what they find.
-
-`tracking.cold_start` describes the attempts, `tracking.cold_attempts` makes them.
-
-MERGED Whether the start of a robot is the one that its description speaks of.
-
-``initial`` of a description gives a plate pose, joint coordinates, or both. One of them holds (the
-pose, if it is given), the other one tells which of the many equilibria is meant: the search begins
-near it, but where there is none near, it ends elsewhere. That is no error, the coordinates may be
-a rough hint; but nobody should have to find out from a picture.
+``initial`` of a description gives a plate pose, joint coordinates, or both. One of them is
+prescribed (the pose, if given), the other one tells which of the many equilibria is meant. The
+search begins near it, but ends elsewhere if there is no equilibrium near. That is no error, since
+the coordinates may be a rough estimate, but it is reported (AMBIGUOUS).
 """
 
 from __future__ import annotations
@@ -40,7 +37,6 @@ from time import perf_counter
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from cards_core.errors import RodError
 from cards_core.rods.robots.limb_stability import limb_morse_index
@@ -78,24 +74,24 @@ from cards_core.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Result of `cold_start`.
+    """Result of `find_equilibrium`.
 
     Attributes:
         solution: The equilibrium; None if none was found inside the limits.
         status: OK; AMBIGUOUS, SINGULAR, UNSTABLE (a solution is given, with reserve); UNREACHABLE,
             NOT_CONVERGED, LIMIT, NOT_FINITE, INVALID (None).
         message: In words; empty if OK.
-        how: The attempt that succeeded.
-        attempts: Names of all attempts made.
+        how: Name of the method that succeeded.
+        attempts: Names of all methods tried.
         time_s: Time taken, [s].
         work: Newton iterations made.
-        findings: All that is to be said.
+        findings: All findings.
         best: Equilibrium that is not acceptable (outside limits), if only such were found.
         alternatives: Other stable equilibria, for buckled rods without a declared bulge.
-        singular_value: Smallest one of the scaled Jacobian at the solution; 0 where the model has
-            a singular point, as with straight parallel rods without load.
-        exhausted: Whether the search ended because its budget was spent.
+        singular_value: Smallest singular value of the scaled Jacobian at the solution; 0 where the
+            model has a singular point, as with straight parallel rods without load.
         start_value: The same at the first guess; NaN if Newton's method succeeded from it.
+        exhausted: Whether the search ended because its budget was spent.
     """
 
     solution: Solution | None
@@ -113,7 +109,7 @@ class SearchResult:
     exhausted: bool = False
 
     def with_findings(self, more: Iterable[Finding]) -> SearchResult:
-        """Return the same with findings that are not among its own; the most serious leads."""
+        """Return a copy with findings added; the most serious one sets status and message."""
         own = {item.message for item in self.findings}
         added = tuple(item for item in more if item.message not in own)
         if not added or self.solution is None:
@@ -177,26 +173,26 @@ def find_equilibrium(
     )
     budget = budget or Budget()
     with solver.exclusive():
-        anchor = _home_of(solver, budget)[1]
-        found = EquilibriumSearch(solver, target, budget, anchor, progress).run()
+        home = _home_of(solver, budget)[1]
+        found = EquilibriumSearch(solver, target, budget, home, progress).run()
     if found.solution is None or found.status is RodStatus.UNSTABLE:
         lost = found.solution is None and q is None
         here = reach_findings(robot, command, solver.base) if lost else ()
-        clues = _hints(robot, here)
+        hints = _hints(robot, here)
         if found.exhausted:
-            clues.append(f"the search ended after its budget of {budget.work} iterations")
-        found = replace(found, message="; ".join([found.message, *clues]))
+            hints.append(f"the search ended after its budget of {budget.work} iterations")
+        found = replace(found, message="; ".join([found.message, *hints]))
     return replace(found, time_s=perf_counter() - begin)
 
 
 def _hints(robot: RodRobot, here: tuple[Finding, ...]) -> list[str]:
-    """Return what else may be the reason that nothing was found: ways too long, doubtful units."""
-    clues = [f"with the plate just there, {finding.message}" for finding in here[:1]]
-    return clues + [f"doubtful in the description: {note}" for note in robot.notes[:1]]
+    """Return other possible reasons for a failure: rods too short, doubtful units."""
+    hints = [f"with the plate just there, {finding.message}" for finding in here[:1]]
+    return hints + [f"doubtful in the description: {note}" for note in robot.notes[:1]]
 
 
 def home_equilibrium(solver: RodRobotSolver, budget: Budget | None = None) -> SearchResult:
-    """Return the equilibrium at the home pose (or home joints) of the robot; found only once.
+    """Return the equilibrium at the home pose (or home joints) of the robot, searched only once.
 
     Raises:
         RodError: The solver is something else, e.g. a robot.
@@ -207,7 +203,7 @@ def home_equilibrium(solver: RodRobotSolver, budget: Budget | None = None) -> Se
 
 
 def _expect_solver(solver: object) -> None:
-    """Raise an error that says what was given where a solver is expected."""
+    """Raise an error if the argument is not a solver."""
     if not hasattr(solver, "igm"):
         raise RodError(
             f"solver is of type {type(solver).__name__}; expected a RodRobotSolver, as "
@@ -216,24 +212,24 @@ def _expect_solver(solver: object) -> None:
 
 
 def _home_of(solver: RodRobotSolver, budget: Budget) -> tuple[SearchResult, HomeState | None]:
-    """Return the home of a solver's robot, and what searches start from."""
+    """Return the search result at home, and the state that further searches start from."""
     homes = _HOMES.setdefault(solver, {})
     known = homes.get(budget)
     if known is None:
         begin, target = perf_counter(), home_target(solver)
         found = EquilibriumSearch(solver, target, budget, None).run()
         found = replace(found, time_s=perf_counter() - begin)
-        anchor = None
+        home = None
         if found.solution is not None and found.solution.min_eigenvalue > 0.0:
-            roadmap = SampledStates(solver, found.solution, target.wrench)
-            doubts = tuple(f for f in found.findings if f.status is RodStatus.AMBIGUOUS)
-            anchor = HomeState(found.solution, target, roadmap, doubts)
-        known = homes[budget] = (found, anchor)
+            samples = SampledStates(solver, found.solution, target.wrench)
+            ambiguous = tuple(f for f in found.findings if f.status is RodStatus.AMBIGUOUS)
+            home = HomeState(found.solution, target, samples, ambiguous)
+        known = homes[budget] = (found, home)
     return known
 
 
 def home_target(solver: RodRobotSolver) -> Target:
-    """Return the command that the robot starts with: its pose, else its joints."""
+    """Return the target that the robot starts with: its initial pose, else its joints."""
     robot = solver.robot
     wrench = np.array(robot.wrench, dtype=float)
     if robot.initial_pose is None and robot.initial_q is not None:
@@ -242,26 +238,24 @@ def home_target(solver: RodRobotSolver) -> Target:
 
 
 FIRST_SAMPLES = (1, 20, 120)
-"""Ways of the roadmap that are tried before other guesses; more are made when these fail, too."""
-
+"""Joint samples that are tried before other guesses; more are made if these fail, too."""
 
 SPENT = "budget spent"
-"""Last of the attempts where the search ended because it may do no more."""
-
+"""Last entry of `SearchResult.attempts` if the budget ended the search."""
 
 FREE_MODE = 1e-10
-"""Eigenvalue of K, relative to the greatest, that is zero: the plate moves freely."""
+"""Eigenvalue of K, relative to the greatest, that counts as zero: the plate moves freely."""
 
 
 class EquilibriumSearch:
-    """One cold start.
+    """One search.
 
     Args:
         solver: Solver of the robot.
-        target: What is wanted.
-        budget: Bounds of the work.
-        anchor: The home state; None while that itself is sought.
-        progress: Told how much of the work is done.
+        target: Pose or joints, and the wrench.
+        budget: Bounds of the search.
+        home: The home state; None while that itself is searched.
+        progress: Called with the iterations made and those allowed.
     """
 
     def __init__(
@@ -269,13 +263,13 @@ class EquilibriumSearch:
         solver: RodRobotSolver,
         target: Target,
         budget: Budget,
-        anchor: HomeState | None,
+        home: HomeState | None,
         progress: Progress | None = None,
     ) -> None:
         self.solver, self.robot = solver, solver.robot
-        self.target, self.budget, self.anchor = target, budget, anchor
+        self.target, self.budget, self.home = target, budget, home
         self.work = WorkCounter(solver, budget.work, progress)
-        self.tries = SearchMethods(solver, target, budget, self.work, self._accept)
+        self.methods = SearchMethods(solver, target, budget, self.work, self._accept)
         self.attempts: list[str] = []
         self.unstable: Solution | None = None
         self.outside: Solution | None = None
@@ -283,12 +277,12 @@ class EquilibriumSearch:
         self.collapsed: tuple[Solution, int] | None = None
 
     def run(self) -> SearchResult:
-        """Make the attempts until one succeeds."""
+        """Try the methods until one succeeds."""
         self.solver.forget()  # the same search, whatever was solved before
-        for name, attempt in self._ladder():
+        for name, solutions in self._ordered_methods():
             if not self.attempts or self.attempts[-1] != name:
                 self.attempts.append(name)
-            for solution in attempt:
+            for solution in solutions:
                 if self._accept(solution):
                     return self._found(solution, name)
                 if not self.work.left:
@@ -298,35 +292,36 @@ class EquilibriumSearch:
                 break
         return self._failed()
 
-    def _ladder(self) -> Iterator[tuple[str, Iterator[Solution]]]:
-        """Return the attempts in the order of their cost."""
-        if self.anchor is not None and self.target.by_joints:
-            yield "homotopy", self.tries.homotopies(self.anchor)
-        if self.anchor is None and self.robot.initial_q is not None:
-            yield "initial joints", self.tries.newton({"q": self.robot.initial_q})
-            yield "initial joints", self.tries.descend({"q": self.robot.initial_q})
-        yield "newton", self.tries.newton({})
-        if self.anchor is not None and not self.target.by_joints:
-            yield "homotopy", self.tries.homotopies(self.anchor)
-        yield "levenberg-marquardt", self.tries.descend({})
-        if self.anchor is not None and not self.target.by_joints:
+    def _ordered_methods(self) -> Iterator[tuple[str, Iterator[Solution]]]:
+        """Yield names and solutions of the methods, the cheapest first."""
+        if self.home is not None and self.target.by_joints:
+            yield "homotopy", self.methods.homotopies(self.home)
+        if self.home is None and self.robot.initial_q is not None:
+            yield "initial joints", self.methods.newton({"q": self.robot.initial_q})
+            yield "initial joints", self.methods.descend({"q": self.robot.initial_q})
+        yield "newton", self.methods.newton({})
+        if self.home is not None and not self.target.by_joints:
+            yield "homotopy", self.methods.homotopies(self.home)
+        yield "levenberg-marquardt", self.methods.descend({})
+        if self.home is not None and not self.target.by_joints:
             for most in FIRST_SAMPLES:
-                ways = min(most, self.budget.ways)
-                yield "servo" if ways == 1 else "roadmap", self.tries.servo(self.anchor, ways)
-        if self.anchor is None or self.target.by_joints:
-            yield "load", self.tries.loads()
+                samples = min(most, self.budget.samples)
+                name = "servo" if samples == 1 else "roadmap"
+                yield name, self.methods.inverse_kinematics(self.home, samples)
+        if self.home is None or self.target.by_joints:
+            yield "load", self.methods.load_continuation()
         for variant in (*slack_variants(), *bulge_variants(self.robot)):
-            yield "variants", self.tries.newton(variant)
-            yield "variants", self.tries.descend(variant)
+            yield "variants", self.methods.newton(variant)
+            yield "variants", self.methods.descend(variant)
         # not where an equilibrium needs joints outside their limits: that is the answer
-        if self.anchor is not None and not self.target.by_joints and self.outside is None:
+        if self.home is not None and not self.target.by_joints and self.outside is None:
             few = FIRST_SAMPLES[-1]
-            for most in range(2 * few, self.budget.ways + few, few):
-                ways = min(most, self.budget.ways)
-                yield "roadmap", self.tries.servo(self.anchor, ways)
+            for most in range(2 * few, self.budget.samples + few, few):
+                samples = min(most, self.budget.samples)
+                yield "roadmap", self.methods.inverse_kinematics(self.home, samples)
 
     def _accept(self, solution: Solution) -> bool:
-        """Tell whether a result is what is wanted; remember the best of the others."""
+        """Tell whether a solution is acceptable; remember the best of the others."""
         if solution.status is not RodStatus.OK or not np.isfinite(solution.q).all():
             return False
         if self._excess(solution) > 1e-9:
@@ -341,16 +336,12 @@ class EquilibriumSearch:
             if self.unstable is None or values[0] > self.unstable.min_eigenvalue:
                 self.unstable = solution
             return False
-        index = self._held_index(solution)
+        index = limb_morse_index(self.solver, solution)
         if index.any():
             if self.collapsed is None:
                 self.collapsed = solution, int(np.argmax(index))
             return False
         return True
-
-    def _held_index(self, solution: Solution) -> npt.NDArray[np.int_]:
-        """Return the number of ways in which each rod collapses by itself, shape (n,)."""
-        return limb_morse_index(self.solver, solution)
 
     def _excess(self, solution: Solution) -> float:
         """Largest distance of a joint from its limits; 0 or less inside."""
@@ -362,7 +353,7 @@ class EquilibriumSearch:
         findings: list[Finding] = []
         others: tuple[Solution, ...] = ()
         limbs = self.robot.limbs
-        buckled = range(len(limbs)) if how == "load" else self.tries.buckled
+        buckled = range(len(limbs)) if how == "load" else self.methods.buckled
         undeclared = [i for i in buckled if limbs[i].bulge is None]
         if undeclared and how in ("newton", "levenberg-marquardt", "load", "variants"):
             others = self._alternatives(solution, how)
@@ -377,9 +368,9 @@ class EquilibriumSearch:
                         undeclared[0],
                     )
                 )
-        if self.anchor is not None and how in ("homotopy", "servo", "roadmap"):
-            findings += self.anchor.findings
-        value, mode = weakest_mode(self.tries.equations(), solution)
+        if self.home is not None and how in ("homotopy", "servo", "roadmap"):
+            findings += self.home.findings
+        value, mode = weakest_mode(self.methods.equations(), solution)
         if value < SINGULAR:
             findings.append(
                 Finding(
@@ -388,16 +379,16 @@ class EquilibriumSearch:
                     f" {mode}",
                 )
             )
-        if self.anchor is None:
+        if self.home is None:
             findings += _initial_findings(self.robot, solution, self.solver.base)
         return self._result(solution, RodStatus.OK, how, findings, others=others, value=value)
 
     def _alternatives(self, solution: Solution, how: str) -> tuple[Solution, ...]:
         """Look for other stable equilibria, buckled to other sides."""
         attempts = (
-            [self.tries.loads()]
+            [self.methods.load_continuation()]
             if how == "load"
-            else map(self.tries.newton, bulge_variants(self.robot))
+            else map(self.methods.newton, bulge_variants(self.robot))
         )
         others: list[Solution] = []
         for attempt in attempts:
@@ -409,7 +400,7 @@ class EquilibriumSearch:
         return tuple(others)
 
     def _failed(self) -> SearchResult:
-        """Say what was found instead."""
+        """Report what was found instead."""
         if self.free is not None:
             way = describe_direction(self.free.eigenvector, plate_lever(self.robot))
             finding = Finding(
@@ -441,8 +432,8 @@ class EquilibriumSearch:
             doubt = "no equilibrium was found inside the limits; that proves nothing"
             found = replace(found, message=f"{found.message} ({doubt})")
             return replace(self._result(None, found.status, "", [found]), best=self.outside)
-        if self.tries.last is not None:
-            value, mode = weakest_mode(self.tries.equations(), self.tries.last)
+        if self.methods.last is not None:
+            value, mode = weakest_mode(self.methods.equations(), self.methods.last)
             if value < SINGULAR:
                 finding = Finding(
                     RodStatus.SINGULAR,
@@ -467,7 +458,7 @@ class EquilibriumSearch:
         others: tuple[Solution, ...] = (),
         value: float = float("nan"),
     ) -> SearchResult:
-        """Put the result together; of rods beyond yield it always tells."""
+        """Put the result together; rods beyond yield are always reported."""
         message = ""
         if solution is not None:
             findings = findings + yield_findings(self.robot, self.solver, solution)
@@ -483,7 +474,7 @@ class EquilibriumSearch:
             findings=tuple(findings),
             alternatives=others,
             singular_value=value,
-            start_value=self.tries.start_value,
+            start_value=self.methods.start_value,
             work=self.work.spent,
             exhausted=self.attempts[-1:] == [SPENT],
         )
@@ -491,7 +482,6 @@ class EquilibriumSearch:
 
 _FAR_SHARE = 0.05
 """Distance, as a share of a rod's length, beyond which a hint is one to another equilibrium."""
-
 
 _FAR_ANGLE = 0.1
 """The same for angles, [rad]."""

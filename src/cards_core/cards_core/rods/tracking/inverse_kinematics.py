@@ -1,24 +1,21 @@
-"""From a known equilibrium to a pose by moving the joints, never leaving stable equilibria.
+"""Inverse kinematics along stable equilibria: damped least squares, from home or sampled states.
 
-The pose x(q) of the stable branch is a smooth function of the joints. Damped least squares lead it
-to a wanted pose, every step a solve of the direct model that the judge accepts,
+The pose x(q) on the stable branch is a smooth function of the joints. Damped least squares lead it
+to a target pose; every step is a solve of the direct model that must be accepted,
 
     dq = J' (J J' + mu I)^-1 e(x, x*)        e = [(p* - p) / size, log(R* R')]
 
-with q kept inside its limits. Unlike a homotopy on the straight way between two poses, this can go
-round what is unstable or out of limits. Where J loses rank, two inverse solutions meet and the
-descent may end just short of the pose, on the wrong sheet; kicks along the joint motions that
-move the plate least, v with |J v| smallest, lead across.
+with q kept inside its limits. Unlike a homotopy along the straight line between two poses, this
+can go around what is unstable or outside the limits. Where J loses rank, two inverse solutions
+meet and the descent may end just short of the pose, on the wrong sheet; perturbations along the
+joint motions that move the plate least, v with |J v| smallest, lead across.
 
-MERGED Equilibria all over what a robot reaches: places to start from when home is too far.
-
-Random joint coordinates inside the limits are approached from home, as long as the state is stable
-and no jump happens; every state on the way is kept. A wanted pose is then sought from the nearest
-states first, one of each way, because neighbours on a way lead to the same place.
-
-The ways are the same, whatever was sought before, and are kept for the next search. What it cost
-to make them is kept, too, and every search that uses them is charged: whether it finds something
-must not depend on who came first.
+If home is too far away the descent starts from sampled states: random joint coordinates inside the
+limits are approached from home as long as the state is stable and does not jump, and every state
+on the way is kept. A pose is then searched from the nearest states first, one of each path,
+because neighbours on a path lead to the same place. The paths do not depend on earlier searches
+and are kept for the next one. What it cost to make them is kept, too, and charged to every search
+that uses them: whether it succeeds must not depend on the order of searches.
 """
 
 from __future__ import annotations
@@ -40,21 +37,17 @@ from cards_core.typing import Array
 LARGEST_JOINT_STEP = 0.06
 """Greatest change of a joint in one step: of a rod's length, or [rad]."""
 
-
 NEAR = 2e-2
 """Distance, scaled as e, from which on the inverse model is tried directly."""
 
-
 PERTURBATION_RANGE = 0.5
-"""Distance, scaled as e, below which a stalled descent is kicked."""
-
+"""Distance, scaled as e, below which a stalled descent is perturbed."""
 
 PERTURBATIONS = (0.03, 0.08, 0.2, 0.4)
-"""Sizes of kicks, as `LARGEST_JOINT_STEP`."""
-
+"""Sizes of perturbations, in the units of `LARGEST_JOINT_STEP`."""
 
 PERTURBATION_ROUNDS = 2
-"""How often the nearest state found by kicks is kicked again."""
+"""How often the nearest state that perturbations found is perturbed again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +55,7 @@ class DescentEnd:
     """Where a descent ended.
 
     Attributes:
-        solution: Equilibrium at the wanted pose, or None.
+        solution: Equilibrium at the target pose, or None.
         state: The nearest equilibrium that was found.
         distance: Its scaled distance from the pose.
     """
@@ -77,22 +70,22 @@ class DampedLeastSquares:
 
     Args:
         solver: Solver of the robot.
-        target: Pose and wrench that are wanted.
-        judge: Accepts or refuses each step.
-        acceptable: Tells whether an equilibrium at the pose is what is wanted.
+        target: Pose and wrench.
+        acceptance: Accepts or refuses each step.
+        accept: Tells whether an equilibrium at the pose is acceptable.
     """
 
     def __init__(
         self,
         solver: RodRobotSolver,
         target: Target,
-        judge: StepAcceptance,
-        acceptable: Callable[[Solution], bool],
+        acceptance: StepAcceptance,
+        accept: Callable[[Solution], bool],
     ) -> None:
         assert target.pose is not None
         robot = solver.robot
-        self.solver, self.target, self.judge = solver, target, judge
-        self.acceptable = acceptable
+        self.solver, self.target, self.acceptance = solver, target, acceptance
+        self.accept = accept
         self.pose: Array = target.pose
         self.weights = pose_weights(solver)
         self.slots = [PLATE_COORDINATES.index(name) for name in robot.controlled]
@@ -100,22 +93,22 @@ class DampedLeastSquares:
         self.units = np.where(turns, 1.0, robot.lengths)
         self.lower, self.upper = robot.q_lower, robot.q_upper
 
-    def kick(self, arrival: DescentEnd, iterations: int = 40) -> DescentEnd:
-        """Go on from the end of a descent that came near, on other sheets."""
+    def perturb(self, end: DescentEnd, iterations: int = 40) -> DescentEnd:
+        """Continue from the end of a descent that came near, on other solution sheets."""
         for _ in range(PERTURBATION_ROUNDS):
-            if arrival.distance > PERTURBATION_RANGE:
+            if end.distance > PERTURBATION_RANGE:
                 break
-            best = arrival
-            for state in self._kicked(arrival.state):
+            best = end
+            for state in self._perturbed(end.state):
                 other = self.descend(state, iterations)
                 if other.solution is not None:
                     return other
                 if other.distance < 0.5 * best.distance:
                     best = other
-            if best is arrival:
+            if best is end:
                 break
-            arrival = best
-        return arrival
+            end = best
+        return end
 
     def descend(self, start: Solution, iterations: int = 40) -> DescentEnd:
         """Damped least squares from a start."""
@@ -127,7 +120,7 @@ class DampedLeastSquares:
             if distance < NEAR and distance < 0.25 * tried:
                 tried = distance
                 final = self._inverse(state)
-                if self.acceptable(final):
+                if self.accept(final):
                     return DescentEnd(final, state, 0.0)
             J = self._jacobian(state)
             if not np.isfinite(J).all():
@@ -153,8 +146,8 @@ class DampedLeastSquares:
                 break
         return DescentEnd(None, state, distance)
 
-    def _kicked(self, state: Solution) -> Iterator[Solution]:
-        """Yield equilibria beside a state, on both sides along the joints' two idlest motions."""
+    def _perturbed(self, state: Solution) -> Iterator[Solution]:
+        """Yield equilibria to both sides along the two joint motions that move the plate least."""
         for vector in np.linalg.svd(self._jacobian(state))[2][:-3:-1]:
             idle = vector / float(np.abs(vector).max()) * self.units
             for size in PERTURBATIONS:
@@ -170,12 +163,12 @@ class DampedLeastSquares:
                         yield here
 
     def _direct(self, state: Solution, step: Array) -> Solution | None:
-        """Solve the direct model a step further; None if the judge refuses."""
+        """Solve the direct model a step further; None if it is refused."""
         q = np.clip(state.q + step, self.lower, self.upper)
         wrench, frame = self.target.wrench, self.target.frame
         trial = self.solver.dgm(q, wrench=wrench, frame=frame, start=state)
         point = Target(q, None, wrench, frame)
-        return trial if self.judge.refuse(state, trial, point) is None else None
+        return trial if self.acceptance.refuse(state, trial, point) is None else None
 
     def _inverse(self, state: Solution) -> Solution:
         """Solve the inverse model at the pose, from a neighbour."""
@@ -202,32 +195,32 @@ OPEN_RANGE = {BaseKind.REVOLUTE: np.pi}
 
 
 class SampledStates:
-    """States reached from home, by ways.
+    """States reached from home, on the paths to random joint coordinates.
 
     Args:
         solver: Solver of the robot.
-        home: The equilibrium where all ways begin.
-        wrench: On the plate, shape (6,), world frame: that of ``home``.
+        home: The equilibrium where all paths begin.
+        wrench: On the plate at ``home``, shape (6,), world frame.
     """
 
     def __init__(self, solver: RodRobotSolver, home: Solution, wrench: Array) -> None:
         self._of, self.home, self.wrench = solver, home, wrench
-        self._ways: list[tuple[list[Solution], int]] = [([home], 0)]  # states, iterations
-        self._ends: list[Array] = []  # drawn once, also where Ctrl-C ends the making of a way
+        self._paths: list[tuple[list[Solution], int]] = [([home], 0)]  # states, iterations
+        self._ends: list[Array] = []  # drawn once, even if Ctrl-C interrupts a path
         self._rng = np.random.default_rng(0)
         self._weights = pose_weights(solver)
 
     @cached_property
     def solver(self) -> RodRobotSolver:
-        """One of its own: searches neither see its factors nor count what it does as theirs."""
+        """A solver of its own: searches neither see its factors nor count its iterations."""
         of = self._of
         return RodRobotSolver(of.robot, of.settings, base=of.base, gravity=of.gravity)
 
-    def cost(self, index: int, judge: StepAcceptance, solves: int = 40) -> int:
-        """Return the Newton iterations that a way took; makes the ways up to it first."""
+    def cost(self, index: int, acceptance: StepAcceptance, solves: int = 40) -> int:
+        """Return the Newton iterations that a path took; makes the paths up to it first."""
         robot = self._of.robot
-        while len(self._ways) <= index:
-            if len(self._ends) < len(self._ways):
+        while len(self._paths) <= index:
+            if len(self._ends) < len(self._paths):
                 self._ends.append(self._rng.uniform(*_ranges(self._of, self.home.q)))
             q = self._ends[-1]
             states: list[Solution] = []
@@ -239,30 +232,30 @@ class SampledStates:
                 self.home,
                 origin,
                 Target(np.where(robot.actuated, q, self.home.q), None, self.wrench),
-                judge,
+                acceptance,
                 solves=solves,
                 visit=states.append,
             )
-            self._ways.append((states, self.solver.iterations - begin))
-        return self._ways[index][1]
+            self._paths.append((states, self.solver.iterations - begin))
+        return self._paths[index][1]
 
-    def nearest(self, pose: Array, ways: int) -> Iterator[Solution]:
-        """Yield the nearest state of each of the first ways, which are made, the nearest first."""
+    def nearest(self, pose: Array, count: int) -> Iterator[Solution]:
+        """Yield the nearest state of each of the first ``count`` paths, the nearest first."""
         found = []
-        for index, (states, _) in enumerate(self._ways[:ways]):
+        for index, (states, _) in enumerate(self._paths[:count]):
             if states:
                 distances = [self._distance(state, pose) for state in states]
                 best = int(np.argmin(distances))
                 found.append((distances[best], index, best))
         for _, index, best in sorted(found):
-            yield self._ways[index][0][best]
+            yield self._paths[index][0][best]
 
     def _distance(self, state: Solution, pose: Array) -> float:
         return float(np.linalg.norm(pose_difference(state.pose, pose) * self._weights))
 
 
 def _ranges(solver: RodRobotSolver, q: Array) -> tuple[Array, Array]:
-    """Lower and upper ends of the ranges that joints are drawn from."""
+    """Return lower and upper ends of the ranges that joints are drawn from."""
     robot = solver.robot
     spans = np.array([OPEN_RANGE.get(limb.base.kind, limb.length) for limb in robot.limbs])
     lower = np.where(np.isfinite(robot.q_lower), robot.q_lower, q - spans)

@@ -1,9 +1,7 @@
-"""The attempts of a cold start: ways from a guess or from a known state to candidates.
+"""Methods that search for an equilibrium: from a guess, or from a known state.
 
-Each yields solutions of the target in the order in which it comes by them; which of them is what
-is wanted, `cold_search` decides.
-
-MERGED Where the attempts of a cold start begin: the Hermite guess, its variants, rods at rest.
+Each method yields solutions of the target in the order in which it finds them; `initial_search`
+decides which of them is acceptable. Guesses are the Hermite guess, its variants, and rods at rest.
 """
 
 from __future__ import annotations
@@ -34,23 +32,23 @@ from cards_core.typing import Array
 
 @dataclass(frozen=True)
 class Budget:
-    """Bounds of the work of a cold start. No clock enters: see `cards_core.rods.tracking.continuation`.
+    """Bounds of a search, in iterations instead of seconds: see `continuation.WorkCounter`.
 
     Attributes:
         work: Newton iterations after which nothing new is begun. Robots of six rods make some
             15 000 in a second, so the default is 6 or 7 seconds; most searches need a hundredth.
         solves: Greatest number of solves of one homotopy.
-        iterations: Linearisations of one descent.
-        ways: Ways of the roadmap, each some 20 solves, made when a pose needs them.
+        iterations: Linearisations of one Levenberg-Marquardt descent.
+        samples: Joint samples (`SampledStates`), each some 20 solves, made when a pose needs them.
     """
 
     work: int = 100_000
     solves: int = 200
     iterations: int = 60
-    ways: int = 1200
+    samples: int = 1200
 
     def __post_init__(self) -> None:
-        for name in ("work", "solves", "iterations", "ways"):
+        for name in ("work", "solves", "iterations", "samples"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise RodError(
@@ -59,40 +57,40 @@ class Budget:
 
 
 PERTURBED = 8
-"""Ends of descents, the nearest to the pose, that are tried with kicks."""
+"""Number of descents, those that ended nearest to the pose, that are perturbed and continued."""
 
 
 @dataclass(frozen=True, eq=False)
 class HomeState:
-    """A known equilibrium to start from.
+    """The home equilibrium, from which searches start.
 
     Attributes:
         solution: The equilibrium, stable.
-        target: What it fulfils.
-        roadmap: States reached from it.
-        findings: What is to be said about it: that its branch is arbitrary.
+        target: The target that it fulfils.
+        samples: States reached from it.
+        findings: Findings about it: that its branch is arbitrary.
     """
 
     solution: Solution
     target: Target
-    roadmap: SampledStates
+    samples: SampledStates
     findings: tuple[Finding, ...] = ()
 
 
 class SearchMethods:
-    """The ways to a target, and where the last of them ended.
+    """The methods for one target, and the state where the last of them ended.
 
     Args:
         solver: Solver of the robot.
-        target: What is wanted.
-        budget: Bounds of the work.
-        work: What is left of the budget.
-        accept: Tells whether a solution is what is wanted.
+        target: Pose or joints, and the wrench.
+        budget: Bounds of the search.
+        work: Counts the work done.
+        accept: Tells whether a solution is acceptable.
 
     Attributes:
         last: The last guess, or where a descent from it ended.
-        buckled: Rods that the plain guess has buckled.
-        start_value: Smallest singular value at the plain guess; NaN before `descend` went there.
+        buckled: Rods that are buckled in the plain guess.
+        start_value: Smallest singular value at the plain guess; NaN before `descend` used it.
     """
 
     def __init__(
@@ -110,7 +108,7 @@ class SearchMethods:
         self.buckled: tuple[int, ...] = ()
         self.start_value = float("nan")
         self._started: set[int] = set()
-        self._ways = 0  # of the roadmap, known to this search
+        self._samples = 0  # charged to this search
 
     def _guess(self, variant: dict[str, Any]) -> InitialGuess:
         """Return the Hermite guess of the target, or one of its variants."""
@@ -145,28 +143,28 @@ class SearchMethods:
             self.last = descent.guess
             yield self._solve(descent.guess)
 
-    def homotopies(self, anchor: HomeState) -> Iterator[Solution]:
+    def homotopies(self, home: HomeState) -> Iterator[Solution]:
         """Follow the home state to the target: first by stable states only, then by any."""
-        start = anchor.solution
+        start = home.solution
         if self.target.by_joints:
-            origin = replace(anchor.target, q=start.q, pose=None)
+            origin = replace(home.target, q=start.q, pose=None)
         else:
-            origin = replace(anchor.target, q=None, pose=start.pose)
+            origin = replace(home.target, q=None, pose=start.pose)
         for stop in (0.0, -1e12):
             followed = follow(
                 self.solver,
                 start,
                 origin,
                 self.target,
-                self._judge(start, stop),
+                self._acceptance(start, stop),
                 solves=self.budget.solves,
                 work=self.work,
             )
             if followed.arrived:
                 yield followed.solution
 
-    def loads(self) -> Iterator[Solution]:
-        """Take the plate's weight away, solve, and let it come back with a small push aside.
+    def load_continuation(self) -> Iterator[Solution]:
+        """Solve without the plate's weight, then restore it with a small push to the side.
 
         The pushes go where the limbs are declared to bulge, else along the plate's axes.
         """
@@ -194,7 +192,7 @@ class SearchMethods:
                     state,
                     origin,
                     end,
-                    self._judge(start, 0.0),
+                    self._acceptance(start, 0.0),
                     work=self.work,
                 )
                 state, origin = followed.solution, end
@@ -203,38 +201,39 @@ class SearchMethods:
             else:
                 yield state
 
-    def servo(self, anchor: HomeState, ways: int) -> Iterator[Solution]:
+    def inverse_kinematics(self, home: HomeState, samples: int) -> Iterator[Solution]:
         """Move the joints until the plate is at the pose, from the nearest of known states.
 
-        First straight from each; where that ends near the pose, with kicks to other sheets.
+        First directly from each; where that ends near the pose, with perturbations that lead to
+        other solution sheets.
         """
-        judge = self._judge(anchor.solution, 0.0)
-        servo = DampedLeastSquares(self.solver, self.target, judge, self._accept)
+        acceptance = self._acceptance(home.solution, 0.0)
+        descents = DampedLeastSquares(self.solver, self.target, acceptance, self._accept)
         assert self.target.pose is not None
         ends: list[DescentEnd] = []
-        while self._ways < ways and self.work.left:
-            self.work.charge(anchor.roadmap.cost(self._ways, judge))
-            self._ways += 1
-        for start in anchor.roadmap.nearest(self.target.pose, min(ways, self._ways)):
+        while self._samples < samples and self.work.left:
+            self.work.charge(home.samples.cost(self._samples, acceptance))
+            self._samples += 1
+        for start in home.samples.nearest(self.target.pose, min(samples, self._samples)):
             if id(start) in self._started:
                 continue
             self._started.add(id(start))
-            end = servo.descend(start)
+            end = descents.descend(start)
             if end.solution is not None:
                 yield end.solution
             if not any(same_equilibrium(end.state, other.state) for other in ends):
                 ends.append(end)
             if not self.work.left:
                 return
-        for end in sorted(ends, key=lambda arrival: arrival.distance)[:PERTURBED]:
-            arrival = servo.kick(end)
-            if arrival.solution is not None:
-                yield arrival.solution
+        for end in sorted(ends, key=lambda end: end.distance)[:PERTURBED]:
+            perturbed = descents.perturb(end)
+            if perturbed.solution is not None:
+                yield perturbed.solution
             if not self.work.left:
                 return
 
-    def _judge(self, start: Solution, stop: float) -> StepAcceptance:
-        """Return a judge that refuses jumps, and stiffness below a share of that at a start."""
+    def _acceptance(self, start: Solution, stop: float) -> StepAcceptance:
+        """Return a test that refuses jumps, and stiffness below a share of that at a start."""
         bounds = Bounds(stop_fraction=stop, enforce_limits=False)
         return StepAcceptance(self.robot, bounds, float(start.min_eigenvalue))
 
@@ -253,8 +252,8 @@ def target_guess(solver: RodRobotSolver, target: Target, variant: dict[str, Any]
 
     Args:
         solver: Solver of the robot.
-        target: What is wanted.
-        variant: Arguments of `hermite_guess` that differ from the plain guess.
+        target: Pose or joints, and the wrench.
+        variant: Arguments of `hermite_guess` that differ from those of the plain guess.
     """
     pose = target.pose
     if pose is None:
@@ -271,13 +270,13 @@ def target_guess(solver: RodRobotSolver, target: Target, variant: dict[str, Any]
 
 
 def slack_variants() -> Iterator[dict[str, Any]]:
-    """Yield variants with extensible rods longer than they need be."""
+    """Yield variants with extensible rods longer than necessary."""
     for slack in (0.02, 0.06):
         yield {"slack": slack}
 
 
 def bulge_variants(robot: RodRobot) -> Iterator[dict[str, Any]]:
-    """Yield variants with the rods bulging to other sides, all alike."""
+    """Yield variants in which all rods bulge to the same side, one side after the other."""
     starts = rod_starts(robot, robot.home_q)
     for axis in (0, 1) if not robot.planar else (None,):
         for sign in (1.0, -1.0):
@@ -289,7 +288,7 @@ def bulge_variants(robot: RodRobot) -> Iterator[dict[str, Any]]:
 
 
 def straight_guess(solver: RodRobotSolver, q: Array) -> InitialGuess:
-    """Return rods as they are without load, and the plate in the mean of where they end."""
+    """Return unloaded rods, and the plate at the mean of the poses that fit their tips."""
     robot = solver.robot
     places, turns = [], np.zeros((3, 3))
     for limb, start, length in zip(

@@ -1,19 +1,18 @@
-"""Motions that a robot leaves undetermined: a plate that turns freely, joints that do nothing.
+"""Singular states: motions that no equation resists, and folds where the plate collapses.
 
 At a state, the Jacobian J of all equations by all scaled unknowns has singular values; where the
-smallest is zero, its right singular vector is a motion that no equation resists. For joints given,
-that is a motion of plate and rods at rest; for a pose given, a motion of the joints that does not
-show in the plate. The vector is put into words by its largest parts.
-
-MERGED How near a state is to collapse, and in which direction it would go.
+smallest is zero, its right singular vector is a motion that no equation resists: a plate that turns
+freely, or joints without effect. For joints given, it is a motion of plate and rods at rest; for a
+pose given, a motion of the joints that does not move the plate.
 
 The plate's stiffness at fixed joints, K (6 x 6), is positive definite where a small push on the
-plate is answered by a small motion. Its smallest eigenvalue falls to zero at a fold, as the square
-root of the way that is left::
+plate causes a small motion. Its smallest eigenvalue falls to zero at a fold, as the square root of
+the distance that is left::
 
     lambda^2 = a (f_fold - f)   =>   f_fold = f + lambda^2 / slope,   slope = -d(lambda^2)/df
 
-so two accepted steps tell where the fold is, long before the smallest eigenvalue is small.
+so two accepted steps tell where the fold is, long before the smallest eigenvalue is small. Both
+kinds of motion are put into words by their largest components.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ def weakest_mode(equations: Equations, state: InitialGuess | Solution) -> tuple[
 
 
 def describe_mode(equations: Equations, vector: Array) -> str:
-    """Say which joints, plate coordinates or rods take part in a motion.
+    """Describe a motion by the joints, plate coordinates or rods that take part.
 
     Args:
-        equations: Whose unknowns the vector has, scaled.
+        equations: The vector has their scaled unknowns.
         vector: Shape (number of unknowns,).
     """
     robot, k = equations.robot, len(equations.slots)
@@ -77,7 +76,6 @@ def _plate_name(coordinate: str) -> str:
 WARN_FRACTION = 0.05
 """Smallest eigenvalue relative to the start below which NEAR_LIMIT is reported."""
 
-
 STOP_FRACTION = 0.01
 """Smallest eigenvalue relative to the start below which motion stops."""
 
@@ -87,8 +85,8 @@ class FoldPrediction:
     """Follows the smallest eigenvalue along a command and predicts where it vanishes.
 
     Attributes:
-        fraction: Where the last accepted state is on the way, 0..1.
-        eigenvalue: Its smallest eigenvalue.
+        fraction: Of the command at the last accepted state, 0..1.
+        eigenvalue: Smallest eigenvalue there.
         slope: Fall of the squared eigenvalue per fraction; <= 0 while it rises.
     """
 
@@ -97,7 +95,7 @@ class FoldPrediction:
     slope: float = 0.0
 
     def accept(self, fraction: float, eigenvalue: float) -> None:
-        """Note an accepted state."""
+        """Record an accepted state."""
         way = fraction - self.fraction
         if way > 0.0:
             squares = self.eigenvalue * abs(self.eigenvalue) - eigenvalue * abs(eigenvalue)
@@ -119,12 +117,12 @@ def plate_lever(robot: RodRobot) -> float:
 
 
 def describe_direction(eigenvector: Array, lever: float) -> str:
-    """Say in words how the plate would move along an eigenvector.
+    """Describe how the plate would move along an eigenvector.
 
     Args:
         eigenvector: Shape (6,), [translation m, rotation rad] in world axes; its sign has no
             meaning.
-        lever: What a rotation counts, [m], see `plate_lever`.
+        lever: Weight of a rotation, [m], see `plate_lever`.
     """
     weights = [float(x) for x in eigenvector[:3]] + [lever * float(x) for x in eigenvector[3:]]
     largest = max(weights, key=abs)
@@ -141,7 +139,7 @@ def describe_direction(eigenvector: Array, lever: float) -> str:
 
 
 def describe_margin(eigenvalue: float, reference: float) -> str:
-    """Write an eigenvalue with its share of the start value."""
+    """Return an eigenvalue as text, with its ratio to the start value."""
     if not reference > 0.0:
         return f"{eigenvalue:.3g}"
     return f"{eigenvalue:.3g}, {100.0 * eigenvalue / reference:.2g} % of its value at the start"

@@ -1,10 +1,10 @@
-"""The straight way between two commands: joints linear, positions linear, rotations geodesic.
+"""Targets of a rod robot, the straight line between two of them, and the steps along it.
+
+Joints and positions are interpolated linearly, rotations along a geodesic,
 
     q(f) = q0 + f (q1 - q0)      p(f) = p0 + f (p1 - p0)      R(f) = exp(f log(R1 R0')) R0
 
-cut into steps that are small for every part of the robot (5 mm, 2 degrees).
-
-MERGED The way of one command, cut into steps; steps that are refused are halved.
+in steps that are small for every part of the robot (5 mm, 2 degrees). A refused step is halved.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from cards_core.typing import Array
 STEP_LENGTH = 5e-3
 """Greatest step of a command, [m]."""
 
-
 STEP_ANGLE = math.radians(2.0)
 """Greatest step of a command, [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What the robot is to do: joints or a pose, and the wrench on the plate.
+    """Commanded joints or pose, and the wrench on the plate.
 
     Attributes:
         q: Joint coordinates, shape (n,); None for a pose command.
@@ -72,7 +71,7 @@ def controlled_mask(robot: RodRobot) -> Array:
 
 
 def interpolate(start: Target, end: Target, fraction: float) -> Target:
-    """Return the point of the way at a fraction 0..1; both ends must be of one kind."""
+    """Return the target at a fraction 0..1 of the line; both ends must be of one kind."""
     if fraction >= 1.0:
         return end
     wrench = start.wrench + fraction * (end.wrench - start.wrench)
@@ -87,13 +86,13 @@ def interpolate(start: Target, end: Target, fraction: float) -> Target:
 
 @dataclass(frozen=True)
 class TargetDistance:
-    """How far it is from one target to another (the wrench not counted).
+    """Distance from one target to another (without the wrench).
 
     Attributes:
         translation: Of the plate, [m]; 0 for joint commands.
         rotation: Of the plate, angle [rad]; 0 for joint commands.
         joints: Largest difference of a joint, [m] or [rad]; 0 for pose commands.
-        steps: How many steps of the greatest size that is.
+        steps: The same in steps of the greatest size.
     """
 
     translation: float
@@ -103,7 +102,7 @@ class TargetDistance:
 
 
 def target_distance(robot: RodRobot, start: Target, end: Target) -> TargetDistance:
-    """Measure a way; both ends must be of one kind."""
+    """Measure a distance; both ends must be of one kind."""
     if end.q is not None:
         assert start.q is not None
         change = np.abs(end.q - start.q)
@@ -134,7 +133,7 @@ class Remaining:
         translation: Of the plate, [m]; 0 for joint commands.
         rotation: Of the plate, angle [rad]; 0 for joint commands.
         joints: Largest difference of a joint, [m] or [rad]; 0 for pose commands.
-        fraction: Part of the present command that is still ahead, 0 (arrived) .. 1.
+        fraction: Part of the present command that is left, 0 (arrived) .. 1.
     """
 
     translation: float = 0.0
@@ -149,13 +148,13 @@ class Remaining:
 
 
 MOST_LOAD_STEPS = 200.0
-"""A change of load is cut into no more steps: near singular poses the estimate is huge."""
+"""Greatest number of steps for a change of load: near singular poses the estimate is huge."""
 
 
 def load_steps(stiffness: Array, load: Array) -> float:
-    """Return into how many steps a change of the wrench on the plate is to be cut.
+    """Return the number of steps for a change of the wrench on the plate.
 
-    As many as the plate would move if it stayed as stiff as it is.
+    It follows from the displacement of the plate at its present stiffness.
 
     Args:
         stiffness: Of the plate, shape (6, 6).
@@ -167,38 +166,38 @@ def load_steps(stiffness: Array, load: Array) -> float:
 
 
 class StepLengthControl:
-    """Where a command has led to, and how far the next step goes.
+    """Progress of a command, and the length of its next step.
 
     Args:
-        origin, target: Ends of the way, of one kind.
-        way: Between them.
-        steps: Into how many steps it is cut; 0: there is nowhere to go.
+        origin, target: Ends of the line, of one kind.
+        distance: Between them.
+        steps: Number of steps; 0 if the target is reached already.
         halvings: How often a step may be halved.
         cautious: Begin with the shortest step.
 
     Attributes:
         origin, target: As given.
-        fraction: Part of the way that has been gone, 0..1.
-        full: Longest step, as a part of the way.
+        fraction: Part of the line that has been covered, 0..1.
+        full: Longest step, as a part of the line.
     """
 
     def __init__(
         self,
         origin: Target,
         target: Target,
-        way: TargetDistance,
+        distance: TargetDistance,
         steps: float,
         halvings: int,
         *,
         cautious: bool = False,
     ) -> None:
         self.origin, self.target = origin, target
-        self._way = way
+        self._distance = distance
         self.fraction = 0.0 if steps > 0.0 else 1.0
         self.full = 1.0 / max(math.ceil(steps), 1)
         least = 0.5**halvings
         self._least = min(self.full, least / max(steps, least))
-        self._stride = self._least if cautious else self.full
+        self._step = self._least if cautious else self.full
 
     @property
     def arrived(self) -> bool:
@@ -207,27 +206,29 @@ class StepLengthControl:
 
     @property
     def remaining(self) -> Remaining:
-        """What is left of the way."""
+        """The distance that is left."""
         if self.arrived:
             return Remaining()
-        left, way = 1.0 - self.fraction, self._way
-        return Remaining(left * way.translation, left * way.rotation, left * way.joints, left)
+        left, whole = 1.0 - self.fraction, self._distance
+        return Remaining(
+            left * whole.translation, left * whole.rotation, left * whole.joints, left
+        )
 
     def next(self) -> tuple[float, Target]:
         """Return the fraction and the target of the next step."""
-        fraction = min(1.0, self.fraction + self._stride)
+        fraction = min(1.0, self.fraction + self._step)
         if 1.0 - fraction < 1e-9:
             fraction = 1.0
         return fraction, interpolate(self.origin, self.target, fraction)
 
     def accept(self, fraction: float) -> None:
-        """Note that a step has been made; the next one may be longer."""
+        """Record an accepted step; the next one may be longer."""
         self.fraction = fraction
-        self._stride = min(self.full, 2.0 * self._stride)
+        self._step = min(self.full, 2.0 * self._step)
 
     def halve(self) -> bool:
         """Shorten the next step; returns False if there is no shorter one."""
-        if self._stride <= self._least:
+        if self._step <= self._least:
             return False
-        self._stride = max(self._least, 0.5 * self._stride)
+        self._step = max(self._least, 0.5 * self._step)
         return True
