@@ -49,14 +49,14 @@ def strains_by_integration(solver, solution):
 
 @pytest.fixture(scope="module")
 def bent():
-    """Pose, solver and cold start of a robot with two of six rods beyond yield."""
+    """Pose, solver and search result of a robot with two of six rods beyond yield."""
     solver = RodRobotSolver(read_rod_robot("stewart_gough"))
     pose = solver.robot.home_pose
     pose[0, 3] += 0.11
     return pose, solver, find_equilibrium(solver, pose=pose)
 
 
-def test_a_cold_start_tells_rod_amount_and_limit(bent):
+def test_a_search_tells_rod_amount_and_limit(bent):
     _, solver, found = bent
     strains = strains_by_integration(solver, found.solution)
     beyond = np.flatnonzero(strains > 0.005)

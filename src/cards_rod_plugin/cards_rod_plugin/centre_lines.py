@@ -3,11 +3,9 @@
 A request from here to another process would hold the simulator until it is answered. Ours have a
 timeout of zero: they are sent, and nobody waits. Without a window, nothing is sent at all.
 
-MERGED Centre lines as one ``gz.msgs.Marker_V``, written as bytes.
-
-Gazebo's Python may lack protobuf, and filling 300 points through it takes 1 ms, as long as a step
-of the simulator. The number of points never changes: the message is laid out once, and then only
-coordinates are overwritten (20 us).
+The lines are one ``gz.msgs.Marker_V``, written as bytes: Gazebo's Python may lack protobuf, and
+filling 300 points through it takes 1 ms, as long as a step of the simulator. The number of points
+never changes: the message is laid out once, and then only coordinates are overwritten (20 us).
 
 Fields (number, wire type): Marker_V.marker (2, bytes); Marker.action (2, 0: add or modify),
 ns (3, text), id (4, number), type (6, 3: LINE_STRIP), material (10, bytes), point (11, bytes);

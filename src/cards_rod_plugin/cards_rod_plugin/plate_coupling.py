@@ -1,4 +1,4 @@
-"""A plate on rods that a rigid body simulator moves: the wrench for its next step.
+"""Couples a plate on rods with a rigid body simulator: the wrench for its next step.
 
 A simulator with a step dt adds what acts on the plate and then moves it with the new velocity::
 

@@ -92,10 +92,10 @@ class RodHost:
         self._goal: Array | None = None
         self.lag = 0.0
         self.q = np.array(session.reference.q)
-        self._rods: PlateCoupling | None = None
+        self._coupling: PlateCoupling | None = None
         if self.options.coupling == "dynamic":
             solver = RodRobotSolver(robot)
-            self._rods = PlateCoupling(robot, solver, theta=self.options.theta)
+            self._coupling = PlateCoupling(robot, solver, theta=self.options.theta)
         if self.options.base_joints == "world" and not self._world_joints():
             raise CardsError(
                 f"base_joints is 'world', but {robot.name} has no base joint in the world: its "
@@ -131,8 +131,8 @@ class RodHost:
         self._tips.start(self._model)
         self._goal, self.lag = None, 0.0
         self.q = np.array(self.session.reference.q)
-        if self._rods is not None:
-            self._rods.start(self.session.reference)
+        if self._coupling is not None:
+            self._coupling.start(self.session.reference)
         self.session.show(None)
 
     # Steps ------------------------------------------------------------------------------------
@@ -151,11 +151,11 @@ class RodHost:
         plate = self._plate
         if plate is None or not plate.read_pose(self._pose):
             return  # a simulator may need a step before it knows
-        if self._rods is None:
+        if self._coupling is None:
             self.session.step(now, patience)
             self._put(plate, dt)
         elif plate.read_twist(self._twist):
-            self._pull(plate, self._rods, now, dt, patience)
+            self._pull(plate, self._coupling, now, dt, patience)
 
     def _put(self, plate: PlatePort, dt: float) -> None:
         """Give the plate the velocity that brings it to the equilibrium in one step."""

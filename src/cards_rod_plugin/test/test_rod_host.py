@@ -127,7 +127,7 @@ def test_stiff_rods_do_not_blow_up_where_their_wrench_alone_does(monkeypatch):
         world = FakeWorld("stewart_gough")
         host = hosted(world, coupling="dynamic")
         if not implicit:
-            monkeypatch.setattr(host._rods, "wrench", explicit(host._rods))
+            monkeypatch.setattr(host._coupling, "wrench", explicit(host._coupling))
         world.twist = np.array([0.0, 0.0, 0.05, 0.0, 0.0, 0.0])
         try:
             world.run(host, 400)

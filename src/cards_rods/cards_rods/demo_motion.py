@@ -12,7 +12,7 @@ push     wrench: force e (cos, sin, -0.5) F while the joints stay; F moves the p
 ======== ===================================================================================
 
 The inverse model of a robot with less than six limbs prescribes `RodRobot.controlled` alone, so
-what the motion asks of the other coordinates does not matter.
+what the motion demands of the other coordinates does not matter.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""``~/state``: everything about one step in one message, as named numbers.
+"""Content of ``~/state``, ``~/status`` and of the reply of ``~/solve``.
 
-A sensor_msgs/JointState with names and positions: the one standard message that gives numbers
-names, with one stamp. Its names never change while the node runs, so it is written as bytes.
-
-MERGED ``~/status`` and the result of ``~/solve``: JSON, for people and pages.
+``~/state`` has everything about one step as named numbers: a sensor_msgs/JointState with names and
+positions, the one standard message that gives numbers names, with one stamp. Its names never
+change while the node runs, so it is written as bytes. The others are JSON, for people and pages.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ from cards_core.typing import Array
 from cards_rods.session import RodSession
 
 POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
-
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
-
 PLATE = ("x", "y", "z", "rx", "ry", "rz")
 
 SCALARS = (

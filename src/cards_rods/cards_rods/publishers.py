@@ -1,6 +1,6 @@
-"""What the node ``rod_solver`` publishes.
+"""Publishers of the node ``rod_solver``.
 
-MERGED ``~/shapes``: centre lines as an organised point cloud, a row of points for each rod.
+``~/shapes`` has the centre lines as an organised point cloud, a row of points for each rod.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cards_ros.messages import JointStateWriter
 from cards_ros.stamps import NANOSECONDS
 
 IDLE_PERIOD = 0.5
-"""Shapes of a robot at rest are published this often, [s], for who comes late."""
+"""Shapes of a robot at rest are published this often, [s], for late subscribers."""
 
 STATUS_PERIOD = 0.05
 """Least time between two messages of the status, [s]."""

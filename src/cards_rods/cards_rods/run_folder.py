@@ -1,4 +1,4 @@
-"""The folder that a run of a robot of rods leaves behind: log, summary and plots."""
+"""Summary and plots in the folder of a run, made from its log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from cards_core.errors import CardsError
 from cards_core.files import writing_together
+from cards_core.rods.robots.initial_guess import InitialGuess
 from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_rods import run_plots
 from cards_rods.session import LOG_NAME
 from cards_rods.summary import Log, summarise
@@ -19,7 +21,6 @@ from cards_rods.verdict import RodRun
 from cards_viz import plots
 
 SUMMARY = "summary.json"
-
 PLOTS = ("plate", "joints", "stability", "step_time", "shapes")
 
 _POINTS = 61
@@ -70,9 +71,6 @@ def write_results(
 
 def _moments(log: Log, robot: RodRobot) -> list[tuple[str, Any, Any]]:
     """Return shapes at the start, where the plate is farthest away, and where it is softest."""
-    from cards_core.rods.robots.initial_guess import InitialGuess
-    from cards_core.rods.robots.solver import RodRobotSolver
-
     solver = RodRobotSolver(robot)
     places = log["pose"].reshape(-1, 4, 4)[:, :3, 3]
     away = int(np.argmax(np.linalg.norm(places - places[0], axis=1)))

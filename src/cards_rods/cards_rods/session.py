@@ -1,11 +1,7 @@
-"""A robot of rods under command: what happens at each step, without ROS.
+"""A robot of rods under command, without ROS: what happens at each step, and its log.
 
 The node ``rod_solver`` puts topics around a `RodSession`; a run without ROS calls it directly.
 Both therefore do the same arithmetic.
-
-MERGED The log of a robot of rods: one row per step.
-
-MERGED A session from parameters: of the node, or of a run without ROS.
 """
 
 from __future__ import annotations
@@ -35,7 +31,10 @@ from cards_ros.log import RunLog
 from cards_ros.parameter_spec import ParameterStore
 
 Mode = Literal["dgm", "igm"]
-"""dgm: joints are told, the plate follows; igm: the plate is told, the joints follow."""
+"""dgm: joints are commanded, the plate follows; igm: the plate is commanded, the joints follow."""
+
+LOG_NAME = "rod_solver.npz"
+"""File of the log within the folder of a run."""
 
 
 class RodSession:
@@ -55,9 +54,9 @@ class RodSession:
 
     Attributes:
         robot, tracker, states, log: As given.
-        result: What the tracker said last.
+        result: Last result of the tracker.
         mode: Which command counted last.
-        target_q, target_pose: What was told last; the other one is where the robot went.
+        target_q, target_pose: Last command; the one not commanded is where the robot went.
         wrench, wrench_frame: External wrench on the plate, shape (6,), and ``world`` or ``plate``.
         refused: The last command that was refused and why; empty after one that was accepted.
         refusals: How many commands were refused.
@@ -76,7 +75,7 @@ class RodSession:
         log_path: Path | None = None,
     ) -> None:
         self.robot = robot
-        self.tracker = _tracker(robot) if tracker is None else tracker
+        self.tracker = Tracker(robot) if tracker is None else tracker
         self.result: TrackingResult = self.tracker.start()
         if self.result.solution is None:
             raise CardsError(f"{robot.name} has no state to start from: {self.result.message}")
@@ -109,7 +108,7 @@ class RodSession:
     # Commands ---------------------------------------------------------------------------------
 
     def command_joints(self, names: Sequence[str], positions: Array | Sequence[float]) -> bool:
-        """Tell joints where to go; those that are not named keep their targets.
+        """Command joints; those that are not named keep their targets.
 
         Args:
             names: Of joints or limbs, in any order; empty: all joints in the robot's order.
@@ -134,11 +133,11 @@ class RodSession:
         return self._joints(q)
 
     def command_pose(self, position: Sequence[float], quaternion: Sequence[float]) -> bool:
-        """Tell the plate where to go; result as `command_joints`.
+        """Command the plate; returns the same as `command_joints`.
 
         Args:
             position: Shape (3,), [m].
-            quaternion: ``(w, x, y, z)`` of unit length, but for a part in a thousand.
+            quaternion: ``(w, x, y, z)`` of unit length to a thousandth.
         """
         pose = pose_from(position, quaternion)
         if isinstance(pose, Finding):
@@ -147,7 +146,7 @@ class RodSession:
         return self._pose(pose)
 
     def set_wrench(self, wrench: Sequence[float] | Array, frame: str = "world") -> bool:
-        """Load the plate; result as `command_joints`.
+        """Load the plate; returns the same as `command_joints`.
 
         Args:
             wrench: Force and moment about the plate's origin, shape (6,), [N, Nm].
@@ -182,7 +181,7 @@ class RodSession:
         return True
 
     def refuse(self, what: str, reason: str) -> bool:
-        """Note that a command was refused, and why; returns False."""
+        """Record why a command was refused; returns False."""
         self.refused = f"{what}: {reason}"
         self.refusals += 1
         return False
@@ -331,7 +330,7 @@ class RodSession:
                 return self.result
 
     def errors(self) -> tuple[float, float]:
-        """Return how far the plate is from the pose that was told, ([m], [rad]); NaN in dgm.
+        """Return the distance of the plate from the commanded pose, ([m], [rad]); NaN in dgm.
 
         In the coordinates that the robot controls.
         """
@@ -357,47 +356,6 @@ class RodSession:
         """Write the log. Raises OSError."""
         if self.log is not None:
             self.log.close()
-
-
-def _tracker(robot: RodRobot) -> Tracker:
-    # late, because it compiles and loads the native code
-    from cards_core.rods.tracking.tracker import Tracker
-
-    return Tracker(robot)
-
-
-LOG_NAME = "rod_solver.npz"
-
-
-def log_columns(limbs: int) -> dict[str, int | None]:
-    """Return name and width of each column; poses and wrenches are rows of their matrices."""
-    return {
-        "time": None,
-        "status": None,
-        "held": None,
-        "inverse": None,  # 1 where a pose was told, 0 where joints were
-        "q": limbs,
-        "target_q": limbs,
-        "pose": 16,
-        "target_pose": 16,
-        "position_error": None,
-        "rotation_error": None,
-        "wrench": 6,
-        "base_wrenches": 6 * limbs,
-        "min_eigenvalue": None,
-        "start_eigenvalue": None,
-        "condition": None,
-        "residual": None,
-        "iterations": None,
-        "substeps": None,
-        "step_us": None,
-    }
-
-
-def _make_log(path: Path, robot: RodRobot) -> RunLog:
-    """Begin the log of a robot. Raises OSError if it cannot be written there."""
-    names = {"joint_names": np.array(robot.joint_names, dtype=np.str_)}
-    return RunLog(path, log_columns(robot.n_limbs), names)
 
 
 def build_session(
@@ -433,3 +391,34 @@ def build_session(
         states=SavedStates(robot.name, states),
         log_path=log,
     )
+
+
+def log_columns(limbs: int) -> dict[str, int | None]:
+    """Return name and width of each column; poses and wrenches are rows of their matrices."""
+    return {
+        "time": None,
+        "status": None,
+        "held": None,
+        "inverse": None,  # 1 where a pose was commanded, 0 where joints were
+        "q": limbs,
+        "target_q": limbs,
+        "pose": 16,
+        "target_pose": 16,
+        "position_error": None,
+        "rotation_error": None,
+        "wrench": 6,
+        "base_wrenches": 6 * limbs,
+        "min_eigenvalue": None,
+        "start_eigenvalue": None,
+        "condition": None,
+        "residual": None,
+        "iterations": None,
+        "substeps": None,
+        "step_us": None,
+    }
+
+
+def _make_log(path: Path, robot: RodRobot) -> RunLog:
+    """Begin the log of a robot. Raises OSError if it cannot be written there."""
+    names = {"joint_names": np.array(robot.joint_names, dtype=np.str_)}
+    return RunLog(path, log_columns(robot.n_limbs), names)

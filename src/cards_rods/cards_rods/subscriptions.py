@@ -1,4 +1,4 @@
-"""What the node ``rod_solver`` is told on topics, handed to the session."""
+"""Subscriptions of the node ``rod_solver``: commands, handed to the session."""
 
 from __future__ import annotations
 

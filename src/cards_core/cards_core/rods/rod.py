@@ -154,7 +154,7 @@ class Rod:
         out.circular = self.is_circular
         return out
 
-    def doubts(self, length: float) -> tuple[str, ...]:
+    def unit_warnings(self, length: float) -> tuple[str, ...]:
         """Return what looks like wrong units at this length [m], in words; empty if nothing."""
         found: list[str] = []
         half = max(self.section.half_width)

@@ -4,8 +4,6 @@ Unknown are the states (p, R, n, m) at the cuts. Six rows of end conditions, twe
 (the segment that starts at one state ends at the next), six rows of end conditions: as many as
 unknowns, and the Jacobian is a band. One segment is plain shooting, whose Jacobian grows as
 ``cosh(sqrt(|n|/EI) L)``; cutting divides the exponent by the number of segments.
-
-MERGED A rod in segments: where it is cut, and states at the cuts from other states.
 """
 
 from __future__ import annotations

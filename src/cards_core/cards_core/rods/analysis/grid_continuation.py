@@ -1,17 +1,16 @@
-"""One walk over a grid of plate poses: an equilibrium followed from point to point.
+"""Continuation over a grid of plate poses: equilibria followed from point to point along paths.
 
 Between two neighbours the plate moves in steps of at most 10 mm and 4 degrees; each step starts
-from the last, and a judge (`cards_core.rods.tracking.acceptance`) refuses what is no neighbour of it,
-so that a walk stays on one branch. A refused step is halved, down to a sixteenth of its first
-size.
+from the last. A step to a state that is no neighbour is refused
+(`cards_core.rods.tracking.acceptance`), so a path stays on one branch; it is halved, down to a
+sixteenth of its first length.
 
-MERGED The order in which a grid is filled: rounds of walks that do not meet.
-
-One round goes along one axis: from every known point with an unknown neighbour along that axis a
-walk sets out through the gap. Two walks of a round never enter the same gap, so they may run side
-by side, and what is found does not depend on how many do. Rounds along all axes in turn fill
-whatever is connected, around corners too. First only good points lead on (what is found is what
-the robot gets to from home); then everything that was found does.
+The grid is filled in rounds of paths that do not meet. One round goes along one axis: from every
+known point with an unknown neighbour along that axis a path leads through the gap. Two paths of a
+round never enter the same gap, so they may be followed in parallel, and the result does not depend
+on how many are. Rounds along all axes in turn fill whatever is connected, around corners too.
+First only good points are continued (they are what the robot reaches from home); then all points
+that were found.
 """
 
 from __future__ import annotations
@@ -42,23 +41,23 @@ SMALLEST_SHARE = 1.0 / 16.0
 """Smallest step, as a share of the first."""
 
 LOOSE = 10.0
-"""How much farther than a tracker's step one may jump where the robot does not hold anyway: the
-prediction that jumps are compared with means little near the poles of the stiffness."""
+"""Factor on the allowed jump of a tracker where the robot is not stable anyway: the prediction
+that jumps are compared with means little near the poles of the stiffness."""
 
 SECTIONS = 25
-"""Sections of each rod at which curvature and stress are looked at."""
+"""Sections of each rod at which curvature and stress are evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What was found at one pose.
+    """Result at one pose.
 
     Attributes:
         index: Of the point.
         status: OK, NEAR_LIMIT, YIELD, JOINT_LIMIT or UNSTABLE.
         passable: Whether a robot may go on from here.
         numbers: min_eigenvalue, curvature, stress, strain, rod_index: shape (5,); the last is the
-            number of ways in which rods collapse while the plate is held.
+            Morse index of all rods with the plate held.
         q: Joint coordinates, shape (n,).
         pose: Plate pose, shape (4, 4).
         base_wrenches: Shape (n, 6).
@@ -80,7 +79,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class GridPath:
-    """A way over the grid.
+    """A path over the grid.
 
     Attributes:
         start: State at the first point.
@@ -96,7 +95,7 @@ class GridPath:
 
 
 class PathFollower:
-    """Walks.
+    """Follows paths.
 
     Args:
         solver: Of the robot.
@@ -117,7 +116,7 @@ class PathFollower:
         self.robot: RodRobot = solver.robot
         bounds = Bounds(stop_fraction=-math.inf, enforce_limits=False)
         loose = replace(bounds, jump_factor=LOOSE * bounds.jump_factor)
-        self._judges = {
+        self._acceptance = {
             strict: StepAcceptance(self.robot, kind, max(reference, 1e-300))
             for strict, kind in ((True, bounds), (False, loose))
         }
@@ -125,29 +124,29 @@ class PathFollower:
         yields = [limb.rod.yield_strain for limb in self.robot.limbs]
         self._yields = np.array([math.inf if limit is None else limit for limit in yields])
 
-    def walk(self, walk: GridPath, seen: Callable[[], None] | None = None) -> list[Point]:
-        """Return the points that were found; the walk ended behind the last of them.
+    def follow(self, path: GridPath, seen: Callable[[], None] | None = None) -> list[Point]:
+        """Return the points that were found; the path ended after the last of them.
 
         Args:
-            walk: Where to go.
+            path: Points to visit.
             seen: Called after every point.
         """
-        self.solver.forget()  # the same points, whichever walks were made before this one
-        here = self._target(walk.origin)
-        solution = self._solve(here, walk.start)
+        self.solver.forget()  # the same points, whichever paths were followed before
+        here = self._target(path.origin)
+        solution = self._solve(here, path.start)
         found: list[Point] = []
         if not solution.converged:
             return found
-        for index in walk.indices:
+        for index in path.indices:
             there = self._target(index)
-            reached = self._go(solution, here, there, strict=walk.strict)
+            reached = self._go(solution, here, there, strict=path.strict)
             if reached is None:
                 break
             point = self.point(index, reached)
             found.append(point)
             if seen is not None:
                 seen()
-            if walk.strict and not point.passable:
+            if path.strict and not point.passable:
                 break
             solution, here = reached, there
         return found
@@ -203,8 +202,8 @@ class PathFollower:
         return last
 
     def _refused(self, last: Solution, trial: Solution, there: Target, strict: bool) -> bool:
-        """Tell whether a trial is no neighbour; one that only collapsed is, and is noted so."""
-        finding = self._judges[strict].refuse(last, trial, there)
+        """Tell whether a trial is no neighbour; a neighbour that collapsed is not refused."""
+        finding = self._acceptance[strict].refuse(last, trial, there)
         return finding is not None and finding.status is not RodStatus.UNSTABLE
 
     def _passable(self, solution: Solution) -> bool:
@@ -223,11 +222,11 @@ class PathFollower:
 
 
 Runner = Callable[[list[GridPath]], Iterable[list[Point]]]
-"""Makes walks, and returns what each of them found, in their order."""
+"""Follows paths and returns the points of each, in their order."""
 
 
 class GridFill:
-    """What is known about the points of a grid, and what to do next.
+    """Fills a grid: the known points, and the paths of the next round.
 
     Args:
         robot: The robot.
@@ -249,11 +248,11 @@ class GridFill:
         self.q = np.full((count, n), np.nan)
         self.poses = np.full((count, 4, 4), np.nan)
         self.wrenches = np.full((count, n, 6), np.nan)
-        self._leads = np.zeros(count, bool)  # a walk may set out from here
+        self._leads = np.zeros(count, bool)  # a path may start here
         self._indices = np.arange(count).reshape(grid.shape)
 
     def put(self, point: Point, *, strict: bool) -> None:
-        """Note what was found; good points that were found in passing others are cut off."""
+        """Record a point; a good one behind points that are not good is CUT_OFF."""
         i, status = point.index, point.status
         if not strict and status in GOOD:
             status = SliceStatus.CUT_OFF
@@ -263,11 +262,11 @@ class GridFill:
         self._leads[i] = point.passable or not strict
 
     def fill(self, run: Runner, *, strict: bool) -> None:
-        """Fill the grid as far as walks get.
+        """Fill the grid as far as paths lead.
 
         Args:
-            run: Makes the walks of a round.
-            strict: Only good points lead on; else all that were found do.
+            run: Follows the paths of a round.
+            strict: Only good points are continued; else all that were found.
         """
         if not strict:
             self._leads = self.status != UNKNOWN
@@ -276,19 +275,19 @@ class GridFill:
         idle, k = 0, 0
         while axes and idle < len(axes):
             axis = axes[k % len(axes)]
-            walks = list(self._walks(axis, tried, strict))
-            for walk, points in zip(walks, run(walks), strict=True):
+            paths = list(self._paths(axis, tried, strict))
+            for path, points in zip(paths, run(paths), strict=True):
                 for point in points:
                     self.put(point, strict=strict)
-                if len(points) < len(walk.indices):
-                    failed = walk.indices[len(points)]
-                    side = int(walk.indices[0] < walk.origin)
+                if len(points) < len(path.indices):
+                    failed = path.indices[len(points)]
+                    side = int(path.indices[0] < path.origin)
                     tried[side, axis, failed] = True
-            idle = 0 if walks else idle + 1
+            idle = 0 if paths else idle + 1
             k += 1
 
-    def _walks(self, axis: int, tried: npt.NDArray[np.bool_], strict: bool) -> Iterator[GridPath]:
-        """Return the walks of a round along an axis."""
+    def _paths(self, axis: int, tried: npt.NDArray[np.bool_], strict: bool) -> Iterator[GridPath]:
+        """Return the paths of a round along an axis."""
         lines = np.moveaxis(self._indices, axis, -1).reshape(-1, self.grid.shape[axis])
         for line in lines:
             open_ = self.status[line] == UNKNOWN
@@ -298,10 +297,10 @@ class GridFill:
             for first, end in zip(edges[::2], edges[1::2], strict=True):
                 gap = line[first:end]
                 if first > 0 and self._leads[line[first - 1]] and not tried[0, axis, gap[0]]:
-                    yield self._walk(line[first - 1], gap, strict)
+                    yield self._path(line[first - 1], gap, strict)
                 elif end < len(line) and self._leads[line[end]] and not tried[1, axis, gap[-1]]:
-                    yield self._walk(line[end], gap[::-1], strict)
+                    yield self._path(line[end], gap[::-1], strict)
 
-    def _walk(self, origin: int, gap: npt.NDArray[np.int_], strict: bool) -> GridPath:
+    def _path(self, origin: int, gap: npt.NDArray[np.int_], strict: bool) -> GridPath:
         start = InitialGuess(self.q[origin], self.poses[origin], self.wrenches[origin])
         return GridPath(start, int(origin), tuple(int(i) for i in gap), strict)

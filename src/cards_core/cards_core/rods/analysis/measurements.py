@@ -1,7 +1,4 @@
-"""What is measured of a rod robot to find out which wrench acts on its plate.
-
-MERGED Measurements as a robot would give them: an equilibrium, looked at with noise.
-"""
+"""Real and simulated measurements from which the wrench on the plate is estimated."""
 
 from __future__ import annotations
 

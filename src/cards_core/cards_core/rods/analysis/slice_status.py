@@ -1,4 +1,4 @@
-"""What a point of a workspace slice is."""
+"""Status of the points of a workspace slice, and the criteria for it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def is_good(status: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class SliceOptions:
-    """What counts as good.
+    """Criteria for good points.
 
     Attributes:
         near: Smallest stiffness, relative to home, below which a point is NEAR_LIMIT.

@@ -1,4 +1,4 @@
-"""Formulas that replace time derivatives by differences over the last instants."""
+"""Backward differences (BDF-alpha, implicit Euler) in place of time derivatives."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def bdf_alpha(dt: float, alpha: float = -0.2) -> DifferenceFormula:
 
     Args:
         dt: Step, [s], > 0.
-        alpha: From 0 (BDF2: fast vibrations die at once) to -1/2 (trapezoidal rule: energy is
+        alpha: From 0 (BDF2: fast vibrations die at once) to -1/2 (trapezoidal formula: energy is
             kept, but so is every disturbance); -0.2 is a good compromise.
 
     Source:
@@ -71,7 +71,7 @@ def backward_euler(dt: float) -> DifferenceFormula:
 
 
 class CommandRates:
-    """Rates of commanded lengths by the same formula as everything else.
+    """Rates of commanded lengths, by the same formula as all other rates.
 
     Args:
         value: The lengths, at rest until now, shape (n,), [m].
@@ -81,11 +81,14 @@ class CommandRates:
         self.value, self.old, self.rate = value.copy(), value.copy(), np.zeros_like(value)
         self._next, self._next_rate = self.value, self.rate
 
-    def propose(self, rule: DifferenceFormula, value: Array) -> Array:
+    def propose(self, formula: DifferenceFormula, value: Array) -> Array:
         """Return the rates, shape (n,), [m/s], if these are the next values."""
         self._next = value.copy()
         self._next_rate = (
-            rule.c0 * value + rule.c1 * self.value + rule.c2 * self.old + rule.d1 * self.rate
+            formula.c0 * value
+            + formula.c1 * self.value
+            + formula.c2 * self.old
+            + formula.d1 * self.rate
         )
         return self._next_rate
 

@@ -1,4 +1,4 @@
-"""The C of moving rods: its structures, and the library, compiled on first use, then cached."""
+"""The C library of moving rods and its structures; compiled on first use, then cached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cards_core.typing import Array
 
 SOURCES = (
     "rod",
-    "dynamics_rule",
+    "dynamics_formula",
     "dynamics_point*",
     "dynamics_rod",
     "dynamics_variation",
@@ -56,8 +56,8 @@ _doubles = ctypes.POINTER(ctypes.c_double)
 _ints = ctypes.POINTER(ctypes.c_int)
 
 
-class Differences(ctypes.Structure):
-    """``struct dynamic_rule``: coefficients of the time formula."""
+class Formula(ctypes.Structure):
+    """``struct dynamic_formula``: coefficients of the difference formula."""
 
     _fields_ = tuple((name, _double) for name in ("c0", "c1", "c2", "d1", "lambda_"))
 
@@ -127,7 +127,7 @@ class Robot(ctypes.Structure):
     """``struct dynamic_robot``."""
 
     _fields_ = (
-        ("rule", Differences),
+        ("formula", Formula),
         ("limbs", ctypes.c_int),
         ("segments", ctypes.c_int),
         ("steps", ctypes.c_int),

@@ -1,4 +1,4 @@
-"""The arrays that the C of moving rods works on, and what is read from them."""
+"""State and history of a moving robot: the arrays of the C library, and what follows from them."""
 
 from __future__ import annotations
 

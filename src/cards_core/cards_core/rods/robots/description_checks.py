@@ -1,9 +1,8 @@
 """Checks of a rod robot's description that need both files, or the mechanism as a whole.
 
-MERGED What is formally right in the description of a rod robot, but looks like a slip.
-
-Wrong units mostly: millimetres for metres, degrees for radians. Nothing here is refused; the
-sentences go to `RodRobot.notes`, which ``./cards models`` and the nodes show.
+The first ones refuse what is wrong. The warnings are about what is formally correct but looks like
+a mistake, wrong units mostly: millimetres for metres, degrees for radians. They go to
+`RodRobot.notes`, which ``./cards models`` and the nodes show.
 """
 
 from __future__ import annotations
@@ -231,7 +230,7 @@ TURN = 2.0 * math.pi + 1e-3
 """More than a whole turn, [rad]: an angle beyond it is probably in degrees."""
 
 SLACK = 4.0
-"""A rod that is longer than this many times its way at home is doubted."""
+"""A rod that is longer than this many times its way at home gets a warning."""
 
 BACKWARDS = -0.7
 """Cosine of the angle between rod and way from which on a rod leaves backwards (135 deg)."""
@@ -241,7 +240,7 @@ SAMPLES = 33
 
 
 def dimension_warnings(robot: RodRobot, tips: list[Array]) -> list[str]:
-    """Return doubts about lengths, directions and limits.
+    """Return warnings about lengths, directions and limits.
 
     Args:
         robot: The robot.
@@ -263,34 +262,34 @@ def dimension_warnings(robot: RodRobot, tips: list[Array]) -> list[str]:
         # a joint at the plate may lie off the rod's tip, and turn it nearer
         near -= 2.0 * float(np.linalg.norm(limb.tip.attach[:3, 3]))
         if longest < 0.99 * near:
-            doubt = (
+            warning = (
                 f"{longest:g} m long, but the way with the plate at home is {near:.4g} m: too "
                 "short, or not in metres?"
             )
-            found.setdefault(doubt, []).append(limb.name)
+            found.setdefault(warning, []).append(limb.name)
         elif shortest > SLACK * far > 0.0:
-            doubt = (
+            warning = (
                 f"{shortest:g} m long, but the way with the plate at home is {far:.4g} m at most: "
                 "millimetres?"
             )
-            found.setdefault(doubt, []).append(limb.name)
+            found.setdefault(warning, []).append(limb.name)
         way = ways[-1, i]
         if float(home[i][:3, 2] @ way) < BACKWARDS * float(np.linalg.norm(way)):
-            doubt = (
+            warning = (
                 "leaves away from its tip; z of the start frame is the direction in which a rod "
                 "leaves"
             )
-            found.setdefault(doubt, []).append(limb.name)
+            found.setdefault(warning, []).append(limb.name)
         if limb.base.kind is BaseKind.REVOLUTE:
             bounds = [b for b in (limb.base.lower, limb.base.upper) if TURN < abs(b) < 1e4]
             if bounds:
-                doubt = f"limit of the base joint {bounds[0]:g} rad, more than a turn: degrees?"
-                found.setdefault(doubt, []).append(limb.name)
-    return [f"rods {', '.join(names)}: {doubt}" for doubt, names in found.items()]
+                warning = f"limit of the base joint {bounds[0]:g} rad, more than a turn: degrees?"
+                found.setdefault(warning, []).append(limb.name)
+    return [f"rods {', '.join(names)}: {warning}" for warning, names in found.items()]
 
 
 def document_warnings(root: XmlElement, moving: set[str]) -> list[str]:
-    """Return doubts about the elements of an SDF.
+    """Return warnings about the elements of an SDF.
 
     Args:
         root: The ``<sdf>`` element.

@@ -1,10 +1,11 @@
-"""In how many ways do the rods of a robot collapse while plate and joints are held?
+"""Stability of each limb of a rod robot while plate and joints are held: its Morse index.
 
-The plate's stiffness K has the rods eliminated, so it tells only half: an equilibrium is stable if
-K is positive definite *and* every rod between its held base and the held plate is stable with what
-its joint leaves free. (The number of negative directions of the whole is the sum of both.) Where
-a rod loses its own stability K has a pole: its smallest eigenvalue falls through zero and comes
-back from above, often within a fraction of a millimetre, which steps of millimetres do not see.
+The plate's stiffness K has the rods eliminated, so it is only half of the criterion: an
+equilibrium is stable if K is positive definite *and* every rod between its held base and the held
+plate is stable with what its joint leaves free. (The Morse index of the whole, its number of
+negative directions, is the sum of both.) Where a rod loses its own stability K has a pole: its
+smallest eigenvalue falls through zero and comes back from above, often within a fraction of a
+millimetre, which steps of millimetres do not see.
 
 As in `cards_core.rods.stability`, a rod is cut into segments that cannot buckle between held ends.
 Their stiffnesses H (12 x 12, from the exact derivative of end by start) are put together from the
@@ -12,7 +13,7 @@ start to the tip, all limbs at once::
 
     P_k = H00 + S_k      S_k+1 = H11 - H10 P_k^-1 H01      index = sum of negatives of P_k, P_free
 
-with S the stiffness that what lies before shows at a cut, and ``P_free`` that at the joint's
+with S the stiffness at a cut of all that lies before it, and ``P_free`` that at the joint's
 centre, in the directions that the joint leaves free.
 """
 

@@ -113,7 +113,11 @@ class _Reader:
         if self.planar:
             check_plane(robot, top)
         check_free_plate(robot, top["rods"])
-        notes = [*_doubts(entries), *dimension_warnings(robot, ends), *self._numbers_as_text()]
+        notes = [
+            *_unit_warnings(entries),
+            *dimension_warnings(robot, ends),
+            *self._numbers_as_text(),
+        ]
         weighed = set() if top.has("plate_mass") else mechanism.moved_with(plate.link)
         notes += [*self._angles(), *document_warnings(self.root, weighed)]
         return dataclasses.replace(robot, notes=tuple(notes))
@@ -209,7 +213,7 @@ class _Reader:
         return Pose.from_xyz_rpy(values[:3], values[3:]).matrix
 
     def _angles(self) -> list[str]:
-        """Return a doubt if an angle of the initial pose is more than a turn."""
+        """Return a warning if an angle of the initial pose is more than a turn."""
         if not (self.top.has("initial") and self._initial().has("pose")):
             return []
         field = self._initial()["pose"]
@@ -267,13 +271,13 @@ def _unit(kind: BaseKind) -> str:
     return "rad" if kind is BaseKind.REVOLUTE else "m"
 
 
-def _doubts(entries: list[RodEntry]) -> list[str]:
-    """Return each doubt once, with the rods that it concerns."""
+def _unit_warnings(entries: list[RodEntry]) -> list[str]:
+    """Return each warning once, with the rods that it concerns."""
     found: dict[str, list[str]] = {}
     for entry in entries:
-        for doubt in entry.doubts:
-            found.setdefault(doubt, []).append(entry.name)
-    return [f"rods {', '.join(names)}: {doubt}" for doubt, names in found.items()]
+        for warning in entry.warnings:
+            found.setdefault(warning, []).append(entry.name)
+    return [f"rods {', '.join(names)}: {warning}" for warning, names in found.items()]
 
 
 def _tips_at_home(robot: RodRobot) -> list[Array]:

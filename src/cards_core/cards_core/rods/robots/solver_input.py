@@ -1,7 +1,4 @@
-"""What a rod robot and its settings must fulfil to be solved.
-
-MERGED What a solver is given: states to start from, commands, wrenches; how finely rods are cut.
-"""
+"""Input of the solver: checks of robot and settings, states to start from, wrenches, segments."""
 
 from __future__ import annotations
 

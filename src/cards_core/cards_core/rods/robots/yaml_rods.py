@@ -1,12 +1,8 @@
-"""One entry of a rod robot's YAML file: values looked up in it, then in the defaults.
+"""The rods of a robot as its YAML file describes them; see docs/rod_robots.md for the format.
 
-Every complaint is a `DescriptionError` with file, line and key; keys that other programs use are
-answered with ours.
-
-MERGED The rods of a robot as its YAML file describes them; see docs/rod_robots.md for the format.
-
-Every complaint is a `DescriptionError` with file, line and key. Nothing is filled in silently:
-what a rod needs and the file does not say is an error that names the key.
+Values are looked up in the entry of a rod, then in the defaults. Every error is a
+`DescriptionError` with file, line and key. Nothing is filled in silently: what a rod needs and the
+file does not say is an error that names the key; the key of another program is answered with ours.
 """
 
 from __future__ import annotations
@@ -65,7 +61,7 @@ def vector(field: Field, size: int, what: str) -> Vector3:
 
 
 def check_keys(field: Field, known: tuple[str, ...]) -> None:
-    """Check the keys of a rod; what other programs call them is told."""
+    """Check the keys of a rod; the error for a key of another program names ours."""
     if isinstance(field.value, dict):
         for key in field.value:
             for ours, others in _OTHER_NAMES.items():
@@ -76,7 +72,94 @@ def check_keys(field: Field, known: tuple[str, ...]) -> None:
     field.mapping(known)
 
 
-class _RodFields:
+SECTION_KEYS = ("radius", "diameter", "section")
+
+MATERIAL_KEYS = ("E", "G", "nu", "rho", "yield_strain", "yield_stress", "damping")
+
+LIMB_KEYS = ("length", "limits", "base", "plate", "start", "tip", "u0", "bulge")
+
+ROD_KEYS = (*SECTION_KEYS, *MATERIAL_KEYS, *LIMB_KEYS)
+"""Keys of a rod, and of ``defaults`` (without ``name``)."""
+
+TOP_KEYS = (
+    "defaults",
+    "rods",
+    "planar",
+    "controlled_dof",
+    "gravity",
+    "plate_mass",
+    "initial",
+    "wrench",
+    "solver",
+)
+"""Keys of the file."""
+
+_SECTIONS: dict[str, tuple[str, ...]] = {
+    "circle": ("radius",),
+    "tube": ("radius", "inner_radius"),
+    "rectangle": ("width", "height"),
+    "general": ("area", "I1", "I2", "J", "half_width", "torsion_radius"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RodEntry:
+    """One entry of ``rods``.
+
+    Attributes:
+        field: The entry in the file, for messages.
+        name: Of the limb.
+        rod: Section, material, shape at rest.
+        length: Unstrained length, [m]; None for an extensible limb that does not state one.
+        limits: Of the length of an extensible limb, [m].
+        base, plate: Kinds of the joints as far as the file says them.
+        base_joint, plate_joint: SDF joints that the file names.
+        start, tip: Frames of the SDF that the rod starts and ends at.
+        bulge: Unit vector, shape (3,), or None.
+        warnings: What looks like wrong units, in words.
+    """
+
+    field: Field
+    name: str
+    rod: Rod
+    length: float | None
+    limits: tuple[float, float] | None
+    base: BaseKind | None
+    plate: TipKind | None
+    base_joint: str | None
+    plate_joint: str | None
+    start: str
+    tip: str
+    bulge: Vector3 | None
+    warnings: tuple[str, ...]
+
+
+def rod_entries(document: Document) -> list[RodEntry]:
+    """Return the entries of ``rods``, each merged with ``defaults``.
+
+    Raises:
+        DescriptionError: Something is missing, unknown, of the wrong kind or out of range.
+    """
+    top = Field(document, (), document.data)
+    top.mapping(TOP_KEYS)
+    defaults = top["defaults"] if top.has("defaults") else Field(document, ("defaults",), {})
+    if top.has("defaults"):
+        check_keys(defaults, ROD_KEYS)
+    entries: list[RodEntry] = []
+    if isinstance(top["rods"].value, dict):
+        raise top["rods"].error("is a mapping", "a list, each entry as '- {name: limb_1}'")
+    for item in top["rods"].items():
+        if isinstance(item.value, str):
+            raise item.error(f"is '{item.value}'", f"a mapping: {{name: {item.value}}}")
+        check_keys(item, ("name", *ROD_KEYS))
+        name = item["name"].text()
+        if name in (entry.name for entry in entries):
+            raise item["name"].error(f"a second rod named '{name}'", "unique names")
+        entries.append(_RodReader(item, defaults, name).read())
+    return entries
+
+
+class _RodReader:
     """One rod: looks keys up in its entry, then in the defaults.
 
     Args:
@@ -87,6 +170,35 @@ class _RodFields:
 
     def __init__(self, field: Field, defaults: Field, name: str) -> None:
         self.field, self.defaults, self.name = field, defaults, name
+
+    def read(self) -> RodEntry:
+        base, base_joint = self._joint("base", BaseKind)
+        plate, plate_joint = self._joint("plate", TipKind)
+        section, material, curvature = self._section(), self._material(), self._curvature()
+        damping = self.optional("damping") or 0.0
+        rod = Rod(section, material, curvature=curvature, damping=damping)
+        length, limits = self._lengths(base)
+        warnings = rod.unit_warnings(
+            length if length is not None else limits[0] if limits else math.inf
+        )
+        start, tip = self.get("start"), self.get("tip")
+        return RodEntry(
+            field=self.field,
+            name=self.name,
+            rod=rod,
+            length=length,
+            limits=limits,
+            base=None if base is None else BaseKind(base),
+            plate=None if plate is None else TipKind(plate),
+            base_joint=base_joint,
+            plate_joint=plate_joint,
+            start=f"{self.name}_start" if start is None else start.text(),
+            tip=f"{self.name}_tip" if tip is None else tip.text(),
+            bulge=self._bulge(),
+            warnings=warnings,
+        )
+
+    # Values ----------------------------------------------------------------------------------
 
     def get(self, key: str) -> Field | None:
         """Return the value of a key, None where neither has it."""
@@ -140,122 +252,6 @@ class _RodFields:
             about = [f for f in fields if words.get(str(f.place[-1]), "?") in str(error)]
             field = (about or fields[-1:])[0]
             raise field.error(f"rod '{self.name}': {error}") from None
-
-
-SECTION_KEYS = ("radius", "diameter", "section")
-
-MATERIAL_KEYS = ("E", "G", "nu", "rho", "yield_strain", "yield_stress", "damping")
-
-LIMB_KEYS = ("length", "limits", "base", "plate", "start", "tip", "u0", "bulge")
-
-ROD_KEYS = (*SECTION_KEYS, *MATERIAL_KEYS, *LIMB_KEYS)
-"""Keys of a rod, and of ``defaults`` (without ``name``)."""
-
-TOP_KEYS = (
-    "defaults",
-    "rods",
-    "planar",
-    "controlled_dof",
-    "gravity",
-    "plate_mass",
-    "initial",
-    "wrench",
-    "solver",
-)
-"""Keys of the file."""
-
-_SECTIONS: dict[str, tuple[str, ...]] = {
-    "circle": ("radius",),
-    "tube": ("radius", "inner_radius"),
-    "rectangle": ("width", "height"),
-    "general": ("area", "I1", "I2", "J", "half_width", "torsion_radius"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class RodEntry:
-    """One entry of ``rods``.
-
-    Attributes:
-        field: The entry in the file, for messages.
-        name: Of the limb.
-        rod: Section, material, shape at rest.
-        length: Unstrained length, [m]; None for an extensible limb that does not state one.
-        limits: Of the length of an extensible limb, [m].
-        base, plate: Kinds of the joints as far as the file says them.
-        base_joint, plate_joint: SDF joints that the file names.
-        start, tip: Frames of the SDF that the rod starts and ends at.
-        bulge: Unit vector, shape (3,), or None.
-        doubts: What looks like wrong units, in words.
-    """
-
-    field: Field
-    name: str
-    rod: Rod
-    length: float | None
-    limits: tuple[float, float] | None
-    base: BaseKind | None
-    plate: TipKind | None
-    base_joint: str | None
-    plate_joint: str | None
-    start: str
-    tip: str
-    bulge: Vector3 | None
-    doubts: tuple[str, ...]
-
-
-def rod_entries(document: Document) -> list[RodEntry]:
-    """Return the entries of ``rods``, each merged with ``defaults``.
-
-    Raises:
-        DescriptionError: Something is missing, unknown, of the wrong kind or out of range.
-    """
-    top = Field(document, (), document.data)
-    top.mapping(TOP_KEYS)
-    defaults = top["defaults"] if top.has("defaults") else Field(document, ("defaults",), {})
-    if top.has("defaults"):
-        check_keys(defaults, ROD_KEYS)
-    entries: list[RodEntry] = []
-    if isinstance(top["rods"].value, dict):
-        raise top["rods"].error("is a mapping", "a list, each entry as '- {name: limb_1}'")
-    for item in top["rods"].items():
-        if isinstance(item.value, str):
-            raise item.error(f"is '{item.value}'", f"a mapping: {{name: {item.value}}}")
-        check_keys(item, ("name", *ROD_KEYS))
-        name = item["name"].text()
-        if name in (entry.name for entry in entries):
-            raise item["name"].error(f"a second rod named '{name}'", "unique names")
-        entries.append(_RodReader(item, defaults, name).read())
-    return entries
-
-
-class _RodReader(_RodFields):
-    """One rod: what it is made of, from its entry and the defaults."""
-
-    def read(self) -> RodEntry:
-        base, base_joint = self._joint("base", BaseKind)
-        plate, plate_joint = self._joint("plate", TipKind)
-        section, material, curvature = self._section(), self._material(), self._curvature()
-        damping = self.optional("damping") or 0.0
-        rod = Rod(section, material, curvature=curvature, damping=damping)
-        length, limits = self._lengths(base)
-        doubts = rod.doubts(length if length is not None else limits[0] if limits else math.inf)
-        start, tip = self.get("start"), self.get("tip")
-        return RodEntry(
-            field=self.field,
-            name=self.name,
-            rod=rod,
-            length=length,
-            limits=limits,
-            base=None if base is None else BaseKind(base),
-            plate=None if plate is None else TipKind(plate),
-            base_joint=base_joint,
-            plate_joint=plate_joint,
-            start=f"{self.name}_start" if start is None else start.text(),
-            tip=f"{self.name}_tip" if tip is None else tip.text(),
-            bulge=self._bulge(),
-            doubts=doubts,
-        )
 
     # Parts -----------------------------------------------------------------------------------
 

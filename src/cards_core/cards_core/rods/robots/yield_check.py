@@ -1,4 +1,4 @@
-"""Warns of rods that are strained beyond what their material bears.
+"""Checks rods for strain beyond the yield strain of their material.
 
 Strain is the equivalent one, von Mises' stress of tension, bending and torsion at the outer fibre
 over Young's modulus, ``sqrt(sigma^2 + 3 tau^2) / E``: the material yields where it exceeds the
@@ -16,17 +16,17 @@ from cards_core.rods.status import Finding, RodStatus
 from cards_core.typing import Array
 
 SECTIONS = 101
-"""Sections of each rod at which strains are looked at, as many as are drawn."""
+"""Sections of each rod at which strains are evaluated, as many as are drawn."""
 
 TRACKED_SECTIONS = 21
 """The same while a robot moves, where a step has microseconds; strains are greatest at ends."""
 
 CHANGE = 0.01
-"""Change of a moment at a rod's start, times L/EI, that makes strains worth finding anew."""
+"""Change of a moment at a rod's start, times L/EI, from which on strains are evaluated again."""
 
 
 class YieldCheck:
-    """Which rods yield as a robot moves; strains are found anew where the moments have changed."""
+    """Tells which rods of a moving robot yield; strains are evaluated where moments changed."""
 
     def __init__(self, robot: RodRobot, solver: RodRobotSolver) -> None:
         self._robot, self._solver = robot, solver
@@ -54,7 +54,7 @@ def yield_findings(
 ) -> list[Finding]:
     """Return YIELD for each limb whose strain exceeds the yield strain of its material.
 
-    Nothing is solved; rods without a yield strain are not looked at.
+    Nothing is solved; rods without a yield strain are skipped.
     """
     if all(limb.rod.yield_strain is None for limb in robot.limbs):
         return []

@@ -7,7 +7,7 @@ step x), every unknown divided by its natural size,
     (J' J + mu I) dz = -J' r
 
 the damping mu falls where the linear model predicts well, and grows ever faster where it does not
-[More1978]_. A cold start solves this a few dozen times, so the equations are solved
+[More1978]_. A search solves this a few dozen times, so the equations are solved
 dense; the blocks come from the compiled code.
 """
 

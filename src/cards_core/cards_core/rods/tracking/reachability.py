@@ -1,12 +1,12 @@
-"""What a rod robot cannot reach, told from geometry alone.
+"""Poses that a rod robot cannot reach, by geometry alone.
 
 A rod of length L holds points within L of its start; the start of limb i lies on a point, a line
 or a circle, as its joint has it. A pose is out of reach for certain if, for some limb,
 
     min over q in limits of |joint of the plate - start(q)|  >  L (1 + eps) + offsets
 
-The reverse is not true: within that distance a pose may still have no equilibrium. Only the solver
-can tell then.
+The converse is not true: within that distance a pose may still have no equilibrium, which only the
+solver can find out.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cards_core.rods.tracking.commands import quantity
 from cards_core.typing import Array
 
 STRETCH = 1e-3
-"""Relative stretch that a rod is granted."""
+"""Relative stretch of a rod that is allowed for."""
 
 
 def reach_findings(robot: RodRobot, pose: Array, base: Array | None = None) -> tuple[Finding, ...]:
-    """Return UNREACHABLE for each limb that cannot span its way, the worst first.
+    """Return UNREACHABLE for each limb that is too short for its span, the worst first.
 
     Args:
         robot: The robot.
@@ -37,9 +37,9 @@ def reach_findings(robot: RodRobot, pose: Array, base: Array | None = None) -> t
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = turn @ there[:3, :3], turn @ (there[:3, 3] - base[:3, 3])
     findings = []
-    for index in _doubtful(robot, pose):
+    for index in _candidate_limbs(robot, pose):
         limb = robot.limbs[index]
-        way, length = shortest_way(limb, pose)
+        way, length = shortest_span(limb, pose)
         missing = way - length * (1.0 + STRETCH)
         if missing > 0.0:
             findings.append(
@@ -54,10 +54,10 @@ def reach_findings(robot: RodRobot, pose: Array, base: Array | None = None) -> t
     return tuple(sorted(findings, key=lambda finding: -finding.missing))
 
 
-def _doubtful(robot: RodRobot, pose: Array) -> list[int]:
-    """Return the limbs that may not span their way at a pose: quick, for commands at 1 kHz.
+def _candidate_limbs(robot: RodRobot, pose: Array) -> list[int]:
+    """Return the limbs that may be too short at a pose: quick, for commands at 1 kHz.
 
-    The others span it from one start that they have, so also from the nearest.
+    The others are long enough from one of their starts, so also from the nearest.
     """
     starts, targets, spans = _spans(robot)
     ways = targets @ pose[:3, :3].T + pose[:3, 3] - starts
@@ -66,17 +66,17 @@ def _doubtful(robot: RodRobot, pose: Array) -> list[int]:
 
 @functools.lru_cache(maxsize=16)
 def _spans(robot: RodRobot) -> tuple[Array, Array, Array]:
-    """Return a start of each rod, the end of its way in the plate (n, 3), and its length (n,)."""
+    """Return a start of each rod, the end of its span in the plate (n, 3), and its length (n,)."""
     starts, targets, spans = [], [], []
     for limb, q in zip(robot.limbs, robot.home_q, strict=True):
         starts.append(limb.base.joint_pose @ base_motion(limb.base.kind, q) @ limb.base.attach)
-        end, length = _end_of_way(limb, limb.tip.joint_pose)
+        end, length = _end_of_span(limb, limb.tip.joint_pose)
         targets.append(end)
         spans.append(length * (1.0 + STRETCH))
     return np.array(starts)[:, :3, 3], np.array(targets), np.array(spans)
 
 
-def _end_of_way(limb: Limb, joint: Array) -> tuple[Array, float]:
+def _end_of_span(limb: Limb, joint: Array) -> tuple[Array, float]:
     """Return the point that a rod must reach, where its plate joint is, and its length, [m]."""
     length = limb.base.upper if limb.base.kind is BaseKind.EXTENSIBLE else limb.length
     if limb.tip.kind.free[3:].any():  # the tip may lie anywhere around the joint's centre
@@ -84,10 +84,10 @@ def _end_of_way(limb: Limb, joint: Array) -> tuple[Array, float]:
     return (joint @ limb.tip.attach)[:3, 3], length
 
 
-def shortest_way(limb: Limb, pose: Array) -> tuple[float, float]:
-    """Return the shortest way that a rod must span at a pose, and its greatest length, [m]."""
+def shortest_span(limb: Limb, pose: Array) -> tuple[float, float]:
+    """Return the shortest span of a rod at a pose, and its greatest length, [m]."""
     joint = pose @ limb.tip.joint_pose
-    target, length = _end_of_way(limb, joint)
+    target, length = _end_of_span(limb, joint)
     slides = joint[:3, :3][:, limb.tip.kind.free[:3]]
 
     def way(q: float) -> float:

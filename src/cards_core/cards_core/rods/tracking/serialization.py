@@ -1,9 +1,9 @@
 """States of a rod robot as plain numbers, and back.
 
 A state is q, the plate pose, the wrenches at the rod starts and the wrench on the plate. The base
-wrenches name the branch: from them one solve leads back to the same equilibrium. Rods that are cut
-into segments are too sensitive to their base wrenches for that; the solver's whole record is saved
-with them.
+wrenches identify the branch: from them one solve leads back to the same equilibrium. Rods that are
+cut into segments are too sensitive to their base wrenches for that; the solver's whole record is
+saved with them.
 """
 
 from __future__ import annotations

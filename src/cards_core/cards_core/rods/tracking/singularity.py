@@ -1,9 +1,9 @@
 """Singular states: motions that no equation resists, and folds where the plate collapses.
 
 At a state, the Jacobian J of all equations by all scaled unknowns has singular values; where the
-smallest is zero, its right singular vector is a motion that no equation resists: a plate that turns
-freely, or joints without effect. For joints given, it is a motion of plate and rods at rest; for a
-pose given, a motion of the joints that does not move the plate.
+smallest is zero, its right singular vector is a motion that no equation resists: a plate that
+turns freely, or joints without effect. For joints given, it is a motion of plate and rods at rest;
+for a pose given, a motion of the joints that does not move the plate.
 
 The plate's stiffness at fixed joints, K (6 x 6), is positive definite where a small push on the
 plate causes a small motion. Its smallest eigenvalue falls to zero at a fold, as the square root of

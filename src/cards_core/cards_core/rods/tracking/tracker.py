@@ -1,10 +1,10 @@
 """A rod robot that follows commands: small steps, one branch, never past a point of collapse.
 
-A command (joints, or a plate pose, and the wrench on the plate) is a straight line from the present
-state. Each step along it is at most 5 mm and 2 degrees; the solver starts from the last state, and
-the result is compared with it (`acceptance`). A refused step is tried again with half its length;
-when the steps become too small, the robot stays at its last good state (*held*) and the result
-says why.
+A command (joints, or a plate pose, and the wrench on the plate) is a straight line from the
+present state. Each step along it is at most 5 mm and 2 degrees; the solver starts from the last
+state, and the result is compared with it (`acceptance`). A refused step is tried again with half
+its length; when the steps become too small, the robot stays at its last good state (*held*) and
+the result says why.
 
     tracker = Tracker(robot)
     tracker.start()
@@ -326,14 +326,14 @@ class Tracker:
             turn = turn.T if target.frame == "plate" else turn
             wrench = np.concatenate([turn @ here.wrench[:3], turn @ here.wrench[3:]])
             here = replace(here, wrench=wrench, frame=target.frame)
-        way = target_distance(self.robot, here, target)
-        steps = way.steps
+        distance = target_distance(self.robot, here, target)
+        steps = distance.steps
         if target.wrench is not here.wrench and (load := target.wrench - here.wrench).any():
             steps = max(steps, load_steps(self._solution.stiffness, load))
         # where the robot was held it is mostly held again: find out with one small step
         held = self._reason is not None
         self._follow(
-            StepLengthControl(here, target, way, steps, self.options.halvings, cautious=held)
+            StepLengthControl(here, target, distance, steps, self.options.halvings, cautious=held)
         )
         if steps > 1.0:  # for shorter distances only if they fail
             self._notes = self._out_of_reach()

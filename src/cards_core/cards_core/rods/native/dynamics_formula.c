@@ -4,7 +4,7 @@ typedef double lanes __attribute__((vector_size(64))); /* 8 rods, or 8 direction
 
 enum { WIDTH = 8 };
 
-struct dynamic_rule {
+struct dynamic_formula {
   double c0, c1, c2, d1;
   double lambda; /* c0^2; for modes minus the squared angular frequency, with c0 = 0 */
 };

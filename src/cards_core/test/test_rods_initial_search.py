@@ -1,4 +1,4 @@
-"""Cold starts: every shipped robot, random reachable poses, buckled and singular robots."""
+"""Searches for a first state: every shipped robot, random reachable poses, buckled and singular robots."""
 
 from dataclasses import replace
 from functools import cache
@@ -36,7 +36,7 @@ def reachable(name, count, rng):
     """
     solver = solver_of(name)
     robot, start = solver.robot, home_equilibrium(solver).solution
-    judge = StepAcceptance(robot, Bounds(stop_fraction=0.01), start.min_eigenvalue)
+    acceptance = StepAcceptance(robot, Bounds(stop_fraction=0.01), start.min_eigenvalue)
     limit = min(limb.rod.yield_strain for limb in robot.limbs)
     wrench = np.array(robot.wrench)
     origin = Target(start.q, None, wrench)
@@ -44,7 +44,7 @@ def reachable(name, count, rng):
     while len(found) < count:
         q = rng.uniform(robot.q_lower, robot.q_upper)
         states = []
-        follow(solver, start, origin, Target(q, None, wrench), judge, visit=states.append)
+        follow(solver, start, origin, Target(q, None, wrench), acceptance, visit=states.append)
         bent = [float(solver.strains(state, 13).max()) for state in states]
         good = [state for state, strain in zip(states, bent, strict=True) if strain < limit]
         if good:

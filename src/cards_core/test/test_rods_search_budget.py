@@ -27,7 +27,7 @@ def pose_at(robot, x, turn=0.0):
 
 
 def told(result):
-    """All that a cold start says, but for times: those in seconds stand in the record, too."""
+    """All that a search returns, except times: those in seconds are in the record, too."""
     record = b""
     if result.solution is not None:
         values = result.solution.record.copy()
@@ -45,7 +45,7 @@ def told(result):
     )
 
 
-# from a guess, by servo, by the roadmap, not within the budget
+# found from a guess, from home by inverse kinematics, from sampled states, not within the budget
 POSES = ((0.02, 0.1), (0.11, 0.0), (0.1, 0.2), (0.13, 0.0))
 
 
@@ -108,7 +108,7 @@ def test_what_was_solved_before_changes_no_bit(expected):
     assert found_at(POSES[::-1], solver) == expected[::-1]
     solver.dgm(np.full(6, 0.41), start=home_equilibrium(solver, SMALL).solution)
     assert found_at(POSES, solver) == expected
-    # another budget has its own home and roadmap
+    # another budget has its own home and sampled states
     find_equilibrium(solver, pose=pose_at(solver.robot, 0.13), budget=Budget(work=300))
     assert found_at(POSES, solver) == expected
 
@@ -150,7 +150,7 @@ def test_threads_that_share_a_solver_get_the_same(expected):
 def test_another_process_gets_the_same(expected):
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]); import json, hashlib\n"
-        "from test_rods_work import *\n"
+        "from test_rods_search_budget import *\n"
         "solver = RodRobotSolver(read_rod_robot('stewart_gough'))\n"
         "print(json.dumps([[f[0].name, f[4], f[6].hex()] for f in found_at(POSES, solver)]))\n"
     )
