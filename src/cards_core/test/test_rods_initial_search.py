@@ -1,4 +1,4 @@
-"""Searches for a first state: every shipped robot, random reachable poses, buckled and singular robots."""
+"""First states: every shipped robot, random reachable poses, buckled and singular robots."""
 
 from dataclasses import replace
 from functools import cache

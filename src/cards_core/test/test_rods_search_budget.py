@@ -15,7 +15,7 @@ from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
 from cards_core.rods.tracking.search_methods import Budget
 
-SMALL = Budget(work=2500, ways=30)
+SMALL = Budget(work=2500, samples=30)
 
 
 def pose_at(robot, x, turn=0.0):

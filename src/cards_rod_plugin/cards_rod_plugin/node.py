@@ -155,7 +155,7 @@ class RodGazeboNode(RodSolverNode):
             self._world.stop()
 
     def _draw(self, stamp: int) -> None:
-        """Draw at the drawing rate of real time, whatever the pace of the simulated."""
+        """Draw at the drawing rate in real time, whatever the pace of simulated time."""
         now = time.monotonic()
         if now - self._drawn_at < self._draw_period:
             return
@@ -194,7 +194,7 @@ class RodGazeboNode(RodSolverNode):
     # Reset, failure, end ----------------------------------------------------------------------
 
     def reset(self, info: StepInfo) -> None:
-        """Take over that the world was put back to the start."""
+        """Follow a reset of the world to its start."""
         self.steps = 0
         self.failure = None
         self._ended = False
@@ -214,7 +214,7 @@ class RodGazeboNode(RodSolverNode):
         self._housekeeping()
 
     def close(self) -> None:
-        """Write the log, tell what the steps cost, and leave the ROS graph."""
+        """Write the log, report what the steps cost, and leave the ROS graph."""
         if self.cost.steps:
             elapsed = time.monotonic() - self._begun
             self.get_logger().info(

@@ -10,8 +10,8 @@ w is what brings the simulator's plate to the same place::
 
     w = M (v_wanted - v) / dt - weight + gyroscopic terms      v_wanted = (x_end - x) / dt
 
-What the simulator knows beyond that, contacts and loads of others, shows in the velocity after the
-step: the difference to the one that was wanted is taken over as an impulse on the plate. The
+Contacts and further loads in the simulator show in the velocity after the step: the difference to
+the wanted one is taken over as an impulse on the plate. The
 simulator's mass matrix must be near M (within a factor of 2).
 """
 
@@ -32,7 +32,7 @@ SAME = 1e-9
 
 
 class PlateCoupling(PlateDynamics):
-    """Wrench of quasi-static rods on a plate that somebody else moves.
+    """Wrench of quasi-static rods on a plate that a simulator moves.
 
     Args:
         robot: Spatial, its plate with mass and inertia.
@@ -59,7 +59,7 @@ class PlateCoupling(PlateDynamics):
         self._wanted = None
 
     def follow(self, pose: Array, twist: Array) -> None:
-        """Take over where the plate is, and how it moves.
+        """Take over pose and velocity of the plate.
 
         Args:
             pose: In the model's axes, shape (4, 4).
@@ -82,7 +82,7 @@ class PlateCoupling(PlateDynamics):
         self._measured = twist.copy()
 
     def wrench(self, dt: float, q: Array, load: Array) -> tuple[Array, PlateStep]:
-        """Return what to apply in the step that begins where `follow` saw the plate.
+        """Return the wrench for the step that begins at the state given to `follow`.
 
         Args:
             dt: [s].

@@ -1,4 +1,4 @@
-"""A robot of rods in a simulator: the plate and the base joints of the world, and what rods do.
+"""Hosts a robot of rods in a simulator: moves or pulls the plate, moves the base joints.
 
 No ROS and no Gazebo here: `node` puts topics around `RodHost`, the ports are the simulator's.
 
@@ -217,7 +217,7 @@ class RodHost:
                     self.q[i] = found[0][0]
 
     def draw(self, lines: Array) -> None:
-        """Turn the bodies between rods and plate as the rods' ends stand.
+        """Turn the bodies between rods and plate with the rods' ends.
 
         Args:
             lines: Centre lines in the model's axes, shape (n, points, 3), [m].

@@ -1,4 +1,4 @@
-"""The session of a robot whose plate another one moves: commands here, the state from there."""
+"""The session of a robot whose plate the simulator moves: its state replaces the commanded one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cards_rods.session import RodSession
 
 
 class WorldSession(RodSession):
-    """As `RodSession`; `show` replaces the state that is told, not the one that is commanded.
+    """As `RodSession`; `show` replaces the reported state, not the commanded one.
 
     Attributes:
         reference: The equilibrium that the commands have led to so far.
@@ -26,7 +26,7 @@ class WorldSession(RodSession):
 
     @property
     def result(self) -> TrackingResult:
-        """What the tracker said, with the state of the world in place of its own."""
+        """Result of the tracker, with the state of the world in place of its own."""
         if self._step is None:
             return self._reference
         if self._shown is None:
@@ -40,18 +40,18 @@ class WorldSession(RodSession):
 
     @property
     def reference(self) -> Solution:
-        """The equilibrium that the commands have led to."""
+        """The equilibrium that the commands have reached."""
         solution = self._reference.solution
         assert solution is not None
         return solution
 
     @property
     def state(self) -> Solution:
-        """The state that is told."""
+        """The reported state."""
         return self.reference if self._step is None else self._step.solution
 
     def show(self, step: PlateStep | None) -> None:
-        """Tell this state from now on; None: the reference again."""
+        """Report this state from now on; None: the reference again."""
         self._step = step
         self._shown = None
 

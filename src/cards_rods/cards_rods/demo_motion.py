@@ -53,7 +53,7 @@ LOAD = 0.6
 
 @dataclass(frozen=True)
 class MotionTarget:
-    """What a motion asks for at one instant.
+    """Command of a motion at one instant.
 
     Attributes:
         kind: Which of the two the robot is told.
@@ -106,7 +106,7 @@ class DemoMotion:
         self._force = min(DEFLECTION * self._size * _softest(robot, stiffness), LOAD * bending)
 
     def at(self, time: float) -> MotionTarget:
-        """Return what is asked for at a time [s]; the motion repeats after `duration`."""
+        """Return the command at a time [s]; the motion repeats after `duration`."""
         whole = (time / self.duration) % 1.0 * len(PARTS)
         part, s = PARTS[int(whole)], whole % 1.0
         e = math.sin(math.pi * s) ** 2

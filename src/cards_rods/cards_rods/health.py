@@ -56,7 +56,7 @@ class RodHealth:
         self._refusals, self._refused_at = 0, -np.inf
 
     def stepped(self, skipped: int) -> None:
-        """Note a step, and how many had to be left out before it."""
+        """Count a step, and those that were left out before it."""
         self._times[self._steps % _WINDOW] = self._session.step_us
         self._steps += 1
         self.skipped += skipped

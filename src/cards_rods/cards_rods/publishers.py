@@ -71,7 +71,7 @@ class RodPublishers:
         self._q, self._q_time = np.array(session.solution.q), 0
 
     def refresh(self) -> None:
-        """Look who listens."""
+        """Check which topics have subscribers."""
         for one in (
             self._joints, self._pose, self._wrench, self._state, self._shapes, self._markers,
         ):  # fmt: skip
@@ -102,7 +102,7 @@ class RodPublishers:
             self._wrench.publish(_wrench_message(stamp, solution.plate_wrench))
 
     def draw(self, stamp: int, now: float, color_by: str) -> None:
-        """Publish shapes and markers if they are new, or old enough to be repeated.
+        """Publish shapes and markers if they are new, or due to be repeated.
 
         Args:
             stamp: Time of the state, [ns].

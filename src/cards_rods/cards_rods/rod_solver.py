@@ -151,7 +151,7 @@ class RodSolverNode(Node):
         self._tell()
 
     def _tell(self) -> None:
-        """Write what the robot says into the log when it changes."""
+        """Log status and messages of the robot when they change."""
         result = self.session.result
         said = (result.status, result.message)
         if result.held and said != self._told:
@@ -168,7 +168,7 @@ class RodSolverNode(Node):
         return report_text(self.session)
 
     def _by_name(self, act: Callable[[str], object]) -> Callable[[String], None]:
-        """Return what to do with a name that comes on a topic."""
+        """Return the callback for a name on a topic."""
 
         def on_message(message: String) -> None:
             try:

@@ -45,7 +45,7 @@ class RodSubscriptions:
         self._plate_frames = tuple(dict.fromkeys(("plate", plate)))
 
     def take(self) -> int:
-        """Carry out the commands that have come; return how many there were."""
+        """Carry out the received commands; return their number."""
         count = 0
         # loads first, so that a pose that came with one is solved under it
         for hot, act in (

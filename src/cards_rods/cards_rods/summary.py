@@ -1,4 +1,4 @@
-"""The numbers of a run of a robot of rods: `summarise` makes the content of ``summary.json``.
+"""Summary of a run of a robot of rods: the content of ``summary.json``.
 
 ===================== ========================================================================
 time_s                from the first to the last step

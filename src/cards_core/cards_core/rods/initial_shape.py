@@ -22,7 +22,7 @@ SAMPLES = 201
 
 @dataclass(frozen=True)
 class InitialShape:
-    """States, shape (k, 18), at the arc lengths that were asked for.
+    """States, shape (k, 18), at the given arc lengths.
 
     Attributes:
         states: (p, R by rows, n, m) per section.

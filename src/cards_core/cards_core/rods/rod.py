@@ -155,7 +155,7 @@ class Rod:
         return out
 
     def unit_warnings(self, length: float) -> tuple[str, ...]:
-        """Return what looks like wrong units at this length [m], in words; empty if nothing."""
+        """Return warnings about units at this length [m], in words."""
         found: list[str] = []
         half = max(self.section.half_width)
         if half > THICK * length:

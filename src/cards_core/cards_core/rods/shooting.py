@@ -229,7 +229,7 @@ def cuts_of(parts: Sequence[Piece]) -> Array:
 
 
 def states_from_start(parts: Sequence[Piece], start: End, wrench: Array) -> Array:
-    """Return the states at the cuts of the rod that leaves a start with this (n, m)."""
+    """Return the states at the cuts of a rod with this (n, m) at its start."""
     if wrench.shape != (6,) or not np.isfinite(wrench).all():
         raise RodError(f"guess of shape {wrench.shape}; expected (n, m) at the start, 6 numbers")
     nodes = [np.concatenate([start.pose[:3, 3], start.pose[:3, :3].ravel(), wrench])]

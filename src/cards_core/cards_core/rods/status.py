@@ -1,4 +1,4 @@
-"""What can be said about one state or one command of a rod robot, and how serious it is."""
+"""Statuses and findings about one state or command of a rod robot, and their severity."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ def is_good(status: RodStatus) -> bool:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or worth knowing.
+    """One error, warning or note.
 
     Attributes:
-        status: What kind of thing.
-        message: A sentence for a person: what, where, how much, what would be right.
+        status: Its kind.
+        message: A sentence: what, where, how much, what is expected.
         limb: Index of the limb concerned, or None.
         missing: How much is missing, [m] for lengths and slides, [rad] for angles; 0 if the
             finding is not about an amount.

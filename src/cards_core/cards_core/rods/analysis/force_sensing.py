@@ -1,4 +1,4 @@
-"""Which wrench acts on the plate? Estimated from what the rods show.
+"""Estimates the wrench on the plate from measurements of the rods.
 
 Flexible robots are force sensors. With w_i the wrench at the base of rod i, the tip wrench
 (n_L, m_L) follows by integration, and the plate is in balance::
@@ -172,7 +172,7 @@ def from_robot(
     *,
     guess: Array | None = None,
 ) -> WrenchEstimate:
-    """Estimate from whatever was measured, with the model of the whole robot.
+    """Estimate from any measurements, with the model of the whole robot.
 
     Args:
         solver: Of the robot.

@@ -16,7 +16,7 @@ from cards_core.typing import Array
 
 
 class MeasurementError(CardsError):
-    """Measurements that cannot be used: the message says why."""
+    """Measurements that cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class BaseMeasurement:
 
 
 def check_shapes(robot: RodRobot, shapes: tuple[ShapeMeasurement, ...], lengths: Array) -> None:
-    """Refuse measurements that mean nothing.
+    """Refuse invalid measurements.
 
     Args:
         robot: The robot.

@@ -123,7 +123,7 @@ def fitted_pose(solver: RodRobotSolver, curves: list[LimbCurve]) -> tuple[Array,
 
 
 def joint_error(limb: Limb, x: Array, tip: Array, planar: bool) -> Array:
-    """Return what a joint's two sides differ by in the directions that it locks."""
+    """Return the difference of a joint's two sides in the directions that it locks."""
     joint = x @ limb.tip.joint_pose
     bar = tip @ np.linalg.inv(limb.tip.attach)
     turn = joint[:3, :3].T @ bar[:3, :3]

@@ -1,4 +1,4 @@
-"""The wrench on the plate, fitted to everything that was measured of a robot at once.
+"""The wrench on the plate, fitted to all measurements of a robot at once.
 
 At given joints the wrench W decides the equilibrium, so it is the only unknown (six numbers, three
 in the plane). With the limb equations linearised, ``A_i dw_i + D_i dx = 0``, and the stiffness K,
@@ -144,7 +144,7 @@ def fit_robot(
 
 
 def _fine(solver: RodRobotSolver) -> RodRobotSolver:
-    """Return the same solver with a tolerance that leaves no steps in what is fitted."""
+    """Return the same solver with a tolerance small enough for smooth residuals."""
     if solver not in _FINE:
         settings = replace(solver.settings, tolerance=TOLERANCE)
         _FINE[solver] = RodRobotSolver(

@@ -93,7 +93,7 @@ class CommandRates:
         return self._next_rate
 
     def accept(self) -> None:
-        """Keep the values that were proposed last: the step was made."""
+        """Keep the last proposed values: the step was accepted."""
         self.old, self.value, self.rate = self.value, self._next, self._next_rate
 
 

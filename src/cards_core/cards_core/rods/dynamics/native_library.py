@@ -193,7 +193,7 @@ def source() -> str:
 
 
 def aligned(*shape: int) -> Array:
-    """Return zeros whose first entry lies where vectors of 8 may lie."""
+    """Return zeros, aligned for vectors of 8."""
     size = 1
     for extent in shape:
         size *= extent

@@ -39,14 +39,14 @@ LONGEST_MOVE, LARGEST_TURN = 0.02, 0.1
 
 
 class PlateStep(NamedTuple):
-    """What a step ends with; all of it belongs to the end of the step.
+    """Result of a step, at its end.
 
     Attributes:
         pose: Of the plate, shape (4, 4).
         twist: Velocity of the plate's origin and angular velocity, world axes, shape (6,).
         solution: The rods at this pose, with their wrenches; the last good one if held.
         status: OK, UNSTABLE (the plate is falling off: K is not positive), HELD or YIELD.
-        message: What is the matter, in words; empty if nothing.
+        message: In words; empty if there is nothing to report.
         substeps: Solves that the step took.
     """
 
@@ -118,7 +118,7 @@ class PlateDynamics:
         self._yields = YieldCheck(robot, solver)
 
     def start(self, solution: Solution, twist: Array | None = None) -> None:
-        """Begin at a solution of the solver (a cold start, or wherever the robot is).
+        """Begin at a solution of the solver (of a search, or of the present state).
 
         Args:
             solution: Converged state of this robot; an equilibrium stays where it is.
@@ -211,7 +211,7 @@ class PlateDynamics:
         return 1.0 / max(1.0, math.ceil(max(move, turn)))
 
     def _advance(self, dt: float, q: Array, last: bool) -> bool:
-        """Make one step, inaccurate only if it is the last try; failure changes nothing."""
+        """Make one step; a failure changes nothing. Only the last try may be inaccurate."""
         solution = self._solution
         assert solution is not None
         load, frame = self._load

@@ -161,7 +161,7 @@ class RobotDynamics:
         return self._instant(iterations)
 
     def restart(self) -> None:
-        """Say that a load or command jumps now: the next step will not look further back."""
+        """Restart the differences where a load or command jumps, as in a first step."""
         self._young = 0
 
     # -- stepping ----------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class RobotDynamics:
         return self.native_state.strains()
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return YIELD for each limb strained beyond what its material bears, at this instant."""
+        """Return YIELD for each limb strained beyond its yield strain at this instant."""
         return tuple(strain_findings(self.robot, self.strains()))
 
     def energy(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""How long solves of rod robots take, on the path of [Till2015] and on the shipped robots.
+"""Benchmark of the solver: the path of [Till2015] and the shipped robots.
 
 Times are of whole calls from Python, copies of the results included, each warm started with the
 solution before; `library_us` is the part inside the compiled library.

@@ -38,7 +38,7 @@ SEARCH_WINDOW = {BaseKind.PRISMATIC: 1.0, BaseKind.REVOLUTE: np.pi}
 
 @dataclass(frozen=True, eq=False)
 class InitialGuess:
-    """A state to start a solver from.
+    """A state from which a solver starts.
 
     Attributes:
         q: Joint coordinates, shape (n,).
@@ -131,7 +131,7 @@ def hermite_guess(
 
 
 class _End:
-    """Where a rod has to arrive, and with which tangent."""
+    """Tip of a rod: where it has to arrive, and with which tangent."""
 
     def __init__(self, limb: Limb, pose: Array) -> None:
         joint = pose @ limb.tip.joint_pose

@@ -1,4 +1,4 @@
-"""Newton solves of a rod robot: from a state to a solution, rods cut as finely as they need.
+"""Newton's method for a rod robot, with rods cut into as many segments as they need.
 
 A slender rod under load is cut into segments (multiple shooting), one whose steps are too long
 for its bends as well. Where the settings leave the number open, it is that of the state that a
@@ -31,7 +31,7 @@ CHECK_EVERY = 100
 
 
 class NewtonSolver:
-    """The solves of one solver: buffers and factors, kept from one to the next.
+    """Solves of one robot; buffers and factors are kept from one solve to the next.
 
     Args:
         solver: Whose robot, settings, base and gravity these are; its lock is held by callers.
@@ -76,7 +76,7 @@ class NewtonSolver:
         return native
 
     def start(self, start: State) -> None:
-        """Bring a state into the record.
+        """Load a state into the record.
 
         What was solved before shows in nothing that follows, except that a solution that is there
         already comes with its factors.
@@ -123,7 +123,7 @@ class NewtonSolver:
             ) from None
 
     def solve(self, mode: str, wrench: Array | None, frame: str, start: State) -> Solution:
-        """Solve from the state that was brought in with `start`, for what `command` set.
+        """Solve from the state loaded with `start`, for the command set with `command`.
 
         Args:
             mode: ``dgm``, ``igm`` or ``limbs``.
@@ -156,7 +156,7 @@ class NewtonSolver:
         return solution
 
     def solution(self, mode: str) -> Solution:
-        """Return what the record holds as a solution."""
+        """Return the record as a solution."""
         solution = Solution(self._solver, self.native.record.copy(), self.segments, mode)
         self.owner = solution if solution.converged else None
         return solution

@@ -70,7 +70,7 @@ def read_rod_robot(name_or_path: str | os.PathLike[str], *, model: str | None = 
 
 
 class _Reader:
-    """Puts the two files together."""
+    """Combines the two files."""
 
     def __init__(
         self, mechanism: Mechanism, document: Document, file: Path, root: XmlElement

@@ -94,7 +94,7 @@ class RodRobotSolver:
         frame: str = "world",
         start: State | None = None,
     ) -> Solution:
-        """Solve the direct model: joint coordinates given, plate pose wanted.
+        """Solve the direct model: joint coordinates given, plate pose unknown.
 
         Args:
             q: Joint coordinates, (n,), [m] or [rad]; lengths of extensible limbs.
@@ -126,7 +126,7 @@ class RodRobotSolver:
         frame: str = "world",
         start: State | None = None,
     ) -> Solution:
-        """Solve the inverse model: plate pose given, joint coordinates wanted.
+        """Solve the inverse model: plate pose given, joint coordinates unknown.
 
         Robots with fewer actuators follow their controlled coordinates, the others result;
         robots with more take the step of least norm.
@@ -276,7 +276,7 @@ class RodRobotSolver:
         return self._newton.iterations
 
     def exclusive(self) -> AbstractContextManager[object]:
-        """Return a context in which other threads wait: for solves that belong together."""
+        """Return a lock for solves that belong together: other threads wait."""
         return self._lock
 
     def forget(self) -> None:

@@ -26,7 +26,7 @@ MOST_SEGMENTS = 12
 
 
 def expect_robot(robot: object) -> None:
-    """Refuse what is no robot of rods, e.g. its name.
+    """Refuse anything but a robot of rods, e.g. its name.
 
     Raises:
         RodError: What was given, and how a robot is made of a name.
@@ -55,7 +55,7 @@ def controlled_indices(robot: RodRobot) -> Array:
 
 
 def check_robot(robot: RodRobot, settings: SolverSettings) -> None:
-    """Refuse what cannot be solved.
+    """Refuse a robot or settings that cannot be solved.
 
     Raises:
         RodError: No limbs, more controlled coordinates than actuators, a setting out of range, or
@@ -157,7 +157,7 @@ SHORT = 1e-3
 
 
 class State(Protocol):
-    """Anything to start from: a `Solution`, an `InitialGuess`."""
+    """A state to start from: a `Solution` or an `InitialGuess`."""
 
     @property
     def q(self) -> Array:
@@ -182,7 +182,7 @@ def checked_guess(
     wrench: Array | None = None,
     frame: str = "world",
 ) -> InitialGuess:
-    """Return a Hermite guess at a plate pose; rods without load where none can be drawn.
+    """Return a Hermite guess at a plate pose; unloaded rods where there is none.
 
     Args:
         robot: The robot.
@@ -209,7 +209,7 @@ def checked_guess(
 
 
 def segments_for(slenderness: float, now: int) -> int:
-    """How many segments rods of this slenderness want, with `now` at present."""
+    """Return the number of segments for this slenderness; it is `now` at present."""
     if not slenderness > (MANY_SEGMENTS if now == 1 else 0.8 * MANY_SEGMENTS):
         return 1
     wanted = min(math.ceil(min(slenderness, 1e6) / LONGEST_SEGMENT), MOST_SEGMENTS)
