@@ -127,7 +127,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         interrupts.saving()
         if not _has_rows(out / _LOG):
             return nothing_recorded(args, end, out, SOLVER)
-        from cards_rods.results import write_results
+        from cards_rods.run_folder import write_results
         from cards_rods.verdict import RodRun
 
         metadata = {
@@ -189,8 +189,8 @@ def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) ->
 
 def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
     """Go through the motion in this process, as fast as it can be solved."""
-    from cards_rods.build import build_session
     from cards_rods.node_parameters import parameters
+    from cards_rods.session import build_session
 
     values.declare(parameters())
     values.refuse_others()

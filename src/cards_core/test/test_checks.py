@@ -22,7 +22,7 @@ from cards_core.formats import load
 from cards_core.memory import check_fits, free_memory, most_items
 from cards_core.robot.perturb import perturbed
 from cards_core.rods.analysis.measurements import BaseMeasurement
-from cards_core.rods.analysis.walk import SliceOptions
+from cards_core.rods.analysis.slice_status import SliceOptions
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 

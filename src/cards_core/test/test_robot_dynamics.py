@@ -166,8 +166,8 @@ def test_momentum_changes_by_the_forces():
     for k in range(30):
         force = np.array([1.0, 0.5, -0.5]) * np.sin(0.1 * (k + 1)) ** 2
         instant = dynamics.step(wrench=np.concatenate([force, np.zeros(3)]))
-        rule, momentum = dynamics._rule_now, dynamics.momentum()
-        rate = rule.c0 * momentum + rule.c1 * before + rule.c2 * old + rule.d1 * rate
+        formula, momentum = dynamics._formula_now, dynamics.momentum()
+        rate = formula.c0 * momentum + formula.c1 * before + formula.c2 * old + formula.d1 * rate
         old, before = before, momentum
         expected = weight + force - instant.base_wrenches[:, :3].sum(axis=0)
         np.testing.assert_allclose(rate[:3], expected, atol=1e-5 * np.linalg.norm(weight))

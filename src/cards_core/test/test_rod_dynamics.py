@@ -206,8 +206,8 @@ def test_momentum_changes_by_the_forces():
     for _ in range(60):
         force = np.array([0.2, 0.1, 0.0]) * pulse(dynamics.time + dynamics.dt)
         instant = dynamics.step(wrench=np.concatenate([force, np.zeros(3)]))
-        rule, momentum = dynamics._rule_now, dynamics.momentum()
-        rate = rule.c0 * momentum + rule.c1 * before + rule.c2 * old + rule.d1 * rate
+        formula, momentum = dynamics._formula_now, dynamics.momentum()
+        rate = formula.c0 * momentum + formula.c1 * before + formula.c2 * old + formula.d1 * rate
         old, before = before, momentum
         expected = weight + force - instant.base_wrenches[0, :3]
         np.testing.assert_allclose(rate[:3], expected, atol=1e-6 * np.linalg.norm(weight))
@@ -227,8 +227,10 @@ def test_spin_changes_by_the_moments():
         for _ in range(round(0.1 / dt)):
             load = np.array([1.5, 1.0, 0.5, 0.25, -0.15, 0.2]) * pulse(dynamics.time + dt)
             instant = dynamics.step(wrench=load)
-            rule, momentum = dynamics._rule_now, dynamics.momentum()
-            rate = rule.c0 * momentum + rule.c1 * before + rule.c2 * old + rule.d1 * rate
+            formula, momentum = dynamics._formula_now, dynamics.momentum()
+            rate = (
+                formula.c0 * momentum + formula.c1 * before + formula.c2 * old + formula.d1 * rate
+            )
             old, before = before, momentum
             moment = load[3:] + np.cross(instant.pose[:3, 3], load[:3])
             errors.append(np.linalg.norm(rate[3:] - moment + instant.base_wrenches[0, 3:]))

@@ -8,7 +8,7 @@ from cards_core.robot import inertia_problem
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.cold_start import cold_start
+from cards_core.rods.tracking.initial_search import find_equilibrium
 
 MODELS = {
     # limbs (base, tip), mass of plate and what moves with it [kg], plate points' radius [m]
@@ -79,7 +79,7 @@ def test_points_of_the_published_six_limb_robots():
 def test_each_robot_stands_stably_at_its_start(name):
     robot = read_rod_robot(name)
     solver = RodRobotSolver(robot)
-    found = cold_start(solver, pose=robot.home_pose)
+    found = find_equilibrium(solver, pose=robot.home_pose)
     assert found.status is RodStatus.OK, found.message
     solution = found.solution
     assert np.all(solution.q > robot.q_lower)
@@ -94,6 +94,6 @@ def test_each_robot_stands_stably_at_its_start(name):
     assert np.all(strains < 0.75 * np.array([limb.rod.yield_strain for limb in robot.limbs]))
     # the joint coordinates of the file lead to the same place
     if robot.initial_q is not None:
-        again = cold_start(solver, q=robot.initial_q)
+        again = find_equilibrium(solver, q=robot.initial_q)
         assert again.status is RodStatus.OK, again.message
         np.testing.assert_allclose(again.solution.pose, robot.home_pose, atol=0.05)

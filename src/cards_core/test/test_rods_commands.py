@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.answer import Finding
+from cards_core.rods.status import Finding, RodStatus
 from cards_core.rods.tracking.commands import ROTATION_TOLERANCE, pose_from
 from cards_core.spatial import rotation_exp
 

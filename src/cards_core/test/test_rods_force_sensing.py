@@ -10,11 +10,12 @@ from cards_core.rods.analysis.measurements import (
     BaseMeasurement,
     MeasurementError,
     ShapeMeasurement,
+    simulated_bases,
+    simulated_shapes,
 )
-from cards_core.rods.analysis.synthetic import measured_bases, measured_shapes
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.tracking.cold_start import home
+from cards_core.rods.tracking.initial_search import home_equilibrium
 
 WRENCH = np.array([0.3, -0.2, -0.5, 0.02, -0.03, 0.01])
 NOISE = 2e-4
@@ -23,7 +24,7 @@ NOISE = 2e-4
 def loaded(name, wrench=WRENCH):
     """Return the solver and the state of a robot under a wrench on its plate."""
     solver = RodRobotSolver(read_rod_robot(name))
-    state = home(solver).solution
+    state = home_equilibrium(solver).solution
     q = state.q.copy()
     for share in np.linspace(0.0, 1.0, 6):
         state = solver.dgm(q, wrench=share * wrench, start=state)
@@ -63,11 +64,11 @@ def test_errors_are_as_large_as_the_covariance_says(robot, method):
     estimates = []
     for _ in range(10):
         if method == "bases":
-            bases = measured_bases(state, 0.01, 0.001, rng)
+            bases = simulated_bases(state, 0.01, 0.001, rng)
             estimates.append(from_bases(solver, state.q, bases))
             continue
         marked = method != "unmarked"
-        shapes = measured_shapes(solver, state, 8, NOISE, rng, markers=marked)
+        shapes = simulated_shapes(solver, state, 8, NOISE, rng, markers=marked)
         estimate = from_limbs if method == "limbs" else from_robot
         estimates.append(estimate(solver, state.q, shapes))
     assert in_chi_square([e.error2(WRENCH) for e in estimates], 6)
@@ -102,7 +103,7 @@ def test_the_covariance_is_that_of_differences(robot):
 
 def test_the_model_of_the_robot_is_worth_its_assumptions(robot):
     solver, state = robot
-    shapes = measured_shapes(solver, state, 8, NOISE, np.random.default_rng(1))
+    shapes = simulated_shapes(solver, state, 8, NOISE, np.random.default_rng(1))
     alone, together = (estimate(solver, state.q, shapes) for estimate in (from_limbs, from_robot))
     assert (together.sigma <= alone.sigma * 1.01).all()
     some = from_robot(solver, state.q, shapes[:3])
@@ -119,7 +120,7 @@ def test_a_planar_robot_feels_three_components():
     rng = np.random.default_rng(3)
     estimates = []
     for _ in range(15):
-        shapes = measured_shapes(solver, state, 8, NOISE, rng)
+        shapes = simulated_shapes(solver, state, 8, NOISE, rng)
         flat = tuple(ShapeMeasurement(m.limb, m.points * [1, 1, 0], NOISE, m.s) for m in shapes)
         estimates.append(from_robot(solver, state.q, flat))
     assert in_chi_square([e.error2(wrench) for e in estimates], 3)

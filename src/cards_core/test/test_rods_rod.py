@@ -85,8 +85,8 @@ def test_bad_sections_and_rods() -> None:
 
 
 def test_doubts_about_units() -> None:
-    assert Rod(Section.circle(1e-3), STEEL).doubts(0.5) == ()
-    (thick,) = Rod(Section.circle(0.03), Material(1e7, poisson=0.4)).doubts(0.5)
+    assert Rod(Section.circle(1e-3), STEEL).unit_warnings(0.5) == ()
+    (thick,) = Rod(Section.circle(0.03), Material(1e7, poisson=0.4)).unit_warnings(0.5)
     assert "not in metres" in thick
-    thick, stiff = Rod(Section.circle(1.0), STEEL).doubts(500e-3)
+    thick, stiff = Rod(Section.circle(1.0), STEEL).unit_warnings(500e-3)
     assert "millimetres" in stiff

@@ -49,7 +49,7 @@ def test_bathe_bolourchi_bend() -> None:
     # a 45 degree arc of radius 100, unit square section, under a force out of its plane
     unit = Section(1.0, 1.0 / 12.0, 1.0 / 12.0, 1.0 / 6.0, (0.5, 0.5), 0.675)
     rod = Rod(unit, Material(1e7, poisson=0.0), curvature=(0.0, 0.01, 0.0))
-    assert rod.doubts(100.0)  # an exercise, no rod of a robot
+    assert rod.unit_warnings(100.0)  # an exercise, no rod of a robot
     ours = {300.0: (22.24478, 58.77912, 40.19189), 600.0: (15.68480, 47.15044, 53.47486)}
     for force, expected in ours.items():
         solution = solve_rod(rod, 25 * math.pi, GROUND, free([0, force, 0, 0, 0, 0]))

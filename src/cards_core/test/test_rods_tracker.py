@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cards_core.rods.analysis.held_index import held_index
+from cards_core.rods.robots.limb_stability import limb_morse_index
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import REJECTED, RodStatus, is_good
-from cards_core.rods.tracking.path import moved, pose_difference
+from cards_core.rods.tracking.targets import moved, pose_difference
 from cards_core.rods.tracking.tracker import Tracker
 
 
@@ -23,18 +23,18 @@ def started(name):
 def test_the_path_into_instability_stops_before_collapse():
     """Section 5.5: q_k(t) = q0 + 0.03 (sin(t + k) - sin k); the direct model dies at index 508."""
     tracker = started("stewart_6efr")
-    start, k = tracker.answer, np.arange(6)
+    start, k = tracker.result, np.arange(6)
     assert start.min_eigenvalue == pytest.approx(61.97, abs=0.1)
     values, statuses, held = [], [], []
     for i in range(0, 601):
         t = 2.0 * np.pi * i / 1999
         tracker.command_joints(start.solution.q + 0.03 * (np.sin(t + k) - np.sin(k)))
-        answer = tracker.run()
-        assert np.isfinite(answer.solution.pose).all()
-        assert answer.min_eigenvalue > 0.0
-        values.append(answer.min_eigenvalue)
-        statuses.append(answer.status)
-        held.append(answer.held)
+        result = tracker.run()
+        assert np.isfinite(result.solution.pose).all()
+        assert result.min_eigenvalue > 0.0
+        values.append(result.min_eigenvalue)
+        statuses.append(result.status)
+        held.append(result.held)
     assert values[400] == pytest.approx(24.6, abs=0.5)
     first = statuses.index(RodStatus.NEAR_LIMIT)
     assert set(statuses[:first]) == {RodStatus.OK}
@@ -42,7 +42,7 @@ def test_the_path_into_instability_stops_before_collapse():
     assert set(statuses[first:]) == {RodStatus.NEAR_LIMIT}
     assert held.index(True) < 508
     assert all(held[508:])
-    stopped = tracker.answer
+    stopped = tracker.result
     assert "collapse" in stopped.message
     assert np.linalg.norm(stopped.eigenvector) == pytest.approx(1.0)
     stiffness = stopped.solution.stiffness
@@ -59,11 +59,11 @@ def test_a_rod_that_collapses_by_itself_is_not_stepped_over():
     pose = tracker.solution.pose.copy()
     pose[0, 3] += 0.13
     tracker.command_pose(pose)
-    answer = tracker.run()
-    assert answer.held
-    assert answer.status is RodStatus.NEAR_LIMIT
-    assert 0.106 < answer.solution.pose[0, 3] < 0.1076
-    assert not held_index(tracker.solver, answer.solution).any()
+    result = tracker.run()
+    assert result.held
+    assert result.status is RodStatus.NEAR_LIMIT
+    assert 0.106 < result.solution.pose[0, 3] < 0.1076
+    assert not limb_morse_index(tracker.solver, result.solution).any()
 
 
 @pytest.mark.parametrize(("value", "words"), [(0.0, "length 0"), (-0.1, "length -0.1"),
@@ -73,11 +73,11 @@ def test_lengths_outside_are_refused_with_limb_and_limit(value, words):
     before = tracker.solution
     q = before.q.copy()
     q[3] = value
-    answer = tracker.command_joints(q)
-    assert answer.status is RodStatus.LIMIT
-    assert "limb_4" in answer.message
-    assert words in answer.message
-    assert "200" in answer.message or "800" in answer.message or "0.2 to 0.8" in answer.message
+    result = tracker.command_joints(q)
+    assert result.status is RodStatus.LIMIT
+    assert "limb_4" in result.message
+    assert words in result.message
+    assert "200" in result.message or "800" in result.message or "0.2 to 0.8" in result.message
     assert tracker.step().solution is before
 
 
@@ -85,14 +85,14 @@ def test_a_pose_too_far_is_approached_and_reported():
     tracker = started("stewart_gough")
     pose = tracker.solution.pose.copy()
     pose[:3, 3] = (0.0, 0.0, 1.0)
-    answer = tracker.command_pose(pose)
-    assert answer.status is RodStatus.UNREACHABLE  # geometry says so at once
-    answer = tracker.run()
-    assert answer.held
-    assert answer.status is RodStatus.UNREACHABLE
-    assert answer.solution.q.max() == pytest.approx(0.8, abs=1e-3)  # as far as it goes
-    assert answer.solution.q.max() <= 0.8 + 1e-9
-    assert answer.remaining.translation == pytest.approx(1.0 - answer.solution.pose[2, 3])
+    result = tracker.command_pose(pose)
+    assert result.status is RodStatus.UNREACHABLE  # geometry says so at once
+    result = tracker.run()
+    assert result.held
+    assert result.status is RodStatus.UNREACHABLE
+    assert result.solution.q.max() == pytest.approx(0.8, abs=1e-3)  # as far as it goes
+    assert result.solution.q.max() <= 0.8 + 1e-9
+    assert result.remaining.translation == pytest.approx(1.0 - result.solution.pose[2, 3])
 
 
 def test_small_steps_too_far_are_reported_as_well():
@@ -101,17 +101,17 @@ def test_small_steps_too_far_are_reported_as_well():
     for _ in range(250):  # 4 mm each: one step of the tracker
         pose[2, 3] += 4e-3
         tracker.command_pose(pose)
-        answer = tracker.run()
-        if answer.held:
+        result = tracker.run()
+        if result.held:
             break
-        assert answer.arrived
-        assert pose_difference(answer.solution.pose, pose) == pytest.approx(0.0, abs=1e-9)
-    assert answer.status is RodStatus.UNREACHABLE
-    assert answer.solution.q.max() == pytest.approx(0.8, abs=1e-3)
+        assert result.arrived
+        assert pose_difference(result.solution.pose, pose) == pytest.approx(0.0, abs=1e-9)
+    assert result.status is RodStatus.UNREACHABLE
+    assert result.solution.q.max() == pytest.approx(0.8, abs=1e-3)
     for _ in range(100):
         pose[2, 3] += 4e-3
-        answer = tracker.command_pose(pose)
-    assert "too short" in " ".join(answer.warnings)
+        result = tracker.command_pose(pose)
+    assert "too short" in " ".join(result.warnings)
 
 
 def test_a_pose_beyond_a_joint_limit_says_what_is_missing():
@@ -119,10 +119,10 @@ def test_a_pose_beyond_a_joint_limit_says_what_is_missing():
     pose = tracker.solution.pose.copy()
     pose[:3, 3] += (0.02, 0.03, 0.5)
     tracker.command_pose(pose)
-    answer = tracker.run()
-    assert answer.status is RodStatus.UNREACHABLE
-    assert answer.held
-    finding = next(f for f in answer.findings if f.status is RodStatus.UNREACHABLE)
+    result = tracker.run()
+    assert result.status is RodStatus.UNREACHABLE
+    assert result.held
+    finding = next(f for f in result.findings if f.status is RodStatus.UNREACHABLE)
     robot = tracker.robot
     free = replace(
         robot,
@@ -134,7 +134,7 @@ def test_a_pose_beyond_a_joint_limit_says_what_is_missing():
     needed = other.run().solution.q
     assert finding.limb == int(np.argmax(needed))
     assert finding.missing == pytest.approx(needed.max() - 0.4, abs=1e-6)
-    assert answer.solution.q.max() == pytest.approx(0.4, abs=1e-4)
+    assert result.solution.q.max() == pytest.approx(0.4, abs=1e-4)
 
 
 def test_a_follower_load_turns_with_the_plate():
@@ -146,11 +146,11 @@ def test_a_follower_load_turns_with_the_plate():
     follower = tracker.run().solution.q
     turn = tracker.solution.pose[:3, :3]
     world = np.concatenate([turn @ wrench[:3], turn @ wrench[3:]])
-    answer = tracker.set_wrench(world, "world")
+    result = tracker.set_wrench(world, "world")
     assert tracker.run().arrived
     assert tracker.wrench_frame == "world"
     assert tracker.solution.q == pytest.approx(follower, abs=1e-6)
-    assert answer.substeps == 0
+    assert result.substeps == 0
 
 
 def test_the_wrench_of_the_model_acts_in_its_own_frame():
@@ -159,12 +159,12 @@ def test_the_wrench_of_the_model_acts_in_its_own_frame():
     plain = read_rod_robot("stewart_gough")
     turned = moved(plain.home_pose, [0, 0, 0, 0, 0, 0.3])
     tracker = Tracker(replace(plain, wrench=push, wrench_frame="plate"))
-    answer = tracker.start(pose=turned)
-    assert answer.status is RodStatus.OK
+    result = tracker.start(pose=turned)
+    assert result.status is RodStatus.OK
     assert tracker.wrench_frame == "plate"
-    assert answer.solution.external_frame == "plate"
+    assert result.solution.external_frame == "plate"
     weight = plain.plate.mass * np.array(plain.gravity)
-    pull = answer.solution.plate_wrench[:3] + weight
+    pull = result.solution.plate_wrench[:3] + weight
     np.testing.assert_allclose(pull, -turned[:3, :3] @ push[:3], atol=1e-4)
     assert tracker.run().status is RodStatus.OK
 
@@ -191,11 +191,11 @@ def test_overstrained_rods_are_named():
     tracker = Tracker(replace(robot, limbs=tuple(limbs)))
     assert tracker.start().status is RodStatus.OK
     tracker.command_pose(moved(tracker.solution.pose, np.array([0.02, 0.01, 0, 0, 0.1, 0])))
-    answer = tracker.run()
-    assert answer.arrived
-    assert answer.status is RodStatus.YIELD
-    strains = tracker.solver.strains(answer.solution, 101).max(axis=1)
-    named = {f.limb for f in answer.findings if f.status is RodStatus.YIELD}
+    result = tracker.run()
+    assert result.arrived
+    assert result.status is RodStatus.YIELD
+    strains = tracker.solver.strains(result.solution, 101).max(axis=1)
+    named = {f.limb for f in result.findings if f.status is RodStatus.YIELD}
     assert 0 < len(named) < 6
     assert set(np.flatnonzero(strains > 0.0025 * 1.01)) <= named
     assert named <= set(np.flatnonzero(strains > 0.0025))
@@ -212,31 +212,31 @@ def test_wild_commands_never_break_it(name):
     for _ in range(60):
         kind = rng.integers(4)
         if kind == 0:
-            answer = tracker.command_joints(rng.uniform(robot.q_lower - 0.05, robot.q_upper))
+            result = tracker.command_joints(rng.uniform(robot.q_lower - 0.05, robot.q_upper))
         elif kind == 1:
             reach = 0.15 * rng.normal(size=6)
             if robot.planar:
                 reach[2:5] = 0.0
-            answer = tracker.command_pose(moved(home, reach))
+            result = tracker.command_pose(moved(home, reach))
         elif kind == 2:
             load = rng.normal(size=6) * [1, 1, 1, 0.05, 0.05, 0.05]
-            answer = tracker.set_wrench(load, str(rng.choice(["world", "plate"])))
+            result = tracker.set_wrench(load, str(rng.choice(["world", "plate"])))
         else:
             bad = home.copy()
             bad[0, rng.integers(4)] = rng.choice([np.nan, np.inf, 1e3])
-            answer = tracker.command_pose(bad)
-        seen.add(answer.status)
-        assert answer.message or answer.status not in REJECTED
+            result = tracker.command_pose(bad)
+        seen.add(result.status)
+        assert result.message or result.status not in REJECTED
         for _ in range(3):
-            answer = tracker.step(max_substeps=6)
-            assert answer.substeps <= 6
-            seen.add(answer.status)
-            solution = answer.solution
+            result = tracker.step(max_substeps=6)
+            assert result.substeps <= 6
+            seen.add(result.status)
+            solution = result.solution
             assert np.isfinite(solution.q).all()
             assert np.isfinite(solution.pose).all()
             assert solution.converged
-            assert answer.min_eigenvalue > 0.0
-            assert answer.message or answer.status in (RodStatus.OK, RodStatus.MOVING)
+            assert result.min_eigenvalue > 0.0
+            assert result.message or result.status in (RodStatus.OK, RodStatus.MOVING)
     assert RodStatus.MOVING in seen
     assert any(not is_good(status) for status in seen)
 
@@ -246,10 +246,10 @@ def test_a_start_that_does_not_exist_is_answered():
     far = robot.home_pose
     far[2, 3] = 3.0
     tracker = Tracker(replace(robot, initial_pose=far), RodRobotSolver(robot))
-    answer = tracker.start(pose=far)
-    assert answer.status is RodStatus.UNREACHABLE
-    assert answer.solution is None
-    assert answer.held
+    result = tracker.start(pose=far)
+    assert result.status is RodStatus.UNREACHABLE
+    assert result.solution is None
+    assert result.held
     assert tracker.step().status is RodStatus.UNREACHABLE
     assert tracker.command_joints(np.full(6, 0.4)).status is RodStatus.UNREACHABLE
     assert tracker.start().status is RodStatus.OK

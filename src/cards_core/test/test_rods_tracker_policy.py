@@ -18,9 +18,8 @@ from cards_core.rods.material import Material
 from cards_core.rods.robots.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
 from cards_core.rods.rod import Rod
 from cards_core.rods.section import Section
-from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.answer import Finding
-from cards_core.rods.tracking.cold_result import ColdStart
+from cards_core.rods.status import Finding, RodStatus
+from cards_core.rods.tracking.initial_search import SearchResult
 from cards_core.rods.tracking.tracker import Tracker
 
 FOLD = 0.1
@@ -106,26 +105,26 @@ def started(beyond=None):
 def test_a_jump_of_the_slider_becomes_small_steps():
     tracker, solver = started()
     tracker.command_joints(np.array([0.05]))
-    answer = tracker.step(max_substeps=4)
-    assert answer.status is RodStatus.MOVING
+    result = tracker.step(max_substeps=4)
+    assert result.status is RodStatus.MOVING
     assert len(solver.asked) == 4
-    assert answer.remaining.joints == pytest.approx(0.03)
-    answer = tracker.run()
-    assert answer.status is RodStatus.OK
-    assert answer.arrived
-    assert answer.solution.q == pytest.approx([0.05])
+    assert result.remaining.joints == pytest.approx(0.03)
+    result = tracker.run()
+    assert result.status is RodStatus.OK
+    assert result.arrived
+    assert result.solution.q == pytest.approx([0.05])
     assert np.diff([0.0, *solver.asked]).max() <= 5e-3 * (1 + 1e-12)
 
 
 def test_stops_before_the_fold_and_comes_back():
     tracker, solver = started()
     tracker.command_joints(np.array([0.3]))
-    answer = tracker.run()
-    assert answer.status is RodStatus.NEAR_LIMIT
-    assert answer.held
-    assert 0.0 < answer.min_eigenvalue < 0.05 * answer.reference_eigenvalue
-    assert FOLD - 1e-4 < answer.solution.q[0] < FOLD
-    assert "slides along +z" in answer.message
+    result = tracker.run()
+    assert result.status is RodStatus.NEAR_LIMIT
+    assert result.held
+    assert 0.0 < result.min_eigenvalue < 0.05 * result.reference_eigenvalue
+    assert FOLD - 1e-4 < result.solution.q[0] < FOLD
+    assert "slides along +z" in result.message
     count = len(solver.asked)
     assert tracker.step().held
     assert len(solver.asked) == count  # nothing is tried again
@@ -138,10 +137,10 @@ def test_a_pose_beyond_the_fold_is_refused_though_it_can_be_solved():
     pose = np.eye(4)
     pose[2, 3] = 0.6
     tracker.command_pose(pose)
-    answer = tracker.run()
-    assert answer.status is RodStatus.NEAR_LIMIT
-    assert answer.min_eigenvalue > 0.0
-    assert answer.solution.pose[2, 3] < 0.5
+    result = tracker.run()
+    assert result.status is RodStatus.NEAR_LIMIT
+    assert result.min_eigenvalue > 0.0
+    assert result.solution.pose[2, 3] < 0.5
 
 
 def jump(solver, q, start):
@@ -154,11 +153,11 @@ def jump(solver, q, start):
 def test_a_jump_to_another_branch_is_reported_and_undone():
     tracker, _ = started(jump)
     tracker.command_joints(np.array([0.05]))
-    answer = tracker.run()
-    assert answer.status is RodStatus.BRANCH_CHANGED
-    assert answer.held
-    assert answer.solution.q[0] == pytest.approx(0.02, abs=1e-4)
-    assert answer.solution.pose[2, 3] > 0.0
+    result = tracker.run()
+    assert result.status is RodStatus.BRANCH_CHANGED
+    assert result.held
+    assert result.solution.q[0] == pytest.approx(0.02, abs=1e-4)
+    assert result.solution.pose[2, 3] > 0.0
     assert tracker.accept_branch().solution.pose[2, 3] == -1.0
     assert tracker.restore().solution.pose[2, 3] > 0.0
 
@@ -169,12 +168,12 @@ def test_nan_never_reaches_the_answer():
 
     tracker, solver = started(nan)
     tracker.command_joints(np.array([0.05]))
-    answer = tracker.run()
-    assert answer.status is RodStatus.HELD
-    assert np.isfinite(answer.solution.pose).all()
-    assert answer.solution.q[0] == pytest.approx(0.031, abs=1e-4)
+    result = tracker.run()
+    assert result.status is RodStatus.HELD
+    assert np.isfinite(result.solution.pose).all()
+    assert result.solution.q[0] == pytest.approx(0.031, abs=1e-4)
     assert len(solver.asked) < 40
-    assert "held" in answer.message
+    assert "held" in result.message
 
 
 def test_refused_commands_change_nothing():
@@ -182,7 +181,7 @@ def test_refused_commands_change_nothing():
     tracker.command_joints(np.array([0.05]))
     last = tracker.run()
     bent = np.diag([1.0, 1.0, 1.2, 1.0])
-    for answer, status in (
+    for result, status in (
         (tracker.command_joints(np.array([0.6])), RodStatus.LIMIT),
         (tracker.command_joints(np.array([np.nan])), RodStatus.NOT_FINITE),
         (tracker.command_joints(np.array([0.1, 0.1])), RodStatus.INVALID),
@@ -191,8 +190,8 @@ def test_refused_commands_change_nothing():
         (tracker.set_wrench(np.zeros(6), "map"), RodStatus.INVALID),
         (tracker.set_wrench(np.full(6, np.nan)), RodStatus.NOT_FINITE),
     ):
-        assert answer.status is status
-        assert answer.message
+        assert result.status is status
+        assert result.message
     solver.asked.clear()
     assert tracker.step().status is RodStatus.OK
     assert tracker.solution is last.solution
@@ -205,12 +204,12 @@ def test_doubts_about_the_start_are_told_until_the_first_command(monkeypatch):
     robot = toy_robot()
     solver = ToySolver(robot)
     doubt = Finding(RodStatus.AMBIGUOUS, "bent to an arbitrary side")
-    found = ColdStart(solver.dgm([0.0]), RodStatus.AMBIGUOUS, doubt.message, findings=(doubt,))
-    monkeypatch.setattr(module, "home", lambda *_: found)
+    found = SearchResult(solver.dgm([0.0]), RodStatus.AMBIGUOUS, doubt.message, findings=(doubt,))
+    monkeypatch.setattr(module, "home_equilibrium", lambda *_: found)
     tracker = Tracker(robot, solver)
-    answer = tracker.start()
-    assert answer.status is RodStatus.AMBIGUOUS
-    assert answer.findings == (doubt,)
+    result = tracker.start()
+    assert result.status is RodStatus.AMBIGUOUS
+    assert result.findings == (doubt,)
     assert tracker.step().findings == (doubt,)
     assert tracker.command_joints([0.001]).findings == ()
 
@@ -218,8 +217,8 @@ def test_doubts_about_the_start_are_told_until_the_first_command(monkeypatch):
 def test_a_wrench_comes_on_gradually():
     tracker, solver = started()
     tracker.set_wrench(np.array([0.0, 0, 0.01, 0, 0, 0]))
-    answer = tracker.run()
-    assert answer.arrived
+    result = tracker.run()
+    assert result.arrived
     assert len(solver.asked) == int(np.ceil(0.01 / np.sqrt(FOLD) / 5e-3))
     assert tracker.wrench[2] == 0.01
 
@@ -231,9 +230,9 @@ def test_saved_states_survive_json_and_strangers_are_refused():
     state = json.loads(json.dumps(tracker.save()))
     tracker.command_joints(np.array([-0.05]))
     tracker.run()
-    answer = tracker.load(state)
-    assert answer.status is RodStatus.OK
-    assert answer.solution.q == pytest.approx([0.05])
+    result = tracker.load(state)
+    assert result.status is RodStatus.OK
+    assert result.solution.q == pytest.approx([0.05])
     for wrong in ({}, state | {"joints": {"other": 0.0}}, state | {"pose": "x"}, "text"):
         assert tracker.load(wrong).status is RodStatus.INVALID
-    assert tracker.solution is answer.solution
+    assert tracker.solution is result.solution

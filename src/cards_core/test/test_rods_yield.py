@@ -15,8 +15,8 @@ from cards_core.rods.robots.robot import rod_lengths, rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.shape import shape
 from cards_core.rods.status import RodStatus, is_good
-from cards_core.rods.tracking.cold_result import Budget
-from cards_core.rods.tracking.cold_start import cold_start, home
+from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
+from cards_core.rods.tracking.search_methods import Budget
 from cards_core.rods.tracking.tracker import Tracker
 
 
@@ -49,14 +49,14 @@ def strains_by_integration(solver, solution):
 
 @pytest.fixture(scope="module")
 def bent():
-    """Pose, solver and cold start of a robot with two of six rods beyond yield."""
+    """Pose, solver and search result of a robot with two of six rods beyond yield."""
     solver = RodRobotSolver(read_rod_robot("stewart_gough"))
     pose = solver.robot.home_pose
     pose[0, 3] += 0.11
-    return pose, solver, cold_start(solver, pose=pose)
+    return pose, solver, find_equilibrium(solver, pose=pose)
 
 
-def test_a_cold_start_tells_rod_amount_and_limit(bent):
+def test_a_search_tells_rod_amount_and_limit(bent):
     _, solver, found = bent
     strains = strains_by_integration(solver, found.solution)
     beyond = np.flatnonzero(strains > 0.005)
@@ -77,9 +77,9 @@ def test_a_cold_start_tells_rod_amount_and_limit(bent):
 def test_the_limit_of_the_material_decides(limit):
     solver = RodRobotSolver(bears("planar_rfr_fr", limit))
     expected = RodStatus.OK if limit is None else RodStatus.YIELD
-    found = home(solver)
+    found = home_equilibrium(solver)
     assert found.status is expected
-    assert cold_start(solver, q=found.solution.q).status is expected
+    assert find_equilibrium(solver, q=found.solution.q).status is expected
     for item in found.findings:
         assert item.status is RodStatus.YIELD
 
@@ -89,7 +89,7 @@ def test_an_unstable_state_tells_it_too_but_last():
     solver = RodRobotSolver(robot)
     pose = robot.home_pose
     pose[0, 3] += 0.13
-    found = cold_start(solver, pose=pose, budget=Budget(work=1500))
+    found = find_equilibrium(solver, pose=pose, budget=Budget(work=1500))
     assert found.status is RodStatus.UNSTABLE
     assert {item.status for item in found.findings[1:]} == {RodStatus.YIELD}
 
@@ -97,9 +97,9 @@ def test_an_unstable_state_tells_it_too_but_last():
 def test_a_tracker_tells_it_once_and_no_longer_when_it_is_over(bent):
     pose, solver, _ = bent
     tracker = Tracker(solver.robot, solver)
-    answer = tracker.start(pose=pose)
-    assert answer.status is RodStatus.YIELD
-    assert [item.limb for item in answer.findings] == [2, 5]
+    result = tracker.start(pose=pose)
+    assert result.status is RodStatus.YIELD
+    assert [item.limb for item in result.findings] == [2, 5]
     back = tracker.solution.pose.copy()
     back[0, 3] -= 0.06
     tracker.command_pose(back)
@@ -117,7 +117,7 @@ def test_a_moving_plate_tells_it(bent):
     assert "limb_6" in step.message
     stiff = RodRobotSolver(bears("stewart_gough", None))
     dynamics = PlateDynamics(stiff.robot, stiff)
-    dynamics.start(home(stiff).solution)
+    dynamics.start(home_equilibrium(stiff).solution)
     assert dynamics.step(1e-4).status is RodStatus.OK
 
 
@@ -125,7 +125,7 @@ def test_moving_rods_tell_it():
     limit = 1e-3
     robot = bears("stewart_gough", limit)
     solver = RodRobotSolver(robot)
-    solution = home(solver).solution
+    solution = home_equilibrium(solver).solution
     dynamics = RobotDynamics(robot, 1e-3)
     dynamics.rest(solution.q, pose=solution.pose, base_wrenches=solution.base_wrenches)
     expected = strains_by_integration(solver, solution)
@@ -144,7 +144,7 @@ def test_force_sensing_tells_it(bent):
     bases = BaseMeasurement.of(solution.base_wrenches, 0.01, 0.001)
     estimate = from_bases(solver, solution.q, bases, pose=solution.pose)
     assert [item.limb for item in estimate.findings] == [2, 5]
-    easy = home(solver).solution
+    easy = home_equilibrium(solver).solution
     bases = BaseMeasurement.of(easy.base_wrenches, 0.01, 0.001)
     assert from_robot(solver, easy.q, bases=bases).findings == ()
     tight = RodRobotSolver(bears("stewart_gough", 1e-4))

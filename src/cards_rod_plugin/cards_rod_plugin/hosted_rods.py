@@ -1,4 +1,4 @@
-"""From what the simulator says about a model to the robot of rods that it is.
+"""Finds the robot of rods that belongs to a model of the simulator.
 
 Rigid bodies come from the model's file, rods from the YAML file that its ``<plugin>`` names;
 gravity and the place of the robot come from the world. Inside, all is in the axes of the model's
@@ -46,7 +46,7 @@ class HostedRods:
 
 
 def host_rods(model: RodModelPort, block_text: str) -> HostedRods:
-    """Find out what robot a plugin belongs to.
+    """Find the robot that a plugin belongs to.
 
     Args:
         model: The model that holds the plugin.

@@ -24,9 +24,8 @@ from cards_rod_plugin.node_parameters import parameters
 from cards_rod_plugin.ports import RodModelPort
 from cards_rod_plugin.rod_host import HostOptions, RodHost
 from cards_rod_plugin.world_session import WorldSession
-from cards_rods.build import build_session
 from cards_rods.rod_solver import RodSolverNode
-from cards_rods.session import RodSession
+from cards_rods.session import RodSession, build_session
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import HotPublisher, StopFlag, describe
@@ -100,7 +99,7 @@ class RodGazeboNode(RodSolverNode):
             self.get_logger().warning(note)
         self.get_logger().info(
             f"{path} in Gazebo: {value['coupling']}, {hosted.robot.n_limbs} rods, smallest "
-            f"eigenvalue of the stiffness {self.session.answer.min_eigenvalue:.4g}"
+            f"eigenvalue of the stiffness {self.session.result.min_eigenvalue:.4g}"
         )
         if value["play"]:
             self.session.play(True)
@@ -156,7 +155,7 @@ class RodGazeboNode(RodSolverNode):
             self._world.stop()
 
     def _draw(self, stamp: int) -> None:
-        """Draw at the drawing rate of real time, whatever the pace of the simulated."""
+        """Draw at the drawing rate in real time, whatever the pace of simulated time."""
         now = time.monotonic()
         if now - self._drawn_at < self._draw_period:
             return
@@ -195,7 +194,7 @@ class RodGazeboNode(RodSolverNode):
     # Reset, failure, end ----------------------------------------------------------------------
 
     def reset(self, info: StepInfo) -> None:
-        """Take over that the world was put back to the start."""
+        """Follow a reset of the world to its start."""
         self.steps = 0
         self.failure = None
         self._ended = False
@@ -215,7 +214,7 @@ class RodGazeboNode(RodSolverNode):
         self._housekeeping()
 
     def close(self) -> None:
-        """Write the log, tell what the steps cost, and leave the ROS graph."""
+        """Write the log, report what the steps cost, and leave the ROS graph."""
         if self.cost.steps:
             elapsed = time.monotonic() - self._begun
             self.get_logger().info(

@@ -1,4 +1,4 @@
-"""A robot of rods in a simulator: the plate and the base joints of the world, and what rods do.
+"""Hosts a robot of rods in a simulator: moves or pulls the plate, moves the base joints.
 
 No ROS and no Gazebo here: `node` puts topics around `RodHost`, the ports are the simulator's.
 
@@ -6,7 +6,7 @@ No ROS and no Gazebo here: `node` puts topics around `RodHost`, the ports are th
 kinematic   the plate is put, by its velocity, where the session has its equilibrium: as slow as
             the commands, blind to what it meets on the way
 dynamic     the plate is a body of the simulator, with its mass, contacts and loads; the rods pull
-            it with the wrench of `PulledPlate`; commands move the base joints
+            it with the wrench of `PlateCoupling`; commands move the base joints
 =========== ====================================================================================
 """
 
@@ -25,8 +25,8 @@ from cards_core.spatial import rotation_log
 from cards_core.typing import Array
 from cards_muscle_plugin.ports import JointPort
 from cards_rod_plugin.hosted_rods import HostedRods
+from cards_rod_plugin.plate_coupling import PlateCoupling
 from cards_rod_plugin.ports import PlatePort, RodModelPort
-from cards_rod_plugin.pulled_plate import PulledPlate
 from cards_rod_plugin.tip_joints import TipJoints
 from cards_rod_plugin.world_session import WorldSession
 
@@ -46,7 +46,7 @@ class HostOptions:
         base_joints: Who moves the base joints that the world has: ``commands`` of the session, or
             the ``world``, from which they are then read. Lengths of rods are always commanded.
         joint_speed: Fastest motion of a commanded joint with dynamic coupling, [m/s] or [rad/s].
-        theta: Of `PulledPlate`.
+        theta: Of `PlateCoupling`.
     """
 
     coupling: Coupling = "kinematic"
@@ -92,10 +92,10 @@ class RodHost:
         self._goal: Array | None = None
         self.lag = 0.0
         self.q = np.array(session.reference.q)
-        self._rods: PulledPlate | None = None
+        self._coupling: PlateCoupling | None = None
         if self.options.coupling == "dynamic":
             solver = RodRobotSolver(robot)
-            self._rods = PulledPlate(robot, solver, theta=self.options.theta)
+            self._coupling = PlateCoupling(robot, solver, theta=self.options.theta)
         if self.options.base_joints == "world" and not self._world_joints():
             raise CardsError(
                 f"base_joints is 'world', but {robot.name} has no base joint in the world: its "
@@ -131,8 +131,8 @@ class RodHost:
         self._tips.start(self._model)
         self._goal, self.lag = None, 0.0
         self.q = np.array(self.session.reference.q)
-        if self._rods is not None:
-            self._rods.start(self.session.reference)
+        if self._coupling is not None:
+            self._coupling.start(self.session.reference)
         self.session.show(None)
 
     # Steps ------------------------------------------------------------------------------------
@@ -151,11 +151,11 @@ class RodHost:
         plate = self._plate
         if plate is None or not plate.read_pose(self._pose):
             return  # a simulator may need a step before it knows
-        if self._rods is None:
+        if self._coupling is None:
             self.session.step(now, patience)
             self._put(plate, dt)
         elif plate.read_twist(self._twist):
-            self._pull(plate, self._rods, now, dt, patience)
+            self._pull(plate, self._coupling, now, dt, patience)
 
     def _put(self, plate: PlatePort, dt: float) -> None:
         """Give the plate the velocity that brings it to the equilibrium in one step."""
@@ -174,7 +174,7 @@ class RodHost:
         self._put_joints(solution.q)
 
     def _pull(
-        self, plate: PlatePort, rods: PulledPlate, now: float, dt: float, patience: float
+        self, plate: PlatePort, rods: PlateCoupling, now: float, dt: float, patience: float
     ) -> None:
         """Apply the rods' wrench, and the load, to the plate."""
         twist = self._twist
@@ -217,7 +217,7 @@ class RodHost:
                     self.q[i] = found[0][0]
 
     def draw(self, lines: Array) -> None:
-        """Turn the bodies between rods and plate as the rods' ends stand.
+        """Turn the bodies between rods and plate with the rods' ends.
 
         Args:
             lines: Centre lines in the model's axes, shape (n, points, 3), [m].

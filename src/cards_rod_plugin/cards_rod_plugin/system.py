@@ -6,13 +6,10 @@ is paused, and ``/diagnostics`` says why. Instances, one for each robot, share n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cards_muscle_plugin.system import MusclePlugin
 from cards_ros.gazebo_bindings import bindings
-
-if TYPE_CHECKING:
-    from rclpy.context import Context
 
 
 class RodPlugin(MusclePlugin):
@@ -25,7 +22,7 @@ class RodPlugin(MusclePlugin):
 
         return host_rods(model, block)
 
-    def _make_node(self, context: Context, hosted: Any, model: Any, world: Any) -> Any:
+    def _make_node(self, context: Any, hosted: Any, model: Any, world: Any) -> Any:
         from cards_rod_plugin.node import RodGazeboNode
 
         transport = getattr(bindings(), "transport", None)
@@ -33,7 +30,7 @@ class RodPlugin(MusclePlugin):
         return RodGazeboNode(context, hosted, model, world, requests)
 
     def _make_fault(
-        self, context: Context, namespace: str, robot: str, error: Exception, world: Any
+        self, context: Any, namespace: str, robot: str, error: Exception, world: Any
     ) -> Any:
         from cards_muscle_plugin.fault_node import FaultNode
         from cards_ros import topics

@@ -21,7 +21,7 @@ _ALONG = 1e-3  # of a unit vector: a tangent so near the axis shows no angle
 
 
 class TipJoints:
-    """Puts the plate's joints to where the rods' ends show them.
+    """Moves the plate's joints to where the rods' ends are.
 
     Args:
         robot: The robot.

@@ -5,8 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from cards_rod_plugin.centre_lines import SERVICE, CentreLines
-from cards_rod_plugin.marker_bytes import LineMarkers, clear
+from cards_rod_plugin.centre_lines import SERVICE, CentreLines, LineMarkers, clear_message
 from cards_viz.gazebo import markers
 from cards_viz.gazebo.markers import GazeboBindingsError
 
@@ -68,7 +67,7 @@ def test_gazebo_s_own_messages_read_the_same():
         assert (marker.ns, marker.id, marker.type) == ("rods", index, marker.LINE_STRIP)
         assert [[p.x, p.y, p.z] for p in marker.point] == line.tolist()
         assert (marker.material.diffuse.g, marker.material.emissive.a) == (0.25, 1.0)
-    (gone,) = marker_v.FromString(clear("rods")).marker
+    (gone,) = marker_v.FromString(clear_message("rods")).marker
     assert (gone.ns, gone.action) == ("rods", gone.DELETE_ALL)
 
 

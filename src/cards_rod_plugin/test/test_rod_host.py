@@ -6,7 +6,7 @@ from fake_world import FakeWorld
 
 from cards_core.errors import CardsError, DescriptionError, RodError, UnknownNameError
 from cards_core.rods.dynamics.plate_dynamics import PlateDynamics
-from cards_core.rods.robots.guess import Guess
+from cards_core.rods.robots.initial_guess import InitialGuess
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import axis_rotation
 from cards_rod_plugin.hosted_rods import host_rods
@@ -41,7 +41,7 @@ def test_the_plate_is_where_the_rods_are_in_equilibrium_in_the_axes_of_the_world
     assert host.session.reference.q == pytest.approx(q, abs=1e-12)
     # the same robot, placed and weighed by the solver itself
     solver = RodRobotSolver(world.robot, base=placed(), gravity=world.world_gravity)
-    expected = solver.dgm(q, start=Guess(start.q, placed() @ start.pose, wrenches))
+    expected = solver.dgm(q, start=InitialGuess(start.q, placed() @ start.pose, wrenches))
     assert expected.converged
     assert world.pose == pytest.approx(expected.pose, abs=10 * world.robot.settings.tolerance)
     assert host.lag < 1e-9
@@ -64,7 +64,7 @@ def test_base_joints_and_bodies_of_the_plate_follow():
     world.run(host, 20)
     names = host.hosted.robot.joint_names
     assert [world.joints[name] for name in names] == pytest.approx(q)
-    solution = host.session.answer.solution
+    solution = host.session.result.solution
     lines = host.session.tracker.solver.shapes(solution, 51).positions
     host.draw(lines)
     # the ball turns its rod's end to where the rod's tangent points
@@ -127,7 +127,7 @@ def test_stiff_rods_do_not_blow_up_where_their_wrench_alone_does(monkeypatch):
         world = FakeWorld("stewart_gough")
         host = hosted(world, coupling="dynamic")
         if not implicit:
-            monkeypatch.setattr(host._rods, "wrench", explicit(host._rods))
+            monkeypatch.setattr(host._coupling, "wrench", explicit(host._coupling))
         world.twist = np.array([0.0, 0.0, 0.05, 0.0, 0.0, 0.0])
         try:
             world.run(host, 400)
@@ -146,14 +146,14 @@ def test_commands_move_the_joints_at_their_speed_and_loads_act():
     world.run(host, 50)
     # 0.4 mm in each step
     assert host.q == pytest.approx(q - 0.03, abs=1e-9)
-    assert host.session.answer.solution.q == pytest.approx(q - 0.03, abs=5e-4)
+    assert host.session.result.solution.q == pytest.approx(q - 0.03, abs=5e-4)
     world.run(host, 80)
     assert host.q == pytest.approx(q)
     host.session.set_wrench([3.0, 0, 0, 0, 0, 0])
     before = world.pose[0, 3]
     world.run(host, 200)
     assert world.pose[0, 3] - before > 0.01
-    assert host.session.answer.solution.pose == pytest.approx(world.pose, abs=5e-3)
+    assert host.session.result.solution.pose == pytest.approx(world.pose, abs=5e-3)
 
 
 def test_joints_that_the_world_moves_are_read():
@@ -166,7 +166,7 @@ def test_joints_that_the_world_moves_are_read():
     for name in host.hosted.robot.joint_names:
         world.joints[name] += 0.005
     world.run(host, 100)
-    assert host.session.answer.solution.q == pytest.approx(start + 0.005)
+    assert host.session.result.solution.q == pytest.approx(start + 0.005)
     assert world.pose[2, 3] > world.robot.plate.pose[2, 3]
     with pytest.raises(CardsError, match="change their lengths"):
         hosted(FakeWorld("stewart_6efr"), base_joints="world")

@@ -18,15 +18,11 @@ the height of the guide. Positive q pushes in the direction of positive force.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cards_core.rods.robots.robot import BaseKind, RodRobot, rod_starts
+from cards_core.rods.rod import Rod
 from cards_core.typing import Array
-
-if TYPE_CHECKING:
-    from cards_core.rods.rod import Rod
 
 
 def actuator_efforts(robot: RodRobot, q: Array, base_wrenches: Array) -> Array:

@@ -56,7 +56,7 @@ class RodHealth:
         self._refusals, self._refused_at = 0, -np.inf
 
     def stepped(self, skipped: int) -> None:
-        """Note a step, and how many had to be left out before it."""
+        """Count a step, and those that were left out before it."""
         self._times[self._steps % _WINDOW] = self._session.step_us
         self._steps += 1
         self.skipped += skipped
@@ -72,20 +72,20 @@ class RodHealth:
         self._statuses.update()
 
     def _robot(self) -> None:
-        answer, status = self._session.answer, self._statuses["robot"]
+        result, status = self._session.result, self._statuses["robot"]
         solution = self._session.solution
-        level = _LEVELS.get(answer.status, Level.ERROR)
-        text = answer.message or ("moving" if self._session.moving else "ok")
+        level = _LEVELS.get(result.status, Level.ERROR)
+        text = result.message or ("moving" if self._session.moving else "ok")
         status.report(
             level,
-            text if level is Level.OK else f"{answer.status.name}: {text}",
-            held=answer.held,
+            text if level is Level.OK else f"{result.status.name}: {text}",
+            held=result.held,
             mode=self._session.mode,
-            min_eigenvalue=float(answer.min_eigenvalue),
-            start_eigenvalue=float(answer.reference_eigenvalue),
+            min_eigenvalue=float(result.min_eigenvalue),
+            start_eigenvalue=float(result.reference_eigenvalue),
             condition=float(solution.condition),
             residual=float(solution.residual),
-            remaining=float(answer.remaining.fraction),
+            remaining=float(result.remaining.fraction),
         )
 
     def _commands(self, now: float) -> None:

@@ -23,12 +23,16 @@ from cards_core.rods.robots.solution import RobotShapes
 from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
 from cards_rods.session import RodSession
-from cards_rods.shape_message import FRAME
 from cards_viz.colors import colors, nice_ceiling
 
+FRAME = "world"
+
 ROD_COLOR = (0.75, 0.14, 0.12)
+
 PLATE_COLOR = (0.55, 0.58, 0.62)
+
 BASE_COLOR = (0.28, 0.30, 0.33)
+
 LOAD_COLOR = (0.08, 0.59, 0.35)
 
 _LOAD_LENGTH = 0.25

@@ -21,13 +21,12 @@ from std_srvs.srv import SetBool, Trigger
 from cards_core.errors import CardsError
 from cards_core.parameters.declaration import Parameter
 from cards_core.rods.robots.robot import RodRobot
-from cards_rods.build import build_session
 from cards_rods.health import RodHealth
-from cards_rods.inputs import RodInputs
+from cards_rods.messages import report_text
 from cards_rods.node_parameters import parameters
-from cards_rods.outputs import RodOutputs
-from cards_rods.session import RodSession
-from cards_rods.status_message import report_text
+from cards_rods.publishers import RodPublishers
+from cards_rods.session import RodSession, build_session
+from cards_rods.subscriptions import RodSubscriptions
 from cards_ros import topics
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, describe, run
 from cards_ros.parameters import Parameters
@@ -71,13 +70,13 @@ class RodSolverNode(Node):
             self.get_logger().info(note)
         self._period = 1.0 / value["rate"]
         self._draw_period = 1.0 / value["draw_rate"]
-        self._inputs = RodInputs(self, self.session)
-        self._outputs = RodOutputs(self, self.session, value["points"])
+        self._inputs = RodSubscriptions(self, self.session)
+        self._outputs = RodPublishers(self, self.session, value["points"])
         self._health = RodHealth(self, self.session, self._period)
         self._make_services()
         self._loop = NodeLoop(self, self._inputs.subscriptions, stop)
         self._drawn = 0.0
-        self._told = (self.session.answer.status, "")
+        self._told = (self.session.result.status, "")
 
     def _declared(self) -> list[Parameter]:
         """Return the parameters."""
@@ -114,7 +113,7 @@ class RodSolverNode(Node):
         session = self.session
         self.get_logger().info(
             f"{session.robot.name}: {session.robot.n_limbs} limbs, "
-            f"smallest eigenvalue of the stiffness {session.answer.min_eigenvalue:.4g}"
+            f"smallest eigenvalue of the stiffness {session.result.min_eigenvalue:.4g}"
         )
         begin = due = time.monotonic()
         end = begin + (self.parameters["duration"] or float("inf"))
@@ -152,11 +151,11 @@ class RodSolverNode(Node):
         self._tell()
 
     def _tell(self) -> None:
-        """Write what the robot says into the log when it changes."""
-        answer = self.session.answer
-        said = (answer.status, answer.message)
-        if answer.held and said != self._told:
-            self.get_logger().warning(f"{answer.status.name}: {answer.message}")
+        """Log status and messages of the robot when they change."""
+        result = self.session.result
+        said = (result.status, result.message)
+        if result.held and said != self._told:
+            self.get_logger().warning(f"{result.status.name}: {result.message}")
         self._told = said
 
     # Commands ---------------------------------------------------------------------------------
@@ -169,7 +168,7 @@ class RodSolverNode(Node):
         return report_text(self.session)
 
     def _by_name(self, act: Callable[[str], object]) -> Callable[[String], None]:
-        """Return what to do with a name that comes on a topic."""
+        """Return the callback for a name on a topic."""
 
         def on_message(message: String) -> None:
             try:

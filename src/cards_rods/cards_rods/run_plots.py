@@ -29,7 +29,7 @@ def _figure(width: float, height: float, title: str) -> Figure:
 
 
 def plate(log: Log, title: str) -> Figure:
-    """Plot the plate's pose as change since the start, and what it was told."""
+    """Plot the plate's pose and its command as change since the start."""
     time, poses, targets, inverse = thin(
         log["time"], log["pose"], log["target_pose"], log["inverse"]
     )

@@ -60,7 +60,7 @@ class SavedStates:
             raise UnknownNameError("saved state", name, self._states) from None
 
     def save(self, name: str, state: State) -> None:
-        """Keep a state, in place of one that has the name already.
+        """Save a state, in place of one of the same name.
 
         Raises:
             CardsError: The name is empty, too long or not printable.

@@ -1,4 +1,4 @@
-"""A robot of rods under command: what happens at each step, without ROS.
+"""A robot of rods under command, without ROS: what happens at each step, and its log.
 
 The node ``rod_solver`` puts topics around a `RodSession`; a run without ROS calls it directly.
 Both therefore do the same arithmetic.
@@ -12,27 +12,29 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from cards_core.errors import CardsError
+from cards_core.loop.run_log import RunLog
+from cards_core.parameters.declaration import ParameterStore
+from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import PLATE_COORDINATES, RodRobot
-from cards_core.rods.status import REJECTED
-from cards_core.rods.tracking.answer import Answer, Finding
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.status import REJECTED, Finding
 from cards_core.rods.tracking.commands import pose_from
+from cards_core.rods.tracking.tracker import Tracker, TrackingResult
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
-from cards_rods.motions import DemoMotion
-from cards_rods.rod_log import make_log
+from cards_rods.demo_motion import DemoMotion
 from cards_rods.saved_states import SavedStates, State
 
-if TYPE_CHECKING:
-    from cards_core.rods.robots.solution import Solution
-    from cards_core.rods.tracking.tracker import Tracker
-
 Mode = Literal["dgm", "igm"]
-"""dgm: joints are told, the plate follows; igm: the plate is told, the joints follow."""
+"""dgm: joints are commanded, the plate follows; igm: the plate is commanded, the joints follow."""
+
+LOG_NAME = "rod_solver.npz"
+"""File of the log within the folder of a run."""
 
 
 class RodSession:
@@ -52,9 +54,9 @@ class RodSession:
 
     Attributes:
         robot, tracker, states, log: As given.
-        answer: What the tracker said last.
+        result: Last result of the tracker.
         mode: Which command counted last.
-        target_q, target_pose: What was told last; the other one is where the robot went.
+        target_q, target_pose: Last command; the one not commanded is where the robot went.
         wrench, wrench_frame: External wrench on the plate, shape (6,), and ``world`` or ``plate``.
         refused: The last command that was refused and why; empty after one that was accepted.
         refusals: How many commands were refused.
@@ -73,10 +75,10 @@ class RodSession:
         log_path: Path | None = None,
     ) -> None:
         self.robot = robot
-        self.tracker = _tracker(robot) if tracker is None else tracker
-        self.answer: Answer = self.tracker.start()
-        if self.answer.solution is None:
-            raise CardsError(f"{robot.name} has no state to start from: {self.answer.message}")
+        self.tracker = Tracker(robot) if tracker is None else tracker
+        self.result: TrackingResult = self.tracker.start()
+        if self.result.solution is None:
+            raise CardsError(f"{robot.name} has no state to start from: {self.result.message}")
         self._start: State = self.tracker.save()
         self.states = SavedStates(robot.name) if states is None else states
         self.mode: Mode
@@ -95,7 +97,7 @@ class RodSession:
         self.refusals = 0
         self.steps = 0
         self.step_us = 0.0
-        self.log = None if log_path is None else make_log(log_path, robot)
+        self.log = None if log_path is None else _make_log(log_path, robot)
 
     def _aim_here(self) -> None:
         solution = self.solution
@@ -106,7 +108,7 @@ class RodSession:
     # Commands ---------------------------------------------------------------------------------
 
     def command_joints(self, names: Sequence[str], positions: Array | Sequence[float]) -> bool:
-        """Tell joints where to go; those that are not named keep their targets.
+        """Command joints; those that are not named keep their targets.
 
         Args:
             names: Of joints or limbs, in any order; empty: all joints in the robot's order.
@@ -131,11 +133,11 @@ class RodSession:
         return self._joints(q)
 
     def command_pose(self, position: Sequence[float], quaternion: Sequence[float]) -> bool:
-        """Tell the plate where to go; result as `command_joints`.
+        """Command the plate; returns the same as `command_joints`.
 
         Args:
             position: Shape (3,), [m].
-            quaternion: ``(w, x, y, z)`` of unit length, but for a part in a thousand.
+            quaternion: ``(w, x, y, z)`` of unit length to a thousandth.
         """
         pose = pose_from(position, quaternion)
         if isinstance(pose, Finding):
@@ -144,7 +146,7 @@ class RodSession:
         return self._pose(pose)
 
     def set_wrench(self, wrench: Sequence[float] | Array, frame: str = "world") -> bool:
-        """Load the plate; result as `command_joints`.
+        """Load the plate; returns the same as `command_joints`.
 
         Args:
             wrench: Force and moment about the plate's origin, shape (6,), [N, Nm].
@@ -171,15 +173,15 @@ class RodSession:
         self.wrench, self.wrench_frame = wrench, frame
         return True
 
-    def _accepted(self, what: str, answer: Answer) -> bool:
-        if answer.status in REJECTED:
-            return self.refuse(what, answer.message)
+    def _accepted(self, what: str, result: TrackingResult) -> bool:
+        if result.status in REJECTED:
+            return self.refuse(what, result.message)
         self.refused = ""
-        self.answer = answer
+        self.result = result
         return True
 
     def refuse(self, what: str, reason: str) -> bool:
-        """Note that a command was refused, and why; returns False."""
+        """Record why a command was refused; returns False."""
         self.refused = f"{what}: {reason}"
         self.refusals += 1
         return False
@@ -199,13 +201,13 @@ class RodSession:
     def accept_branch(self) -> None:
         """Where the robot is held by BRANCH_CHANGED, go on with the equilibrium that was found."""
         self._playing_since = None
-        self.answer = self.tracker.accept_branch()
+        self.result = self.tracker.accept_branch()
         self._aim_here()
 
     def restore(self) -> None:
         """Return to the state before another branch was accepted, or a state loaded."""
         self._playing_since = None
-        self.answer = self.tracker.restore()
+        self.result = self.tracker.restore()
         self._aim_here()
 
     def save(self, name: str) -> State:
@@ -233,12 +235,12 @@ class RodSession:
         self._take(state)
 
     def _take(self, state: State) -> None:
-        before = self.tracker.answer.solution
-        answer = self.tracker.load(dict(state))
-        if answer.solution is before:
-            raise CardsError(answer.message)
+        before = self.tracker.result.solution
+        result = self.tracker.load(dict(state))
+        if result.solution is before:
+            raise CardsError(result.message)
         self._playing_since = None
-        self.answer = answer
+        self.result = result
         self.refused = ""
         self.wrench, self.wrench_frame = self.tracker.wrench, self.tracker.wrench_frame
         self._aim_here()
@@ -248,7 +250,7 @@ class RodSession:
     @property
     def solution(self) -> Solution:
         """The last good equilibrium."""
-        solution = self.answer.solution
+        solution = self.result.solution
         assert solution is not None, "the tracker keeps the last one"
         return solution
 
@@ -268,7 +270,7 @@ class RodSession:
     @property
     def moving(self) -> bool:
         """Whether there is a command that has not been reached, nor given up."""
-        return self.playing or not (self.answer.held or self.answer.remaining.arrived)
+        return self.playing or not (self.result.held or self.result.remaining.arrived)
 
     def play(self, on: bool) -> None:
         """Begin the demo motion with the next step, or end it where it is.
@@ -281,7 +283,7 @@ class RodSession:
         elif self.playing:
             self.stop()
 
-    def step(self, now: float, patience: float = math.inf) -> Answer:
+    def step(self, now: float, patience: float = math.inf) -> TrackingResult:
         """Go on towards the command, or along the motion, and log it.
 
         Args:
@@ -292,12 +294,12 @@ class RodSession:
             self._playing_since = min(self._playing_since, now)
             self._play(now - self._playing_since)
         begin = time.perf_counter()
-        self.answer = self.tracker.step(self._substeps, patience)
+        self.result = self.tracker.step(self._substeps, patience)
         self.step_us = 1e6 * (time.perf_counter() - begin)
         self.steps += 1
         if self.log is not None:
             self.log.append(*self._row(now))
-        return self.answer
+        return self.result
 
     def _play(self, time: float) -> None:
         target = self._motion.at(time)
@@ -308,7 +310,7 @@ class RodSession:
         else:
             self._joints(target.q)
 
-    def solve(self, limit: float) -> Answer:
+    def solve(self, limit: float) -> TrackingResult:
         """Step until the command is reached or held, for at most ``limit`` [s].
 
         Where the time ends it before, the status is MOVING, or worse, and the message says so.
@@ -316,19 +318,19 @@ class RodSession:
         """
         end = time.monotonic() + limit
         while True:
-            self.answer = self.tracker.step(self._substeps, max(end - time.monotonic(), 0.0))
-            done = self.answer.held or self.answer.remaining.arrived
+            self.result = self.tracker.step(self._substeps, max(end - time.monotonic(), 0.0))
+            done = self.result.held or self.result.remaining.arrived
             if done:
-                return self.answer
+                return self.result
             if time.monotonic() >= end:
-                left = 100.0 * self.answer.remaining.fraction
+                left = 100.0 * self.result.remaining.fraction
                 late = f"not there yet after {limit:g} s: {left:.1f} % of the way is left"
-                message = "; ".join(text for text in (self.answer.message, late) if text)
-                self.answer = replace(self.answer, message=message)
-                return self.answer
+                message = "; ".join(text for text in (self.result.message, late) if text)
+                self.result = replace(self.result, message=message)
+                return self.result
 
     def errors(self) -> tuple[float, float]:
-        """Return how far the plate is from the pose that was told, ([m], [rad]); NaN in dgm.
+        """Return the distance of the plate from the commanded pose, ([m], [rad]); NaN in dgm.
 
         In the coordinates that the robot controls.
         """
@@ -340,14 +342,14 @@ class RodSession:
         return float(np.linalg.norm(way[self._moves])), float(np.linalg.norm(way[~self._moves]))
 
     def _row(self, now: float) -> tuple[Any, ...]:
-        answer, solution = self.answer, self.solution
+        result, solution = self.result, self.solution
         return (
-            now, float(answer.status), float(answer.held), float(self.mode == "igm"),
+            now, float(result.status), float(result.held), float(self.mode == "igm"),
             solution.q, self.target_q, solution.pose.ravel(), self.target_pose.ravel(),
             *self.errors(), self.wrench, solution.base_wrenches.ravel(),
-            answer.min_eigenvalue, answer.reference_eigenvalue, solution.condition,
+            result.min_eigenvalue, result.reference_eigenvalue, solution.condition,
             solution.residual, float(solution.iterations),
-            float(answer.substeps), self.step_us,
+            float(result.substeps), self.step_us,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -356,8 +358,67 @@ class RodSession:
             self.log.close()
 
 
-def _tracker(robot: RodRobot) -> Tracker:
-    # late, because it compiles and loads the native code
-    from cards_core.rods.tracking.tracker import Tracker
+def build_session(
+    value: ParameterStore,
+    robot: RodRobot | None = None,
+    tracker: Any = None,
+    *,
+    kind: type[RodSession] = RodSession,
+    namespace: str = "",
+) -> RodSession:
+    """Return the session of a robot, at its start state.
 
-    return Tracker(robot)
+    Args:
+        value: The parameters of `cards_rods.node_parameters`.
+        robot: Replaces the parameter ``model``.
+        tracker: Replaces the robot's tracker.
+        kind: Class of the session.
+        namespace: Folder within ``log_dir``, where several robots share their parameters.
+
+    Raises:
+        CardsError: The robot cannot be read, has no equilibrium to start from, or the file with
+            states is not one.
+        OSError: The log cannot be written.
+    """
+    robot = robot or read_rod_robot(value["model"])
+    states = Path(value["states_file"]).expanduser() if value["states_file"] else None
+    log = Path(value["log_dir"], namespace, LOG_NAME) if value["log_dir"] else None
+    return kind(
+        robot,
+        tracker,
+        substeps=value["substeps"],
+        motion_duration=value["motion_duration"],
+        states=SavedStates(robot.name, states),
+        log_path=log,
+    )
+
+
+def log_columns(limbs: int) -> dict[str, int | None]:
+    """Return name and width of each column; poses and wrenches are rows of their matrices."""
+    return {
+        "time": None,
+        "status": None,
+        "held": None,
+        "inverse": None,  # 1 where a pose was commanded, 0 where joints were
+        "q": limbs,
+        "target_q": limbs,
+        "pose": 16,
+        "target_pose": 16,
+        "position_error": None,
+        "rotation_error": None,
+        "wrench": 6,
+        "base_wrenches": 6 * limbs,
+        "min_eigenvalue": None,
+        "start_eigenvalue": None,
+        "condition": None,
+        "residual": None,
+        "iterations": None,
+        "substeps": None,
+        "step_us": None,
+    }
+
+
+def _make_log(path: Path, robot: RodRobot) -> RunLog:
+    """Begin the log of a robot. Raises OSError if it cannot be written there."""
+    names = {"joint_names": np.array(robot.joint_names, dtype=np.str_)}
+    return RunLog(path, log_columns(robot.n_limbs), names)

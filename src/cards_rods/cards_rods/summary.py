@@ -1,4 +1,4 @@
-"""The numbers of a run of a robot of rods: `summarise` makes the content of ``summary.json``.
+"""Summary of a run of a robot of rods: the content of ``summary.json``.
 
 ===================== ========================================================================
 time_s                from the first to the last step
@@ -35,7 +35,7 @@ from cards_core.typing import Array
 from cards_rods.verdict import RodRun, judge_rods
 
 Log = Mapping[str, Array]
-"""Columns of ``rod_solver.npz``, see `cards_rods.rod_log.columns`."""
+"""Columns of ``rod_solver.npz``, see `cards_rods.session.columns`."""
 
 
 def summarise(

@@ -1,4 +1,4 @@
-"""Whether a run of a robot of rods did what it was for: `judge_rods`.
+"""Verdict on a run of a robot of rods: `judge_rods`.
 
 A run that went through a motion has **failed** if the robot did not follow it: a step was held or
 found no stable equilibrium, or the RMS error of the plate is above `SHARE` of the way that the
@@ -23,7 +23,7 @@ from cards_core.typing import Array
 
 @dataclass(frozen=True)
 class RodRun:
-    """What the log of a run does not know.
+    """Facts about a run that its log does not have.
 
     Attributes:
         played: Whether it went through a motion; else somebody moved the robot.
@@ -42,7 +42,7 @@ def judge_rods(log: Mapping[str, Array], run: RodRun) -> Verdict:
     """Return the verdict on a run.
 
     Args:
-        log: Columns of ``rod_solver.npz``, see `cards_rods.rod_log.columns`; at least one row.
+        log: Columns of ``rod_solver.npz``, see `cards_rods.session.columns`; at least one row.
         run: What they do not know.
     """
     time = log["time"]
@@ -77,7 +77,7 @@ def judge_rods(log: Mapping[str, Array], run: RodRun) -> Verdict:
 
 
 def _errors(log: Mapping[str, Array]) -> list[str]:
-    """Return what is above its tolerance, of steps that follow a pose."""
+    """Return the errors above their tolerance, of steps that follow a pose."""
     inverse = log["inverse"] > 0.5
     if not inverse.any():
         return []

@@ -14,9 +14,9 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import rod_starts
-from cards_rods.markers import ROD_COLOR, RodMarkers
+from cards_rods.markers import FRAME, ROD_COLOR, RodMarkers
+from cards_rods.publishers import COLUMNS, shapes_message
 from cards_rods.session import RodSession
-from cards_rods.shape_message import COLUMNS, FRAME, shapes_message
 from cards_ros import topics
 
 pytestmark = pytest.mark.ros
@@ -31,7 +31,7 @@ def session():
 
 
 def shapes_of(session):
-    return session.tracker.solver.shapes(session.answer.solution, POINTS)
+    return session.tracker.solver.shapes(session.result.solution, POINTS)
 
 
 def decoded(data):
@@ -49,7 +49,7 @@ def test_markers_are_where_the_robot_is(session):
     markers = RodMarkers(robot, POINTS)
     session.set_wrench([0.0, 0.2, 0.0, 0.0, 0.0, 0.0])
     session.solve(5.0)
-    shapes, pose = shapes_of(session), session.answer.solution.pose
+    shapes, pose = shapes_of(session), session.result.solution.pose
     found = decoded(markers.make(session, shapes, "curvature", 12_000_000_034))
     assert len(found) == robot.n_limbs + 3
     for marker in found.values():
@@ -64,7 +64,7 @@ def test_markers_are_where_the_robot_is(session):
         assert {c.a for c in rod.colors} == {1.0}
         colors |= {(c.r, c.g, c.b) for c in rod.colors}
     assert len(colors) > 5
-    starts = rod_starts(robot, session.answer.solution.q)[:, :3, 3]
+    starts = rod_starts(robot, session.result.solution.q)[:, :3, 3]
     np.testing.assert_allclose(array(found["bases", 0].points), starts, atol=1e-12)
     corners = np.array([limb.tip.joint_pose[:3, 3] for limb in robot.limbs])
     corners = corners @ pose[:3, :3].T + pose[:3, 3]

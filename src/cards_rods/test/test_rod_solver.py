@@ -18,8 +18,8 @@ from visualization_msgs.msg import MarkerArray
 from cards_core.errors import CardsError
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.status import RodStatus
+from cards_rods.messages import state_names
 from cards_rods.rod_solver import RodSolverNode
-from cards_rods.state_message import state_names
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.testing import NodeThread, Probe, private_domain
@@ -61,13 +61,13 @@ class Robot:
 
     def home(self):
         assert self.probe.call(Trigger, full(topics.HOME_SERVICE)).success
-        q = self.node.session.answer.solution.q
+        q = self.node.session.result.solution.q
         self.until(lambda: list(self.states[-1].position[16:22]) == q.tolist(), "home")
 
     def pose(self, shift=(0.0, 0.0, 0.0), frame="world"):
         message = PoseStamped()
         message.header.frame_id = frame
-        place = self.node.session.answer.solution.pose[:3, 3] + shift
+        place = self.node.session.result.solution.pose[:3, 3] + shift
         message.pose.position.x, message.pose.position.y, message.pose.position.z = place.tolist()
         message.pose.orientation.w = 1.0
         return message, place
@@ -112,7 +112,7 @@ def test_a_joint_command_moves_the_plate(robot):
     )
     robot.until(lambda: abs(robot.value("q/limb_1_length") - q) < 1e-9, "the length")
     robot.until(lambda: robot.value("moving") == 0.0, "rest")
-    solution = robot.node.session.answer.solution
+    solution = robot.node.session.result.solution
     robot.until(
         lambda: abs(robot.poses[-1].pose.position.z - solution.pose[2, 3]) < 1e-12, "its pose"
     )

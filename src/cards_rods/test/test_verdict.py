@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cards_core.rods.status import RodStatus
-from cards_rods.rod_log import columns
+from cards_rods.session import log_columns
 from cards_rods.verdict import RodRun, judge_rods
 
 STEPS = 101
@@ -15,7 +15,7 @@ def log(**changes):
     """One second of a plate that goes 0.2 m along x and follows exactly."""
     out = {
         name: np.zeros((STEPS,) if width is None else (STEPS, width))
-        for name, width in columns(6).items()
+        for name, width in log_columns(6).items()
     }
     poses = np.tile(np.eye(4), (STEPS, 1, 1))
     poses[:, 0, 3] = np.linspace(0.0, 0.2, STEPS)

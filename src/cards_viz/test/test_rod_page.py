@@ -228,7 +228,7 @@ class Solving(Recorder):
     def __init__(self, robot):
         super().__init__()
         self.tracker = Tracker(robot)
-        self.answer = self.tracker.start()
+        self.result = self.tracker.start()
         self.page = None
         self.mode = "dgm"
         self.target_pose, self.target_q = robot.home_pose, robot.home_q
@@ -251,25 +251,25 @@ class Solving(Recorder):
             todo, self._todo = self._todo, None
             if todo is not None:
                 todo()
-            self.answer = answer = self.tracker.step()
+            self.result = result = self.tracker.step()
             if self.page is None:
                 continue
-            finding = answer.findings[0] if answer.findings else None
+            finding = result.findings[0] if result.findings else None
             values = {
-                "min_eigenvalue": answer.min_eigenvalue,
-                "start_eigenvalue": answer.reference_eigenvalue,
+                "min_eigenvalue": result.min_eigenvalue,
+                "start_eigenvalue": result.reference_eigenvalue,
                 **target_values(self.tracker.robot, self.target_pose, self.target_q),
             }
             self.page.show(
                 RodSnapshot(
                     time.monotonic() - begin,
-                    np.array(answer.solution.q),
-                    np.array(answer.solution.pose),
-                    self.tracker.solver.shapes(answer.solution, 51).table,
+                    np.array(result.solution.q),
+                    np.array(result.solution.pose),
+                    self.tracker.solver.shapes(result.solution, 51).table,
                     values,
-                    status=answer.status,
-                    message=answer.message,
-                    held=answer.held,
+                    status=result.status,
+                    message=result.message,
+                    held=result.held,
                     mode=self.mode,
                     limb=None
                     if finding is None or finding.limb is None
@@ -312,22 +312,22 @@ def test_dragged_sliders_move_the_rods_in_a_browser(robot):
                 rgb = np.asarray(image.open(io.BytesIO(data)).convert("RGB")).astype(float)
                 return rgb[:, 340:750]
 
-            start = commands.answer.solution.q[0]
+            start = commands.result.solution.q[0]
             plain = picture("rods")
             counted = swing(page, "limb_1 [mm]", 1.5)
             print("\n", counted)
             assert counted["redraws"] > 0.0
-            assert commands.answer.solution.q[0] != start
+            assert commands.result.solution.q[0] != start
             row = page.locator("label", has_text="roll [°]")
             field = row.locator("xpath=ancestor::div[.//input][1]").locator("input").last
 
             def shown():
-                roll = matrix_rpy(commands.answer.solution.pose[:3, :3])[0]
+                roll = matrix_rpy(commands.result.solution.pose[:3, :3])[0]
                 return abs(float(field.input_value()) - np.degrees(roll)) < 0.06
 
             # fields follow the robot while it moves, whatever somebody types there
             page.wait_for_timeout(1000)
-            until(lambda: commands.answer.arrived and shown(), "rest, on the page too", 60.0)
+            until(lambda: commands.result.arrived and shown(), "rest, on the page too", 60.0)
 
             def told():
                 """Type a pose, again if the last movement came late and took the field over."""
@@ -339,7 +339,7 @@ def test_dragged_sliders_move_the_rods_in_a_browser(robot):
 
             # a pose that the sliders reach and the robot does not: it says so, and rods turn red
             until(told, "the command", 60.0)
-            until(lambda: commands.answer.held, "the limit", 60.0)
+            until(lambda: commands.result.held, "the limit", 60.0)
             page.get_by_text("stopped here").wait_for()
             alarmed = picture("alarm")
             assert near(alarmed, (200, 30, 30)) > 5 * near(plain, (200, 30, 30)) + 100

@@ -19,8 +19,8 @@ from cards_core.rods.section import Section
 from cards_core.rods.stability import conjugate_points_of
 from cards_core.rods.statics import solve_rod
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.cold_start import cold_start
-from cards_core.rods.tracking.path import moved
+from cards_core.rods.tracking.initial_search import find_equilibrium
+from cards_core.rods.tracking.targets import moved
 from cards_core.rods.tracking.tracker import Tracker
 
 __all__ = [
@@ -36,8 +36,8 @@ __all__ = [
     "Solution",
     "Tracker",
     "clamped",
-    "cold_start",
     "conjugate_points_of",
+    "find_equilibrium",
     "free",
     "jointed",
     "moved",

@@ -1,4 +1,4 @@
-"""What a rod is made of: elastic moduli, density, the strain at which it yields."""
+"""Material of a rod: elastic moduli, density, yield strain."""
 
 from __future__ import annotations
 

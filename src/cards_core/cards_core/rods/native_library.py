@@ -1,4 +1,4 @@
-"""The C of rods and rod robots, as one library: compiled on first use, then cached."""
+"""The C library of rods and rod robots; compiled on first use, then cached."""
 
 from __future__ import annotations
 

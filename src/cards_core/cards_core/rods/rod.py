@@ -154,8 +154,8 @@ class Rod:
         out.circular = self.is_circular
         return out
 
-    def doubts(self, length: float) -> tuple[str, ...]:
-        """Return what looks like wrong units at this length [m], in words; empty if nothing."""
+    def unit_warnings(self, length: float) -> tuple[str, ...]:
+        """Return warnings about units at this length [m], in words."""
         found: list[str] = []
         half = max(self.section.half_width)
         if half > THICK * length:

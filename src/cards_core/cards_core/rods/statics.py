@@ -16,13 +16,22 @@ import numpy as np
 
 from cards_core.errors import RodError
 from cards_core.rods.ends import End, unheld
+from cards_core.rods.initial_shape import InitialShape, initial_shapes
 from cards_core.rods.loads import Loading, Piece, pieces
-from cards_core.rods.newton import NewtonResult, homotopy, newton, relax
 from cards_core.rods.rod import Rod
-from cards_core.rods.rod_guess import Guess, guesses_of
 from cards_core.rods.rod_solution import RodSolution
-from cards_core.rods.segments import cut, cuts_of, interpolated, shot, slenderness
-from cards_core.rods.shooting import ShootingProblem, scales, shoot, steps_of
+from cards_core.rods.shooting import (
+    ShootingProblem,
+    cut_pieces,
+    cuts_of,
+    scales,
+    shoot,
+    slenderness,
+    states_at_cuts,
+    states_from_start,
+    steps_of,
+)
+from cards_core.rods.shooting_solvers import NewtonResult, homotopy, newton, relax
 from cards_core.rods.stability import Stability, stability
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import quaternion_matrix, rotation_exp
@@ -99,9 +108,9 @@ def solve_rod(
     missing = _missing(rod, length, start, tip)
     if guess is not None:
         solution = task.solve(_given(guess, task, length))
-        guesses: Iterator[Guess] = iter(())
+        guesses: Iterator[InitialShape] = iter(())
     else:
-        guesses = guesses_of(rod, length, (start, tip), task.cuts, side)
+        guesses = initial_shapes(rod, length, (start, tip), task.cuts, side)
         solution = task.solve(next(guesses))
     if missing > 0.0:
         message = f"the ends are {1e3 * missing:.3g} mm farther apart than the rod can be long"
@@ -138,14 +147,14 @@ class _Task:
         force += sum(float(np.linalg.norm(p.jump[:3])) for p in self.whole)
         force += sum(float(np.linalg.norm((end.wrench * end.mask)[:3])) for end in ends)
         slender = math.sqrt(force / rod.bending_stiffness) * length
-        self.parts = cut(self.whole, length, slender, segments)
+        self.parts = cut_pieces(self.whole, length, slender, segments)
 
     @property
     def cuts(self) -> Array:
         """Arc lengths of the ends of the segments, shape (k,), [m]."""
         return cuts_of(self.parts)
 
-    def solve(self, guess: Guess) -> RodSolution:
+    def solve(self, guess: InitialShape) -> RodSolution:
         run = _Run(self.rod, self.length, self.ends, self.tolerance)
         parts = self.parts
         result = run.solve(parts, guess.states, relaxed=guess.relax)
@@ -155,8 +164,8 @@ class _Task:
             slender = slenderness(self.rod, self.length, result.nodes)
             if slender <= SLENDER * len(parts):
                 break
-            finer = cut(self.whole, self.length, slender, None)
-            nodes = interpolated(parts, result.nodes, finer)
+            finer = cut_pieces(self.whole, self.length, slender, None)
+            nodes = states_at_cuts(parts, result.nodes, finer)
             parts = finer
             result = run.solve(parts, nodes)
         status, message = RodStatus.OK, ""
@@ -298,15 +307,19 @@ def _direction(bulge: Sequence[float] | Array | None) -> Array | None:
     return out / size
 
 
-def _given(guess: RodSolution | Sequence[float] | Array, task: _Task, length: float) -> Guess:
+def _given(
+    guess: RodSolution | Sequence[float] | Array, task: _Task, length: float
+) -> InitialShape:
     if isinstance(guess, RodSolution):
         stretch = guess.length / length
-        nodes = interpolated(guess.parts, guess.nodes, task.parts, stretch)
-        return Guess(nodes, relax=False)
-    return Guess(shot(task.parts, task.ends[0], np.asarray(guess, dtype=float)), relax=False)
+        nodes = states_at_cuts(guess.parts, guess.nodes, task.parts, stretch)
+        return InitialShape(nodes, relax=False)
+    return InitialShape(
+        states_from_start(task.parts, task.ends[0], np.asarray(guess, dtype=float)), relax=False
+    )
 
 
-def _checked(solution: RodSolution) -> tuple[RodSolution, Iterator[Guess] | None]:
+def _checked(solution: RodSolution) -> tuple[RodSolution, Iterator[InitialShape] | None]:
     """The solution with its smallest eigenvalue, UNSTABLE if negative, and then ways out of it."""
     if not solution.converged:
         return solution, None
@@ -321,7 +334,7 @@ def _checked(solution: RodSolution) -> tuple[RodSolution, Iterator[Guess] | None
     )
 
 
-def _downhill(solution: RodSolution, found: Stability) -> Iterator[Guess]:
+def _downhill(solution: RodSolution, found: Stability) -> Iterator[InitialShape]:
     """Yield the rod displaced along its softest mode, to both sides, a little and far."""
     cuts = cuts_of(solution.parts)
     mode = np.column_stack([np.interp(cuts, found.s, column) for column in found.modes.T])
@@ -332,7 +345,7 @@ def _downhill(solution: RodSolution, found: Stability) -> Iterator[Guess]:
             turn = quaternion_matrix(rotation_exp(move[3:]))
             state[:3] += move[:3]
             state[3:12] = (turn @ state[3:12].reshape(3, 3)).ravel()
-        yield Guess(states, arbitrary=True)
+        yield InitialShape(states, arbitrary=True)
 
 
 def _yield_checked(solution: RodSolution) -> RodSolution:

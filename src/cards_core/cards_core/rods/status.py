@@ -1,7 +1,8 @@
-"""What can be said about one state or one command of a rod robot, and how serious it is."""
+"""Statuses and findings about one state or command of a rod robot, and their severity."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 
@@ -82,9 +83,27 @@ SEVERITY = (
     RodStatus.MOVING,
     RodStatus.OK,
 )
-"""Statuses, most serious first: an answer has the first of its findings."""
+"""Statuses, most serious first: a result has the first of its findings."""
 
 
 def is_good(status: RodStatus) -> bool:
     """Tell whether a status comes with a stable equilibrium that may be acted upon."""
     return status in WITH_SOLUTION
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One error, warning or note.
+
+    Attributes:
+        status: Its kind.
+        message: A sentence: what, where, how much, what is expected.
+        limb: Index of the limb concerned, or None.
+        missing: How much is missing, [m] for lengths and slides, [rad] for angles; 0 if the
+            finding is not about an amount.
+    """
+
+    status: RodStatus
+    message: str
+    limb: int | None = None
+    missing: float = 0.0

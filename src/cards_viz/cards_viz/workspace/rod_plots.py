@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 from cards_core.files import writing_together
 from cards_core.rods.analysis.slice_result import METRICS, SliceResult
-from cards_core.rods.analysis.status import SliceStatus
+from cards_core.rods.analysis.slice_status import SliceStatus
 from cards_core.rods.robots.robot import PLATE_COORDINATES
 from cards_core.typing import Array
 from cards_viz.plots.drawing import (

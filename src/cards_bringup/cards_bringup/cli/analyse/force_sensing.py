@@ -159,8 +159,8 @@ def _simulate(args: argparse.Namespace, solver: Any, q: Array) -> _Study:
     """Measure the model with noise, again and again."""
     from cards_bringup.progress import CountProgress
     from cards_core.memory import check_fits
-    from cards_core.rods.analysis.synthetic import measured_bases, measured_shapes
-    from cards_core.rods.tracking.cold_start import cold_start
+    from cards_core.rods.analysis.measurements import simulated_bases, simulated_shapes
+    from cards_core.rods.tracking.initial_search import find_equilibrium
 
     for name, least in (("points", 1), ("trials", 1)):
         if getattr(args, name) < least:
@@ -169,7 +169,7 @@ def _simulate(args: argparse.Namespace, solver: Any, q: Array) -> _Study:
     check_fits(args.trials, 4000.0 + 100.0 * robot.n_limbs, "trials", "at most {most}")
     check_fits(args.points, 2000.0 * robot.n_limbs, "points per rod", "at most {most}")
     truth = wrench_of(args, robot)[0]
-    state = cold_start(solver, q=q, wrench=np.zeros(6)).solution
+    state = find_equilibrium(solver, q=q, wrench=np.zeros(6)).solution
     for share in np.linspace(0.0, 1.0, 9):
         if state is None:
             break
@@ -189,11 +189,11 @@ def _simulate(args: argparse.Namespace, solver: Any, q: Array) -> _Study:
             shapes: Any = ()
             bases = None
             if args.method != "bases":
-                shapes = measured_shapes(
+                shapes = simulated_shapes(
                     solver, state, args.points, args.noise, rng, markers=not args.no_markers
                 )
             else:
-                bases = measured_bases(state, args.noise_force, args.noise_moment, rng)
+                bases = simulated_bases(state, args.noise_force, args.noise_moment, rng)
             first = first if trial else (shapes, bases)
             estimates.append(_estimate(args.method, solver, state.q, shapes, bases))
             progress.update(trial + 1, args.trials)

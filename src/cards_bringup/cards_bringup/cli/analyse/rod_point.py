@@ -26,7 +26,7 @@ from cards_core.exit_codes import of_answers
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
-    from cards_core.rods.tracking.answer import Finding
+    from cards_core.rods.status import Finding
 
 MUSCLE_OPTIONS = {
     "ik": ("q", "qd", "qdd", "trajectory", "input"),
@@ -87,11 +87,11 @@ def dispatch(args: argparse.Namespace) -> int | None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_bringup.progress import CountProgress
-    from cards_core.rods.analysis.held_index import held_index
+    from cards_core.rods.robots.limb_stability import limb_morse_index
     from cards_core.rods.robots.reader import read_rod_robot
     from cards_core.rods.robots.solver import RodRobotSolver
     from cards_core.rods.status import RodStatus
-    from cards_core.rods.tracking.cold_start import cold_start, home
+    from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
 
     robot = read_rod_robot(args.robot)
     solver = RodRobotSolver(robot)
@@ -107,13 +107,13 @@ def run(args: argparse.Namespace) -> int:
     doubts: list[Finding] = []
     with CountProgress(f"{robot.name} search", "iterations", quiet=args.quiet) as progress:
         if pose is None and q is None:
-            start = home(solver)
+            start = home_equilibrium(solver)
             doubts = [item for item in start.findings if item.status is RodStatus.AMBIGUOUS]
             if args.kind == "fk":
                 q = home_joints(solver)
             else:
                 pose = robot.home_pose if start.solution is None else start.solution.pose
-        found = cold_start(
+        found = find_equilibrium(
             solver, pose=pose, q=q, wrench=wrench, frame=frame, progress=progress.update
         )
     found = found.with_findings(doubts)
@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
             "stiffness": solution.stiffness.tolist(),
             "eigenvalues": solution.eigenvalues.tolist(),
             "collapse_direction": solution.eigenvector.tolist(),
-            "unstable_rods": held_index(solver, solution).tolist(),
+            "unstable_rods": limb_morse_index(solver, solution).tolist(),
             "jacobian": solution.jacobian.tolist(),
             "condition": _finite(solution.condition),
             "base_wrenches": solution.base_wrenches.tolist(),

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from cards_bringup.cli.analyse.workspace_points import assignments, grid_of, number_of
     from cards_bringup.progress import CountProgress
     from cards_core.rods.analysis.plate_grid import find_coordinate
-    from cards_core.rods.analysis.walk import SliceOptions
+    from cards_core.rods.analysis.slice_status import SliceOptions
     from cards_core.rods.analysis.workspace import solve_slice
     from cards_core.rods.robots.reader import read_rod_robot
 

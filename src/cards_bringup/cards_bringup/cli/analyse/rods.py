@@ -16,7 +16,7 @@ from cards_core.typing import Array
 if TYPE_CHECKING:
     from cards_core.rods.robots.robot import RodRobot
     from cards_core.rods.robots.solver import RodRobotSolver
-    from cards_core.rods.tracking.answer import Finding
+    from cards_core.rods.status import Finding
 
 
 def is_rod_robot(name: str) -> bool:
@@ -56,9 +56,9 @@ def findings_content(findings: Sequence[Finding], robot: RodRobot) -> list[dict[
 
 def home_joints(solver: RodRobotSolver) -> Array:
     """Return the joint coordinates of the equilibrium at home, (n,)."""
-    from cards_core.rods.tracking.cold_start import home
+    from cards_core.rods.tracking.initial_search import home_equilibrium
 
-    found = home(solver).solution
+    found = home_equilibrium(solver).solution
     return solver.robot.home_q if found is None else found.q.copy()
 
 

@@ -1,4 +1,4 @@
-"""Which wrench acts on the plate? Estimated from what the rods show.
+"""Estimates the wrench on the plate from measurements of the rods.
 
 Flexible robots are force sensors. With w_i the wrench at the base of rod i, the tip wrench
 (n_L, m_L) follows by integration, and the plate is in balance::
@@ -39,11 +39,11 @@ from cards_core.rods.analysis.measurements import (
 )
 from cards_core.rods.analysis.plate_balance import plate_balance
 from cards_core.rods.analysis.robot_fit import fit_robot
-from cards_core.rods.robots.guess import Guess, hermite_guess
+from cards_core.rods.robots.initial_guess import InitialGuess, hermite_guess
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.tracking.answer import Finding
-from cards_core.rods.tracking.cold_start import cold_start
-from cards_core.rods.tracking.strain import yield_findings
+from cards_core.rods.robots.yield_check import yield_findings
+from cards_core.rods.status import Finding
+from cards_core.rods.tracking.initial_search import find_equilibrium
 from cards_core.typing import Array
 
 
@@ -147,7 +147,7 @@ def from_limbs(
             f"no points of {', '.join(missing) or 'different limbs'} (expected: one measurement "
             "of every limb; the method 'robot' works with some of them)"
         )
-    found = cold_start(solver, q=q).solution
+    found = find_equilibrium(solver, q=q).solution
     start = found or hermite_guess(robot, robot.home_pose, q)
     fits = [
         fit_limb(solver, limbs, by_limb[i], start.base_wrenches[i], pose)
@@ -172,7 +172,7 @@ def from_robot(
     *,
     guess: Array | None = None,
 ) -> WrenchEstimate:
-    """Estimate from whatever was measured, with the model of the whole robot.
+    """Estimate from any measurements, with the model of the whole robot.
 
     Args:
         solver: Of the robot.
@@ -216,7 +216,7 @@ def _balanced(
     covariance = np.einsum(
         "aib,ibc,dic->ad", balance.by_wrench, covariances, balance.by_wrench, optimize=True
     )
-    state = solver.residual(Guess(limbs.q, balance.pose, np.asarray(wrenches)))
+    state = solver.residual(InitialGuess(limbs.q, balance.pose, np.asarray(wrenches)))
     return WrenchEstimate(
         balance.wrench, covariance, balance.pose, np.asarray(wrenches), chi2, dof,
         len(solver.slots), tuple(yield_findings(solver.robot, solver, state)),

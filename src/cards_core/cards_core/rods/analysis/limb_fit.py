@@ -157,7 +157,7 @@ def point_rows(
 def free_rows(
     limb: Limb, curve: LimbCurve, unit: Array, pose: Array | None, *, planar: bool
 ) -> tuple[Array, Array]:
-    """Return what the plate's joint does not transmit, over its unit, and the derivative.
+    """Return the loads that the plate's joint does not transmit, scaled, and their derivative.
 
     With the axis a that turns with the tip, ``a . n`` or ``a . (m + d x n)``, d from the joint's
     centre to the tip.

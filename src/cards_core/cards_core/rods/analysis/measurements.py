@@ -1,4 +1,4 @@
-"""What is measured of a rod robot to find out which wrench acts on its plate."""
+"""Real and simulated measurements from which the wrench on the plate is estimated."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import numpy as np
 
 from cards_core.checks import finite_number
 from cards_core.errors import CardsError
+from cards_core.rods.analysis.limb_curve import Limbs
 from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.typing import Array
 
 
 class MeasurementError(CardsError):
-    """Measurements that cannot be used: the message says why."""
+    """Measurements that cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,7 @@ class BaseMeasurement:
 
 
 def check_shapes(robot: RodRobot, shapes: tuple[ShapeMeasurement, ...], lengths: Array) -> None:
-    """Refuse measurements that mean nothing.
+    """Refuse invalid measurements.
 
     Args:
         robot: The robot.
@@ -125,3 +128,45 @@ def check_bases(robot: RodRobot, bases: BaseMeasurement) -> Array:
     if np.linalg.eigvalsh(covariance).min() <= 0.0:
         raise MeasurementError("a covariance that is not positive definite (expected: noise > 0)")
     return np.broadcast_to(covariance, (n, 6, 6))
+
+
+def simulated_shapes(
+    solver: RodRobotSolver,
+    solution: Solution,
+    points: int,
+    sigma: float,
+    rng: np.random.Generator,
+    *,
+    markers: bool = True,
+) -> tuple[ShapeMeasurement, ...]:
+    """Return noisy points on all rods.
+
+    Args:
+        solver: Of the robot.
+        solution: Its state.
+        points: Per rod, at equal distances, the last at the tip.
+        sigma: Standard deviation of the noise of each coordinate, [m].
+        rng: Source of the noise.
+        markers: Whether the arc lengths of the points are told.
+
+    Raises:
+        MeasurementError: ``sigma`` is not finite and > 0, or there are no points.
+    """
+    finite_number(points, "points per rod", at_least=1.0, error=MeasurementError)
+    sigma = finite_number(sigma, "noise of points [m]", above=0.0, error=MeasurementError)
+    limbs, out = Limbs(solver, solution.q), []
+    for i in range(solver.robot.n_limbs):
+        s = np.linspace(0.0, float(limbs.lengths[i]), points + 1)[1:]
+        exact = limbs.curve(i, solution.base_wrenches[i], s).points
+        noisy = exact + sigma * rng.standard_normal(exact.shape)
+        out.append(ShapeMeasurement(i, noisy, sigma, s if markers else None))
+    return tuple(out)
+
+
+def simulated_bases(
+    solution: Solution, sigma_force: float, sigma_moment: float, rng: np.random.Generator
+) -> BaseMeasurement:
+    """Return noisy wrenches at the bases; noise in [N] and [N m] of every component."""
+    noise = rng.standard_normal(solution.base_wrenches.shape)
+    scale = np.repeat([sigma_force, sigma_moment], 3)
+    return BaseMeasurement.of(solution.base_wrenches + noise * scale, sigma_force, sigma_moment)

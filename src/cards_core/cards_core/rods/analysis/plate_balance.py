@@ -16,7 +16,7 @@ from cards_core.rods.analysis.limb_curve import LimbCurve, Limbs
 from cards_core.rods.analysis.measurements import MeasurementError
 from cards_core.rods.robots.robot import Limb, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.tracking.path import moved
+from cards_core.rods.tracking.targets import moved
 from cards_core.spatial import hat, rotation_log
 from cards_core.typing import Array
 
@@ -123,7 +123,7 @@ def fitted_pose(solver: RodRobotSolver, curves: list[LimbCurve]) -> tuple[Array,
 
 
 def joint_error(limb: Limb, x: Array, tip: Array, planar: bool) -> Array:
-    """Return what a joint's two sides differ by in the directions that it locks."""
+    """Return the difference of a joint's two sides in the directions that it locks."""
     joint = x @ limb.tip.joint_pose
     bar = tip @ np.linalg.inv(limb.tip.attach)
     turn = joint[:3, :3].T @ bar[:3, :3]

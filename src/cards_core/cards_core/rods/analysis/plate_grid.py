@@ -1,4 +1,4 @@
-"""Plate poses on a grid: a line, a plane or a block of them, the other coordinates held.
+"""Plate poses on a grid: a line, a plane or a block; the other coordinates are held.
 
 ``x``, ``y``, ``z`` are the position of the plate in the world, [m]; ``rx``, ``ry``, ``rz`` the
 rotation vector r, [rad], in world axes, by which the plate is turned from home::

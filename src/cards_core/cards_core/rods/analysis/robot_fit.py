@@ -1,4 +1,4 @@
-"""The wrench on the plate, fitted to everything that was measured of a robot at once.
+"""The wrench on the plate, fitted to all measurements of a robot at once.
 
 At given joints the wrench W decides the equilibrium, so it is the only unknown (six numbers, three
 in the plane). With the limb equations linearised, ``A_i dw_i + D_i dx = 0``, and the stiffness K,
@@ -22,7 +22,7 @@ from cards_core.rods.analysis.measurements import MeasurementError, ShapeMeasure
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.shooting import scales
-from cards_core.rods.tracking.cold_start import cold_start
+from cards_core.rods.tracking.initial_search import find_equilibrium
 from cards_core.typing import Array
 
 ITERATIONS = 60
@@ -144,7 +144,7 @@ def fit_robot(
 
 
 def _fine(solver: RodRobotSolver) -> RodRobotSolver:
-    """Return the same solver with a tolerance that leaves no steps in what is fitted."""
+    """Return the same solver with a tolerance small enough for smooth residuals."""
     if solver not in _FINE:
         settings = replace(solver.settings, tolerance=TOLERANCE)
         _FINE[solver] = RodRobotSolver(
@@ -158,7 +158,7 @@ def _at_rest(
 ) -> Solution:
     """Return the equilibrium at the joints with the guessed wrench."""
     zero = np.zeros(6)
-    found = cold_start(solver, q=q, wrench=zero)
+    found = find_equilibrium(solver, q=q, wrench=zero)
     solution = found.solution
     if solution is None:
         raise MeasurementError(

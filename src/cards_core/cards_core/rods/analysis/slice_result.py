@@ -16,8 +16,7 @@ import numpy.typing as npt
 from cards_core.errors import UnknownNameError
 from cards_core.files import writing_together
 from cards_core.rods.analysis.plate_grid import PlateGrid
-from cards_core.rods.analysis.status import SliceStatus, is_good
-from cards_core.rods.analysis.walk import SliceOptions
+from cards_core.rods.analysis.slice_status import SliceOptions, SliceStatus, is_good
 from cards_core.typing import Array
 
 METRICS = {

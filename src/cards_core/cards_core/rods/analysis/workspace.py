@@ -1,9 +1,9 @@
 """Reachable and stable workspace of a rod robot: slices of plate poses, solved by continuation.
 
 From home the equilibrium is followed to the nearest point of the grid, and from there from point
-to point in all directions (`sweeps`), so that all points are of one branch: that which the robot
-gets to by moving. Poses behind a region where the robot collapses or runs out of its joints are
-found too, but are no part of its workspace (CUT_OFF, UNSTABLE, JOINT_LIMIT).
+to point in all directions (`grid_continuation`), so that all points are on one branch: that which
+the robot reaches by moving. Poses behind a region where the robot collapses or joints are outside
+their limits are found too, but are no part of its workspace (CUT_OFF, UNSTABLE, JOINT_LIMIT).
 
     result = solve_slice(read_rod_robot("stewart_gough"), Grid((Axis("x", -0.1, 0.1, 41),)))
 """
@@ -25,21 +25,26 @@ import numpy as np
 from cards_core.analysis.workspace import Grid
 from cards_core.errors import CardsError
 from cards_core.memory import check_fits
-from cards_core.rods.analysis.held_index import held_index
+from cards_core.rods.analysis.grid_continuation import (
+    GridFill,
+    GridPath,
+    PathFollower,
+    Point,
+    Runner,
+)
 from cards_core.rods.analysis.plate_grid import PlateGrid
 from cards_core.rods.analysis.slice_result import SliceResult
-from cards_core.rods.analysis.status import UNKNOWN, SliceStatus
-from cards_core.rods.analysis.sweeps import Runner, Sweeps
-from cards_core.rods.analysis.walk import Point, SliceOptions, Walk, Walker
+from cards_core.rods.analysis.slice_status import UNKNOWN, SliceOptions, SliceStatus
+from cards_core.rods.robots.limb_stability import limb_morse_index
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.cold_start import cold_start, home
-from cards_core.rods.tracking.homotopy import follow
-from cards_core.rods.tracking.judge import Bounds, Judge
-from cards_core.rods.tracking.path import Target
-from cards_core.rods.tracking.reach import reach_findings
+from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
+from cards_core.rods.tracking.continuation import follow
+from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
+from cards_core.rods.tracking.reachability import reach_findings
+from cards_core.rods.tracking.targets import Target
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are decided, and of all."""
@@ -48,7 +53,7 @@ MANY = 30_000
 """Points from which on several processes are worth their start."""
 
 SEEDS = 27
-"""Points of the grid at which a cold start is tried where no way leads from home to the grid."""
+"""Points of the grid at which an equilibrium is searched if no path from home reaches it."""
 
 
 class SliceError(CardsError):
@@ -87,19 +92,21 @@ def solve_slice(
     origin = robot.home_pose if robot.initial_pose is not None else start.pose.copy()
     points = PlateGrid(robot, grid, origin)
     reference = start.min_eigenvalue
-    walker = Walker(solver, points, options, reference)
+    follower = PathFollower(solver, points, options, reference)
     bytes_each = 8.0 * (2 * robot.n_limbs + 40)  # what a pose needs for its neighbours, too
     check_fits(points.count, bytes_each, "poses", "a grid of at most {most}")
-    sweeps = Sweeps(robot, points)
-    seeds, note = _seeds(walker, start)
+    grid_fill = GridFill(robot, points)
+    seeds, note = _seeds(follower, start)
     for seed in seeds:
-        sweeps.put(seed, strict=True)
+        grid_fill.put(seed, strict=True)
     count = workers or (_cores() if points.count >= MANY else 1)
-    with _runner(walker, count, progress) as run:
-        sweeps.fill(run, strict=True)
-        sweeps.fill(run, strict=False)
-    missing = _judge_missing(robot, points, sweeps)
-    doubts = [f.message for f in home(solver).findings if f.status is RodStatus.AMBIGUOUS]
+    with _runner(follower, count, progress) as run:
+        grid_fill.fill(run, strict=True)
+        grid_fill.fill(run, strict=False)
+    missing = _status_of_missing(robot, points, grid_fill)
+    ambiguities = [
+        f.message for f in home_equilibrium(solver).findings if f.status is RodStatus.AMBIGUOUS
+    ]
     if progress is not None:
         progress(points.count, points.count)
     return SliceResult(
@@ -108,11 +115,11 @@ def solve_slice(
         grid=points,
         options=options,
         reference=reference,
-        status=sweeps.status.reshape(points.shape),
-        numbers=sweeps.numbers.reshape(*points.shape, 5),
-        q=sweeps.q.reshape(*points.shape, robot.n_limbs),
+        status=grid_fill.status.reshape(points.shape),
+        numbers=grid_fill.numbers.reshape(*points.shape, 5),
+        q=grid_fill.q.reshape(*points.shape, robot.n_limbs),
         missing=missing.reshape(points.shape),
-        notes=(*robot.notes, *doubts, *note),
+        notes=(*robot.notes, *ambiguities, *note),
     )
 
 
@@ -120,15 +127,15 @@ def _home(solver: RodRobotSolver, options: SliceOptions) -> Solution:
     """Return the equilibrium at home under the wrench."""
     robot = solver.robot
     own = np.array_equal(options.wrench, robot.wrench) and options.frame == robot.wrench_frame
-    found = home(solver)
+    found = home_equilibrium(solver)
     if found.solution is not None and not own:
-        found = cold_start(
+        found = find_equilibrium(
             solver, pose=found.solution.pose, wrench=options.wrench, frame=options.frame
         )
     if (
         found.solution is None
         or not found.solution.min_eigenvalue > 0.0
-        or held_index(solver, found.solution).any()
+        or limb_morse_index(solver, found.solution).any()
     ):
         raise SliceError(
             f"{robot.name}: no stable equilibrium at home under this wrench: "
@@ -138,48 +145,52 @@ def _home(solver: RodRobotSolver, options: SliceOptions) -> Solution:
     return found.solution
 
 
-def _seeds(walker: Walker, start: Solution) -> tuple[list[Point], tuple[str, ...]]:
-    """Return the first points, and what must be said about them."""
-    grid, options, solver = walker.grid, walker.options, walker.solver
+def _seeds(follower: PathFollower, start: Solution) -> tuple[list[Point], tuple[str, ...]]:
+    """Return the first points, and notes about them."""
+    grid, options, solver = follower.grid, follower.options, follower.solver
     first = grid.nearest_home()
     origin = Target(None, start.pose, options.wrench, options.frame)
     target = replace(origin, pose=grid.pose(first))
-    judge = Judge(solver.robot, Bounds(stop_fraction=options.stop), walker.reference)
-    followed = follow(solver, start, origin, target, judge)
+    acceptance = StepAcceptance(
+        solver.robot, Bounds(stop_fraction=options.stop), follower.reference
+    )
+    followed = follow(solver, start, origin, target, acceptance)
     if followed.arrived:
-        return [walker.point(first, followed.solution)], ()
+        return [follower.point(first, followed.solution)], ()
     note = f"the straight way from home to the slice ends before it: {followed.refusal}"
     count = math.prod(grid.shape)
     tries = dict.fromkeys([first, *np.linspace(0, count - 1, SEEDS).astype(int).tolist()])
     for index in tries:
-        found = cold_start(
+        found = find_equilibrium(
             solver, pose=grid.pose(index), wrench=options.wrench, frame=options.frame
         )
         if found.solution is None:
             continue
-        point = walker.point(index, found.solution)
+        point = follower.point(index, found.solution)
         if point.passable:
             how = "good points are connected with one found by a cold start instead"
             return [point], (f"{note}; {how}",)
     return [], (f"{note}; cold starts at {len(tries)} of its points found nothing good either",)
 
 
-def _judge_missing(robot: RodRobot, grid: PlateGrid, sweeps: Sweeps) -> np.ndarray[Any, Any]:
-    """Give points without an equilibrium their status; return missing lengths, (count,), [m]."""
+def _status_of_missing(
+    robot: RodRobot, grid: PlateGrid, grid_fill: GridFill
+) -> np.ndarray[Any, Any]:
+    """Set the status of points without an equilibrium; return missing lengths, (count,), [m]."""
     missing = np.full(grid.count, np.nan)
     whole = len(robot.controlled) == len(robot.coordinates)
-    for index in np.flatnonzero(sweeps.status == UNKNOWN):
+    for index in np.flatnonzero(grid_fill.status == UNKNOWN):
         findings = reach_findings(robot, grid.pose(int(index))) if whole else ()
-        sweeps.status[index] = SliceStatus.UNREACHABLE if findings else SliceStatus.NOT_FOUND
+        grid_fill.status[index] = SliceStatus.UNREACHABLE if findings else SliceStatus.NOT_FOUND
         if findings:
             missing[index] = findings[0].missing
     return missing
 
 
 @contextlib.contextmanager
-def _runner(walker: Walker, workers: int, progress: Progress | None) -> Iterator[Runner]:
-    """Make walks in this process, or in others, which end with the context."""
-    total, done = walker.grid.count, 1
+def _runner(follower: PathFollower, workers: int, progress: Progress | None) -> Iterator[Runner]:
+    """Follow paths in this process, or in others, which end with the context."""
+    total, done = follower.grid.count, 1
 
     def seen() -> None:
         nonlocal done
@@ -188,23 +199,23 @@ def _runner(walker: Walker, workers: int, progress: Progress | None) -> Iterator
             progress(min(done, total), total)
 
     if workers <= 1:
-        yield lambda walks: [walker.walk(walk, seen) for walk in walks]
+        yield lambda paths: [follower.follow(path, seen) for path in paths]
         return
     # a fork of a process with threads may hang
     context = multiprocessing.get_context("spawn")
-    grid, options = walker.grid, walker.options
+    grid, options = follower.grid, follower.options
     pool = ProcessPoolExecutor(
         workers,
         mp_context=context,
         initializer=_start_worker,
-        initargs=(walker.robot, grid.grid, grid.home, options, walker.reference),
+        initargs=(follower.robot, grid.grid, grid.home, options, follower.reference),
     )
 
-    def run(walks: list[Walk]) -> Iterable[list[Point]]:
-        # processes start here, and inherit that Ctrl-C is not for them
+    def run(paths: list[GridPath]) -> Iterable[list[Point]]:
+        # processes start here and inherit the blocked Ctrl-C
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            results = pool.map(_walk, walks, chunksize=max(1, len(walks) // (8 * workers)))
+            results = pool.map(_follow, paths, chunksize=max(1, len(paths) // (8 * workers)))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for found in results:
@@ -218,17 +229,17 @@ def _runner(walker: Walker, workers: int, progress: Progress | None) -> Iterator
         pool.shutdown(cancel_futures=True)
 
 
-_WORKER: list[Walker] = []
+_WORKER: list[PathFollower] = []
 
 
 def _start_worker(robot: RodRobot, grid: Grid, home: Any, options: Any, reference: float) -> None:
     """Prepare a process."""
     points = PlateGrid(robot, grid, home)
-    _WORKER[:] = [Walker(RodRobotSolver(robot), points, options, reference)]
+    _WORKER[:] = [PathFollower(RodRobotSolver(robot), points, options, reference)]
 
 
-def _walk(walk: Walk) -> list[Point]:
-    return _WORKER[0].walk(walk)
+def _follow(path: GridPath) -> list[Point]:
+    return _WORKER[0].follow(path)
 
 
 def _cores() -> int:

@@ -26,8 +26,8 @@ from cards_core.errors import RodError
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.robots.yield_check import YieldCheck
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.strain import YieldWatch
 from cards_core.spatial import hat, quaternion_matrix, rotation_exp
 from cards_core.typing import Array, Matrix3
 
@@ -39,14 +39,14 @@ LONGEST_MOVE, LARGEST_TURN = 0.02, 0.1
 
 
 class PlateStep(NamedTuple):
-    """What a step ends with; all of it belongs to the end of the step.
+    """Result of a step, at its end.
 
     Attributes:
         pose: Of the plate, shape (4, 4).
         twist: Velocity of the plate's origin and angular velocity, world axes, shape (6,).
         solution: The rods at this pose, with their wrenches; the last good one if held.
         status: OK, UNSTABLE (the plate is falling off: K is not positive), HELD or YIELD.
-        message: What is the matter, in words; empty if nothing.
+        message: In words; empty if there is nothing to report.
         substeps: Solves that the step took.
     """
 
@@ -115,10 +115,10 @@ class PlateDynamics:
         self.q = robot.home_q
         self._solution: Solution | None = None
         self._load = np.zeros(6), "world"
-        self._yields = YieldWatch(robot, solver)
+        self._yields = YieldCheck(robot, solver)
 
     def start(self, solution: Solution, twist: Array | None = None) -> None:
-        """Begin at a solution of the solver (a cold start, or wherever the robot is).
+        """Begin at a solution of the solver (of a search, or of the present state).
 
         Args:
             solution: Converged state of this robot; an equilibrium stays where it is.
@@ -180,7 +180,7 @@ class PlateDynamics:
             else:
                 part *= 0.5
         self.time += dt
-        return self._answer(solves)
+        return self._step_result(solves)
 
     def kinetic_energy(self) -> float:
         """Return the kinetic energy of the plate, [J]."""
@@ -211,7 +211,7 @@ class PlateDynamics:
         return 1.0 / max(1.0, math.ceil(max(move, turn)))
 
     def _advance(self, dt: float, q: Array, last: bool) -> bool:
-        """Make one step, inaccurate only if it is the last try; failure changes nothing."""
+        """Make one step; a failure changes nothing. Only the last try may be inaccurate."""
         solution = self._solution
         assert solution is not None
         load, frame = self._load
@@ -275,9 +275,9 @@ class PlateDynamics:
             "the rods do not follow the plate's motion in any smaller step: it is held where it "
             "was, with its velocity set to 0"
         )
-        return self._answer(solves)._replace(status=RodStatus.HELD, message=message)
+        return self._step_result(solves)._replace(status=RodStatus.HELD, message=message)
 
-    def _answer(self, solves: int) -> PlateStep:
+    def _step_result(self, solves: int) -> PlateStep:
         assert self._solution is not None
         status, message = RodStatus.OK, ""
         if self._solution.linear.eigenvalues[0] <= 0.0:

@@ -3,24 +3,31 @@
 Time is replaced by BDF-alpha differences, each instant is then a boundary value problem along the
 rods, solved by shooting with the variation propagated along: ``native/dynamics_*.c`` has the
 equations. A single rod is a robot with one limb, see `cards_core.rods.dynamics.rod_dynamics`.
+The time step decides how finely the rods are cut and integrated.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from cards_core.checks import finite_array
 from cards_core.errors import RodError
-from cards_core.rods.dynamics.grid import grid_of
-from cards_core.rods.dynamics.memory import Memory
-from cards_core.rods.dynamics.native import dynamics_library
-from cards_core.rods.dynamics.rule import AT_REST, History, TimeRule, backward_euler, bdf_alpha
+from cards_core.rods.dynamics.backward_differences import (
+    AT_REST,
+    CommandRates,
+    DifferenceFormula,
+    backward_euler,
+    bdf_alpha,
+)
+from cards_core.rods.dynamics.native_library import dynamics_library
+from cards_core.rods.dynamics.native_state import NativeState
 from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
-from cards_core.rods.robots.solver_checks import expect_robot
-from cards_core.rods.tracking.answer import Finding
-from cards_core.rods.tracking.strain import strain_findings
+from cards_core.rods.robots.solver_input import expect_robot
+from cards_core.rods.robots.yield_check import strain_findings
+from cards_core.rods.status import Finding
 from cards_core.spatial import hat, matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 
@@ -90,16 +97,16 @@ class RobotDynamics:
         self.alpha = alpha
         self.tolerance = tolerance
         self.time = 0.0
-        self._rule = bdf_alpha(dt, alpha)
-        self.segments, self.steps = grid_of(robot, self._rule, alpha, steps, segments)
+        self._formula = bdf_alpha(dt, alpha)
+        self.segments, self.steps = _discretisation(robot, self._formula, alpha, steps, segments)
         self._library = dynamics_library()
         self._q = robot.home_q
         self._base = np.eye(4)
         self._placed: tuple[bytes, bytes] | None = None
-        self._lengths = History(rod_lengths(robot, self._q))
+        self._lengths = CommandRates(rod_lengths(robot, self._q))
         self._young = 0  # instants since the last restart
-        self.memory = Memory(robot, self.segments, self.steps, held)
-        self._c = self.memory.c
+        self.native_state = NativeState(robot, self.segments, self.steps, held)
+        self._c = self.native_state.c
 
     # -- setting it up -----------------------------------------------------------------------
 
@@ -127,11 +134,11 @@ class RobotDynamics:
         self._set(AT_REST)
         self.time, self._young = 0.0, 0
         self._command(self.robot.home_q if q is None else q, 0.0)
-        self._lengths = History(rod_lengths(self.robot, self._q))
+        self._lengths = CommandRates(rod_lengths(self.robot, self._q))
         load = self.robot.wrench if wrench is None else wrench
         self._force(load, self.robot.wrench_frame if frame is None else frame)
         self._pose(self.robot.home_pose if pose is None else pose)
-        states = self.memory.states[0]
+        states = self.native_state.states[0]
         states[...] = 0.0
         if base_wrenches is not None:
             states[:, 0, 7:] = base_wrenches
@@ -154,7 +161,7 @@ class RobotDynamics:
         return self._instant(iterations)
 
     def restart(self) -> None:
-        """Say that a load or command jumps now: the next step will not look further back."""
+        """Restart the differences where a load or command jumps, as in a first step."""
         self._young = 0
 
     # -- stepping ----------------------------------------------------------------------------
@@ -183,7 +190,7 @@ class RobotDynamics:
             RodError: No solution; everything is as before the step then.
             ShapeError: An argument of the wrong shape or not finite.
         """
-        self._set(backward_euler(self.dt) if self._young == 0 else self._rule)
+        self._set(backward_euler(self.dt) if self._young == 0 else self._formula)
         c, before = self._c, (self._q, self._base)
         kept = [list(values) for values in (c.wrench, c.p, c.q)], c.follower
         iterations = -1
@@ -230,7 +237,7 @@ class RobotDynamics:
         if self._young or self.time:
             raise RodError("dynamic_stiffness while moving; expected a call right after rest")
         self._set(AT_REST)
-        self._c.rule.lambda_ = -square
+        self._c.formula.lambda_ = -square
         good = self._library.dynamic_linearise(self._c)
         out = np.array(self._c.stiffness).reshape(6, 6)
         if not good or not np.all(np.isfinite(out)):
@@ -239,14 +246,14 @@ class RobotDynamics:
 
     def positions(self) -> Array:
         """Return points of the centre-lines, shape (n, steps + 1, 3), [m]."""
-        return self.memory.positions()
+        return self.native_state.positions()
 
     def strains(self) -> Array:
         """Return the greatest equivalent strain of each rod, shape (n,), as `RodShape.strain`."""
-        return self.memory.strains()
+        return self.native_state.strains()
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return YIELD for each limb strained beyond what its material bears, at this instant."""
+        """Return YIELD for each limb strained beyond its yield strain at this instant."""
         return tuple(strain_findings(self.robot, self.strains()))
 
     def energy(self) -> dict[str, float]:
@@ -255,18 +262,24 @@ class RobotDynamics:
         ``T = 1/2 integral of rA V.V + w.H ds + plate``, ``U = 1/2 integral of
         (v - v0)' Kse (v - v0) + (u - u0)' Kbt (u - u0) ds``; by the quadrature of the steps.
         """
-        return self.memory.energy()
+        return self.native_state.energy()
 
     def momentum(self) -> Array:
         """Return linear momentum and angular momentum about the world's origin, shape (6,)."""
-        return self.memory.momentum()
+        return self.native_state.momentum()
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _set(self, rule: TimeRule) -> None:
-        self._rule_now = rule
-        c = self._c.rule
-        c.c0, c.c1, c.c2, c.d1, c.lambda_ = rule.c0, rule.c1, rule.c2, rule.d1, rule.c0**2
+    def _set(self, formula: DifferenceFormula) -> None:
+        self._formula_now = formula
+        c = self._c.formula
+        c.c0, c.c1, c.c2, c.d1, c.lambda_ = (
+            formula.c0,
+            formula.c1,
+            formula.c2,
+            formula.d1,
+            formula.c0**2,
+        )
 
     def _command(self, q: Array, dt: float) -> None:
         if q is not self._q:
@@ -274,13 +287,13 @@ class RobotDynamics:
         placed = (q.tobytes(), self._base.tobytes())
         if placed != self._placed:  # both are slow
             starts = self._base @ rod_starts(self.robot, q)
-            for item, start in zip(self.memory.limbs, starts, strict=False):
+            for item, start in zip(self.native_state.limbs, starts, strict=False):
                 item.start_p[:] = start[:3, 3].tolist()
                 item.start_R[:] = start[:3, :3].ravel().tolist()
             self._placed = placed
         lengths = rod_lengths(self.robot, q)
-        rates = self._lengths.propose(self._rule_now, lengths) if dt else np.zeros(len(q))
-        for item, length, rate in zip(self.memory.limbs, lengths, rates, strict=False):
+        rates = self._lengths.propose(self._formula_now, lengths) if dt else np.zeros(len(q))
+        for item, length, rate in zip(self.native_state.limbs, lengths, rates, strict=False):
             item.length, item.speed = length, rate
         self._q = q
 
@@ -292,8 +305,8 @@ class RobotDynamics:
 
     def _tip_pose(self) -> Array:
         pose = np.eye(4)
-        pose[:3, 3] = self.memory.states[0, 0, -1, :3]
-        pose[:3, :3] = quaternion_matrix(self.memory.states[0, 0, -1, 3:7])
+        pose[:3, 3] = self.native_state.states[0, 0, -1, :3]
+        pose[:3, :3] = quaternion_matrix(self.native_state.states[0, 0, -1, 3:7])
         return pose
 
     def _pose(self, pose: Array) -> None:
@@ -309,7 +322,7 @@ class RobotDynamics:
         spin = np.array(c.plate.spin)
         arm = pose[:3, :3] @ self.robot.plate.com
         velocity = np.array(c.plate.rate[:3]) - hat(spin) @ arm
-        states = self.memory.states[0]
+        states = self.native_state.states[0]
         return Instant(
             time=self.time,
             q=self._q.copy(),
@@ -320,3 +333,47 @@ class RobotDynamics:
             iterations=int(iterations),
             residual=float(c.residual),
         )
+
+
+_GROWTH = 4.0
+"""A disturbance may grow by exp(_GROWTH) along one segment of the shooting."""
+
+_WAVE, _WAVE_UNDAMPED = 1.6, 0.7
+"""Longest step along a rod, in units of the shortest wave that the time step can show / 2 pi.
+With longer ones the waves that are shown badly grow in time, the sooner the less alpha damps."""
+
+
+def _discretisation(
+    robot: RodRobot,
+    formula: DifferenceFormula,
+    alpha: float,
+    steps: int | None,
+    segments: int | None,
+) -> tuple[int, int]:
+    """Return segments and steps per segment.
+
+    Waves of bending that the time step can just show have the wave number
+    ``k = (rA c0^2/EI)^(1/4)``; disturbances grow along the rod by ``exp(k L/sqrt 2)``.
+
+    Args:
+        robot: The robot.
+        formula: Differences in place of the time derivatives.
+        alpha: Of `bdf_alpha`.
+        steps: Along each rod, where that is prescribed.
+        segments: Of multiple shooting, where they are prescribed.
+
+    Raises:
+        RodError: Less than one step or segment is prescribed.
+    """
+    wave = _WAVE if alpha > -0.35 else _WAVE_UNDAMPED
+    phase = 0.0
+    for limb in robot.limbs:
+        softness = limb.rod.mass_per_length / limb.rod.bending_stiffness
+        phase = max(phase, limb.length * (softness * formula.c0**2) ** 0.25)
+    if segments is None:
+        segments = max(1, math.ceil(phase / math.sqrt(2.0) / _GROWTH))
+    if steps is None:
+        steps = max(4, math.ceil(phase / wave))
+    if segments < 1 or steps < 1:
+        raise RodError(f"segments {segments}, steps {steps}; expected both >= 1")
+    return segments, math.ceil(steps / segments)

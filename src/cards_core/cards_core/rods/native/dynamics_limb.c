@@ -16,7 +16,7 @@ struct dynamic_limb {
 };
 
 struct dynamic_robot {
-  struct dynamic_rule rule;
+  struct dynamic_formula formula;
   int limbs, segments, steps, held, follower;      /* held: plate pose given */
   double mass, com[3], inertia[6], gravity[3];     /* plate; inertia about com: 00 01 02 11 12 22 */
   double wrench[6], scale_length, scale_force;     /* on the plate, about its origin */
@@ -116,7 +116,7 @@ static double run_segments(struct dynamic_robot *robot, int vary) {
         const double *state = robot->limb[first + (lane < count ? lane : 0)].state + 13*j;
         for (int c = 0; c < 13; ++c) x[c][lane] = state[c];
       }
-      dynamic_run(group, &robot->rule, j, segments, robot->steps, vary, x);
+      dynamic_run(group, &robot->formula, j, segments, robot->steps, vary, x);
       for (int lane = 0; lane < count; ++lane) {
         struct dynamic_limb *limb = robot->limb + first + lane;
         const int known = j == 0 ? 6 : 0;
@@ -127,7 +127,7 @@ static double run_segments(struct dynamic_robot *robot, int vary) {
           state_scale(limb, scale);
           memset(y, 0, sizeof y);
           for (int c = known; c < 12; ++c) y[12*((c - known)/8) + c][(c - known) % 8] = scale[c];
-          dynamic_vary(group, lane, &robot->rule, j, segments, robot->steps, 12 - known, y);
+          dynamic_vary(group, lane, &robot->formula, j, segments, robot->steps, 12 - known, y);
         }
         const double defect = join_segment(robot, limb, j, end, vary ? y : 0);
         if (!(defect <= worst)) worst = defect;

@@ -59,12 +59,12 @@ INLINE void NAME(spin_variation)(const REAL *c, const REAL *c_t, const REAL *w, 
 }
 
 /* G phi = d(D H) for H = I w with the symmetric world inertia I (00, 01, 02, 11, 12, 22). */
-INLINE void NAME(spin_inertia)(const struct dynamic_rule *rule, const REAL *I, const REAL *H,
+INLINE void NAME(spin_inertia)(const struct dynamic_formula *formula, const REAL *I, const REAL *H,
                                const REAL *w, const REAL *W, REAL *G) {
-  const double c0 = rule->c0;
+  const double c0 = formula->c0;
   const REAL full[9] = {I[0], I[1], I[2], I[1], I[3], I[4], I[2], I[4], I[5]};
   if (c0 == 0.0) {
-    for (int i = 0; i < 9; ++i) G[i] = rule->lambda*full[i];
+    for (int i = 0; i < 9; ++i) G[i] = formula->lambda*full[i];
     return;
   }
   const REAL X[9] = {W[0],        W[1] - w[2], W[2] + w[1], W[3] + w[2], W[4],
@@ -80,30 +80,30 @@ INLINE void NAME(spin_inertia)(const struct dynamic_rule *rule, const REAL *I, c
   G[7] -= c0*H[0];
 }
 
-static void NAME(prepare_point)(const struct dynamic_rule *rule, struct NAME(point) *point) {
+static void NAME(prepare_point)(const struct dynamic_formula *formula, struct NAME(point) *point) {
   for (int c = 0; c < CHANNELS; ++c)
-    point->h[c] = rule->c1*point->z[c] + rule->c2*point->old[c] + rule->d1*point->rate[c];
+    point->h[c] = formula->c1*point->z[c] + formula->c2*point->old[c] + formula->d1*point->rate[c];
   /* Cayley parameters are counted from the last instant, where they are 0 and c_t = w */
   for (int c = 0; c < 3; ++c)
-    point->h_turn[c] = -rule->c2*point->turn[c] + rule->d1*point->spin[c];
+    point->h_turn[c] = -formula->c2*point->turn[c] + formula->d1*point->spin[c];
 }
 
-static void NAME(accept_point)(const struct dynamic_rule *rule, struct NAME(point) *point) {
+static void NAME(accept_point)(const struct dynamic_formula *formula, struct NAME(point) *point) {
   REAL rate[3];
   for (int i = 0; i < CHANNELS; ++i) {
-    point->rate[i] = rule->c0*point->now[i] + point->h[i];
+    point->rate[i] = formula->c0*point->now[i] + point->h[i];
     point->old[i] = point->z[i];
     point->z[i] = point->now[i];
   }
   NAME(cayley)(point->q_now, point->q, point->turn);
-  for (int i = 0; i < 3; ++i) rate[i] = rule->c0*point->turn[i] + point->h_turn[i];
+  for (int i = 0; i < 3; ++i) rate[i] = formula->c0*point->turn[i] + point->h_turn[i];
   NAME(spin_of)(point->turn, rate, point->spin);
   memcpy(point->q, point->q_now, sizeof point->q);
 }
 
 /* Forget the past: the present values have been there for ever. */
-static void NAME(rest_point)(const struct dynamic_rule *rule, struct NAME(point) *point) {
-  (void)rule;
+static void NAME(rest_point)(const struct dynamic_formula *formula, struct NAME(point) *point) {
+  (void)formula;
   memcpy(point->z, point->now, sizeof point->z);
   memcpy(point->old, point->now, sizeof point->old);
   memset(point->rate, 0, sizeof point->rate);

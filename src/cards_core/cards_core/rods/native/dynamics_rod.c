@@ -57,10 +57,11 @@ INLINE void rotate_diagonal8(const lanes *R, const lanes *k, lanes *out) {
 }
 
 /* Rate times h at x = (p, quaternion, n, m); the point records what it will need later. */
-static OUTLINE void dynamic_rate(const struct dynamic_group *rod, const struct dynamic_rule *rule,
+static OUTLINE void dynamic_rate(const struct dynamic_group *rod,
+                                 const struct dynamic_formula *formula,
                                  int variation, const lanes *a, const lanes *x,
                                  struct point8 *point, lanes *k, struct dynamic_stage *stage) {
-  const double c0 = rule->c0;
+  const double c0 = formula->c0;
   const lanes *p = x, *q = x + 3, *n = x + 7, *m = x + 10, h = rod->h, tau = rod->damping;
   const lanes soft = 1.0/(1.0 + c0*tau), *h_v = point->h + AT_S, *h_u = point->h + AT_U;
   lanes R[9], e[3], g[3], c[3], c_t[3], I[6], w[3], W[9], t[3], o[3], moment[3];
@@ -112,7 +113,7 @@ static OUTLINE void dynamic_rate(const struct dynamic_group *rod, const struct d
   k[5] = oy*q[0] + oz*q[1] - ox*q[3];
   k[6] = oz*q[0] + ox*q[2] - oy*q[1];
   if (!variation) return;
-  spin_inertia8(rule, I, H, w, W, stage->G);
+  spin_inertia8(formula, I, H, w, W, stage->G);
   for (int i = 0; i < 3; ++i) {
     e[i] *= h;
     g[i] *= h;
@@ -138,8 +139,8 @@ INLINE void renormalise8(lanes *q) {
 }
 
 /* All rods of a group along segment j of `segments`: x from its start to its end. */
-static void dynamic_run(const struct dynamic_group *rod, const struct dynamic_rule *rule, int j,
-                        int segments, int steps, int variation, lanes *x0) {
+static void dynamic_run(const struct dynamic_group *rod, const struct dynamic_formula *formula,
+                        int j, int segments, int steps, int variation, lanes *x0) {
   lanes x[13], k[STAGES][13], a;
   for (int step = 0; step < steps; ++step) {
     const int first = STAGES*(j*steps + step);
@@ -149,7 +150,7 @@ static void dynamic_run(const struct dynamic_group *rod, const struct dynamic_ru
 #define STAGE(i, sum) \
   a = rod->speed*(1.0 - share*(before + NODE[i])); \
   for (int c = 0; c < 13; ++c) x[c] = x0[c] + (sum); \
-  dynamic_rate(rod, rule, variation, &a, x, point + i, k[i], stage + i);
+  dynamic_rate(rod, formula, variation, &a, x, point + i, k[i], stage + i);
     STAGE(0, 0.0)
     STAGE(1, RK1(k, c))
     STAGE(2, RK2(k, c))

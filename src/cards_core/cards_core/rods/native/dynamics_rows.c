@@ -99,7 +99,7 @@ static void joint_rows(const struct dynamic_robot *robot, const struct dynamic_l
 /* Balance of the plate: rows r (6), and E = d r/d(dx, theta) without the rods' changes; every
    limb's G (6 x 12, scaled tip) into its slot. */
 static void plate_rows(struct dynamic_robot *robot, const double *Rx, double *r, double *E) {
-  const double c0 = robot->rule.c0, lambda = robot->rule.lambda, mass = robot->mass;
+  const double c0 = robot->formula.c0, lambda = robot->formula.lambda, mass = robot->mass;
   struct point *point = &robot->plate;
   double c[3], turned[3], rate[3], w[3], I[9], X[9], A[3], x[3];
   const double *J = robot->inertia;
@@ -142,7 +142,7 @@ static void plate_rows(struct dynamic_robot *robot, const double *Rx, double *r,
     frame_product(X, S, T);
     add_block(E + 21, 6, 1.0, T);
     spin_variation(turned, rate, w, c0, W);
-    spin_inertia(&robot->rule, upper, H, w, W, G);
+    spin_inertia(&robot->formula, upper, H, w, W, G);
     add_block(E + 21, 6, 1.0, G);
     if (robot->follower) {
       skew(force, X);

@@ -1,14 +1,14 @@
 /* Time stepping of the rod robot: history -> h, prediction, Newton, acceptance. For callers
    outside the library. */
 
-typedef void (*point_rule)(const struct dynamic_rule *, struct point *);
-typedef void (*point_rule8)(const struct dynamic_rule *, struct point8 *);
+typedef void (*point_update)(const struct dynamic_formula *, struct point *);
+typedef void (*point_update8)(const struct dynamic_formula *, struct point8 *);
 
-static void each_point(struct dynamic_robot *robot, point_rule of_plate, point_rule8 of_rods) {
+static void each_point(struct dynamic_robot *robot, point_update of_plate, point_update8 of_rods) {
   const int count = robot->segments*robot->steps*STAGES;
   for (int first = 0; first < robot->limbs; first += WIDTH)
-    for (int i = 0; i < count; ++i) of_rods(&robot->rule, robot->group[first/WIDTH].points + i);
-  of_plate(&robot->rule, &robot->plate);
+    for (int i = 0; i < count; ++i) of_rods(&robot->formula, robot->group[first/WIDTH].points + i);
+  of_plate(&robot->formula, &robot->plate);
 }
 
 static void prepare(struct dynamic_robot *robot) {
@@ -93,7 +93,7 @@ static int newton(struct dynamic_robot *robot, int limit, double tolerance) {
   return -1;
 }
 
-/* Equilibrium at the present commands, everything at rest; rule must be 0. -1 if none is found. */
+/* Equilibrium at the present commands, everything at rest; formula must be 0. -1 if not found. */
 int dynamic_rest(struct dynamic_robot *robot, int limit, double tolerance) {
   set_starts(robot);
   prepare(robot);
@@ -106,7 +106,7 @@ int dynamic_rest(struct dynamic_robot *robot, int limit, double tolerance) {
 }
 
 /* One instant further. `linear`: the last two instants are good for extrapolation; `clean`: the
-   rule has changed, blocks of earlier instants are of no use. Failure changes nothing and
+   formula has changed, blocks of earlier instants are of no use. Failure changes nothing and
    returns -1. */
 int dynamic_step(struct dynamic_robot *robot, int linear, int clean, int limit,
                  double tolerance) {
@@ -150,7 +150,7 @@ void dynamic_fill(struct dynamic_robot *robot) {
   }
 }
 
-/* Residual and d(plate rows)/d(dx, theta) at the present unknowns with the present rule. */
+/* Residual and d(plate rows)/d(dx, theta) at the present unknowns with the present formula. */
 int dynamic_linearise(struct dynamic_robot *robot) {
   double balance[6];
   prepare(robot);

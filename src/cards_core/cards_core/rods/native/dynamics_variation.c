@@ -12,10 +12,10 @@ struct plain_stage { /* as struct dynamic_stage, of one rod */
 #define VCROSS(a, b, c) (a[(c + 1) % 3]*b[(c + 2) % 3] - a[(c + 2) % 3]*b[(c + 1) % 3])
 
 static OUTLINE void variation_rate(const struct plain_stage *stage,
-                                   const struct dynamic_rule *rule, double mass, double h,
+                                   const struct dynamic_formula *formula, double mass, double h,
                                    double a, const lanes *y, lanes *k) {
   const double *C = stage->C, *S = stage->S, *t = stage->t, *n = stage->n, *m = stage->m;
-  const double *G = stage->G, inertia = h*mass*rule->lambda;
+  const double *G = stage->G, inertia = h*mass*formula->lambda;
   const lanes *phi = y + 3, *dn = y + 6, *dm = y + 9;
   lanes x[3], z[3];
   for (int c = 0; c < 3; ++c) {
@@ -41,12 +41,12 @@ static OUTLINE void variation_rate(const struct plain_stage *stage,
     x[c] = W[3*c]*phi[0] + W[3*c + 1]*phi[1] + W[3*c + 2]*phi[2]
            + (a/h)*(dphi[c] + VCROSS(phi, o, c));
   for (int c = 0; c < 3; ++c)
-    k[6 + c] += g*(rule->c0*k[c] + VCROSS(x, t, c) + VCROSS(w, k, c));
+    k[6 + c] += g*(formula->c0*k[c] + VCROSS(x, t, c) + VCROSS(w, k, c));
 }
 
 /* Lane `lane` of the group along segment j; `blocks` (1 or 2, fixed at compile time) times 8. */
-INLINE void vary_blocks(const struct dynamic_group *rod, int lane, const struct dynamic_rule *rule,
-                        int j, int segments, int steps, int blocks, lanes *y0) {
+INLINE void vary_blocks(const struct dynamic_group *rod, int lane,
+                        const struct dynamic_formula *formula, int j, int segments, int steps, int blocks, lanes *y0) {
   const double h = rod->h[lane], speed = rod->speed[lane], mass = rod->mass[lane];
   lanes y[24], dk[STAGES][24];
   struct plain_stage plain;
@@ -58,7 +58,7 @@ INLINE void vary_blocks(const struct dynamic_group *rod, int lane, const struct 
     ((double *)&plain)[c] = ((const double *)(stage + i))[WIDTH*c + lane]; \
   for (int c = 0; c < 12*blocks; ++c) y[c] = y0[c] + (dsum); \
   for (int b = 0; b < blocks; ++b) \
-    variation_rate(&plain, rule, mass, h, speed*(1.0 - share*(before + NODE[i])), y + 12*b, \
+    variation_rate(&plain, formula, mass, h, speed*(1.0 - share*(before + NODE[i])), y + 12*b, \
                    dk[i] + 12*b);
     STAGE(0, 0.0)
     STAGE(1, RK1(dk, c))
@@ -78,10 +78,10 @@ INLINE void vary_blocks(const struct dynamic_group *rod, int lane, const struct 
 }
 
 static void dynamic_vary(const struct dynamic_group *rod, int lane,
-                         const struct dynamic_rule *rule, int j, int segments, int steps,
+                         const struct dynamic_formula *formula, int j, int segments, int steps,
                          int directions, lanes *y) {
   if (directions <= 8)
-    vary_blocks(rod, lane, rule, j, segments, steps, 1, y);
+    vary_blocks(rod, lane, formula, j, segments, steps, 1, y);
   else
-    vary_blocks(rod, lane, rule, j, segments, steps, 2, y);
+    vary_blocks(rod, lane, formula, j, segments, steps, 2, y);
 }

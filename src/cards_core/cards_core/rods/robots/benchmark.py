@@ -1,4 +1,4 @@
-"""How long solves of rod robots take, on the path of [Till2015] and on the shipped robots.
+"""Benchmark of the solver: the path of [Till2015] and the shipped robots.
 
 Times are of whole calls from Python, copies of the results included, each warm started with the
 solution before; `library_us` is the part inside the compiled library.
@@ -20,7 +20,7 @@ from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.tracking.cold_start import home
+from cards_core.rods.tracking.initial_search import home_equilibrium
 from cards_core.typing import Array
 
 TILL_ROBOT = "stewart_gough_till"
@@ -115,7 +115,7 @@ def bench_robot(robot: RodRobot, steps: int = 2000) -> dict[str, Any]:
         RodError: The robot has no equilibrium at home.
     """
     solver = RodRobotSolver(robot)
-    first = home(solver).solution
+    first = home_equilibrium(solver).solution
     if first is None:
         raise RodError(f"'{robot.name}': no equilibrium at home")
     angles = 2.0 * np.pi * np.arange(steps) / 500.0

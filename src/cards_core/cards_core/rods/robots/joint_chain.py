@@ -1,4 +1,4 @@
-"""What joints in a row are together: a joint at the plate out of one or several of the SDF.
+"""Composite joints: a joint at the plate made of one or several joints of the SDF.
 
 SDFormat has no cylindrical and no planar joint. Chains of joints stand for them, recognised by
 their axes: prismatic + revolute on one line, two prismatic + revolute normal to them; two
@@ -21,7 +21,7 @@ PARALLEL = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """A joint that one or several joints of the SDF make.
+    """A joint made of one or several joints of the SDF.
 
     Attributes:
         kind: What it is.
@@ -36,7 +36,7 @@ class Composite:
 
 
 def composite(kinds: list[str], axes: list[tuple[Vector3, list[Vector3]]]) -> Composite | None:
-    """Return what joints in a row are together, None if it is nothing that we know.
+    """Return the joint that joints in a row make; None if it is not a known one.
 
     Args:
         kinds: SDF kinds, from the plate on.

@@ -248,7 +248,7 @@ def _listed(joints: list[Joint]) -> str:
 
 
 def lump(bodies: list[tuple[Pose, Inertia]]) -> tuple[float, Vector3, Matrix3]:
-    """Return mass, centre of mass and inertia about it of bodies that move as one.
+    """Return mass, centre of mass, and inertia about it, of bodies that move as one.
 
     Args:
         bodies: Pose of each body in a common frame, and its inertia in its own.

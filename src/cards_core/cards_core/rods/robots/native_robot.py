@@ -1,4 +1,4 @@
-"""A rod robot in the compiled library: its numbers, its buffers, its calls."""
+"""A rod robot in the compiled library: its parameters, buffers and calls."""
 
 from __future__ import annotations
 

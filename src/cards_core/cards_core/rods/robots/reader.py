@@ -23,18 +23,19 @@ from cards_core.errors import DescriptionError
 from cards_core.formats.locate import find_model, rods_file
 from cards_core.formats.sdf.reader import read_sdf_document
 from cards_core.formats.xml_lines import XmlElement
-from cards_core.rods.robots.doubts import TURN, document_doubts, robot_doubts
-from cards_core.rods.robots.mechanism import Mechanism
-from cards_core.rods.robots.reader_checks import (
+from cards_core.rods.robots.description_checks import (
+    TURN,
     check_free_plate,
     check_limb_sets,
     check_plane,
     check_tip_direction,
     check_units_of_frames,
+    dimension_warnings,
+    document_warnings,
 )
+from cards_core.rods.robots.mechanism import Mechanism
 from cards_core.rods.robots.robot import BaseKind, Limb, Plate, RodRobot
-from cards_core.rods.robots.yaml_entry import number, vector
-from cards_core.rods.robots.yaml_rods import RodEntry, rod_entries, solver_settings
+from cards_core.rods.robots.yaml_rods import RodEntry, number, rod_entries, solver_settings, vector
 from cards_core.spatial import Pose, axis_rotation, quaternion_matrix
 from cards_core.typing import Array, Vector3
 from cards_core.yaml_fields import Document, Field, read_yaml
@@ -69,7 +70,7 @@ def read_rod_robot(name_or_path: str | os.PathLike[str], *, model: str | None = 
 
 
 class _Reader:
-    """Puts the two files together."""
+    """Combines the two files."""
 
     def __init__(
         self, mechanism: Mechanism, document: Document, file: Path, root: XmlElement
@@ -112,9 +113,13 @@ class _Reader:
         if self.planar:
             check_plane(robot, top)
         check_free_plate(robot, top["rods"])
-        notes = [*_doubts(entries), *robot_doubts(robot, ends), *self._numbers_as_text()]
+        notes = [
+            *_unit_warnings(entries),
+            *dimension_warnings(robot, ends),
+            *self._numbers_as_text(),
+        ]
         weighed = set() if top.has("plate_mass") else mechanism.moved_with(plate.link)
-        notes += [*self._angles(), *document_doubts(self.root, weighed)]
+        notes += [*self._angles(), *document_warnings(self.root, weighed)]
         return dataclasses.replace(robot, notes=tuple(notes))
 
     def _limb(self, entry: RodEntry, plate: str) -> Limb:
@@ -208,7 +213,7 @@ class _Reader:
         return Pose.from_xyz_rpy(values[:3], values[3:]).matrix
 
     def _angles(self) -> list[str]:
-        """Return a doubt if an angle of the initial pose is more than a turn."""
+        """Return a warning if an angle of the initial pose is more than a turn."""
         if not (self.top.has("initial") and self._initial().has("pose")):
             return []
         field = self._initial()["pose"]
@@ -266,13 +271,13 @@ def _unit(kind: BaseKind) -> str:
     return "rad" if kind is BaseKind.REVOLUTE else "m"
 
 
-def _doubts(entries: list[RodEntry]) -> list[str]:
-    """Return each doubt once, with the rods that it concerns."""
+def _unit_warnings(entries: list[RodEntry]) -> list[str]:
+    """Return each warning once, with the rods that it concerns."""
     found: dict[str, list[str]] = {}
     for entry in entries:
-        for doubt in entry.doubts:
-            found.setdefault(doubt, []).append(entry.name)
-    return [f"rods {', '.join(names)}: {doubt}" for doubt, names in found.items()]
+        for warning in entry.warnings:
+            found.setdefault(warning, []).append(entry.name)
+    return [f"rods {', '.join(names)}: {warning}" for warning, names in found.items()]
 
 
 def _tips_at_home(robot: RodRobot) -> list[Array]:

@@ -1,4 +1,4 @@
-"""What a solve of a rod robot returns."""
+"""Results of a solve of a rod robot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IDENTITY = np.eye(4)
 
 
 class SolvedRobot(Protocol):
-    """What solves and solutions know of their solver.
+    """The part of a solver that solves and solutions use.
 
     Attributes:
         robot, settings, base, gravity: See `cards_core.rods.robots.solver.RodRobotSolver`.
@@ -190,7 +190,7 @@ class Solution:
 
     @cached_property
     def min_eigenvalue(self) -> float:
-        """Smallest of `eigenvalues`; a robot at or below zero does not hold its plate."""
+        """Smallest of `eigenvalues`; at or below zero the plate is not stable."""
         return float(self.linear.eigenvalues[0])
 
     @property

@@ -22,7 +22,7 @@ import numpy as np
 
 from cards_core.errors import ShapeError
 from cards_core.rods.robots.native_robot import MODES
-from cards_core.rods.robots.newton import Newton
+from cards_core.rods.robots.newton_solver import NewtonSolver
 from cards_core.rods.robots.robot import (
     PLATE_COORDINATES,
     BaseKind,
@@ -30,16 +30,14 @@ from cards_core.rods.robots.robot import (
     SolverSettings,
 )
 from cards_core.rods.robots.solution import Blocks, Linear, RobotShapes, Solution
-from cards_core.rods.robots.solver_checks import (
+from cards_core.rods.robots.solver_input import (
     MOST_SEGMENTS,
+    State,
     check_plane_of_base,
     check_robot,
+    checked_guess,
     controlled_indices,
     expect_robot,
-)
-from cards_core.rods.robots.solver_input import (
-    State,
-    guessed,
     is_follower,
 )
 from cards_core.typing import Array
@@ -86,7 +84,7 @@ class RodRobotSolver:
         if robot.planar:  # what keeps the robot in its plane carries the weight normal to it
             self.gravity[2] = 0.0
         self._lock = threading.RLock()
-        self._newton = Newton(self)
+        self._newton = NewtonSolver(self)
 
     def dgm(
         self,
@@ -96,7 +94,7 @@ class RodRobotSolver:
         frame: str = "world",
         start: State | None = None,
     ) -> Solution:
-        """Solve the direct model: joint coordinates given, plate pose wanted.
+        """Solve the direct model: joint coordinates given, plate pose unknown.
 
         Args:
             q: Joint coordinates, (n,), [m] or [rad]; lengths of extensible limbs.
@@ -128,7 +126,7 @@ class RodRobotSolver:
         frame: str = "world",
         start: State | None = None,
     ) -> Solution:
-        """Solve the inverse model: plate pose given, joint coordinates wanted.
+        """Solve the inverse model: plate pose given, joint coordinates unknown.
 
         Robots with fewer actuators follow their controlled coordinates, the others result;
         robots with more take the step of least norm.
@@ -278,7 +276,7 @@ class RodRobotSolver:
         return self._newton.iterations
 
     def exclusive(self) -> AbstractContextManager[object]:
-        """Return a context in which other threads wait: for solves that belong together."""
+        """Return a lock for solves that belong together: other threads wait."""
         return self._lock
 
     def forget(self) -> None:
@@ -292,7 +290,7 @@ class RodRobotSolver:
     def _guess(
         self, q: Array | None, pose: Array, wrench: Array | None = None, frame: str = "world"
     ) -> State:
-        return guessed(
+        return checked_guess(
             self.robot,
             q,
             pose,

@@ -1,8 +1,8 @@
-"""Checks of what is asked of a rod robot, before anything moves.
+"""Checks of commands to a rod robot, before anything moves.
 
-A check returns the cleaned value, or a :class:`Finding` that says what is wrong and what would be
-right; it never raises, because a slider must not stop a robot. Nothing is clamped: a command that
-is outside is refused, so that what the robot does is always what somebody asked for.
+A check returns the cleaned value, or a :class:`Finding` that says what is wrong and what is
+expected; it never raises, because a slider must not stop a robot. Nothing is clamped: a command
+outside the limits is refused, so the robot only does what was commanded.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import math
 import numpy as np
 
 from cards_core.rods.robots.robot import BaseKind, RodRobot
-from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.answer import Finding
+from cards_core.rods.status import Finding, RodStatus
 from cards_core.spatial import quaternion_matrix
 from cards_core.typing import Array
 
 WRENCH_FRAMES = ("world", "plate")
 """``world``: a dead load; ``plate``: it turns with the plate (a follower load)."""
 
-FARTHEST = 1e4
-"""Greatest coordinate of a command, [m] or [rad]: what is beyond it is a mistake."""
+LARGEST_COORDINATE = 1e4
+"""Greatest coordinate of a command, [m] or [rad]; a greater one is a mistake."""
 
-STRONGEST = 1e9
+LARGEST_LOAD = 1e9
 """Greatest component of a wrench, [N] or [N m]."""
 
 ROTATION_TOLERANCE = 1e-3
-"""Greatest error of a rotation matrix or of a quaternion's norm that is put right."""
+"""Greatest error of a rotation matrix or of a quaternion's norm that is corrected."""
 
 
 def checked_joints(robot: RodRobot, q: object) -> Array | Finding:
@@ -54,8 +53,8 @@ def checked_joints(robot: RodRobot, q: object) -> Array | Finding:
             RodStatus.NOT_FINITE, f"joint command of {name} is {values[index]}", int(index)
         )
     finding = limit_finding(robot, values)
-    if finding is None and not np.abs(values).max() <= FARTHEST:
-        return _absurd("joint command", values)
+    if finding is None and not np.abs(values).max() <= LARGEST_COORDINATE:
+        return _out_of_range("joint command", values)
     return finding or values
 
 
@@ -87,7 +86,7 @@ def limit_finding(robot: RodRobot, q: Array, tolerance: float = 0.0) -> Finding 
 
 
 def quantity(kind: BaseKind, value: float) -> str:
-    """Write a joint coordinate with its unit."""
+    """Return a joint coordinate as text, with its unit."""
     if kind is BaseKind.REVOLUTE:
         return f"{np.degrees(value):.2f} deg"
     return f"{1e3 * value:.2f} mm"
@@ -111,8 +110,8 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
     greatest = float(np.abs(matrix).max())  # NaN where there is one
     if not math.isfinite(greatest):
         return Finding(RodStatus.NOT_FINITE, "plate pose: has NaN or infinity")
-    if not greatest <= FARTHEST:
-        return _absurd("plate pose", matrix)
+    if not greatest <= LARGEST_COORDINATE:
+        return _out_of_range("plate pose", matrix)
     rotation = matrix[:3, :3]
     error, determinant = _error_of_rotation(rotation)
     if error > 2 * ROTATION_TOLERANCE or determinant < 0.0:
@@ -202,13 +201,13 @@ def checked_wrench(wrench: object, frame: str) -> Array | Finding:
         return Finding(RodStatus.INVALID, "wrench: expected 6 numbers, force and moment")
     if not np.isfinite(values).all():
         return Finding(RodStatus.NOT_FINITE, "wrench: has NaN or infinity")
-    if not np.abs(values).max() <= STRONGEST:
-        return _absurd("wrench", values, STRONGEST)
+    if not np.abs(values).max() <= LARGEST_LOAD:
+        return _out_of_range("wrench", values, LARGEST_LOAD)
     return values
 
 
-def _absurd(what: str, values: Array, most: float = FARTHEST) -> Finding:
-    """Return INVALID for a number that no robot has, before anything overflows."""
+def _out_of_range(what: str, values: Array, most: float = LARGEST_COORDINATE) -> Finding:
+    """Return INVALID for a number beyond any robot, before anything overflows."""
     return Finding(
         RodStatus.INVALID,
         f"{what}: has the number {np.abs(values).max():.3g}; expected none beyond {most:g}"

@@ -1,0 +1,170 @@
+"""State and history of a moving robot: the arrays of the C library, and what follows from them."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from cards_core.rods.dynamics import native_library
+from cards_core.rods.dynamics.native_library import AT, POINT, STAGES, STATE, TIP_SIZE, WIDTH
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.shape import equivalent_stress
+from cards_core.typing import Array
+
+STEP_WEIGHTS = np.array(
+    [
+        0.054293734116568765, 0, 0, 0, 0, 4.450312892752409, 1.8915178993145003,
+        -5.801203960010585, 0.3111643669578199, -0.1521609496625161, 0.20136540080403034,
+        0.04471061572777259,
+    ]
+)  # fmt: skip
+"""Weights of the stages in a step: the last row of the tableau in ``native/rod.c``."""
+
+
+class NativeState:
+    """State and history of a moving robot.
+
+    Args:
+        robot: The robot.
+        segments: Of multiple shooting, per rod.
+        steps: Along each segment.
+        held: The plate's pose is given.
+
+    Attributes:
+        c: ``struct dynamic_robot``.
+        limbs: Its ``struct dynamic_limb``, one per limb (and one spare if there is none).
+        states: p, quaternion, n, m at the ends of the segments: now, one instant earlier, and a
+            copy; shape (3, n, segments + 1, 13).
+    """
+
+    def __init__(self, robot: RodRobot, segments: int, steps: int, held: bool) -> None:
+        n, per_rod, groups = robot.n_limbs, segments * steps, -(-robot.n_limbs // WIDTH)
+        self.robot, self.per_rod = robot, per_rod
+        self.states = np.zeros((3, n, segments + 1, STATE))
+        self._nodes = np.zeros((n, segments + 1, STATE))
+        self._points = native_library.aligned(groups, per_rod * STAGES, POINT, WIDTH)
+        self._points[:, :, AT["q"]] = 1.0  # until the first solution: any rotation, not 0
+        self._stages = native_library.aligned(groups, per_rod * STAGES, native_library.STAGE)
+        self._groups = native_library.aligned(groups, native_library.GROUP)
+        addresses = self._groups.view(np.uint64)[:, native_library.GROUP_POINTS :]
+        for k in range(groups):
+            addresses[k, 0] = self._points[k].ctypes.data
+            addresses[k, 1] = self._stages[k].ctypes.data
+        self._tips = np.zeros((n, TIP_SIZE))
+        self._swaps = np.zeros((n, segments + 1, 12), dtype=np.int32)
+        self._tip_swaps = np.zeros((n, 12), dtype=np.int32)
+        self._blocks = np.zeros((n, segments, 18 * 24))
+        self._sides = np.zeros((n, segments, 18))
+        self.limbs = (native_library.Limb * max(n, 1))()
+        self.c = native_library.Robot()
+        self._fill_robot(segments, steps, held)
+        for i in range(n):
+            self._fill_limb(i)
+
+    def _fill_robot(self, segments: int, steps: int, held: bool) -> None:
+        robot, c = self.robot, self.c
+        c.limbs, c.segments, c.steps, c.held = robot.n_limbs, segments, steps, held
+        plate = robot.plate
+        c.mass = plate.mass
+        c.com[:] = plate.com
+        c.inertia[:] = plate.inertia[np.triu_indices(3)]
+        c.gravity[:] = robot.gravity
+        stiffness = [limb.rod.bending_stiffness for limb in robot.limbs]
+        c.scale_length = float(np.mean(robot.lengths))
+        c.scale_force = float(np.mean(stiffness)) / c.scale_length**2
+        c.limb = ctypes.cast(self.limbs, ctypes.POINTER(native_library.Limb))
+        c.group = self._groups.ctypes.data
+        c.tips = _doubles(self._tips)
+        c.tip_swaps = _ints(self._tip_swaps)
+        c.plate.q[0] = 1.0
+
+    def _fill_limb(self, i: int) -> None:
+        limb, item = self.robot.limbs[i], self.limbs[i]
+        rod, tip = limb.rod, limb.tip
+        item.rod = rod.native(rod.weight(self.robot.gravity))
+        item.mass = rod.mass_per_length
+        item.inertia[:] = rod.inertia_per_length
+        item.damping = rod.damping
+        item.scale_length = limb.length
+        item.scale_force = rod.bending_stiffness / limb.length**2
+        item.joint_p[:] = tip.joint_pose[:3, 3]
+        item.joint_R[:] = tip.joint_pose[:3, :3].ravel()
+        back = np.linalg.inv(tip.attach)
+        item.back_p[:] = back[:3, 3]
+        item.back_R[:] = back[:3, :3].ravel()
+        item.free[:] = [int(value) for value in tip.kind.free]
+        item.state, item.before, item.keep = (_doubles(self.states[k, i]) for k in range(3))
+        item.nodes = _doubles(self._nodes[i])
+        item.blocks = _doubles(self._blocks[i])
+        item.sides = _doubles(self._sides[i])
+        item.swaps = _ints(self._swaps[i])
+
+    def points(self, limb: int) -> Array:
+        """Return the histories along a rod, one row per stage, shape (stages, `POINT`)."""
+        return self._points[limb // WIDTH, :, :, limb % WIDTH]
+
+    def positions(self) -> Array:
+        """Return points of the centre-lines, shape (n, steps + 1, 3), [m]."""
+        place = slice(AT["z"], AT["z"] + 3)
+        starts = [self.points(i)[::STAGES, place] for i in range(len(self.states[0]))]
+        return np.concatenate([np.array(starts), self.states[0, :, -1:, :3]], axis=1)
+
+    def strains(self) -> Array:
+        """Return the greatest strains; see `RobotDynamics.strains`."""
+        worst = []
+        for i, limb in enumerate(self.robot.limbs):
+            rod, z = limb.rod, self._channels(i)
+            v = np.broadcast_to(rod.strain, z["v"].shape) if rod.inextensible else z["v"]
+            worst.append(float(equivalent_stress(rod, v, z["u"]).max()) / rod.material.young)
+        return np.array(worst)
+
+    def energy(self) -> dict[str, float]:
+        """Return energies; see `RobotDynamics.energy`."""
+        kinetic, elastic, gravity = 0.0, 0.0, 0.0
+        g = np.asarray(self.robot.gravity)
+        for i, limb in enumerate(self.robot.limbs):
+            rod, weights, z = limb.rod, self._weights(i), self._channels(i)
+            spin = self.points(i)[:, AT["spin"] : AT["spin"] + 3]
+            density = rod.mass_per_length * np.sum(z["V"] ** 2, 1) + np.sum(z["H"] * spin, 1)
+            kinetic += 0.5 * float(weights @ density)
+            bend = np.sum((z["u"] - rod.curvature) ** 2 * rod.stiffness_bt, 1)
+            if not rod.inextensible:
+                bend = bend + np.sum((z["v"] - rod.strain) ** 2 * rod.stiffness_se, 1)
+            elastic += 0.5 * float(weights @ bend)
+            gravity -= rod.mass_per_length * float(weights @ (z["p"] @ g))
+        plate = np.array(self.c.plate.z)
+        mass = self.robot.plate.mass
+        kinetic += 0.5 * mass * float(plate[3:6] @ plate[3:6])
+        kinetic += 0.5 * float(plate[6:9] @ np.array(self.c.plate.spin))
+        gravity -= mass * float(g @ plate[:3])
+        total = kinetic + elastic + gravity
+        return {"kinetic": kinetic, "elastic": elastic, "gravity": gravity, "total": total}
+
+    def momentum(self) -> Array:
+        """Return linear and angular momentum about the world's origin, shape (6,)."""
+        plate = np.array(self.c.plate.z)
+        linear = self.robot.plate.mass * plate[3:6]
+        angular = plate[6:9] + np.cross(plate[:3], linear)
+        for i, limb in enumerate(self.robot.limbs):
+            z, weights = self._channels(i), self._weights(i)
+            linear = linear + limb.rod.mass_per_length * (weights @ z["V"])
+            spin = limb.rod.mass_per_length * np.cross(z["p"], z["V"]) + z["H"]
+            angular = angular + weights @ spin
+        return np.concatenate([linear, angular])
+
+    def _channels(self, limb: int) -> dict[str, Array]:
+        z = self.points(limb)[:, AT["z"] : AT["z"] + 15].reshape(-1, 5, 3)
+        return dict(zip("pVHuv", z.transpose(1, 0, 2), strict=True))
+
+    def _weights(self, limb: int) -> Array:
+        return np.tile(STEP_WEIGHTS * self.limbs[limb].length / self.per_rod, self.per_rod)
+
+
+def _doubles(values: Array) -> Any:
+    return values.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+
+
+def _ints(values: np.ndarray[Any, Any]) -> Any:
+    return values.ctypes.data_as(ctypes.POINTER(ctypes.c_int))

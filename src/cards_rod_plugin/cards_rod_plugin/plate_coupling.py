@@ -1,0 +1,102 @@
+"""Couples a plate on rods with a rigid body simulator: the wrench for its next step.
+
+A simulator with a step dt adds what acts on the plate and then moves it with the new velocity::
+
+    v' = v + dt M^-1 (w + weight - gyroscopic terms)      x' = x + dt v'
+
+Rods are too stiff for w to be their wrench at the step's beginning: vibrations above some 2 / dt
+would grow. `PlateDynamics` takes the step first, implicitly, sub-stepped where rods come taut, and
+w is what brings the simulator's plate to the same place::
+
+    w = M (v_wanted - v) / dt - weight + gyroscopic terms      v_wanted = (x_end - x) / dt
+
+Contacts and further loads in the simulator show in the velocity after the step: the difference to
+the wanted one is taken over as an impulse on the plate. The
+simulator's mass matrix must be near M (within a factor of 2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cards_core.errors import RodError
+from cards_core.rods.dynamics.plate_dynamics import PlateDynamics, PlateStep
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.spatial import rotation_log
+from cards_core.typing import Array
+
+SAME = 1e-9
+"""Difference of poses below which the rods need no other look, [m] and of rotation matrices."""
+
+
+class PlateCoupling(PlateDynamics):
+    """Wrench of quasi-static rods on a plate that a simulator moves.
+
+    Args:
+        robot: Spatial, its plate with mass and inertia.
+        solver: Of the same robot; nobody else should use it, its last solution is the start.
+        theta: As of `PlateDynamics`.
+
+    Raises:
+        RodError: A planar robot, or a plate without mass or inertia.
+    """
+
+    def __init__(self, robot: RodRobot, solver: RodRobotSolver, *, theta: float = 0.55) -> None:
+        if robot.planar:
+            raise RodError(
+                f"robot '{robot.name}' is planar: nothing would hold its plate in the plane "
+                "(expected: coupling kinematic)"
+            )
+        super().__init__(robot, solver, theta=theta)
+        self._wanted: Array | None = None
+        self._measured = np.zeros(6)
+
+    def start(self, solution: Solution, twist: Array | None = None) -> None:
+        """See `PlateDynamics.start`."""
+        super().start(solution, twist)
+        self._wanted = None
+
+    def follow(self, pose: Array, twist: Array) -> None:
+        """Take over pose and velocity of the plate.
+
+        Args:
+            pose: In the model's axes, shape (4, 4).
+            twist: Velocity of its origin and angular velocity, model's axes, shape (6,).
+
+        Raises:
+            RodError: The rods cannot reach it there.
+        """
+        if np.abs(pose - self.pose).max() > SAME:
+            found = self.solver.limbs(self.q, pose, start=self._solution)
+            if not found.converged:
+                limb = int(np.argmax(found.residuals[: self.robot.n_limbs]))
+                raise RodError(
+                    f"the rods do not follow the plate to {np.round(pose[:3, 3], 4).tolist()} m "
+                    f"({found.status.name}, limb '{self.robot.limbs[limb].name}'): it was pushed "
+                    "too far or too fast"
+                )
+            self._solution, self.pose = found, pose.copy()
+        self.twist = twist.copy() if self._wanted is None else self.twist + twist - self._wanted
+        self._measured = twist.copy()
+
+    def wrench(self, dt: float, q: Array, load: Array) -> tuple[Array, PlateStep]:
+        """Return the wrench for the step that begins at the state given to `follow`.
+
+        Args:
+            dt: [s].
+            q: Joint coordinates at the end of the step, shape (n,).
+            load: On the plate about its origin, model's axes, shape (6,).
+
+        Returns:
+            Force and moment of rods and load about the plate's origin, model's axes, (6,), and the
+            state to which the step leads.
+        """
+        place, turn = self.pose[:3, 3].copy(), self.pose[:3, :3].copy()
+        step = self.step(dt, q, load)
+        spin = rotation_log(step.pose[:3, :3] @ turn.T)
+        self._wanted = np.concatenate([step.pose[:3, 3] - place, spin]) / dt
+        mass, bias = self._inertia(turn, self._measured)
+        out = mass @ (self._wanted - self._measured) / dt + bias - self._weight(turn)
+        return out, step
