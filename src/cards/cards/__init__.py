@@ -50,7 +50,10 @@ _MODULES = {
     "simulate": "cards.simulation",
 }
 
-__all__ = ["__version__", *_MODULES]
+__all__ = [  # noqa: PLE0604  the names of _MODULES, once
+    "__version__",
+    *_MODULES,
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Robots as functions: from a state to mass matrix, muscle lengths, Jacobians, or a plate's pose."""
+"""Robots as functions: from a state to M, C, G, l, L; from joints of a rod robot to its plate."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from cards_core.dynamics.variables import DEFAULT
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.robot.joint_coordinates import joint_slices
 from cards_core.robot.model import Robot
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solution import Solution
+from cards_core.rods.status import REJECTED
+from cards_core.rods.tracking.tracker import Tracker
 from cards_core.typing import Array
 
 Coordinates: TypeAlias = Array | Sequence[float] | Mapping[str, float | Sequence[float]]
@@ -128,3 +132,102 @@ def coordinates(robot: Robot, q: Coordinates | None) -> Array:
             )
         out[part] = given
     return out
+
+
+class RodModel:
+    """Equilibrium of a robot of rods.
+
+    It starts from the robot's first equilibrium and moves to each command in small steps, so
+    that it stays on one branch; the next call goes on from there.
+
+    Args:
+        robot: The robot.
+
+    Attributes:
+        robot: As given.
+        tracker: What goes from command to command.
+
+    Raises:
+        CardsError: No equilibrium was found to start from.
+    """
+
+    def __init__(self, robot: RodRobot) -> None:
+        self.robot = robot
+        self.tracker = Tracker(robot)
+        started = self.tracker.start()
+        if started.solution is None:
+            raise CardsError(f"{robot.name} has no state to start from: {started.message}")
+
+    def __call__(
+        self,
+        q: Coordinates | None = None,
+        *,
+        pose: Array | None = None,
+        wrench: Array | Sequence[float] | None = None,
+    ) -> Quantities:
+        """Return the equilibrium for joints, or for a pose of the plate.
+
+        Args:
+            q: Joint coordinates, shape (n,); or by joint name, the others at home.
+            pose: Pose of the plate in the world, shape (4, 4), [m], in place of ``q``.
+            wrench: Force and moment on the plate about its origin, in world axes, shape (6,),
+                [N, Nm]; the last one if None.
+
+        Returns:
+            ``q``; ``pose`` of the plate, (4, 4); ``K``, its stiffness, (6, 6); ``J``, its motion
+            per joint, (6, n); ``base_wrenches``, (n, 6); ``min_eigenvalue`` of K; ``solution``,
+            which knows more.
+
+        Raises:
+            CardsError: Both or neither of q and pose, or the robot cannot go there; the message
+                says why.
+        """
+        if (q is None) is (pose is None):
+            raise CardsError("give q or pose, one of them")
+        if wrench is not None:
+            loaded = self.tracker.set_wrench(np.asarray(wrench, dtype=float))
+            if loaded.status in REJECTED:
+                raise CardsError(f"wrench: {loaded.message}")
+        if pose is not None:
+            result = self.tracker.command_pose(np.asarray(pose, dtype=float))
+        elif isinstance(q, Mapping):
+            values = {name: float(np.squeeze(value)) for name, value in q.items()}
+            result = self.tracker.command_joints(self.robot.q_of(values))
+        else:
+            result = self.tracker.command_joints(np.asarray(q, dtype=float))
+        if result.status not in REJECTED:
+            result = self.tracker.run()
+        if not result.arrived:
+            raise CardsError(f"{self.robot.name} does not get there: {result.message}")
+        return self._quantities(self.tracker.solution)
+
+    def _quantities(self, solution: Solution) -> Quantities:
+        values = {
+            "q": solution.q.copy(),
+            "pose": solution.pose.copy(),
+            "K": solution.stiffness.copy(),
+            "J": solution.jacobian.copy(),
+            "base_wrenches": solution.base_wrenches.copy(),
+            "min_eigenvalue": solution.min_eigenvalue,
+            "solution": solution,
+        }
+        return Quantities(values, f"equilibrium of {self.robot.name}")
+
+
+def compile(
+    robot: Robot | RodRobot, emit: str | Iterable[str] = DEFAULT, *, frame: str | None = None
+) -> Model | RodModel:
+    """Return a robot as a function of its state, in native code.
+
+    Args:
+        robot: The robot.
+        emit: Names of the quantities, as of `Model`; robots of rods have all of theirs.
+        frame: As of `Model`.
+
+    Raises:
+        UnknownNameError: No such quantity or frame; the message lists those there are.
+        CardsError: A robot of rods has no equilibrium to start from.
+    """
+    if isinstance(robot, RodRobot):
+        return RodModel(robot)
+    return Model(robot, emit, frame=frame)

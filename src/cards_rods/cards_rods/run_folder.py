@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from cards_core.errors import CardsError
 from cards_core.files import writing_together
@@ -52,6 +53,21 @@ def write_results(
     """
     log = load_log(folder)
     summary = summarise(robot.name, log, metadata, run)
+    with writing_together(folder) as work:
+        for name, figure in rod_figures(log, robot).items():
+            save(figure, work / f"{name}.png")
+        text = json.dumps(summary, indent=2, allow_nan=False)
+        (work / SUMMARY).write_text(text + "\n", encoding="utf-8")
+    return summary
+
+
+def rod_figures(log: Log, robot: RodRobot) -> dict[str, Figure]:
+    """Return the figures of a run, by names of `PLOTS`.
+
+    Args:
+        log: Columns of ``rod_solver.npz``.
+        robot: The robot that moved.
+    """
     figures = {
         "plate": run_plots.plate(log, f"{robot.name}: plate, change since the start"),
         "joints": run_plots.joints(log, robot, f"{robot.name}: joints"),
@@ -61,12 +77,7 @@ def write_results(
     moments = _moments(log, robot)
     if moments:
         figures["shapes"] = run_plots.shapes(moments, robot, f"{robot.name}: shapes")
-    with writing_together(folder) as work:
-        for name, figure in figures.items():
-            save(figure, work / f"{name}.png")
-        text = json.dumps(summary, indent=2, allow_nan=False)
-        (work / SUMMARY).write_text(text + "\n", encoding="utf-8")
-    return summary
+    return figures
 
 
 def _moments(log: Log, robot: RodRobot) -> list[tuple[str, Any, Any]]:

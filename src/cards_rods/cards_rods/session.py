@@ -97,7 +97,9 @@ class RodSession:
         self.refusals = 0
         self.steps = 0
         self.step_us = 0.0
-        self.log = None if log_path is None else _make_log(log_path, robot)
+        self.log: RunLog | None = None
+        if log_path is not None:
+            self.open_log(log_path)
 
     def _aim_here(self) -> None:
         solution = self.solution
@@ -352,10 +354,16 @@ class RodSession:
             float(result.substeps), self.step_us,
         )  # fmt: skip
 
+    def open_log(self, path: Path) -> None:
+        """Record the steps to come. Raises OSError if the log cannot be written there."""
+        names = {"joint_names": np.array(self.robot.joint_names, dtype=np.str_)}
+        self.log = RunLog(path, log_columns(self.robot.n_limbs), names)
+
     def close(self) -> None:
-        """Write the log. Raises OSError."""
+        """Write the log, which ends. Raises OSError."""
         if self.log is not None:
-            self.log.close()
+            log, self.log = self.log, None
+            log.close()
 
 
 def build_session(
@@ -416,9 +424,3 @@ def log_columns(limbs: int) -> dict[str, int | None]:
         "substeps": None,
         "step_us": None,
     }
-
-
-def _make_log(path: Path, robot: RodRobot) -> RunLog:
-    """Begin the log of a robot. Raises OSError if it cannot be written there."""
-    names = {"joint_names": np.array(robot.joint_names, dtype=np.str_)}
-    return RunLog(path, log_columns(robot.n_limbs), names)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
@@ -143,7 +144,8 @@ def _write(
             _write_logs(work, simulator, controller)
         for path in files or ():
             shutil.copy2(path, work)
-        _write_plots(work, robot, logs, labels, info)
+        for name, figure in run_figures(robot, simulator, controller, info).items():
+            save(figure, work / f"{name}.png")
         names = recording.Names(
             tree.position_names,
             tree.velocity_slots.tolist(),
@@ -228,14 +230,21 @@ def _write_logs(work: Path, simulator: SimulatorLog, controller: ControllerLog |
         np.savez(work / CONTROLLER_LOG, **vars(controller))
 
 
-def _write_plots(
-    work: Path,
-    robot: Robot,
-    logs: tuple[SimulatorLog, ControllerLog | None],
-    labels: Labels,
-    info: RunInfo,
-) -> None:
-    simulator, controller = logs
+def run_figures(
+    robot: Robot, simulator: SimulatorLog, controller: ControllerLog | None, info: RunInfo
+) -> dict[str, Figure]:
+    """Return the figures of a run, by names of `PLOTS`, as far as they apply.
+
+    Args:
+        robot: The robot that was simulated.
+        simulator: Log of the simulator.
+        controller: Log of the controller, None where none ran.
+        info: What the logs do not know.
+
+    Raises:
+        RunLogError: A log does not fit the robot.
+    """
+    labels = _labels(robot.tree, controller, info)
     muscles = [muscle.name for muscle in robot.muscles]
     figures = {}
     if muscles:
@@ -282,8 +291,7 @@ def _write_plots(
             1e6 * float(np.median(steps)) if len(steps) and info.mode == "realtime" else None
         )
         figures["loop_time"] = plots.loop_time(controller.loop_us, deadline)
-    for name, figure in figures.items():
-        save(figure, work / f"{name}.png")
+    return figures
 
 
 def _publish(work: Path, target: Path) -> None:

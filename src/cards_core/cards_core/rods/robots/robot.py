@@ -265,6 +265,11 @@ class RodRobot:
         return np.clip(np.where(extensible, self.lengths, 0.0), self.q_lower, self.q_upper)
 
     @property
+    def home(self) -> dict[str, float]:
+        """`home_q` by the name of the joint."""
+        return dict(zip(self.joint_names, self.home_q.tolist(), strict=True))
+
+    @property
     def home_pose(self) -> Array:
         """`initial_pose`, or the pose of the plate in the file, shape (4, 4)."""
         return (self.plate.pose if self.initial_pose is None else self.initial_pose).copy()

@@ -1,0 +1,215 @@
+"""What a simulation recorded: arrays by name, plots, a run folder."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from cards_core.control.interface import Controller
+from cards_core.errors import UnknownNameError
+from cards_core.robot.model import Robot
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.typing import Array
+from cards_rods.run_folder import rod_figures, write_results
+from cards_rods.session import LOG_NAME
+from cards_rods.verdict import RodRun
+from cards_viz.plots.drawing import save
+from cards_viz.runs.folder import run_figures, write_run
+from cards_viz.runs.log import ControllerLog, SimulatorLog
+from cards_viz.runs.summary import RunInfo
+
+
+class Recording(ABC):
+    """Arrays by name, one row per step; what runs of all robots have in common.
+
+    Attributes:
+        robot: The robot.
+        arrays: Name to array.
+    """
+
+    robot: Robot | RodRobot
+    arrays: Mapping[str, Array]
+
+    def __getitem__(self, name: str) -> Array:
+        """Return an array by name. Raises `UnknownNameError`."""
+        if name not in self.arrays:
+            raise UnknownNameError("array of a run", name, self.arrays)
+        return self.arrays[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.arrays
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return len(self.arrays["time"])
+
+    @property
+    def time(self) -> Array:
+        """Times of the steps, shape (T,), [s]."""
+        return self.arrays["time"]
+
+    @property
+    def q(self) -> Array:
+        """Joint coordinates, shape (T, nq), [rad] or [m]."""
+        return self.arrays["q"]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the arrays."""
+        return list(self.arrays)
+
+    @abstractmethod
+    def figures(self) -> dict[str, Figure]:
+        """Return all figures of this run, by name."""
+
+    def plot(self, name: str | None = None) -> Figure:
+        """Return a figure, e.g. for a notebook.
+
+        Args:
+            name: Of `figures`; None for what tells most.
+
+        Raises:
+            UnknownNameError: No figure has this name; the message lists those there are.
+        """
+        found = self.figures()
+        if name is None:
+            name = next(known for known in (*_FIRST, *found) if known in found)
+        if name not in found:
+            raise UnknownNameError("figure of this run", name, found)
+        return found[name]
+
+    def save_plot(self, file: str | os.PathLike[str], name: str | None = None) -> None:
+        """Write a figure; the suffix of the file decides the format."""
+        save(self.plot(name), Path(file))
+
+    @abstractmethod
+    def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
+        """Write a run folder; return the content of its ``summary.json``.
+
+        Args:
+            folder: Made if it does not exist; what an earlier run left there is replaced.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+
+
+_FIRST = ("tracking", "plate", "tensions")
+"""Figures that tell most, the most telling first."""
+
+
+class RunLog(Recording):
+    """A run of a robot with muscles.
+
+    Attributes:
+        robot: The robot.
+        arrays: ``time``, ``q``, ``qd``, ``muscle_lengths``, ``muscle_rates``, ``tensions``,
+            ``efforts``, ``actuators`` of the simulator; with a controller also ``desired``,
+            ``actual``, ``error``, ``status`` and more, and the commanded ``command_tensions``.
+        controller: Kind of the controller; ``none`` without one.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        simulator: SimulatorLog,
+        controller: ControllerLog | None,
+        info: RunInfo,
+    ) -> None:
+        self.robot: Robot = robot
+        self.controller = info.controller
+        self._logs, self._info = (simulator, controller), info
+        arrays = {k: v for k, v in vars(simulator).items() if isinstance(v, np.ndarray)}
+        if controller is not None:
+            for name, values in vars(controller).items():
+                taken = name in arrays
+                arrays[f"command_{name}" if taken else name] = values
+        self.arrays = arrays
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path,
+        robot: Robot,
+        *,
+        controller: Controller | None,
+        mode: str,
+        wall_time: float,
+        duration: float,
+    ) -> RunLog:
+        """Read the logs of a run.
+
+        Args:
+            folder: With ``simulator.npz`` and, where a controller ran, ``controller.npz``.
+            robot: The robot.
+            controller: The controller.
+            mode: How time advanced.
+            wall_time: Duration of the run, [s].
+            duration: Time that was to be simulated, [s].
+        """
+        simulator = SimulatorLog.load(folder / "simulator.npz")
+        log = None if controller is None else ControllerLog.load(folder / "controller.npz")
+        info = RunInfo(
+            "none" if controller is None else controller.kind,
+            mode,
+            wall_time,
+            "joint" if controller is None else controller.space,
+            () if controller is None else controller.reference_names,
+            duration_s=duration,
+        )
+        return cls(robot, simulator, log, info)
+
+    @property
+    def desired_positions(self) -> Array | None:
+        """Desired positions of the operational frame, shape (K, 3), [m]; None if not tracked."""
+        if self._info.axes[:3] != ("x", "y", "z"):
+            return None
+        return self["desired"][:, :3]
+
+    def figures(self) -> dict[str, Figure]:
+        """Return all figures of this run: tracking, path, tensions and others."""
+        return run_figures(self.robot, *self._logs, self._info)
+
+    def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
+        """Write summary, plots, recording and logs; see `Recording.save`."""
+        return write_run(
+            folder if isinstance(folder, str) else Path(folder),
+            self.robot,
+            self._info,
+            *self._logs,
+        )
+
+
+class RodRunLog(Recording):
+    """A run of a robot of rods.
+
+    Attributes:
+        robot: The robot.
+        arrays: ``time``, ``q``, ``pose`` (rows of 4 x 4), ``status``, ``min_eigenvalue``,
+            ``base_wrenches`` and more, as in ``rod_solver.npz``.
+    """
+
+    def __init__(
+        self, robot: RodRobot, arrays: Mapping[str, np.ndarray], run: RodRun, wall_time: float
+    ) -> None:
+        self.robot: RodRobot = robot
+        self.arrays = dict(arrays)
+        self._run, self._wall_time = run, wall_time
+
+    def figures(self) -> dict[str, Figure]:
+        """Return all figures of this run: plate, joints, stability, duration of steps, shapes."""
+        return rod_figures(self.arrays, self.robot)
+
+    def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
+        """Write summary, plots and log; see `Recording.save`."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        np.savez(target / LOG_NAME, **self.arrays)  # type: ignore[arg-type]  # one option only
+        metadata = {"transport": "in one process", "wall_time_s": self._wall_time}
+        return write_results(target, self.robot, metadata, self._run)

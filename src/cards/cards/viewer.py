@@ -1,0 +1,250 @@
+"""A page in the browser that shows a robot, or plays a recorded run."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from cards.robots import AnyRobot
+from cards.run_log import Recording, RodRunLog, RunLog
+from cards_core.errors import CardsError
+from cards_core.robot.model import Robot
+from cards_core.rods.robots.initial_guess import InitialGuess
+from cards_core.rods.robots.robot import RodRobot
+from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.status import RodStatus
+from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
+from cards_viz.muscles.page import MusclePage
+from cards_viz.rods.interface import RodCommands, RodSnapshot
+from cards_viz.rods.page import RodPage
+
+RATE = 30.0
+"""Frames a second."""
+
+ROD_POINTS = 61
+"""Points that are drawn along each rod."""
+
+
+class Player:
+    """Plays snapshots over and over, and obeys the buttons of the page.
+
+    Args:
+        times: Of the snapshots, increasing, [s].
+        frame: Returns the snapshot of an index.
+    """
+
+    def __init__(self, times: npt.ArrayLike, frame: Callable[[int], Any]) -> None:
+        self._times = np.asarray(times, dtype=float)
+        self._frame = frame
+        self._speed = 1.0
+        self._paused = len(self._times) < 2
+        self._shown = self._times[0]
+        self._changed = threading.Condition()
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="player", daemon=True)
+
+    def start(self, show: Callable[[Any], None]) -> None:
+        """Begin to play.
+
+        Args:
+            show: Told each snapshot.
+        """
+        self._show = show
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End for good."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._thread.join(timeout=2.0)
+
+    def _run(self) -> None:
+        before = time.monotonic()
+        while not self._ended:
+            index = int(np.searchsorted(self._times, self._shown, side="right")) - 1
+            self._show(self._frame(max(index, 0)))
+            with self._changed:
+                self._changed.wait(None if self._paused else 1.0 / RATE)
+                now = time.monotonic()
+                if not self._paused:
+                    self._shown += self._speed * (now - before)
+                    if self._shown > self._times[-1] + 1.0:
+                        self._shown = self._times[0]
+                before = now
+
+    # Buttons of the pages ---------------------------------------------------------------------
+
+    def pause(self, paused: bool) -> None:
+        """Pause or go on."""
+        with self._changed:
+            self._paused = paused
+            self._changed.notify_all()
+
+    def play(self, on: bool) -> None:
+        """Go on, or pause."""
+        self.pause(not on)
+
+    def step(self) -> None:
+        """Show the next snapshot."""
+        with self._changed:
+            after = int(np.searchsorted(self._times, self._shown, side="right"))
+            self._shown = self._times[min(after, len(self._times) - 1)]
+            self._changed.notify_all()
+
+    def home(self) -> None:
+        """Go back to the first snapshot."""
+        self.reset()
+
+    def hold(self) -> None:
+        """Pause."""
+        self.pause(True)
+
+    def reset(self) -> None:
+        """Go back to the first snapshot."""
+        with self._changed:
+            self._shown = self._times[0]
+            self._changed.notify_all()
+
+    def set_speed(self, factor: float) -> None:
+        """Set the speed, 1: as recorded."""
+        with self._changed:
+            self._speed = factor
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Return what refuses all other buttons: what is recorded cannot be changed."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def refuse(*_: Any, **__: Any) -> None:
+            raise CardsError("this is a recording: it can be paused, stepped and reset")
+
+        return refuse
+
+
+class View:
+    """An open page. Close it with `close`, or leave it to the end of the program.
+
+    Attributes:
+        url: Address of the page.
+        page: The page, whose viser ``server`` takes things of one's own.
+    """
+
+    def __init__(self, page: MusclePage | RodPage, player: Player) -> None:
+        self.page = page
+        self.url = page.url
+        self._player = player
+        player.start(page.show)
+
+    def close(self) -> None:
+        """Close the page."""
+        self._player.stop()
+        self.page.stop()
+
+    def wait(self) -> None:
+        """Wait until Ctrl-C, then close the page."""
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.close()
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook."""
+        return f'<iframe src="{self.url}" width="100%" height="600" frameborder="0"></iframe>'
+
+
+def show(what: AnyRobot | Recording, *, port: int = 8080, block: bool | None = None) -> View:
+    """Open a page that shows a robot at home, or plays a run.
+
+    Args:
+        what: A robot of `cards.load`, or a run of `cards.simulate`.
+        port: Wanted port; a busy one is replaced by the next free one.
+        block: Wait for Ctrl-C. None: only in a terminal, where the page would otherwise close
+            with the end of the program.
+
+    Raises:
+        CardsError: There is nothing to show, or no port to listen on.
+    """
+    if isinstance(what, RunLog):
+        view = _muscles(what.robot, port, what)
+    elif isinstance(what, RodRunLog):
+        view = _rods(what.robot, port, what)
+    elif isinstance(what, Robot):
+        view = _muscles(what, port, None)
+    elif isinstance(what, RodRobot):
+        view = _rods(what, port, None)
+    else:
+        raise CardsError(f"nothing to show of {what!r:.80} (expected: a robot or a run)")
+    if block is None:
+        block = sys.stdin.isatty() and not hasattr(sys, "ps1") and "ipykernel" not in sys.modules
+    if block:
+        print(f"{view.url} (Ctrl-C closes it)", flush=True)
+        view.wait()
+    return view
+
+
+def _muscles(robot: Robot, port: int, run: RunLog | None) -> View:
+    if run is None:
+        still = MuscleSnapshot(0.0, robot.tree.home.copy(), np.zeros(len(robot.muscles)))
+        player = Player([0.0], lambda _: still)
+    else:
+        recorded = run
+        drawn = recorded.desired_positions
+
+        def frame(i: int) -> MuscleSnapshot:
+            return MuscleSnapshot(
+                float(recorded.time[i]),
+                recorded.q[i],
+                recorded["tensions"][i],
+                desired_position=None if drawn is None else drawn[min(i, len(drawn) - 1)],
+                controller=None if recorded.controller == "none" else recorded.controller,
+            )
+
+        player = Player(run.time, frame)
+    return View(MusclePage(robot, cast(MuscleCommands, player), port=port), player)
+
+
+def _rods(robot: RodRobot, port: int, run: RodRunLog | None) -> View:
+    solver = RodRobotSolver(robot)
+    if run is None:
+        from cards.models import RodModel
+
+        solution = RodModel(robot).tracker.solution
+        lines = _lines(solver, solution)
+        still = RodSnapshot(0.0, solution.q.copy(), solution.pose.copy(), lines)
+        player = Player([0.0], lambda _: still)
+        return View(RodPage(robot, cast(RodCommands, player), port=port), player)
+    log = run
+
+    def frame(i: int) -> RodSnapshot:
+        q, pose = log.q[i], log["pose"][i].reshape(4, 4)
+        start = InitialGuess(q, pose, log["base_wrenches"][i].reshape(-1, 6))
+        solution = solver.dgm(q, wrench=log["wrench"][i], start=start)
+        values = {
+            "min_eigenvalue": float(log["min_eigenvalue"][i]),
+            "start_eigenvalue": float(log["start_eigenvalue"][i]),
+        }
+        status = RodStatus(int(log["status"][i]))
+        lines = _lines(solver, solution)
+        return RodSnapshot(float(log.time[i]), q, pose, lines, values, status)
+
+    player = Player(run.time, frame)
+    return View(RodPage(robot, cast(RodCommands, player), port=port), player)
+
+
+def _lines(solver: RodRobotSolver, solution: Any) -> np.ndarray:
+    """Return what `RodSnapshot.lines` holds; NaN where there is no equilibrium."""
+    if not solution.converged:
+        return np.full((solution.limbs, ROD_POINTS, 6), math.nan)
+    shapes = solver.shapes(solution, ROD_POINTS)
+    columns = (shapes.curvature, shapes.stress, shapes.strain)
+    return np.concatenate([shapes.positions, *(c[..., None] for c in columns)], axis=-1)

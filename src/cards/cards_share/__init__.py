@@ -1,0 +1,1 @@
+"""Files that users edit (models, config, launch, worlds), where pip installed CARDS."""
