@@ -48,6 +48,7 @@ from cards_ros.messages import (
     NameOrder,
 )
 from cards_ros.model_topic import ModelTopic
+from cards_ros.muscle_input import MuscleInput
 from cards_ros.parameters import Parameters
 from cards_ros.reference_inputs import subscribe_reference
 
@@ -117,7 +118,7 @@ class ControllerNode(Node):
                 HotPublisher(
                     self, JointState, topics.COMMAND_TOPICS[part.kind], topics.COMMAND_QOS
                 ),
-                JointStateWriter(part.names, ("effort",)),
+                JointStateWriter(part.names, (topics.COMMAND_FIELDS[part.kind],)),
             )
             for part in self.controller.command
         ]
@@ -135,7 +136,11 @@ class ControllerNode(Node):
         self._answered = -1  # of the last answered state, [ns]
         self._last_state = b""
         self._last_answer: list[bytes | JointState] | None = None
-        self._loop = NodeLoop(self, [self._states], self._stop)
+        muscles = [muscle.name for muscle in self.control.robot.muscles]
+        self._muscles = MuscleInput(self, self.controller.needs, muscles)
+        self._waiting: bytes | None = None  # a state whose muscles have not come yet
+        more = self._muscles.subscription
+        self._loop = NodeLoop(self, [self._states, *([more] if more else [])], self._stop)
 
     # Loop -------------------------------------------------------------------------------------
 
@@ -143,11 +148,12 @@ class ControllerNode(Node):
         """Answer states until the stop flag is set; return the exit code."""
         self.get_logger().info(f"ready; {'enabled' if self.enabled else 'call ~/enable to start'}")
         while not self._stop:
-            data = self._states.take()
-            if data is None:
-                self._loop.wait(_WAIT)
-            else:
+            data = self._states.take() or self._waiting
+            self._waiting = None
+            if data is not None:
                 self._answer(data)
+            if data is None or self._waiting is not None:
+                self._loop.wait(_WAIT)
             if self._loop.serve():
                 self._desired.refresh()
                 self._error.refresh()
@@ -190,6 +196,9 @@ class ControllerNode(Node):
         sample = self._reader.read(data)
         try:
             self._take_over(sample)
+            if not self._muscles.read(self._state, sample.stamp):
+                self._await_muscles(data, sample.stamp)
+                return
         except JointSetError as error:
             self._refuse(str(error))
             return
@@ -214,6 +223,15 @@ class ControllerNode(Node):
             self._note_log_failure(error)
         if sample.stamp - self._shown >= self._state_period:
             self._show(sample.stamp)
+
+    def _await_muscles(self, data: bytes, stamp: int) -> None:
+        """Keep a state until its muscles come; give it up when those of a later one are there."""
+        if self._muscles.stamp < stamp:
+            self._waiting = data
+        elif stamp == 0 or stamp < self._answered:
+            # the host was reset: its next muscles are from before those that were seen
+            self._muscles.restart()
+            self._waiting = data
 
     def _written(self, stamp: int, command: Command) -> list[bytes | JointState]:
         """Return a command as one message for each of its parts."""

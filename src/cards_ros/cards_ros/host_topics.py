@@ -131,7 +131,7 @@ class HostTopics:
             data = subscription.take()
             if data is not None:
                 sample = self._reader.read(data)
-                yield kind, sample, sample.position if kind == "length" else sample.effort
+                yield kind, sample, getattr(sample, topics.COMMAND_FIELDS[kind])
 
     def answers(
         self, now: int, *, lockstep: bool, patience: int, refused: Callable[[str], None]

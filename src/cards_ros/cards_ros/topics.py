@@ -31,8 +31,16 @@ COMMAND_TOPICS: Mapping[CommandKind, str] = {
     "excitation": EXCITATION_COMMAND,
     "effort": EFFORT_COMMAND,
 }
-"""Topic of each kind of command. Values are in ``effort`` [N, Pa, 0..1; of joint motors Nm or N],
-rest lengths in ``position`` [m]."""
+"""Topic of each kind of command."""
+
+COMMAND_FIELDS: Mapping[CommandKind, str] = {
+    "force": "effort",
+    "length": "position",
+    "pressure": "effort",
+    "excitation": "effort",
+    "effort": "effort",
+}
+"""Field of the JointState that has the values: [N], [m], [Pa], 0..1, and [Nm] or [N]."""
 
 RESET_SERVICE = "sim/reset"
 PAUSE_SERVICE = "sim/pause"

@@ -68,7 +68,7 @@ class QpController(Controller):
         tension_max: Setting | None,
         tension_rate: Setting | None,
     ) -> None:
-        self.model = model
+        super().__init__(model)
         self.dynamics = dynamics = model.dynamics
         self._load = model.load
         self.reference_names = tuple(reference_names)

@@ -170,12 +170,14 @@ class Controller(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     commands: ClassVar[tuple[CommandKind, ...]] = ("force", "effort")
 
-    model: ControlModel
     reference_names: tuple[str, ...]
     error_names: tuple[str, ...]
     output: ControlOutput
     command: Command
     relaxed: Command
+
+    def __init__(self, model: ControlModel) -> None:
+        self.model = model
 
     @classmethod
     def unsuited(cls, robot: Robot) -> str:
