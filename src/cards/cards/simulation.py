@@ -243,7 +243,7 @@ def _simulate_muscles(
     real_time: bool,
     on_time: Callable[[float], None] | None,
 ) -> RunLog:
-    if controller is not None:
+    if controller is not None and controller.robot is not sim.robot:
         found = differences(identity_of(controller.robot), identity_of(sim.robot))
         if found:
             raise CardsError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import sys
 import threading
@@ -142,9 +143,12 @@ class View:
         self.url = page.url
         self._player = player
         player.start(page.show)
+        # else viser closes it, with a line on the terminal
+        atexit.register(self.close)
 
     def close(self) -> None:
         """Close the page."""
+        atexit.unregister(self.close)
         self._player.stop()
         self.page.stop()
 

@@ -16,6 +16,7 @@ from cards_core.errors import CardsError, UnknownNameError
 from cards_core.loop.control_setup import run_parameters
 from cards_core.loop.host_log import NAME
 from cards_core.robot.actuators import Cable
+from cards_core.robot.model import Tree
 from cards_viz.runs.log import SimulatorLog
 from cards_viz.runs.summary import trajectory_sha256
 
@@ -231,8 +232,8 @@ def readme_script():
 def test_the_script_of_the_readme_runs(robot, tmp_path):
     script = readme_script().replace("duration=5.0", "duration=0.5")
     if robot == "stewart_gough":
-        lines = script.replace("roboy_arm", robot).replace("(sim, controller, ", "(sim, ")
-        script = "".join(s for s in lines.splitlines(True) if not s.startswith("controller"))
+        script = script.replace("roboy_arm", robot).replace("(sim, controller, ", "(sim, ")
+        script = re.sub(r"^controller = .*\n", "", script, flags=re.MULTILINE)
     blocked = "import sys\nsys.modules['rclpy'] = None\n"
     done = subprocess.run(
         [sys.executable, "-c", blocked + script + "\nprint(len(run))"],
@@ -244,3 +245,37 @@ def test_the_script_of_the_readme_runs(robot, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == {"roboy_arm": "500\n", "stewart_gough": "51\n"}[robot]
+
+
+@pytest.mark.parametrize("name", ["roboy_arm", "wrap_elbow"])
+def test_a_tree_is_made_once_for_each_robot(name, monkeypatch):
+    made = []
+    original = Tree.__init__
+
+    def counted(tree, robot):
+        made.append(robot)
+        original(tree, robot)
+
+    monkeypatch.setattr(Tree, "__init__", counted)
+    robot = cards.load(name)
+    sim = cards.Simulator(robot)
+    controller = cards.Controller(cards.controllers(robot)[0], robot)
+    cards.simulate(sim, controller, duration=0.01)
+    assert robot in made
+    assert len({id(one) for one in made}) == len(made)
+    # with a ligament: all muscles, those that are commanded, those that are a load
+    passive = any(not muscle.takes_tension for muscle in robot.muscles)
+    assert len(made) == (3 if passive else 1)
+
+
+@pytest.mark.parametrize("name", ["roboy_arm", "wrap_elbow"])
+def test_lengths_are_computed_once_in_a_step(name):
+    robot = cards.load(name)
+    sim = cards.Simulator(robot)
+    controller = cards.Controller(cards.controllers(robot)[0], robot)
+    engine = sim.simulator.muscles.engine
+    calls = []
+    original = engine.motion
+    engine.motion = lambda *of: calls.append(None) or original(*of)
+    run = cards.simulate(sim, controller, duration=0.05)
+    assert len(calls) == len(run) == 50

@@ -127,6 +127,8 @@ class Simulator:
         self._last_q = np.zeros(self.model.nq)
         self._last_qd = np.zeros(self.model.nv)
         self._last_actuators = self.muscles.actuators.state.copy()
+        # lengths and rates of the muscles now, once somebody asked for them
+        self._motion: tuple[Array, Array] | None = None
         self._pushes: list[_Push] = []
         self.reset()
 
@@ -178,7 +180,10 @@ class Simulator:
     @property
     def state(self) -> RobotState:
         """State now, as a copy."""
-        lengths, rates = self.muscles.engine.motion(self._poses, self._twists)
+        if self._motion is None:
+            lengths, rates = self.muscles.engine.motion(self._poses, self._twists)
+            self._motion = (lengths.copy(), rates.copy())
+        lengths, rates = self._motion
         return RobotState(
             self.time,
             self._q.copy(),
@@ -255,7 +260,9 @@ class Simulator:
         self._last_actuators[:] = self.muscles.actuators.state
         if kinds is not None:
             kinds = kinds[:m]
-        muscles = self.muscles.step(self._poses, self._twists, self._joints, values, kinds)
+        muscles = self.muscles.step(
+            self._poses, self._twists, self._joints, values, kinds, self._motion
+        )
         if efforts.size:
             self._joint_forces[self.motors.rows] = efforts
         wrenches = muscles.wrenches
@@ -317,6 +324,7 @@ class Simulator:
 
     def _refresh(self) -> None:
         self._poses[:, :3] = self._sensed_poses
+        self._motion = None
 
     def _apply_pushes(self) -> None:
         for push in self._pushes:

@@ -76,6 +76,7 @@ class MuscleSystem:
         joints: tuple[Array, Array],
         values: Array,
         kinds: npt.NDArray[np.intp] | None = None,
+        motion: tuple[Array, Array] | None = None,
     ) -> MuscleState:
         """Return what the muscles do now, and advance the actuator states by dt.
 
@@ -87,13 +88,15 @@ class MuscleSystem:
                 these poses.
             values: What every muscle is told, shape (m,).
             kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m,); tensions if None.
+            motion: Lengths and rates for these poses and twists, shape (m,) each, if they have
+                been asked for already.
         """
         implicit = self._implicit
         if self.ideal and implicit is None:
             return self.engine.update(link_poses, link_twists, values)
         if kinds is None:
             kinds = np.zeros(len(values), dtype=np.intp)
-        lengths, rates = self.engine.motion(link_poses, link_twists)
+        lengths, rates = motion or self.engine.motion(link_poses, link_twists)
         if implicit is None:
             tensions = self.actuators.step(lengths, rates, kinds, values)
         else:
