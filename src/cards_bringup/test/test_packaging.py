@@ -16,6 +16,7 @@ TOP = Path(__file__).resolve().parents[3]
 PACKAGES = sorted(file.parent for file in TOP.glob("src/*/package.xml"))
 NAMES = {folder.name for folder in PACKAGES}
 EXPECTED = {
+    "cards",
     "cards_core",
     "cards_ros",
     "cards_sim",
