@@ -91,7 +91,7 @@ class _Layout:
             return True
         # other writers leave in the padding what the memory held before
         found = np.frombuffer(data, dtype=np.uint8, count=self.fixed.size) & self.fixed
-        return found.tobytes() == self.template
+        return bool(found.tobytes() == self.template)
 
 
 def _align(offset: int, size: int) -> int:
