@@ -9,7 +9,7 @@ from cards_core.formats import load
 from cards_core.loop.model_identity import identity_from, identity_of
 from cards_model_compiler.job import CompileFailedError, CompileJob
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 @pytest.fixture(autouse=True)

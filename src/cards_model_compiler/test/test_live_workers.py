@@ -9,7 +9,7 @@ import pytest
 
 from cards_model_compiler.live_analysis.workers import MOST, LatestWorkers
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)

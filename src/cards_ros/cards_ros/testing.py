@@ -31,7 +31,7 @@ from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.loop import LoopNode, StopFlag
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """How long a test waits for what must happen, [s]: far longer than it takes."""
 
 _VARIABLES = ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY")
