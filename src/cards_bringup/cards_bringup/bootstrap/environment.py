@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup.bootstrap import ros
-from cards_bringup.bootstrap.errors import SetupError
 from cards_bringup.bootstrap.install import install
 from cards_bringup.bootstrap.process import interrupts_wait
-from cards_bringup.bootstrap.progress import Progress
+from cards_bringup.bootstrap.reporting import Progress, SetupError
 
 FOLDER_VARIABLE = "CARDS_VENV"
 """Environment variable: where the environment goes instead of ``.venv`` in the checkout."""

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli.numbers import Number
+from cards_bringup.option_types import Number
 
 EXAMPLES = """examples:
   ./cards export latex planar_2r -o planar_2r.tex

@@ -155,7 +155,7 @@ def once_more(failed: Path) -> list[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_bringup.domain import RosDomain
+    from cards_bringup.nodes.ros_network import RosDomain
     from cards_core.shared_files import checkout
 
     top = checkout()

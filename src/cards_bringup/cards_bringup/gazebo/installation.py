@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cards_bringup.doctor.finding import Answer, Finding, run
+from cards_bringup.findings import Answer, Finding, run
 from cards_ros import gazebo_bindings
 
 LOADER = "libgz-sim-python-system-loader-system.so"

@@ -20,7 +20,7 @@ import numpy as np
 
 from cards_bringup.hil.results import extras, findings
 from cards_bringup.hil.run import HilRun
-from cards_bringup.supervisor import Supervisor
+from cards_bringup.nodes.supervisor import Supervisor
 from cards_core.errors import CardsError
 from cards_core.loop.verdict import Verdict
 from cards_core.typing import Array
@@ -138,7 +138,7 @@ def bench_hil(
             if not run.status.get("commanded_s"):
                 raise
             stopped = str(error)  # what was measured until then is worth more than nothing
-        hil = extras(folder, firmware, run.status, run.said, None)
+        hil = extras(folder, firmware, run.status, run.bridge, None)
         found = findings(folder, hil, stopped=False)
         verdict = Verdict.of(
             [*([stopped] if stopped else []), *found["failures"]], found["warnings"]

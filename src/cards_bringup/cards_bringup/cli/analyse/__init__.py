@@ -23,7 +23,7 @@ KINDS = {
         _HERE + "workspace",
         "where a condition holds: on grids, rays, random samples; robots of rods: plate poses",
     ),
-    "force-sensing": (_HERE + "force_sensing", "robots of rods: the wrench on the plate"),
+    "force-sensing": (_HERE + "rods.force_sensing", "robots of rods: the wrench on the plate"),
     "cable-function": (_HERE + "cable_function", "what each muscle is for"),
 }
 """Kind to its module (with ``add_parser(subparsers)``) and one line of help."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.common import (
+from cards_bringup.cli.analyse.point_analysis import (
     TABLE_NOTE,
     Series,
     add_motion,
@@ -17,7 +17,7 @@ from cards_bringup.cli.analyse.common import (
     read_motion,
     tensions_of,
 )
-from cards_bringup.cli.numbers import POSITIVE
+from cards_bringup.option_types import POSITIVE
 from cards_core.errors import CardsError
 
 EXAMPLES = """examples:

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.common import (
+from cards_bringup.cli.analyse.point_analysis import (
     TABLE_NOTE,
     Series,
     finish,
     make_parser,
 )
-from cards_bringup.cli.analyse.rod_point import add_options, dispatch
-from cards_bringup.cli.analyse.tables import read_table
-from cards_bringup.cli.numbers import COUNT, POSITIVE, WholeNumber, numbers
+from cards_bringup.cli.analyse.point_tables import read_table
+from cards_bringup.cli.analyse.rods.point import add_options, dispatch
+from cards_bringup.option_types import COUNT, POSITIVE, WholeNumber
+from cards_bringup.vectors import vector
 from cards_core.csv_table import TableError
 
 EXAMPLES = """examples:
@@ -73,10 +74,10 @@ def run(args: argparse.Namespace) -> int:
         lengths, rates = table["l"], table.get("ld")
         time = table["time"][:, 0] if "time" in table else None
     else:
-        given = numbers(args.lengths, "lengths")
+        given = vector(args.lengths, "lengths")
         if given is None:
             raise TableError("no lengths (expected: --lengths or --input)")
-        speeds = numbers(args.rates, "rates")
+        speeds = vector(args.rates, "rates")
         lengths, rates = given[None], None if speeds is None else speeds[None]
     fk = ForwardKinematics(
         dynamics,
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         tolerance=args.tolerance,
         correction_period=args.correction_period,
         starts=args.starts,
-        initial=numbers(args.initial, "initial"),
+        initial=vector(args.initial, "initial"),
     )
     results = []
     with CountProgress(f"{dynamics.robot.name} fk", "points", quiet=args.quiet) as progress:

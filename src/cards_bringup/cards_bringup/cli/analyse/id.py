@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.common import (
+from cards_bringup.cli.analyse.point_analysis import (
     TABLE_NOTE,
     Series,
     add_motion,
@@ -53,12 +53,12 @@ def add_wrench(parser: Any) -> None:
 
 def wrenches(texts: list[str] | None) -> list[tuple[str, Array]]:
     """Read ``frame=fx,fy,fz[,mx,my,mz]``. Raises `CardsError`."""
-    from cards_bringup.cli.numbers import numbers
+    from cards_bringup.vectors import vector
 
     out = []
     for text in texts or []:
         frame, sign, values = text.partition("=")
-        wrench = numbers(values, "wrench") if sign else None
+        wrench = vector(values, "wrench") if sign else None
         if wrench is None or not frame or wrench.size not in (3, 6):
             raise CardsError(f"--wrench {text} (expected: e.g. --wrench hand=0,0,-10)")
         out.append((frame, np.concatenate([wrench, np.zeros(6 - wrench.size)])))

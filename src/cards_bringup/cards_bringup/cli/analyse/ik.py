@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from cards_bringup.cli.analyse.common import (
+from cards_bringup.cli.analyse.point_analysis import (
     TABLE_NOTE,
     Series,
     add_motion,
@@ -16,7 +16,7 @@ from cards_bringup.cli.analyse.common import (
     make_parser,
     read_motion,
 )
-from cards_bringup.cli.analyse.rod_point import add_options, dispatch
+from cards_bringup.cli.analyse.rods.point import add_options, dispatch
 
 EXAMPLES = """examples:
   ./cards analyse ik stewart_gough --pose x=0.05,rz=0.1                joints of a plate pose

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.common import (
+from cards_bringup.cli.analyse.id import add_wrench, wrenches
+from cards_bringup.cli.analyse.point_analysis import (
     TABLE_NOTE,
     Series,
     add_motion,
@@ -16,7 +17,6 @@ from cards_bringup.cli.analyse.common import (
     read_motion,
     tensions_of,
 )
-from cards_bringup.cli.analyse.id import add_wrench, wrenches
 
 EXAMPLES = """examples:
   ./cards analyse interaction bm_arm --q=0.2,0.1,0.1,-0.4

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.common import (
+from cards_bringup.cli.analyse.point_analysis import (
     TABLE_NOTE,
     Series,
     add_motion,
@@ -19,8 +19,8 @@ from cards_bringup.cli.analyse.common import (
     read_motion,
     tensions_of,
 )
-from cards_bringup.cli.analyse.rod_point import add_options, dispatch
-from cards_bringup.cli.numbers import numbers
+from cards_bringup.cli.analyse.rods.point import add_options, dispatch
+from cards_bringup.vectors import vector
 
 EXAMPLES = """examples:
   ./cards analyse stiffness stewart_gough --pose x=0.05 --wrench 0,0,-1,0,0,0    of rods
@@ -111,5 +111,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(text: str | None, name: str) -> Any:
-    values = numbers(text, name)
+    values = vector(text, name)
     return values[0] if values is not None and values.shape == (1,) else values
