@@ -38,7 +38,7 @@ def describe(robot: str) -> LaunchDescription:
         description.add_action(
             DeclareLaunchArgument(
                 argument.name,
-                default_value=argument.default,
+                default_value=str(argument.default),
                 description=argument.description,
                 choices=argument.choices or None,
             )

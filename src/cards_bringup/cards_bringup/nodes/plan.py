@@ -12,10 +12,10 @@ from typing import Any
 from cards_bringup.gazebo import installation
 from cards_bringup.gazebo.process import network
 from cards_bringup.nodes import node_list
-from cards_bringup.nodes.launch_arguments import arguments_for, is_true
+from cards_bringup.nodes.launch_arguments import arguments_for, is_true, read_values
 from cards_bringup.nodes.node_list import NodeList, NodeSpec
 from cards_bringup.resources import find_file
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.errors import CardsError
 from cards_core.parameters.parameter_file import check_nodes, own_parameters
 
 HOST_PACKAGES = {
@@ -115,7 +115,8 @@ def make_plan(
             message says which package brings it.
     """
     robots = node_list.read(given.get("robot") or robot)
-    values = _checked(given, robots)
+    arguments = arguments_for(robots.robot, robots.defaults, robots.controllers)
+    values = {**read_values(given, arguments), "robot": robots.robot}
     simulated = is_true(values, "sim")
     notes: list[str] = []
     if simulated:
@@ -149,24 +150,6 @@ def make_plan(
         file = find_file(values["params_file"], folder="config", suffix=".yaml")
     check_nodes(file, [*(node.name for node in robots.nodes), *UNLISTED])
     return Plan(tuple(nodes), file, values, tuple(notes))
-
-
-def _checked(given: Mapping[str, str], robots: NodeList) -> dict[str, str]:
-    arguments = arguments_for(robots.robot, robots.defaults, robots.controllers)
-    known = {argument.name: argument for argument in arguments}
-    values = {argument.name: argument.default for argument in arguments}
-    for name, value in given.items():
-        if name not in known:
-            raise UnknownNameError("launch argument", name, known)
-        values[name] = value
-    values["robot"] = robots.robot
-    for name, argument in known.items():
-        choices = argument.choices
-        if "true" in choices and values[name] != "auto":
-            values[name] = "true" if is_true(values, name) else "false"
-        elif choices and values[name] not in choices:
-            raise CardsError(f"{name}:={values[name]} (expected: {', '.join(choices)})")
-    return values
 
 
 @dataclass(frozen=True)

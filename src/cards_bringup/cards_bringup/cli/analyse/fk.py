@@ -18,7 +18,7 @@ from cards_bringup.cli.analyse.point_analysis import (
     make_parser,
 )
 from cards_bringup.cli.analyse.point_tables import read_table
-from cards_bringup.cli.analyse.rods.point import add_options, dispatch
+from cards_bringup.cli.analyse.rods.options import add_options, dispatch
 from cards_bringup.option_types import COUNT, POSITIVE, WholeNumber
 from cards_bringup.vectors import vector
 from cards_core.csv_table import TableError

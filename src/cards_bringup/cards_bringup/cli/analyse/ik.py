@@ -16,7 +16,7 @@ from cards_bringup.cli.analyse.point_analysis import (
     make_parser,
     read_motion,
 )
-from cards_bringup.cli.analyse.rods.point import add_options, dispatch
+from cards_bringup.cli.analyse.rods.options import add_options, dispatch
 
 EXAMPLES = """examples:
   ./cards analyse ik stewart_gough --pose x=0.05,rz=0.1                joints of a plate pose

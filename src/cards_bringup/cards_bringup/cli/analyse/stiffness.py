@@ -19,7 +19,7 @@ from cards_bringup.cli.analyse.point_analysis import (
     read_motion,
     tensions_of,
 )
-from cards_bringup.cli.analyse.rods.point import add_options, dispatch
+from cards_bringup.cli.analyse.rods.options import add_options, dispatch
 from cards_bringup.vectors import vector
 
 EXAMPLES = """examples:

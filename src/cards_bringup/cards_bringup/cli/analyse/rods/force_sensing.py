@@ -12,15 +12,28 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.cli.analyse.point_analysis import writing
-from cards_bringup.cli.analyse.rods.options import (
-    findings_content,
-    home_joints,
-    is_rod_robot,
-    wrench_of,
+from cards_bringup.cli.analyse.rods.equilibrium import findings_content, home_joints, wrench_of
+from cards_bringup.cli.analyse.rods.measurement_files import (
+    read_bases,
+    read_shapes,
+    write_bases,
+    write_shapes,
 )
+from cards_bringup.cli.analyse.rods.options import is_rod_robot
 from cards_bringup.option_types import COUNT, POSITIVE, SEED, Number
+from cards_bringup.progress import CountProgress
 from cards_bringup.vectors import vector
 from cards_core.errors import CardsError
+from cards_core.memory import check_fits
+from cards_core.rods.analysis.force_sensing import from_bases, from_limbs, from_robot
+from cards_core.rods.analysis.measurements import (
+    BaseMeasurement,
+    simulated_bases,
+    simulated_shapes,
+)
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.tracking.initial_search import find_equilibrium
 from cards_core.typing import Array
 
 EXAMPLES = """examples:
@@ -96,9 +109,6 @@ class _Study:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_core.rods.robots.reader import read_rod_robot
-    from cards_core.rods.robots.solver import RodRobotSolver
-
     if not is_rod_robot(args.robot):
         raise CardsError(f"'{args.robot}' has no rods (expected: a robot of rods, ./cards models)")
     robot = read_rod_robot(args.robot)
@@ -128,9 +138,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _estimate_files(args: argparse.Namespace, solver: Any, q: Array) -> Any:
     """Return the estimate from measured files."""
-    from cards_bringup.cli.analyse.rods.measurement_files import read_bases, read_shapes
-    from cards_core.rods.analysis.measurements import BaseMeasurement
-
     robot = solver.robot
     shapes = () if args.shapes is None else read_shapes(args.shapes, robot, args.noise)
     bases = None
@@ -141,8 +148,6 @@ def _estimate_files(args: argparse.Namespace, solver: Any, q: Array) -> Any:
 
 
 def _estimate(method: str, solver: Any, q: Array, shapes: Any, bases: Any) -> Any:
-    from cards_core.rods.analysis.force_sensing import from_bases, from_limbs, from_robot
-
     if method == "bases":
         if bases is None:
             raise CardsError("--method bases without --bases (expected: --bases FILE)")
@@ -158,11 +163,6 @@ def _estimate(method: str, solver: Any, q: Array, shapes: Any, bases: Any) -> An
 
 def _simulate(args: argparse.Namespace, solver: Any, q: Array) -> _Study:
     """Measure the model with noise, again and again."""
-    from cards_bringup.progress import CountProgress
-    from cards_core.memory import check_fits
-    from cards_core.rods.analysis.measurements import simulated_bases, simulated_shapes
-    from cards_core.rods.tracking.initial_search import find_equilibrium
-
     for name, least in (("points", 1), ("trials", 1)):
         if getattr(args, name) < least:
             raise CardsError(f"--{name} {getattr(args, name)} (expected: at least {least})")
@@ -250,7 +250,6 @@ def _study_content(args: argparse.Namespace, robot: Any, study: _Study) -> dict[
 def _write(
     args: argparse.Namespace, robot: Any, content: dict[str, Any], study: _Study | None
 ) -> list[Path]:
-    from cards_bringup.cli.analyse.rods.measurement_files import write_bases, write_shapes
     from cards_viz.plots.analyses import estimate_figure
     from cards_viz.plots.drawing import save
 

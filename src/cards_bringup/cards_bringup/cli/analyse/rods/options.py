@@ -1,4 +1,4 @@
-"""What the analyses of rod robots share: which robots these are, and what their options mean."""
+"""Options of ``./cards analyse`` for robots of rods, and which options no such robot has."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from cards_bringup.vectors import vector
 from cards_core.errors import CardsError
 from cards_core.formats.locate import find_model, has_rods
-from cards_core.rods.robots.robot import RodRobot
-from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.status import Finding
-from cards_core.rods.tracking.initial_search import home_equilibrium
-from cards_core.typing import Array
+
+MUSCLE_OPTIONS = {
+    "ik": ("q", "qd", "qdd", "trajectory", "input"),
+    "fk": ("lengths", "rates", "input", "initial"),
+    "stiffness": (
+        "trajectory",
+        "input",
+        "tensions",
+        "muscle_stiffness",
+        "axial_stiffness",
+        "gravity",
+    ),
+}
+"""Options of each kind that are for robots with muscles alone."""
+
+RODS_ALONE = {"fk": ("q",)}
+"""Options of a kind, besides those of all kinds, that are for robots of rods alone."""
 
 
 def is_rod_robot(name: str) -> bool:
@@ -41,39 +50,39 @@ def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -
             )
 
 
-def findings_content(findings: Sequence[Finding], robot: RodRobot) -> list[dict[str, Any]]:
-    """Return findings as plain values for JSON: status, message, and the limb's name or None."""
-    return [
-        {
-            "status": item.status.name,
-            "message": item.message,
-            "limb": None if item.limb is None else robot.limbs[item.limb].name,
-        }
-        for item in findings
-    ]
+def add_options(parser: Any, *, pose: bool, joints: bool, has_q: bool = False) -> None:
+    """Declare what the kinds have for robots of rods.
+
+    Args:
+        parser: Of the kind.
+        pose: Whether it takes a plate pose.
+        joints: Whether it takes joint coordinates, as ``--joints`` or, as elsewhere, ``--q``.
+        has_q: The parser has ``--q`` already, for robots with muscles.
+    """
+    group = parser.add_argument_group("robots of rods")
+    if pose:
+        text = "plate pose; x y z [m], rx ry rz [rad] from home (default: home)"
+        group.add_argument("--pose", action="append", metavar="C=V,..", help=text)
+    if joints:
+        text = "joint coordinates, also as --q (default: home)"
+        group.add_argument("--joints", metavar="Q,..", help=text)
+        if not has_q:
+            group.add_argument("--q", metavar="Q,..", help="the same as --joints")
+    group.add_argument("--wrench", metavar="FX,..,MZ", help="on the plate [N, N m]")
+    group.add_argument("--frame", choices=("world", "plate"), help="of --wrench (world)")
 
 
-def home_joints(solver: RodRobotSolver) -> Array:
-    """Return the joint coordinates of the equilibrium at home, (n,)."""
-    found = home_equilibrium(solver).solution
-    return solver.robot.home_q if found is None else found.q.copy()
-
-
-def wrench_of(args: argparse.Namespace, robot: RodRobot) -> tuple[Array, str]:
-    """Return the wrench on the plate, (6,), and its frame: as given, or the robot's own.
+def dispatch(args: argparse.Namespace) -> int | None:
+    """Answer for a robot of rods; None for another, whose options are then checked.
 
     Raises:
-        CardsError: Not six numbers, or a frame without a wrench.
+        CardsError: Options that mean nothing for the robot.
     """
-    values = vector(args.wrench, "wrench")
-    frame = getattr(args, "frame", None)
-    if values is None:
-        if frame is not None:
-            raise CardsError("--frame without --wrench (expected: both, or neither)")
-        return np.array(robot.wrench, dtype=float), robot.wrench_frame
-    if values.shape != (6,):
-        raise CardsError(
-            f"--wrench has {values.size} numbers (expected: 6, force [N] and moment [N m] about "
-            "the plate's origin, e.g. 0,0,-1,0,0,0)"
-        )
-    return values, frame or "world"
+    if is_rod_robot(args.robot):
+        refuse_options(args, MUSCLE_OPTIONS[args.kind], "robots with muscles")
+        from cards_bringup.cli.analyse.rods import equilibrium  # slow to load
+
+        return equilibrium.run(args)
+    names = ("pose", "joints", "wrench", "frame", *RODS_ALONE.get(args.kind, ()))
+    refuse_options(args, names, "robots of rods alone")
+    return None

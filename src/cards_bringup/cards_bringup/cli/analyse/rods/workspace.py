@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup.cli.analyse.point_analysis import in_words
-from cards_bringup.cli.analyse.rods.options import refuse_options, wrench_of
+from cards_bringup.cli.analyse.point_options import assignments, grid_of, number_of
+from cards_bringup.cli.analyse.rods.equilibrium import wrench_of
+from cards_bringup.cli.analyse.rods.options import refuse_options
+from cards_bringup.progress import CountProgress
 from cards_bringup.resources import runs_folder
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
 from cards_core.files import inside
+from cards_core.rods.analysis.plate_grid import find_coordinate
+from cards_core.rods.analysis.slice_status import SliceOptions
+from cards_core.rods.analysis.workspace import solve_slice
+from cards_core.rods.robots.reader import read_rod_robot
 
 NOT_FOR_RODS = (
     "condition",
@@ -38,13 +45,6 @@ NOT_FOR_RODS = (
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_bringup.cli.analyse.point_options import assignments, grid_of, number_of
-    from cards_bringup.progress import CountProgress
-    from cards_core.rods.analysis.plate_grid import find_coordinate
-    from cards_core.rods.analysis.slice_status import SliceOptions
-    from cards_core.rods.analysis.workspace import solve_slice
-    from cards_core.rods.robots.reader import read_rod_robot
-
     refuse_options(args, NOT_FOR_RODS, "robots with muscles")
     robot = read_rod_robot(args.robot)
     if not args.grid:
