@@ -99,7 +99,7 @@ def number_in(part: str, place: str, error: type[Exception]) -> float:
         error: Class of the error.
 
     Raises:
-        Exception: Of the given class.
+        Exception: An error of the given class.
     """
     try:
         value = float(part)

@@ -35,7 +35,7 @@ examples:
 
 
 def main(checkout: str | Path, arguments: Sequence[str]) -> int:
-    """Set up what the arguments need, then become CARDS; return only when that fails.
+    """Set up what the arguments need, then run CARDS in place of this process.
 
     Args:
         checkout: Top folder of the repository.

@@ -13,8 +13,8 @@ def vector(text: str | None, name: str) -> Array | None:
     """Read ``0.3,-0.5``; blanks may separate too.
 
     Args:
-        text: Of an option, None where it was not given.
-        name: Of the option, without dashes.
+        text: Value of an option; None if it was not given.
+        name: Name of the option, without dashes.
 
     Raises:
         ShapeError: Not finite numbers.

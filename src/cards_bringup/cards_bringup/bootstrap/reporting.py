@@ -10,7 +10,7 @@ from typing import TextIO
 
 
 class SetupError(Exception):
-    """The environment cannot be made or used; the message says how to mend that."""
+    """The environment cannot be made or used; the message says what to do."""
 
 
 class Progress:
@@ -52,7 +52,7 @@ class Progress:
             self.update()
 
     def update(self, detail: str = "") -> None:
-        """Show the line if it is time to; `detail` follows the title."""
+        """Print the line if it is due; `detail` follows the title."""
         self._detail = detail or self._detail
         now = time.monotonic()
         if now < self._next:

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     """Run the demo.
 
     Args:
-        args: Of ``./cards demo``; ``simulator`` is given.
+        args: Arguments of ``./cards demo``, with a ``simulator``.
         prepare: Creates a run folder, and refuses one that holds a run.
 
     Returns:
@@ -133,7 +133,7 @@ def _runner(
     use_ros: bool,
     may_pause: bool,
 ) -> Start:
-    """Return what starts the run in simulation."""
+    """Return the function that runs the simulation."""
     if use_ros:
         from cards_bringup.nodes.node_run import NodeRun
 
@@ -146,7 +146,7 @@ def _runner(
 
 @dataclass(frozen=True)
 class _Demo:
-    """What is run: command line, nodes, robot, simulated time [s] and run folder."""
+    """A run: command line, nodes, robot, simulated time [s] and run folder."""
 
     args: argparse.Namespace
     plan: Plan
@@ -156,7 +156,7 @@ class _Demo:
 
 
 def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts) -> int:
-    """Run, write what was recorded, say how it was; return the exit code."""
+    """Run, write the results, print a summary; return the exit code."""
     args, out = demo.args, demo.out
     end = simulate(args, start, demo.duration, out)
     interrupts.saving()
@@ -214,7 +214,7 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text_parameter(plan: Plan, node: str, name: str) -> str:
-    """Return a text from the parameter file, empty if it is not there."""
+    """Return a text from the parameter file, empty if the parameter is not given."""
     value = load_parameters(plan.parameter_file, node).get(name, "")
     if not isinstance(value, str):
         raise CardsError(
@@ -224,7 +224,7 @@ def _text_parameter(plan: Plan, node: str, name: str) -> str:
 
 
 def _duration(args: argparse.Namespace, plan: Plan, model: str) -> float:
-    """Return the simulated time: as asked, else as long as the reference takes."""
+    """Return the simulated time, [s]: as requested, else the duration of the reference."""
     if args.duration is not None:
         return float(args.duration)
     controller = plan.values["controller"]
@@ -236,7 +236,7 @@ def _duration(args: argparse.Namespace, plan: Plan, model: str) -> float:
 
 
 def _time_of_reference(plan: Plan, model: str) -> float:
-    """Return how long the reference takes, and the robot on its way to where it begins, [s]."""
+    """Return the duration of the reference and of the robot's motion to its start, [s]."""
     from cards_bringup.nodes.in_process import InProcessRun
 
     (host,) = (node.name for node in plan.nodes if node.role == "host")
@@ -274,9 +274,9 @@ def _write_results(
             what = f"only {part.time:.3g} s, logs without plots" if part.time else "nothing"
             say(args, f"{part.folder.name}: {what}")
             continue
-        # the first part also has what the nodes needed to start
+        # the first part includes the start of the nodes
         begun = end.begun if part is first else part.begun
-        # nobody knows when a part without rows began
+        # the start of a part without rows is not known
         ended = min(end.begun + end.wall, following.begun if following else math.inf)
         wall = ended - begun
         metadata: dict[str, Any] = {**common, "wall_time_s": wall}
@@ -295,7 +295,7 @@ def _write_results(
 
 
 def _or_raise(extras: Extras, end: RunEnd) -> dict[str, Any]:
-    """Return the extras of a run; if they cannot be made, what ended it is the reason."""
+    """Return the extras of a run; raise the error that ended the run if they cannot be made."""
     try:
         return extras(end)
     except CardsError as error:
@@ -305,12 +305,12 @@ def _or_raise(extras: Extras, end: RunEnd) -> dict[str, Any]:
 
 
 def _merged(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """Return both; of what both have, which are lists, one after the other."""
+    """Return the union; lists that both have are concatenated."""
     return a | b | {key: [*a[key], *b[key]] for key in a.keys() & b.keys()}
 
 
 def _ending(end: RunEnd, recorded: float, duration: float) -> dict[str, Any]:
-    """Return what the summary must know of the end of a run."""
+    """Return the entries of the summary about the end of a run."""
     failures = [end.failure] if end.failure else []
     if not failures and end.reached - recorded > LOG_LAG:
         failures.append(

@@ -19,7 +19,7 @@ from cards_core.loop.run_log import begun, part_paths
 SIMULATOR, CONTROLLER = "simulator.npz", "controller.npz"
 
 LEAST_TIME = 0.1
-"""Simulated time of a part that is worth plots and a recording, [s]."""
+"""Least simulated time of a part for which plots and a recording are made, [s]."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class RunPart:
 
     Attributes:
         folder: Where its logs are now.
-        name: Of the folder below the run folder; empty: the run folder itself.
+        name: Name of the folder below the run folder; empty: the run folder itself.
         time: Simulated time, [s].
         begun: When it began, on the monotonic clock, [s].
     """
@@ -40,7 +40,7 @@ class RunPart:
 
     @property
     def useful(self) -> bool:
-        """Whether it is worth plots and a recording; what the run folder itself has always is."""
+        """Whether plots and a recording are made; always true for the run folder itself."""
         return not self.name or self.time >= LEAST_TIME
 
 
@@ -52,7 +52,7 @@ class _Log:
 
     @classmethod
     def of(cls, path: Path) -> _Log | None:
-        """Read what is needed of a log; None if it has no rows. Raises `CardsError`."""
+        """Read start and duration of a log; None if it has no rows. Raises `CardsError`."""
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 time = arrays["time"]
@@ -64,11 +64,11 @@ class _Log:
 
 
 def arrange(folder: Path) -> list[RunPart]:
-    """Give every part of a run its folder; return them in the order of time.
+    """Move every part of a run to its folder; return the parts in order of time.
 
-    Parts without rows are removed; of the last one, if it is, it is told that there was one, with
-    no time in it. A controller's part belongs to the part of the simulator
-    during which it began: the controller hears of a reset from the first state after it.
+    Logs without rows are removed; if the last part has none, it is returned with time 0. A
+    controller's part belongs to the part of the simulator during which it began: the controller
+    learns of a reset from the first state after it.
 
     Args:
         folder: Run folder with the logs (`cards_core.loop.run_log`) of simulator and controller.
@@ -84,7 +84,7 @@ def arrange(folder: Path) -> list[RunPart]:
     controllers = _logs(folder / CONTROLLER)
     long = [i for i, log in enumerate(hosts) if log.time >= LEAST_TIME]
     main = long[-1] if long else len(hosts) - 1
-    # out of the way first: parts change places
+    # temporary names first: parts may exchange their places
     parts = []
     moves: list[tuple[Path, Path]] = []
     for i, host in enumerate(hosts):

@@ -1,8 +1,8 @@
 """``./cards demo`` of a robot of rods: solver, browser view, run folder.
 
-With a view the robot waits for sliders; headless it goes through the demo motion once. There is
-no simulated time: a step is a step of equilibria, and its time is real time, but without ROS,
-where the motion is gone through as fast as it can be solved.
+With a view the robot is moved with sliders; headless it follows the demo motion once. There is no
+simulated time: a step is a sequence of equilibria in real time; without ROS the motion is solved
+as fast as possible.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _FOR_MUSCLES = {
 
 
 def is_rod_robot(robot: str) -> bool:
-    """Tell whether a robot is one of rods; False for names that do not exist."""
+    """Return True for a robot of rods; False for names that do not exist."""
     from cards_core.formats.locate import find_model, has_rods
 
     try:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     """Run the demo.
 
     Args:
-        args: Of ``./cards demo``.
+        args: Arguments of ``./cards demo``.
         prepare: Makes a run folder, and refuses one that holds a run.
         folder: Run folder, where none was asked for.
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     from cards_core.rods.robots.reader import read_rod_robot
 
     robot = read_rod_robot(args.robot)
-    rod_library()  # compiles it where the cache has not got it, before anybody waits for the node
+    rod_library()  # compiles it where it is not in the cache, before other nodes wait for this one
     use_ros = not args.no_ros
     if use_ros and importlib.util.find_spec("rclpy") is None:
         say(args, "rclpy is not installed: running in one process, as with --no-ros")
@@ -187,14 +187,14 @@ def _listed(robot: str) -> str:
 
 
 def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) -> float:
-    """Return how long the run takes, [s]: as asked, else one round of the motion; 0: endless."""
+    """Return the duration of the run, [s]: as requested, else one period of motion; 0: no end."""
     if args.duration is not None:
         return float(args.duration)
     return 0.0 if view else float(settings.get("motion_duration", 20.0))
 
 
 def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
-    """Go through the motion in this process, as fast as it can be solved."""
+    """Solve the motion in this process, as fast as possible."""
     from cards_rods.node_parameters import parameters
     from cards_rods.session import build_session
 

@@ -29,14 +29,14 @@ class RunInterrupts:
     """Turns the first Ctrl-C, SIGTERM or SIGHUP into the end of a run. Context manager.
 
     While the run goes on, a signal raises `KeyboardInterrupt`. Once it does not, because of that
-    or because `saving` was called, the next signal only says that results are being written; one
-    more raises `KeyboardInterrupt` again: somebody does not want them.
+    or because `saving` was called, the next signal only reports that results are being written;
+    one more raises `KeyboardInterrupt` again, and the results are given up.
 
     Args:
-        say: Told what is going on, one line.
+        say: Called with messages of one line.
 
     Attributes:
-        given_up: Whether somebody did not want the results.
+        given_up: Whether the user gave up the results.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ class RunInterrupts:
         self._old: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Handle the signals; elsewhere than in the main thread they are left alone."""
+        """Install the signal handlers; only in the main thread."""
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
@@ -59,7 +59,7 @@ class RunInterrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Restore what was."""
+        """Restore the previous handlers."""
         for number, handler in self._old.items():
             signal.signal(number, handler)
 
@@ -82,7 +82,7 @@ class RunInterrupts:
 
 
 def _leave_terminal() -> None:
-    """Say nothing more to a terminal: words to one that is gone fail, and the saving with them."""
+    """Stop printing to a terminal: writing to one that was closed fails, and saving with it."""
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         if os.isatty(stream) or not _takes_words(stream):
@@ -99,18 +99,18 @@ def _takes_words(stream: int) -> bool:
 
 
 Start: TypeAlias = Callable[[Callable[[float], None], Callable[[str], None]], object]
-"""Runs to the end; called with what is to be told the time [s], and with what is to be told notes.
+"""Runs to the end; called with a function that takes the time [s] and one that takes notes.
 """
 
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run came to its end.
+    """How a run ended.
 
     Attributes:
         begun: When it began, on the monotonic clock, [s].
         wall: How long it took, [s].
-        reached: Simulated time that was shown last, [s].
+        reached: Simulated time that was reported last, [s].
         stopped: Whether the user ended it.
         error: What ended it, if something did.
     """
@@ -123,7 +123,7 @@ class RunEnd:
 
     @property
     def failure(self) -> str:
-        """What ended it in one line, empty if nothing did."""
+        """The error that ended it, in one line; empty without an error."""
         return "" if self.error is None else str(self.error).splitlines()[0]
 
 
@@ -131,7 +131,7 @@ def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path)
     """Run to the end, and save the logs of processes that ended without doing so.
 
     Args:
-        args: Of ``./cards demo``.
+        args: Arguments of ``./cards demo``.
         start: Runs.
         duration: For the progress bar, [s]; 0: without end.
         out: Run folder.
@@ -176,12 +176,12 @@ def conclude(
     write: Callable[[], dict[str, Any]],
     show: Callable[[dict[str, Any], Path], None],
 ) -> int:
-    """Say how a run ended, write and show its results; return the exit code.
+    """Report how a run ended, write and show its results; return the exit code.
 
     Args:
-        args: Of ``./cards demo``.
+        args: Arguments of ``./cards demo``.
         interrupts: A second Ctrl-C gives the results up.
-        end: Of the run.
+        end: End of the run.
         out: Run folder.
         write: Writes plots, recording and summary; returns the latter.
         show: Prints a summary for people.
@@ -212,11 +212,11 @@ def conclude(
 
 
 def nothing_recorded(args: argparse.Namespace, end: RunEnd, out: Path, host: str) -> int:
-    """Say that a run left nothing; return the exit code.
+    """Report that a run recorded nothing; return the exit code.
 
     Args:
-        args: Of ``./cards demo``.
-        end: Of the run.
+        args: Arguments of ``./cards demo``.
+        end: End of the run.
         out: Run folder; it is removed if it is empty.
         host: Name of the node that should have recorded.
 
@@ -226,7 +226,7 @@ def nothing_recorded(args: argparse.Namespace, end: RunEnd, out: Path, host: str
     if end.error is not None:
         raise end.error
     if not end.stopped:
-        # Gazebo ends well when it cannot read a world; its output says why
+        # Gazebo ends without an error if it cannot read a world; its output says why
         raise ProcessFailedError(host, 0, out / "logs" / f"{host}.log")
     for log in out.glob("*.npz"):
         log.unlink()

@@ -1,4 +1,4 @@
-"""What of Gazebo this machine has: program, loader of Python systems, Python, bindings.
+"""The installation of Gazebo: program, loader of Python systems, Python, bindings.
 
 Gazebo embeds the Python it was built for, not the one in use here. Standard library only, and
 nothing of Gazebo is imported in this process: the doctor reads this too.
@@ -92,7 +92,7 @@ class Gazebo:
 
 
 def examine() -> tuple[Gazebo | None, list[Finding]]:
-    """Look at each part in turn, up to the first that is missing.
+    """Check each part in turn, up to the first that is missing.
 
     Returns:
         The installation, None if it cannot be used, and what was found; the last finding is then

@@ -1,4 +1,4 @@
-"""The process of Gazebo: started, watched, and stopped so that nothing stays behind."""
+"""The process of Gazebo: started, supervised, and stopped without leaving processes behind."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def run_until_end(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a program and all that it starts to the end, or until Ctrl-C or SIGTERM.
 
     A `subreaper` in a session of its own runs it: the Ctrl-C of a terminal reaches us alone, and
-    nothing is left of the program when this function returns, nor when we are killed. It is asked
-    to end as a Ctrl-C would ask it; every further Ctrl-C is impatience.
+    nothing is left of the program when this function returns, nor when we are killed. It ends
+    as after Ctrl-C; every further Ctrl-C hastens the end.
 
     Returns:
         The program's exit code; 0 after a Ctrl-C or SIGTERM.

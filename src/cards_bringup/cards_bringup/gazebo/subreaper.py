@@ -1,4 +1,4 @@
-"""A process above Gazebo that ends all of it, in order, whatever becomes of who started it.
+"""A process above Gazebo that ends all its processes in order, even if its parent is killed.
 
 With a window, ``gz sim`` of Harmonic and Ionic forks server and window into process groups of
 their own. A signal to its group does not reach them, and until it has set its handlers up, its own
@@ -42,7 +42,7 @@ LONGEST = sum(patience for _, patience in STAGES) + GZ_PATIENCE
 """Time [s] after which nothing is left of Gazebo, counted from the first signal."""
 
 SAME_WISH = 0.5
-"""Time [s] in which a second SIGINT is no impatience: a terminal and a launch system send both."""
+"""Time [s] in which a second SIGINT is ignored: terminal and launch system both send one."""
 
 KILL_PERIOD = 0.1
 """Time [s] between kills of what is left: who forks meanwhile is found the next time."""
@@ -97,7 +97,7 @@ def adopt_orphans() -> None:
 
 
 class Subreaper:
-    """The command while it runs, and what is left of it.
+    """A command and all its descendants.
 
     Args:
         command: Program and arguments.
@@ -126,18 +126,18 @@ class Subreaper:
             left = self._until - time.monotonic()
             if left <= 0.0 and not self._next_stage():
                 break
-            # without end of time: this call takes no infinity
+            # the time is limited: this call does not accept infinity
             info = signal.sigtimedwait(_AWAITED, min(max(left, 0.0), 1.0))
             if info is None or info.si_signo == signal.SIGCHLD:
                 continue
-            # SIGTERM is no impatience: a parent that ends sends it, in whatever way it does
+            # SIGTERM does not hasten the end: the kernel sends it when the parent ends
             again = info.si_signo == signal.SIGINT and time.monotonic() - self._since > SAME_WISH
             if self._stage < 0 or again:
                 self._next_stage()
         return self._code if self._code is not None else 128 + signal.SIGKILL
 
     def _reap(self) -> bool:
-        """Take leave of children that have ended; return whether any are left."""
+        """Reap children that have ended; return whether any are left."""
         while True:
             try:
                 number, status = os.waitpid(-1, os.WNOHANG)
@@ -151,14 +151,14 @@ class Subreaper:
                     self._interrupt_the_rest()
 
     def _interrupt_the_rest(self) -> None:
-        """Do what the command would have done with its children, had it been able to."""
+        """Interrupt the children that the command has left."""
         self._stage = 0
         self._since = time.monotonic()
         self._until = self._since + GZ_PATIENCE
         _signal(descendants(os.getpid()), signal.SIGINT)
 
     def _next_stage(self) -> bool:
-        """Go on; return whether there is anything more that can be done."""
+        """Begin the next stage; return False after the last one."""
         if self._stage + 1 == len(STAGES):
             return False
         self._stage += 1
@@ -184,7 +184,7 @@ def _signal(numbers: Sequence[int], number: signal.Signals) -> None:
 
 
 def _as_usual() -> None:
-    """Give the command the signals that it expects, and an end with ours."""
+    """Restore the default signals for the command, and end it when this process ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)

@@ -1,8 +1,8 @@
 """From the logs of a run on emulated boards to the numbers of a run in simulation.
 
-The plant knows the truth and its own time; the controller knows what the boards told, stamped
-with ROS time. `align` puts the controller's log into the plant's time and replaces what was
-measured by what was, so that ``op_error_rms_m`` of the summary means the same in both worlds.
+The plant logs true states in its own time; the controller logs what the boards measured, stamped
+with ROS time. `align` converts the controller's log to the plant's time and replaces measured by
+true states, so ``op_error_rms_m`` of the summary has the same meaning as in simulation.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def align(folder: Path, plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) 
     Args:
         folder: Run folder with ``controller.npz``, ``simulator.npz`` and ``hil.npz``.
         plan: What was run.
-        overrides: Of the nodes' parameters.
+        overrides: Node name to parameters beyond the plan's.
 
     Raises:
         CardsError: A log is missing or holds nothing of the run.
@@ -195,7 +195,7 @@ def extras(
 
 
 def findings(folder: Path, hil: Mapping[str, Any], *, stopped: bool) -> dict[str, list[str]]:
-    """Return what a verdict must know of boards: ``failures`` and ``warnings``, a sentence each.
+    """Return ``failures`` and ``warnings`` of the boards for the verdict, a sentence each.
 
     Args:
         folder: Run folder.

@@ -34,11 +34,11 @@ STALL_TIMEOUT = 30.0
 ERROR_TIME = 3.0
 """An error of the bridge that lasts for longer ends the run, [s]."""
 
-PRIORITY_UPDATES = 20
-"""How often threads of bridge and controller are still looked for after the first command."""
-
 START_ERROR_TIME = 8.0
-"""The same before the first command: boards and nodes need a moment to find each other."""
+"""The same before the first command: boards and nodes have to discover each other."""
+
+PRIORITY_UPDATES = 20
+"""How often priorities of new threads are still set after the first command."""
 
 
 ERROR_LEVEL = 2
@@ -225,7 +225,7 @@ class HilRun:
                 self._wait(rig, nodes, listener, on_time, begin)
                 wall = time.monotonic() - begin
             finally:
-                # as the run ended: what a board says without its controller is not of the run
+                # before the nodes stop: what boards report without a controller is not of interest
                 self.bridge = copy.deepcopy(listener.statuses)
             # the bridge first: it relaxes and disarms the boards, which a controller that falls
             # silent would make the boards do by themselves, with errors in the log
@@ -288,7 +288,7 @@ class HilRun:
                 )
 
     def _raise_priorities(self, nodes: Supervisor) -> None:
-        """Let bridge and controller run before everything that does not hold up the robot."""
+        """Give bridge and controller priority over processes that the robot does not depend on."""
         assert self.plan is not None
         for spec in self.plan.nodes:
             if spec.role in ("host", "controller"):

@@ -1,7 +1,7 @@
 """``./cards bench hil``: the whole chain for minutes at full rate; what is lost, how memory grows.
 
-The robot follows its reference on the emulated boards, then holds its end. Measured are jitter at
-every joint of the chain, states that got lost, and the memory of every process over time.
+The robot follows its reference on the emulated boards, then holds its end. Measured are the jitter
+at each stage of the chain, lost states, and the memory of every process over time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MEMORY_PERIOD = 2.0
 """How often memory is looked at, [s]."""
 
 SETTLED = 0.2
-"""Share of the run after which memory must no longer grow: caches are full, buffers made."""
+"""Fraction of the run after which memory must no longer grow: caches and buffers are complete."""
 
 EDGES_MS = (0.0, 0.5, 1.0, 1.5, 1.8, 1.9, 2.1, 2.2, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
 """Edges of the histogram of times between states, [ms]; the period is 2 ms."""

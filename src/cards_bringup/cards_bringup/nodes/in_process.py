@@ -1,4 +1,4 @@
-"""A run of a plan in one process, without ROS: see `cards_core.loop.closed_loop`."""
+"""Run a plan in one process, without ROS: see `cards_core.loop.closed_loop`."""
 
 from __future__ import annotations
 

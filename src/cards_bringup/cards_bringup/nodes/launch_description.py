@@ -1,4 +1,4 @@
-"""What all launch files share: the plan, turned into launch actions.
+"""The launch description of all launch files: the plan as launch actions.
 
 This module imports ``launch`` and ``launch_ros``, which come with ROS 2.
 """
@@ -84,7 +84,7 @@ def _node(node: NodeSpec, plan: Plan) -> Node:
 
 
 def _host_ended(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """End the launch with its host, without which the rest is of no use; failed if it failed."""
+    """End the launch when its host ends; with an error if the host failed."""
     if event.returncode != 0 and not context.is_shutdown:
         raise CardsError(f"{event.process_name} ended with exit code {event.returncode}")
     return [Shutdown(reason=f"{event.process_name} ended")]

@@ -1,6 +1,6 @@
 """The nodes of a robot, read from ``config/<robot>.nodes.yaml``.
 
-One list for everybody who starts nodes: the launch files and ``./cards``. Format::
+Launch files and ``./cards`` read the same list. Format::
 
     robot: roboy_arm
     parameter_file: roboy_arm.yaml        # in the same folder
@@ -68,7 +68,7 @@ class NodeSpec:
         package, executable: What to start, as in ``ros2 run``.
         module: Module whose ``main`` the executable calls.
         role: One of `ROLES`.
-        namespace: Of the node, below that of the launch.
+        namespace: Namespace of the node, below that of the launch.
         when: Launch argument to the values for which the node runs; all must hold.
         from_arguments: Parameter name to the launch argument that sets it.
         parameters: Parameter values beyond those of the parameter file.
@@ -90,7 +90,7 @@ class NodeSpec:
 
     @property
     def stop_time(self) -> float | None:
-        """Time [s] that the node may take to end when it is asked to; None: as any process."""
+        """Time [s] that the node may take to end; None: as for any process."""
         return STOP_TIME if self.executable == "gazebo_simulator" else None
 
     def runs(self, values: Mapping[str, str]) -> bool:
@@ -118,7 +118,7 @@ class NodeSpec:
         line += ["--ros-args", "-r", f"__node:={self.name}", "--params-file", str(parameter_file)]
         if self.namespace:
             line += ["-r", f"__ns:=/{self.namespace}"]
-        # said for the node, because that is how the file says it: for all nodes it would not win.
+        # addressed to the node, as in the file; parameters for all nodes have lower priority.
         # With a namespace the file's section does not match, and ROS knows no full names here
         node = "" if self.namespace else f"{self.name}:"
         for name, value in overrides.items():
@@ -289,7 +289,7 @@ def _may_run_together(one: NodeSpec, other: NodeSpec) -> bool:
 
 
 def _typed(text: str) -> Any:
-    """Give a launch argument's text the type that a parameter has."""
+    """Convert the text of a launch argument to the type of a parameter."""
     if text in ("true", "false"):
         return text == "true"
     try:

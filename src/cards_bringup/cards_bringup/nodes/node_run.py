@@ -1,4 +1,4 @@
-"""Run a robot's nodes as processes until the simulator has done its time."""
+"""Run a robot's nodes as processes until the simulated time is over."""
 
 from __future__ import annotations
 

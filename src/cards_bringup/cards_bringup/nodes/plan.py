@@ -1,4 +1,4 @@
-"""What to start for given launch arguments: decided here, without ROS, so it can be tested."""
+"""Which nodes to start for given launch arguments. Works without ROS."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOST_PACKAGES = {
 
 
 UNLISTED = ("model_compiler", "live_analysis")
-"""Nodes that no robot needs, so that no list has them; a parameter file may."""
+"""Nodes that are in no node list, but may be in a parameter file."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Plan:
     def environment(self) -> dict[str, str]:
         """Return the variables that all nodes share: with Gazebo, its network.
 
-        What draws in Gazebo's window could not find it otherwise.
+        Nodes that draw in Gazebo's window could not find it otherwise.
         """
         in_gazebo = is_true(self.values, "sim") and self.values["simulator"] == "gazebo"
         return network(os.environ) if in_gazebo else {}
@@ -162,7 +162,7 @@ class _Simulators:
     gazebo: Callable[[], str]
 
     def choose(self, notes: list[str]) -> str:
-        """Return the simulator to use, and note why if the choice was ours.
+        """Return the simulator to use; add a note if it was chosen automatically.
 
         Raises:
             CardsError: The wanted one cannot be used, or none can.
@@ -173,7 +173,7 @@ class _Simulators:
                 raise CardsError(f"simulator:={wanted} {reason}")
             return wanted
         reasons = {}
-        # without the one that is for the other kind of robots
+        # robots with muscles have no simulator of rods, and vice versa
         embedded = "rods" if self._hosts("rods") else "mujoco"
         for name in ("gazebo", embedded):
             reasons[name] = self._missing(name)

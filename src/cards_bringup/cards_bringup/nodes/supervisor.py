@@ -1,7 +1,7 @@
-"""Run node processes as one: start, watch, stop, and leave nothing behind.
+"""Start, supervise and stop the processes of nodes, without leaving any behind.
 
-Every process gets a session of its own, so that Ctrl-C reaches us first and we decide the order
-of the shutdown, and a death signal, so that it does not outlive us even if we are killed.
+Every process has its own session, so Ctrl-C reaches this process only, which decides the order of
+the shutdown; and a parent death signal, so it ends even if this process is killed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Supervisor:
         Args:
             name: For messages and the log file.
             command: Program and arguments.
-            essential: True if its end with an error is a failure of the whole run.
+            essential: Whether the whole run fails if it ends with an error.
             stop_time: How long [s] it may take to end after the first of `STOP_SIGNALS`, where
                 that is longer than usual.
 
@@ -114,7 +114,7 @@ class Supervisor:
         self._children.append(_Child(name, process, log, essential, stop_time))
 
     def poll(self) -> set[str]:
-        """Return the names of the processes that have ended well.
+        """Return the names of the processes that have ended without an error.
 
         Raises:
             ProcessFailedError: An essential process ended with an error.

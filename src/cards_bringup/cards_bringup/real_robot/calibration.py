@@ -36,7 +36,7 @@ def calibrate(args: argparse.Namespace) -> int:
     """Calibrate the sensors of a robot.
 
     Args:
-        args: Of ``./cards calibrate``.
+        args: Arguments of ``./cards calibrate``.
 
     Returns:
         The exit code; calibration has failed if something is not as it should be.
@@ -116,10 +116,10 @@ def _reason(error: BaseException) -> str:
 
 
 class Wizard:
-    """Leads through the steps.
+    """The steps of the calibration, one after the other.
 
     Args:
-        args: Of the command.
+        args: Arguments of the command.
         calibration: Does the work.
         report: Gets the results.
         q: Known pose, shape (nq,).
@@ -140,7 +140,7 @@ class Wizard:
         self._console = Console(quiet=args.json, highlight=False)
 
     def run(self, steps: tuple[str, ...]) -> None:
-        """Go through the steps and keep the result."""
+        """Perform the steps and save the result."""
         boards = ", ".join(
             f"{name} ({who.get('uid', '?')}) at {who['port']}"
             for name, who in self._report.boards.items()
@@ -167,7 +167,7 @@ class Wizard:
             self._report.saved = True
 
     def put_back(self) -> None:
-        """Bring the old zero points back, as far as the line still works."""
+        """Restore the old zero points, if the boards still answer."""
         if not self._calibration.changed:
             return
         try:
@@ -180,7 +180,7 @@ class Wizard:
             self._wrong(self._report.hints[-1])
 
     def finish(self, out: Path) -> None:
-        """Tell how it went."""
+        """Print the result."""
         if self._args.json:
             print(json.dumps(self._report.as_dict()))
             return
@@ -266,12 +266,12 @@ class Wizard:
         self._console.print(text)
 
     def _look(self, hint: str) -> None:
-        """Print what somebody should look at."""
+        """Print a hint."""
         self._told.add(hint)
         self._console.print(hint, style="yellow", markup=False)
 
     def _wrong(self, problem: str) -> None:
-        """Print what is wrong."""
+        """Print a problem."""
         self._console.print(problem, style="red", markup=False)
 
     def _title(self, title: str, text: str) -> None:
@@ -283,7 +283,7 @@ class Wizard:
         return ", ".join(f"{name} {value:.4g}" for name, value in zip(names, self._q, strict=True))
 
     def _ask(self, step: str) -> bool:
-        """Return True to go on; False to leave this step out."""
+        """Return True to go on; False to skip this step."""
         if self._args.yes:
             return True
         answer = self._console.input("[bold]Enter[/bold] go, [bold]s[/bold] skip, a abort: ")
@@ -299,14 +299,14 @@ class Wizard:
                 return self._ask(step)
 
     def _go(self, question: str, word: str) -> bool:
-        """Return True if the word is typed; False where nobody can be asked."""
+        """Return True if the word is typed; False without questions (``--yes``)."""
         if self._args.yes:
             return False
         answer = self._console.input(f"{question} Type [bold]{word}[/bold], or Enter for no: ")
         return answer.strip().lower() == word
 
     def _fits(self, step: str, problems: list[str]) -> bool:
-        """Return True without problems; tell them, and fail where nobody can be asked."""
+        """Return True without problems; print them, or fail without questions (``--yes``)."""
         if problems and self._args.yes:
             raise CardsError(f"step {step}: {'; '.join(problems)}")
         for problem in problems:

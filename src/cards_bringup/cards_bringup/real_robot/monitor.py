@@ -30,7 +30,7 @@ def monitor(args: argparse.Namespace) -> int:
     """Show a robot's muscles, temperatures and faults; return the exit code.
 
     Args:
-        args: Of ``./cards monitor``.
+        args: Arguments of ``./cards monitor``.
 
     Raises:
         CardsError: An option is wrong, or there is no terminal, no board or no ROS.
@@ -93,7 +93,7 @@ def _on_topics(args: argparse.Namespace, stack: contextlib.ExitStack) -> Monitor
 
 
 def _settled(source: MonitorSource) -> Snapshot:
-    """Return a snapshot with all that comes in a while: slow states are ten a second."""
+    """Return a snapshot after slow states, ten per second, have arrived too."""
     begin, end = time.monotonic(), time.monotonic() + DISCOVERY
     while True:
         snapshot = source.snapshot()

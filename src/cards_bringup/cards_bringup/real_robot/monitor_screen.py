@@ -19,7 +19,7 @@ from cards_core.errors import CardsError
 from cards_hardware.monitor.snapshot import BoardRow, JointRow, MonitorSource, MuscleRow, Snapshot
 
 NEAR = 0.8
-"""Part of a limit from which on a value is yellow."""
+"""Fraction of a limit above which a value is yellow."""
 
 KEYS = "e emergency stop   q quit"
 
@@ -45,10 +45,10 @@ def render(
 
     Args:
         snapshot: What to draw.
-        width: Of the window, in characters.
-        height: The same.
+        width: Width of the window, in characters.
+        height: Height of the window, in lines.
         keys: Whether keys work, so that they are explained.
-        note: Of what was done last.
+        note: Result of the last action.
     """
     parts: list[RenderableType] = [_headline(snapshot, note)]
     parts += [line for board in snapshot.boards for line in _board_lines(board, width)]
@@ -134,7 +134,7 @@ def _muscle_table(muscles: tuple[MuscleRow, ...], width: int) -> Table:
     wide = width >= _WIDE
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style=_DIM)
     table.add_column("muscle", no_wrap=True, max_width=24 if wide else 12)
-    # a column that nobody knows anything for has no place in a narrow window
+    # columns without any value are left out
     shown = {
         heading: number
         for heading, number in _COLUMNS.items()
@@ -200,7 +200,7 @@ def _event_lines(snapshot: Snapshot, width: int, room: int) -> list[Text]:
 
 
 def _urgent(muscles: tuple[MuscleRow, ...], room: int) -> tuple[MuscleRow, ...]:
-    """Return the muscles to show where not all can be: those with flags first, in their order."""
+    """Return the muscles to show if not all fit: those with flags first, in their order."""
     ranked = sorted(
         range(len(muscles)),
         key=lambda i: (not muscles[i].serious, not muscles[i].flags, i),
@@ -264,7 +264,7 @@ def _ago(age: float) -> str:
 
 
 def watch(source: MonitorSource, rate: float, console: Console | None = None) -> None:
-    """Show a source until q or Ctrl-C.
+    """Show the snapshots of a source until q or Ctrl-C.
 
     Args:
         source: What to show.
@@ -293,7 +293,7 @@ def watch(source: MonitorSource, rate: float, console: Console | None = None) ->
 
 @contextlib.contextmanager
 def keyboard() -> Iterator[bool]:
-    """Have keys come one by one and unseen; yields False where there is no keyboard."""
+    """Read single keys without echo; yields False if there is no keyboard."""
     try:
         import termios
         import tty
@@ -311,7 +311,7 @@ def keyboard() -> Iterator[bool]:
 
 
 def _typed(timeout: float, keys: bool) -> str:
-    """Return what was typed; waits for the first key."""
+    """Return the typed keys; waits for the first one."""
     if not keys:
         time.sleep(timeout)
         return ""

@@ -36,7 +36,7 @@ EXAMPLES = """examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Declare the command; of the kinds only the one that was asked for is imported."""
+    """Declare the command; only the requested kind is imported."""
     parser = subparsers.add_parser(
         "analyse",
         help="kinematics, tensions, stiffness, workspaces",

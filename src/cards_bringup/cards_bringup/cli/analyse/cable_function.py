@@ -218,7 +218,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _span(values: Any) -> str:
-    """Smallest and largest value that there is."""
+    """Return the smallest and the largest value as text."""
     there = values[~np.isnan(values)]
     return f"{there.min():.4g} .. {there.max():.4g}" if len(there) else "-"
 

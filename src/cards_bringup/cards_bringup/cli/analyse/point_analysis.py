@@ -62,12 +62,12 @@ class Series:
     """A quantity of a result.
 
     Attributes:
-        title: For people.
+        title: Title in tables and plots.
         unit: SI.
-        names: Of its columns.
+        names: Names of its columns.
         values: shape (n, len(names)).
         plotted: Whether it is drawn.
-        labels: Names for people, with units where these differ; default: the names.
+        labels: Names in tables and plots, with units where these differ; default: the names.
     """
 
     title: str
@@ -78,7 +78,7 @@ class Series:
     labels: Sequence[str] = ()
 
     def resolved(self, key: str, dynamics: Dynamics) -> Series:
-        """Return the same with the units that the robot's joints have."""
+        """Return the series with the units of the robot's joints."""
         units = column_units(self.unit, key, len(self.names), dynamics.tree)
         if not units:
             return self
@@ -92,7 +92,7 @@ class Series:
 
 
 def make_parser(subparsers: Any, kind: str, text: str, *, doc: str, examples: str) -> Any:
-    """Return the parser of a kind with the arguments that all have."""
+    """Return the parser of a kind with the arguments that all kinds have."""
     parser = subparsers.add_parser(
         kind,
         help=text,
@@ -185,9 +185,9 @@ def check_points(duration: float, step: float, dynamics: Dynamics) -> int:
     """Return the number of steps of a motion.
 
     Args:
-        duration: Of the motion, [s].
-        step: As it was asked for, [s].
-        dynamics: Of the robot.
+        duration: Duration of the motion, [s].
+        step: Requested time between points, [s].
+        dynamics: Dynamics of the robot.
 
     Raises:
         CardsError: The points would not fit into the memory.
@@ -236,11 +236,11 @@ def finish(
     """Write and print a result; return the exit code.
 
     Args:
-        args: Of the command.
-        dynamics: The robot's.
+        args: Arguments of the command.
+        dynamics: Dynamics of the robot.
         status: `PointStatus` of every point.
         series: Quantities of the result.
-        time: Of the points, shape (n,), [s].
+        time: Times of the points, shape (n,), [s].
         extra: Further entries; ``end`` is the status of a motion as a whole.
     """
     names = [PointStatus(int(value)).name for value in status]
@@ -272,7 +272,7 @@ def finish(
 
 
 def _plain(value: Any) -> Any:
-    """Arrays as lists; what is not finite as null, which JSON has no number for."""
+    """Return arrays as lists, with null for numbers that are not finite."""
     if isinstance(value, np.ndarray | np.generic):
         return _finite(value.tolist())
     return str(value)
@@ -330,7 +330,7 @@ def _write_csv(
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[Path]:
-    """Give a folder whose files move to ``folder`` together, when all of them are complete.
+    """Yield a folder whose files are moved to ``folder`` together, once all are complete.
 
     Raises:
         CardsError: The folder cannot be written.
@@ -341,7 +341,7 @@ def writing(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def in_words(folder: Path) -> Iterator[None]:
-    """Say that a folder cannot be written. Raises `CardsError` instead of `OSError`."""
+    """Report that a folder cannot be written. Raises `CardsError` instead of `OSError`."""
     try:
         yield
     except OSError as error:
@@ -390,7 +390,7 @@ def column_units(unit: str, key: str, count: int, tree: Tree) -> list[str]:
     """Return the unit of every column.
 
     Args:
-        unit: Of turning and of sliding joints, e.g. ``rad or m`` or ``Nm/rad, N/m``.
+        unit: Units of revolute and of prismatic joints, e.g. ``rad or m`` or ``Nm/rad, N/m``.
         key: The quantity; ``q`` has an entry per coordinate, others one per velocity.
         count: Number of columns.
         tree: Has the joints.

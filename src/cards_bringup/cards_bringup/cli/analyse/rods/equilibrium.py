@@ -155,7 +155,7 @@ def _joints(args: argparse.Namespace) -> Array | None:
 
 
 def _pose(args: argparse.Namespace, robot: Any) -> Array | None:
-    """Return the pose that was given, (4, 4); what it does not name is as at home."""
+    """Return the given pose, (4, 4); coordinates without a value are at home."""
     if not getattr(args, "pose", None):
         return None
     texts = assignments(

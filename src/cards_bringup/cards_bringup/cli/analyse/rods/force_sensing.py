@@ -99,7 +99,7 @@ def add_parser(subparsers: Any) -> None:
 
 @dataclass
 class _Study:
-    """Estimates of repeated measurements of one state, and one of the measurements."""
+    """Estimates from repeated measurements of one state, and one of the measurements."""
 
     truth: Array
     estimates: list[Any]
@@ -162,7 +162,7 @@ def _estimate(method: str, solver: Any, q: Array, shapes: Any, bases: Any) -> An
 
 
 def _simulate(args: argparse.Namespace, solver: Any, q: Array) -> _Study:
-    """Measure the model with noise, again and again."""
+    """Simulate repeated measurements of the model, with noise."""
     for name, least in (("points", 1), ("trials", 1)):
         if getattr(args, name) < least:
             raise CardsError(f"--{name} {getattr(args, name)} (expected: at least {least})")

@@ -37,7 +37,7 @@ def is_rod_robot(name: str) -> bool:
 
 
 def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -> None:
-    """Refuse options that mean nothing for this robot.
+    """Refuse options that do not apply to this robot.
 
     Raises:
         CardsError: One of them was given.
@@ -51,10 +51,10 @@ def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -
 
 
 def add_options(parser: Any, *, pose: bool, joints: bool, has_q: bool = False) -> None:
-    """Declare what the kinds have for robots of rods.
+    """Declare the options of a kind for robots of rods.
 
     Args:
-        parser: Of the kind.
+        parser: Parser of the kind.
         pose: Whether it takes a plate pose.
         joints: Whether it takes joint coordinates, as ``--joints`` or, as elsewhere, ``--q``.
         has_q: The parser has ``--q`` already, for robots with muscles.
@@ -73,10 +73,10 @@ def add_options(parser: Any, *, pose: bool, joints: bool, has_q: bool = False) -
 
 
 def dispatch(args: argparse.Namespace) -> int | None:
-    """Answer for a robot of rods; None for another, whose options are then checked.
+    """Run the analysis of a robot of rods; return None for other robots, after a check of options.
 
     Raises:
-        CardsError: Options that mean nothing for the robot.
+        CardsError: Options that do not apply to the robot.
     """
     if is_rod_robot(args.robot):
         refuse_options(args, MUSCLE_OPTIONS[args.kind], "robots with muscles")

@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _folder(robot: str, grid: Any, options: Any) -> Path:
-    """Return a folder whose name follows from what was asked."""
+    """Return a folder whose name depends on grid and options only."""
     text = json.dumps([grid.to_json(), list(options.wrench), options.frame, options.near])
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return inside(runs_folder(), f"workspace_{robot}_{digest}")
