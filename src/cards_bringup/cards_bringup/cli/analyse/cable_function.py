@@ -35,7 +35,7 @@ DEFAULT_SAMPLES = 1000
 """Random poses where nothing else was asked for."""
 
 
-def add_parser(subparsers: Any) -> None:
+def add_cable_function(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "cable-function",

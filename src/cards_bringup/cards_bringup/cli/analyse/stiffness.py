@@ -33,7 +33,7 @@ K = L' K_m L + sum f_i dL_i/dq (+ dG/dq): force against a displacement of the jo
 """ + TABLE_NOTE.format(main="q")
 
 
-def add_parser(subparsers: Any) -> None:
+def add_stiffness(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     text = "joint stiffness matrix; robots of rods: that of the plate"
     parser = make_parser(subparsers, "stiffness", text, doc=__doc__ or "", examples=EXAMPLES)

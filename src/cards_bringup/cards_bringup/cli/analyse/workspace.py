@@ -37,7 +37,7 @@ Python: cards_core.analysis.workspace. More: docs/workspace.md
 """
 
 
-def add_parser(subparsers: Any) -> None:
+def add_workspace(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "workspace",

@@ -54,7 +54,7 @@ COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 UNITS = ("N", "N", "N", "N m", "N m", "N m")
 
 
-def add_parser(subparsers: Any) -> None:
+def add_force_sensing(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "force-sensing",
