@@ -1,4 +1,4 @@
-"""Write the parameter tables of the documentation from the parameters that the nodes declare.
+"""Write the tables of parameters and launch arguments in the documentation from what is declared.
 
 Run ``python docs/parameter_tables.py`` after a change of a parameter; a test compares.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from cards_bringup.nodes.launch_arguments import argument_table
 from cards_core.control import CtcOperational, controller_parameters
 from cards_core.formats import load
 from cards_core.loop.control_setup import (
@@ -53,12 +54,21 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
     }
 
 
+def rows() -> dict[str, dict[str, list[str]]]:
+    """Return the rows of each table, by page and by its mark."""
+    out = {
+        page: {f"parameters of {name}": parameter_table(specs) for name, specs in named.items()}
+        for page, named in tables().items()
+    }
+    return {**out, "bringup.md": {"launch arguments": argument_table()}}
+
+
 def with_tables(page: str, text: str) -> str:
-    """Return a page with new tables between its ``<!-- parameters of NAME -->`` marks."""
-    for name, specs in tables()[page].items():
-        begin, end = f"<!-- parameters of {name} -->", "<!-- end -->"
+    """Return a page with new tables between its ``<!-- MARK -->`` and ``<!-- end -->``."""
+    for mark, lines in rows()[page].items():
+        begin, end = f"<!-- {mark} -->", "<!-- end -->"
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        table = "\n".join([begin, "", *parameter_table(specs), "", end])
+        table = "\n".join([begin, "", *lines, "", end])
         text, count = pattern.subn(lambda _match, table=table: table, text)
         if count != 1:
             raise SystemExit(f"{page}: {count} tables marked '{begin}', expected one")
@@ -66,6 +76,6 @@ def with_tables(page: str, text: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in tables():
+    for page in rows():
         file = HERE / page
         file.write_text(with_tables(page, file.read_text()))

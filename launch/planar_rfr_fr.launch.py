@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from cards_bringup.launch_common import describe
+from cards_bringup.nodes.launch_description import describe
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -520,8 +520,8 @@ class Nodes:
     """Bridge and controller of the robot as the launch file starts them."""
 
     def __init__(self, environment, folder, port):
-        from cards_bringup.domain import RosDomain
-        from cards_bringup.plan import make_plan
+        from cards_bringup.nodes.plan import make_plan
+        from cards_bringup.nodes.ros_network import RosDomain
 
         self._domain = RosDomain()
         given = {"sim": "false", "port": port, "rviz": "false", "headless": "true"}

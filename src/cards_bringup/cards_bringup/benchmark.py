@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.in_process import InProcessRun
-from cards_bringup.plan import make_plan
+from cards_bringup.nodes.in_process import InProcessRun
+from cards_bringup.nodes.plan import make_plan
 from cards_core.dynamics import Dynamics, make_dynamics
 from cards_core.formats import load
 from cards_core.loop.control_setup import make_control_loop

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, a line now and then elsewhere."""
+"""A progress bar on a terminal, lines at intervals elsewhere."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LINE_PERIOD = 10.0
 
 
 class _Drawn:
-    """A bar of rich on a terminal, else nothing. Context manager.
+    """A progress bar on a terminal, else nothing. Context manager.
 
     Args:
         title: What runs.
-        columns: Of the bar.
+        columns: Columns of the bar.
         total: Where the bar ends; None if that is not known.
         quiet: Show nothing.
     """
@@ -99,7 +99,7 @@ class RunProgress(_Drawn):
 
 
 class CountProgress(_Drawn):
-    """Shows how many of a number of things are done, how fast, and how long it will take still.
+    """Shows how many items are done, how fast, and the remaining time.
 
     Context manager.
 
@@ -122,7 +122,7 @@ class CountProgress(_Drawn):
         super().__init__(title, columns, None, quiet=quiet)
 
     def update(self, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` are done; those of the first call count for no speed."""
+        """Show that ``done`` of ``total`` are done; the first call sets the start of the rate."""
         now = time.monotonic()
         if self._first is None:
             self._first, self._begin = done, now
@@ -141,7 +141,7 @@ class CountProgress(_Drawn):
 
 
 class _RateColumn(ProgressColumn):
-    """Things per second since the bar began to move."""
+    """Items per second since the first update."""
 
     def __init__(self, unit: str) -> None:
         super().__init__(Column(no_wrap=True))

@@ -1,4 +1,4 @@
-"""Files of the command line: those that users edit, and the runs."""
+"""Where files are found that users edit, and where runs are stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cards_core.shared_files import shared_folder
 
 
 def runs_folder() -> Path:
-    """Return where results go that were not told where: ``runs/`` of the current folder.
+    """Return the default folder of results: ``runs/`` of the current folder.
 
     As for every other path on a command line, what counts is where the command was given, and not
     where CARDS is installed.
@@ -18,7 +18,7 @@ def runs_folder() -> Path:
 
 
 def find_file(name: str | Path, *, folder: str, suffix: str = "") -> Path:
-    """Return a file of one of our folders, by name or path.
+    """Return a file of one of the shared folders, by name or path.
 
     Args:
         name: A path, or the name of a file in the folder, with or without its suffix.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cards_bringup import cli
-from cards_bringup.bootstrap import wants_help
+from cards_bringup.start import wants_help
 
 TOP = Path(__file__).resolve().parents[3]
 BASE_PYTHON = getattr(sys, "_base_executable", None) or sys.executable

@@ -11,8 +11,9 @@ import pytest
 import yaml
 from bench_board import BenchBoard
 
-from cards_bringup.calibration_wizard import Wizard
-from cards_bringup.cli import calibrate, main
+from cards_bringup.cli import main
+from cards_bringup.real_robot import calibration
+from cards_bringup.real_robot.calibration import Wizard
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
@@ -166,7 +167,7 @@ def test_the_report_is_written_when_it_fails_too(arm, tmp_path, monkeypatch, cap
         board.on_sample = recorders[0]
         return [board]
 
-    monkeypatch.setattr(calibrate, "_open", open_boards)
+    monkeypatch.setattr(calibration, "_open", open_boards)
     monkeypatch.setattr("time.sleep", board.wait)
     out = tmp_path / "new" / "report.yaml"
     assert main(["calibrate", "roboy_arm", "--yes", "--port", "/dev/x", "--out", str(out)]) == 2

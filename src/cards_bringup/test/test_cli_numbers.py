@@ -9,7 +9,8 @@ import pytest
 
 from cards_bringup import cli
 from cards_bringup.cli.analyse import KINDS
-from cards_bringup.cli.numbers import COUNT, SEED, Number, WholeNumber, numbers
+from cards_bringup.option_types import COUNT, SEED, Number, WholeNumber
+from cards_bringup.vectors import vector
 from cards_core.errors import ShapeError
 from cards_core.formats.caspr import cli as caspr_cli
 
@@ -187,16 +188,16 @@ def test_a_number_and_its_range():
 
 
 def test_several_numbers():
-    assert numbers("0.3,-0.5", "q").tolist() == [0.3, -0.5]
-    assert numbers(" 1  2 ", "q").tolist() == [1.0, 2.0]
-    assert numbers(None, "q") is None
+    assert vector("0.3,-0.5", "q").tolist() == [0.3, -0.5]
+    assert vector(" 1  2 ", "q").tolist() == [1.0, 2.0]
+    assert vector(None, "q") is None
     for text, problem in (
         ("1,nan", "'nan' (expected: a finite number)"),
         ("1,a", "'a' (expected: a finite number)"),
         (" , ", "no numbers (expected: e.g. 0.3,-0.5)"),
     ):
         with pytest.raises(ShapeError) as caught:
-            numbers(text, "q")
+            vector(text, "q")
         assert str(caught.value) == f"--q '{text}': {problem}"
 
 

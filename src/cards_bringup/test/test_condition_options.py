@@ -9,7 +9,7 @@ from typing import get_args, get_origin, get_type_hints
 import pytest
 
 from cards_bringup import cli
-from cards_bringup.cli.analyse.workspace_points import assignments, option_values
+from cards_bringup.cli.analyse.point_options import assignments, option_values
 from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.errors import CardsError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cards_bringup import node_list
+from cards_bringup.nodes import node_list
 from cards_bringup.resources import find_file
 from cards_core.control import controller_class, controller_kinds, controller_parameters
 from cards_core.errors import UnknownNameError

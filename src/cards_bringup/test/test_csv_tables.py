@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from cards_bringup.cli.analyse.rod_tables import read_bases, read_shapes
-from cards_bringup.cli.analyse.tables import read_table
+from cards_bringup.cli.analyse.point_tables import read_table
+from cards_bringup.cli.analyse.rods.measurement_files import read_bases, read_shapes
 from cards_core.analysis.workspace import read_points
 from cards_core.csv_table import TableError, open_csv
 from cards_core.errors import CardsError

@@ -14,7 +14,7 @@ import pytest
 from cards_bringup.bootstrap import environment as environment_module
 from cards_bringup.bootstrap import install, ros
 from cards_bringup.bootstrap.environment import PATH_FILE, STAMP, Environment
-from cards_bringup.bootstrap.errors import SetupError
+from cards_bringup.bootstrap.reporting import SetupError
 
 TOP = Path(__file__).resolve().parents[3]
 

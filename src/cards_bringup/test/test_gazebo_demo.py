@@ -10,7 +10,7 @@ pytestmark = pytest.mark.ros
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
 from cards_bringup import cli  # noqa: E402 (after the skip)
-from cards_bringup.plan import gazebo_problem  # noqa: E402
+from cards_bringup.nodes.plan import gazebo_problem  # noqa: E402
 
 EMBEDDED = """
 import os, shlex, sys

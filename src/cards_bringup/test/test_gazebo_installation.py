@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cards_bringup.doctor import report
+from cards_bringup import doctor
 from cards_bringup.gazebo import installation
 from cards_bringup.gazebo.installation import EmbeddedPython, examine, problem, python_environment
 
@@ -26,7 +26,7 @@ def test_complete_installation(fake_gazebo):
 
 
 def test_doctor_prints_the_same(fake_gazebo):
-    assert list(report.check_gazebo()) == examine()[1]
+    assert list(doctor.check_gazebo()) == examine()[1]
 
 
 def test_no_gazebo(monkeypatch, tmp_path):

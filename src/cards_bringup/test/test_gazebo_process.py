@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from cards_bringup.gazebo import guardian
-from cards_bringup.gazebo.guardian import descendants
+from cards_bringup.gazebo import subreaper
 from cards_bringup.gazebo.process import STOP_TIME
+from cards_bringup.gazebo.subreaper import descendants
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -96,7 +96,7 @@ def wait_for(condition):
 
 
 def is_running(process):
-    return any(one.number == process for one in guardian.processes())
+    return any(one.number == process for one in subreaper.processes())
 
 
 HOST = """
@@ -111,7 +111,7 @@ class Host:
 
     Attributes:
         parts: Of Gazebo, the process that was started first.
-        guardian: The process between host and Gazebo.
+        subreaper: The process between host and Gazebo.
     """
 
     def __init__(self, folder, *command, lasting=True):
@@ -129,7 +129,7 @@ class Host:
         self.parts = json.loads(pids.read_text())
         if self.lasting:
             assert all(map(is_running, self.parts))
-            self.guardian = descendants(self.process.pid)[0]
+            self.subreaper = descendants(self.process.pid)[0]
         return self
 
     def __exit__(self, *_):
@@ -198,7 +198,7 @@ def test_gazebo_that_does_not_listen(one_group):
     with one_group(stubborn=True) as host:
         for _ in range(3):  # impatience: each Ctrl-C goes on to the next signal
             host.process.send_signal(signal.SIGINT)
-            time.sleep(guardian.SAME_WISH + 0.1)
+            time.sleep(subreaper.SAME_WISH + 0.1)
         assert host.process.wait(PATIENCE) == 0
         assert host.gone()
 
@@ -240,10 +240,10 @@ def test_gazebo_kills_a_part_after_its_own_patience(with_window):
 
 
 def test_who_ends_the_host_waits_as_long_as_gazebo_may_take():
-    gazebo = 2 * guardian.GZ_PATIENCE
-    assert guardian.STAGES[0] == (signal.SIGINT, pytest.approx(gazebo, abs=2.0))
-    assert guardian.STAGES[0][1] > gazebo
-    assert sum(patience for _, patience in guardian.STAGES) < guardian.LONGEST < STOP_TIME
+    gazebo = 2 * subreaper.GZ_PATIENCE
+    assert subreaper.STAGES[0] == (signal.SIGINT, pytest.approx(gazebo, abs=2.0))
+    assert subreaper.STAGES[0][1] > gazebo
+    assert sum(patience for _, patience in subreaper.STAGES) < subreaper.LONGEST < STOP_TIME
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["process", "group"])
@@ -255,9 +255,9 @@ def test_gazebo_ends_in_order_with_a_host_that_is_killed(with_window, group):
         assert host.ended == ["gui", "server"]
 
 
-def test_gazebo_ends_with_a_guardian_that_is_killed(with_window):
+def test_gazebo_ends_with_a_subreaper_that_is_killed(with_window):
     with with_window() as host:
-        os.kill(host.guardian, signal.SIGKILL)
+        os.kill(host.subreaper, signal.SIGKILL)
         assert host.process.wait(PATIENCE) == 128 + signal.SIGKILL
         wait_for(host.gone)
 
@@ -282,7 +282,7 @@ def test_descendants_are_found_in_whatever_session_and_under_whatever_title():
 
 def test_program_that_is_missing_is_told(tmp_path):
     missing = str(tmp_path / "gz")
-    command = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), missing]
+    command = [sys.executable, "-I", "-S", subreaper.__file__, str(os.getpid()), missing]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 127
     assert result.stderr == f"cannot start {missing}: No such file or directory\n"

@@ -12,9 +12,9 @@ import pytest
 
 from cards_bringup import cli
 from cards_bringup.hil import options, results, soak
-from cards_bringup.hil.diagnostics import Listener, Said
-from cards_bringup.plan import make_plan
-from cards_bringup.ros_guest import RosGuest
+from cards_bringup.hil.run import BridgeStatus, DiagnosticsListener
+from cards_bringup.nodes.plan import make_plan
+from cards_bringup.nodes.ros_network import RosListener
 from cards_core.errors import CardsError
 from cards_hardware.protocol import State
 
@@ -203,7 +203,7 @@ def test_extras_count_and_measure(tmp_path, plan):
         "muscle biceps": "rate limited",
         "muscle triceps": "slack, relaxed",
     }
-    said = {"board arm": Said(0, "ok", values), "loop": Said()}
+    said = {"board arm": BridgeStatus(0, "ok", values), "loop": BridgeStatus()}
     status = {"wall_s": 4.0, "cpu_s": 0.6, "ticks": 2000, "ticks_skipped": 1}
     found = results.extras(tmp_path, "host", status, said, alignment)
     json.dumps(found)
@@ -255,16 +255,16 @@ def test_resident_memory_of_this_process():
 
 
 def test_only_errors_that_last_are_complaints(monkeypatch):
-    listener = Listener()
+    listener = DiagnosticsListener()
     now = [100.0]
-    monkeypatch.setattr("cards_bringup.hil.diagnostics.time.monotonic", lambda: now[0])
-    listener.said = {
-        "loop": Said(1, "states are late", since=1.0),
-        "boards": Said(2, "inactive: RELAX", since=99.0),
+    monkeypatch.setattr("cards_bringup.hil.run.time.monotonic", lambda: now[0])
+    listener.statuses = {
+        "loop": BridgeStatus(1, "states are late", since=1.0),
+        "boards": BridgeStatus(2, "inactive: RELAX", since=99.0),
     }
-    assert listener.complaint(3.0) == ""
+    assert listener.lasting_error(3.0) == ""
     now[0] = 102.5
-    assert listener.complaint(3.0) == "boards: inactive: RELAX"
+    assert listener.lasting_error(3.0) == "boards: inactive: RELAX"
 
 
 def test_ctrl_c_inside_ros_counts_when_ros_is_done():
@@ -276,7 +276,7 @@ def test_ctrl_c_inside_ros_counts_when_ros_is_done():
             signal.raise_signal(signal.SIGINT)
             done.append(timeout_sec)
 
-    guest = RosGuest()
+    guest = RosListener()
     guest._executor = Executor()
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cards_bringup.in_process import check_models
+from cards_bringup.nodes.in_process import check_models
 from cards_core.control.model import PassiveLoad
 from cards_core.errors import CardsError
 from cards_core.formats import load
@@ -40,8 +40,8 @@ def test_other_models_are_refused_with_what_differs(robot, words):
 
 
 def test_parameters_of_the_file_that_no_node_has_are_refused(tmp_path):
-    from cards_bringup.in_process import InProcessRun
-    from cards_bringup.plan import make_plan
+    from cards_bringup.nodes.in_process import InProcessRun
+    from cards_bringup.nodes.plan import make_plan
 
     file = tmp_path / "p.yaml"
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cards_bringup.interrupts import Interrupts
+from cards_bringup.demo.run_end import RunInterrupts
 
 
 def press(number=signal.SIGINT):
@@ -16,7 +16,7 @@ def press(number=signal.SIGINT):
 
 def test_the_first_ends_the_run_the_second_warns_the_third_gives_up():
     said = []
-    with Interrupts(said.append) as interrupts:
+    with RunInterrupts(said.append) as interrupts:
         with pytest.raises(KeyboardInterrupt):
             press()
         assert said == []
@@ -31,7 +31,7 @@ def test_the_first_ends_the_run_the_second_warns_the_third_gives_up():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_results_of_a_run_that_ended_by_itself_are_not_lost_by_one(number):
     said = []
-    with Interrupts(said.append) as interrupts:
+    with RunInterrupts(said.append) as interrupts:
         interrupts.saving()
         press(number)
         assert len(said) == 1
@@ -42,8 +42,8 @@ def test_results_of_a_run_that_ended_by_itself_are_not_lost_by_one(number):
 def test_a_closed_terminal_ends_the_run_and_nothing_is_said_into_it_any_more(tmp_path):
     program = (
         "import os, signal\n"
-        "from cards_bringup.interrupts import Interrupts\n"
-        "with Interrupts(print):\n"
+        "from cards_bringup.demo.run_end import RunInterrupts\n"
+        "with RunInterrupts(print):\n"
         "    try:\n"
         "        print('runs', flush=True)\n"
         "        signal.pause()\n"
@@ -65,7 +65,7 @@ def test_a_closed_terminal_ends_the_run_and_nothing_is_said_into_it_any_more(tmp
 def test_nohup_stays_what_it_is():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with Interrupts(print):
+        with RunInterrupts(print):
             press(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -73,6 +73,6 @@ def test_nohup_stays_what_it_is():
 
 def test_afterwards_signals_are_as_before():
     before = signal.getsignal(signal.SIGINT)
-    with Interrupts(print):
+    with RunInterrupts(print):
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before

@@ -16,11 +16,11 @@ pytest.importorskip(
 )
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-from cards_bringup import node_list  # noqa: E402 (after the skips)
-from cards_bringup.domain import RosDomain  # noqa: E402
-from cards_bringup.gazebo.guardian import adopt_orphans, descendants  # noqa: E402
-from cards_bringup.launch_arguments import ARGUMENTS  # noqa: E402
-from cards_bringup.plan import gazebo_problem, is_installed  # noqa: E402
+from cards_bringup.gazebo.subreaper import adopt_orphans, descendants  # noqa: E402
+from cards_bringup.nodes import node_list  # noqa: E402 (after the skips)
+from cards_bringup.nodes.launch_arguments import ARGUMENTS  # noqa: E402
+from cards_bringup.nodes.plan import gazebo_problem, is_installed  # noqa: E402
+from cards_bringup.nodes.ros_network import RosDomain  # noqa: E402
 from cards_core.shared_files import shared_folder  # noqa: E402
 
 FILES = sorted((shared_folder() / "launch").glob("*.launch.py"))

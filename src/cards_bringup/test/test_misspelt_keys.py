@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from cards_bringup import node_list
+from cards_bringup.nodes import node_list
 from cards_core.errors import DescriptionError
 from cards_core.formats import load
 from cards_core.parameters.parameter_file import check_nodes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cards_bringup import launch_arguments, node_list
+from cards_bringup.nodes import launch_arguments, node_list
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.shared_files import shared_folder
 

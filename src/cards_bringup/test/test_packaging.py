@@ -169,7 +169,7 @@ def test_executables_lead_to_a_main(package):
 
 def test_node_lists_start_what_is_installed():
     """``./cards`` runs modules, ``ros2 launch`` executables: they must be the same."""
-    from cards_bringup import node_list
+    from cards_bringup.nodes import node_list
 
     checked = 0
     for file in sorted((TOP / "config").glob(f"*{node_list.SUFFIX}")):

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from cards_bringup import node_list
-from cards_bringup.launch_arguments import ARGUMENTS, arguments_for
-from cards_bringup.plan import is_installed, make_plan
+from cards_bringup.nodes import node_list
+from cards_bringup.nodes.launch_arguments import ARGUMENTS, arguments_for
+from cards_bringup.nodes.plan import is_installed, make_plan
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.parameters.parameter_file import read_file
 from cards_core.shared_files import shared_folder

@@ -9,7 +9,7 @@ import pytest
 from cards_bringup.bootstrap import environment as environment_module
 from cards_bringup.bootstrap import ros
 from cards_bringup.bootstrap.environment import Environment
-from cards_bringup.bootstrap.errors import SetupError
+from cards_bringup.bootstrap.reporting import SetupError
 
 SOURCED = {"ROS_DISTRO": "jazzy", "ROS_VERSION": "2", "AMENT_PREFIX_PATH": "/opt/ros/jazzy"}
 

@@ -6,10 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from cards_bringup.cli.demo import _preparing
-from cards_bringup.interrupts import Interrupts
-from cards_bringup.run_end import RunEnd, conclude, nothing_recorded, simulate
-from cards_bringup.supervisor import ProcessFailedError
+from cards_bringup.demo.run_end import RunEnd, RunInterrupts, conclude, nothing_recorded, simulate
+from cards_bringup.demo.run_folder import preparing
+from cards_bringup.nodes.supervisor import ProcessFailedError
 from cards_core.errors import CardsError
 from cards_core.loop.run_log import RunLog
 
@@ -83,7 +82,7 @@ def write_nothing():
 def test_results_that_cannot_be_written(tmp_path):
     end = RunEnd(0.0, 1.0, 1.0)
     with (
-        Interrupts(print) as interrupts,
+        RunInterrupts(print) as interrupts,
         pytest.raises(CardsError, match=r"No space left on device; the logs are there"),
     ):
         conclude(ARGS, interrupts, end, tmp_path, write=write_nothing, show=print)
@@ -96,7 +95,7 @@ def test_the_exit_code_is_that_of_the_verdict(tmp_path, capsys, verdict, code):
     shown = []
     for json_only in (True, False):
         args = argparse.Namespace(robot="planar_2r", json=json_only)
-        with Interrupts(print) as interrupts:
+        with RunInterrupts(print) as interrupts:
             found = conclude(
                 args,
                 interrupts,
@@ -121,14 +120,14 @@ def test_what_ended_a_run_is_whole_in_one_line(tmp_path):
 
 
 def fail_early(out):
-    with _preparing() as prepare:
+    with preparing() as prepare:
         prepare(out)
         raise CardsError("too early")
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
     out = tmp_path / "run"
-    with _preparing() as first:
+    with preparing() as first:
         first(out)
         with pytest.raises(CardsError, match="in use by another run"):
             fail_early(out)

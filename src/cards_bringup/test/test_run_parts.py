@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from cards_bringup.run_parts import arrange
+from cards_bringup.demo.reset_parts import arrange
 from cards_core.errors import CardsError
 
 
@@ -83,8 +83,8 @@ def test_a_damaged_log_is_told_and_kept(tmp_path):
 
 def test_a_reset_of_the_very_objects(tmp_path):
     """Simulator and controller as they run in one process, reset once, to run folders."""
-    from cards_bringup.in_process import InProcessRun
-    from cards_bringup.plan import make_plan
+    from cards_bringup.nodes.in_process import InProcessRun
+    from cards_bringup.nodes.plan import make_plan
     from cards_core.loop.control_setup import make_control_loop
     from cards_sim.build import build_host
     from cards_viz.runs.folder import write_run_folder

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cards_bringup.supervisor import ProcessFailedError, Supervisor
+from cards_bringup.nodes.supervisor import ProcessFailedError, Supervisor
 from cards_core.errors import CardsError
 
 FOREVER = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
@@ -48,7 +48,7 @@ def test_everything_is_stopped_at_the_end(tmp_path):
 
 def test_a_process_that_ignores_signals_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "cards_bringup.supervisor.STOP_SIGNALS",
+        "cards_bringup.nodes.supervisor.STOP_SIGNALS",
         ((signal.SIGINT, 0.1), (signal.SIGTERM, 0.1), (signal.SIGKILL, 5.0)),
     )
     with Supervisor(tmp_path) as nodes:
@@ -60,7 +60,7 @@ def test_a_process_that_ignores_signals_is_killed(tmp_path, monkeypatch):
 
 def test_a_process_that_needs_longer_to_end_gets_it(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "cards_bringup.supervisor.STOP_SIGNALS",
+        "cards_bringup.nodes.supervisor.STOP_SIGNALS",
         ((signal.SIGINT, 0.1), (signal.SIGTERM, 0.1), (signal.SIGKILL, 5.0)),
     )
     slow = (
@@ -98,7 +98,7 @@ def test_missing_program(tmp_path):
 def test_children_die_with_a_killed_parent(tmp_path):
     script = textwrap.dedent(f"""
         import pathlib, time
-        from cards_bringup.supervisor import Supervisor
+        from cards_bringup.nodes.supervisor import Supervisor
         with Supervisor(pathlib.Path({str(tmp_path)!r})) as nodes:
             nodes.start("child", {FOREVER!r})
             print(nodes._children[0].process.pid, flush=True)

@@ -13,6 +13,6 @@ def test_the_parameter_tables_are_up_to_date():
     spec = importlib.util.spec_from_file_location("parameter_tables", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for page in module.tables():
+    for page in module.rows():
         text = SCRIPT.with_name(page).read_text()
         assert module.with_tables(page, text) == text, f"run python docs/{SCRIPT.name}"

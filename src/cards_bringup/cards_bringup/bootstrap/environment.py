@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup.bootstrap import ros
-from cards_bringup.bootstrap.errors import SetupError
 from cards_bringup.bootstrap.install import install
 from cards_bringup.bootstrap.process import interrupts_wait
-from cards_bringup.bootstrap.progress import Progress
+from cards_bringup.bootstrap.reporting import Progress, SetupError
 
 FOLDER_VARIABLE = "CARDS_VENV"
 """Environment variable: where the environment goes instead of ``.venv`` in the checkout."""
@@ -86,10 +85,10 @@ class Environment:
         return self._workspace_text() == self._read(self._workspace_file())
 
     def ensure(self, sets: Sequence[str]) -> bool:
-        """Make or mend the environment; return True if anything had to be done.
+        """Create or repair the environment; return True if anything had to be done.
 
         Raises:
-            SetupError: With the way to mend it.
+            SetupError: The environment cannot be made; the message says what to do.
         """
         if self.is_ready(sets):
             return False
@@ -225,7 +224,7 @@ class Environment:
             os.close(descriptor)
 
     def _clear(self) -> None:
-        """Delete the environment, the stamp last, so that what an interruption leaves is ours."""
+        """Delete the environment, the stamp last: it marks what an interruption leaves."""
         self._write_stamp({"state": "removing"})
         for item in self.path.iterdir():
             if item.is_dir() and not item.is_symlink():
@@ -244,7 +243,7 @@ class Environment:
         return hashlib.sha256(self._file(name).read_bytes()).hexdigest()
 
     def _is_foreign(self) -> bool:
-        """Tell whether somebody else's files are in our place."""
+        """Return True if the folder holds files that ``./cards`` did not create."""
         if self._stamp() is not None:
             return False
         own = f"{STAMP}.new"  # what a run that was killed at once leaves

@@ -15,8 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cards_bringup.bootstrap.errors import SetupError
-from cards_bringup.bootstrap.progress import Progress
+from cards_bringup.bootstrap.reporting import Progress, SetupError
 
 PIP_OPTIONS = (
     "--disable-pip-version-check",

@@ -1,4 +1,4 @@
-"""What a program owes to who started it: open streams, and a quiet end on Ctrl-C.
+"""Standard streams and Ctrl-C of a program: streams are open, Ctrl-C ends it without a traceback.
 
 Between ``./cards`` and the environment's Python, which replaces it, Ctrl-C has to wait: no Python
 can answer it before its first line runs. It stays blocked over ``execve``, and is delivered where
@@ -19,7 +19,7 @@ from typing import Any
 
 
 class _Output(io.FileIO):
-    """Standard output, whose errors say that it is meant."""
+    """Standard output whose errors name it."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -29,7 +29,7 @@ class _Output(io.FileIO):
 
 
 def open_streams() -> None:
-    """Put something in the place of closed streams, where the next file would go otherwise.
+    """Replace closed standard streams, whose numbers the next opened file would get otherwise.
 
     What is written to a closed standard output is an error, as for any program; nobody misses what
     is written to a closed standard error.
@@ -78,7 +78,7 @@ class CommandInterrupts:
         self.seen = False
 
     def accept(self) -> None:
-        """Deliver what is waiting and what comes; a program that ignores Ctrl-C goes on to.
+        """Deliver pending and later interrupts; a program that ignores Ctrl-C keeps ignoring it.
 
         Raises:
             KeyboardInterrupt: It was pressed before.

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from cards_bringup.bootstrap.errors import SetupError
+from cards_bringup.bootstrap.reporting import SetupError
 
 WHEELS = "wheels"
 """ROS comes as wheels inside the environment."""

@@ -62,7 +62,7 @@ class UsageError(SystemExit):
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes ``--q -0.3,0.5`` as it is meant, no abbreviations, and knows what was typed wrongly.
+    """Accepts ``--q -0.3,0.5`` and no abbreviations, and reports errors of the right command.
 
     Argparse takes ``-0.3,0.5`` for an option, ``--q`` for ``--quiet`` where there is no ``--q``,
     and shows the usage of ``./cards`` where an option of a command is unknown.
@@ -177,7 +177,7 @@ def _run(argv: list[str]) -> int:
 
 
 def report(error: Exception, *, as_json: bool) -> int:
-    """Print an error of ours or of the machine in one line, and as an object if asked.
+    """Print an expected error in one line, and as a JSON object if asked.
 
     Raises:
         Exception: The given one, if it is none of these: that is a bug, and its traceback is
@@ -220,5 +220,5 @@ def _words(error: Exception) -> str:
 
 
 def _drop_output() -> None:
-    """Forget what cannot be written; Python would complain again at exit."""
+    """Discard output that cannot be written, which Python would report again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,8 +7,8 @@ import json
 import sys
 from typing import Any
 
-from cards_bringup.cli.numbers import Number
 from cards_bringup.hil.options import FIRMWARES
+from cards_bringup.option_types import Number
 from cards_core.errors import CardsError
 
 EXAMPLES = """examples:

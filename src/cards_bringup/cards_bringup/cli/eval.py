@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.numbers import numbers
+from cards_bringup.vectors import vector
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.typing import Array
@@ -136,7 +136,7 @@ def _tensions(tree: Any, jacobian: Array, needed: Array) -> dict[str, Any]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    values = [numbers(getattr(args, name), name) for name in ("q", "qd", "qdd")]
+    values = [vector(getattr(args, name), name) for name in ("q", "qd", "qdd")]
     result = evaluate(args.robot, *values, frame=args.frame, backend=args.backend)
     if args.json:
         print(json.dumps(result, default=_plain))

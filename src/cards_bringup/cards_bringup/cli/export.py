@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli.numbers import Number
+from cards_bringup.option_types import Number
 
 EXAMPLES = """examples:
   ./cards export latex planar_2r -o planar_2r.tex
@@ -150,7 +150,7 @@ def _write(file: Path, text: str) -> None:
 
 
 class _Progress:
-    """Says on stderr what is being simplified: in one line of a terminal, else now and then."""
+    """Reports on stderr what is being simplified: in one line of a terminal, else at intervals."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -165,7 +165,7 @@ class _Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def update(self, name: str, done: int, total: int) -> None:
-        """Take note of ``done`` simplified entries of a quantity."""
+        """Report ``done`` simplified entries of a quantity."""
         now = time.monotonic()
         if self._quiet or now - self._said < (0.1 if self._terminal else LINE_PERIOD):
             return

@@ -41,7 +41,7 @@ FAILED = "CARDS_TESTS_FAILED"
 """Environment variable with the file to which ``conftest.py`` adds what failed, and its kind."""
 
 MOST_AGAIN = 10
-"""More tests of hosts that fail are no coincidence."""
+"""If more tests of hosts fail, timing is not the reason."""
 
 MOST_WORKERS = 8
 """For the library; one more is there for hosts, nodes and boards, which mostly wait."""
@@ -70,7 +70,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def isolated(environ: Mapping[str, str], domain: int) -> dict[str, str]:
-    """Return the environment for tests: no talk with other ROS or Gazebo processes.
+    """Return the environment for tests, isolated from other ROS and Gazebo processes.
 
     Args:
         environ: The present one.
@@ -131,7 +131,7 @@ def exit_code(codes: Sequence[int]) -> int:
     """Return the exit code of runs of pytest: that of the first that went wrong.
 
     Args:
-        codes: Of pytest, and `ExitCode.INTERRUPTED`.
+        codes: Exit codes of pytest, or `ExitCode.INTERRUPTED`.
     """
     worst = next((code for code in codes if code), 0)
     if worst in (0, TESTS_FAILED, ExitCode.INTERRUPTED):
@@ -140,7 +140,7 @@ def exit_code(codes: Sequence[int]) -> int:
 
 
 def once_more(failed: Path) -> list[str]:
-    """Return the tests to run again, alone; none if what failed has nothing to do with time.
+    """Return the tests to run again, alone; none if a failure does not depend on timing.
 
     Args:
         failed: File with a line ``kind<tab>test`` for each that failed; kind is ``hosts`` or
@@ -155,7 +155,7 @@ def once_more(failed: Path) -> list[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_bringup.domain import RosDomain
+    from cards_bringup.nodes.ros_network import RosDomain
     from cards_core.shared_files import checkout
 
     top = checkout()

@@ -1,4 +1,4 @@
-"""What of Gazebo this machine has: program, loader of Python systems, Python, bindings.
+"""The installation of Gazebo: program, loader of Python systems, Python, bindings.
 
 Gazebo embeds the Python it was built for, not the one in use here. Standard library only, and
 nothing of Gazebo is imported in this process: the doctor reads this too.
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cards_bringup.doctor.finding import Answer, Finding, run
+from cards_bringup.findings import Answer, Finding, run
 from cards_ros import gazebo_bindings
 
 LOADER = "libgz-sim-python-system-loader-system.so"
@@ -92,7 +92,7 @@ class Gazebo:
 
 
 def examine() -> tuple[Gazebo | None, list[Finding]]:
-    """Look at each part in turn, up to the first that is missing.
+    """Check each part in turn, up to the first that is missing.
 
     Returns:
         The installation, None if it cannot be used, and what was found; the last finding is then

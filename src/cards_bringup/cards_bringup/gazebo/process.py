@@ -1,4 +1,4 @@
-"""The process of Gazebo: started, watched, and stopped so that nothing stays behind."""
+"""The process of Gazebo: started, supervised, and stopped without leaving processes behind."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from cards_bringup.gazebo import guardian
+from cards_bringup.gazebo import subreaper
 from cards_core.errors import CardsError
 
-STOP_TIME = guardian.LONGEST + 2.0
+STOP_TIME = subreaper.LONGEST + 2.0
 """Time [s] that who ends the process with Gazebo should leave it, from the first signal on.
 
 Gazebo ends its window, then its server, and has seconds for each; usually all takes one.
@@ -33,9 +33,9 @@ def network(environ: Mapping[str, str]) -> dict[str, str]:
 def run_until_end(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a program and all that it starts to the end, or until Ctrl-C or SIGTERM.
 
-    A `guardian` in a session of its own runs it: the Ctrl-C of a terminal reaches us alone, and
-    nothing is left of the program when this function returns, nor when we are killed. It is asked
-    to end as a Ctrl-C would ask it; every further Ctrl-C is impatience.
+    A `subreaper` in a session of its own runs it: the Ctrl-C of a terminal reaches us alone, and
+    nothing is left of the program when this function returns, nor when we are killed. It ends
+    as after Ctrl-C; every further Ctrl-C hastens the end.
 
     Returns:
         The program's exit code; 0 after a Ctrl-C or SIGTERM.
@@ -43,14 +43,14 @@ def run_until_end(command: Sequence[str], environ: Mapping[str, str]) -> int:
     Raises:
         CardsError: No process can be started.
     """
-    watched = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), *command]
+    watched = [sys.executable, "-I", "-S", subreaper.__file__, str(os.getpid()), *command]
     asked: list[int] = []
 
     def pass_on(number: int, _frame: object) -> None:
         asked.append(number)
         process.send_signal(number)
 
-    # the guardian waits for its signals, and must not lose one that comes before it does
+    # the subreaper waits for its signals, and must not lose one that comes before it does
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ASK)
     try:
         process = subprocess.Popen(
@@ -64,7 +64,7 @@ def run_until_end(command: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         code = process.wait()
         if code < 0:
-            guardian.kill_session(process.pid)
+            subreaper.kill_session(process.pid)
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -1,7 +1,7 @@
 """The ROS arguments of a command line, read without ROS.
 
-The process that starts Gazebo is a node's executable for everybody who starts nodes, but the node
-lives inside Gazebo: parameters that concern the world are read here, the rest is passed on.
+The process that starts Gazebo is started as the executable of a node, but the node runs inside
+Gazebo: parameters that concern the world are read here, the rest is passed on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class RosArguments:
         node: Node name, from ``-r __node:=``.
         namespace: From ``-r __ns:=``, without slashes at its ends.
         log_level: From ``--log-level``; empty if not given.
-        parameters: Of this node, from files and ``-p``.
+        parameters: Parameters of this node, from files and ``-p``.
         rest: All other tokens, remappings included, as they were.
         sections: Where the parameters come from.
     """

@@ -1,7 +1,7 @@
 """Executable ``gazebo_simulator``: the host ``simulator`` in Gazebo, or ``rod_solver`` of rods.
 
-For those who start nodes it is a node like the embedded simulator: same name, same parameters,
-same topics, ends with the run. The node itself lives in the plugin inside ``gz sim``. This process
+It is started like the embedded simulator: same name, same parameters, same topics, and it ends
+with the run. The node itself lives in the plugin inside ``gz sim``. This process
 makes the world, sees to it that muscles and rods are compiled (Gazebo's Python has no CasADi),
 starts ``gz sim`` with the environment that the plugin needs, and cleans up.
 """
@@ -38,7 +38,7 @@ LOADS_IN_BACKGROUND = 10
 unlimited speed that is a minute of simulated time."""
 
 OWN = ("world", "headless", "model")
-"""Parameters that are used up here; the plugin gets the others."""
+"""Parameters that are used here; the others are passed to the plugin."""
 
 _VERBOSITY = {"debug": "4", "info": "2", "warn": "2", "error": "1", "fatal": "1"}
 
@@ -166,7 +166,7 @@ def _parameter_text(arguments: RosArguments) -> str:
 
 
 def _compile(world: World, dt: float) -> None:
-    """Compile what Gazebo's Python can only load."""
+    """Compile what Gazebo's Python can load, but not compile."""
     from cards_core.formats import load
     from cards_core.muscles.system import MuscleSystem
     from cards_core.rods.robots.reader import read_rod_robot

@@ -22,7 +22,7 @@ class RobotInWorld:
     """A model with muscles or rods.
 
     Attributes:
-        name: Of the model in the world.
+        name: Name of the model in the world.
         file: Where it is described: its own file, or the world's.
         model: Which model of that file; None for the only one.
         rods: It has rods, not muscles.
@@ -56,7 +56,7 @@ def make_world(
 ) -> World:
     """Put a robot into a world, and the time step into its physics.
 
-    A world that has such robots already stays as it is: they have names and places there.
+    No robot is added to a world that already has such robots.
 
     Args:
         file: World file.
@@ -130,7 +130,7 @@ def _set_physics(
 
 
 def _make_absolute(document: Document, world: Element, folder: Path) -> None:
-    """Resolve the relative paths of the world: its copy is in another folder."""
+    """Make relative paths of the world absolute: its copy is in another folder."""
     for uri in world.getElementsByTagName("uri"):
         text = _text(uri)
         if text and "://" not in text and (folder / text).exists():

@@ -1,4 +1,4 @@
-"""What may be asked of a run on emulated boards, and what it needs of this machine."""
+"""Options of a run on emulated boards, and the tools that it needs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """From the logs of a run on emulated boards to the numbers of a run in simulation.
 
-The plant knows the truth and its own time; the controller knows what the boards told, stamped
-with ROS time. `align` puts the controller's log into the plant's time and replaces what was
-measured by what was, so that ``op_error_rms_m`` of the summary means the same in both worlds.
+The plant logs true states in its own time; the controller logs what the boards measured, stamped
+with ROS time. `align` converts the controller's log to the plant's time and replaces measured by
+true states, so ``op_error_rms_m`` of the summary has the same meaning as in simulation.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards_bringup.hil.diagnostics import Said
-from cards_bringup.in_process import InProcessRun
-from cards_bringup.plan import Plan
+from cards_bringup.hil.run import BridgeStatus, HilRun
+from cards_bringup.nodes.in_process import InProcessRun
+from cards_bringup.nodes.plan import Plan
 from cards_core.control import Controller
 from cards_core.errors import CardsError
 from cards_core.files import replacing
@@ -55,7 +55,7 @@ def align(folder: Path, plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) 
     Args:
         folder: Run folder with ``controller.npz``, ``simulator.npz`` and ``hil.npz``.
         plan: What was run.
-        overrides: Of the nodes' parameters.
+        overrides: Node name to parameters beyond the plan's.
 
     Raises:
         CardsError: A log is missing or holds nothing of the run.
@@ -114,6 +114,24 @@ def _controller(plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) -> Contr
     return make_control_loop(name, run.parameters(name)).controller
 
 
+def demo_entries(run: HilRun, *, stopped: bool) -> dict[str, Any]:
+    """Bring logs into the form of a simulated run, plot delays, return entries of the summary.
+
+    Args:
+        run: The run, after its end.
+        stopped: Whether the user ended the run.
+
+    Raises:
+        CardsError: A log is missing or holds nothing of the run.
+    """
+    assert run.plan is not None
+    alignment = align(run.folder, run.plan, run.overrides)
+    plot(run.folder)
+    found = extras(run.folder, run.firmware, run.status, run.bridge, alignment)
+    added = findings(run.folder, found, stopped=stopped)
+    return {"simulator": "hardware in the loop", "hil": found, **added}
+
+
 # The extra entries of summary.json ------------------------------------------------------------
 
 
@@ -121,7 +139,7 @@ def extras(
     folder: Path,
     firmware: str,
     status: Mapping[str, Any],
-    said: Mapping[str, Said],
+    bridge: Mapping[str, BridgeStatus],
     alignment: Alignment | None,
 ) -> dict[str, Any]:
     """Return the entry ``hil`` of ``summary.json``.
@@ -129,14 +147,14 @@ def extras(
     Args:
         folder: Run folder.
         firmware: What ran on the boards.
-        status: What the plant said last.
-        said: What the bridge said last.
+        status: Last status of the plant.
+        bridge: Last status of every aspect of the bridge.
         alignment: What `align` found, if a controller ran.
     """
     hil = _read(folder / HIL_LOG)
     boards = {
         aspect.removeprefix("board "): {key: _number(text) for key, text in item.values.items()}
-        for aspect, item in said.items()
+        for aspect, item in bridge.items()
         if aspect.startswith("board ")
     }
     latency = hil["latency"][np.isfinite(hil["latency"])]
@@ -177,7 +195,7 @@ def extras(
 
 
 def findings(folder: Path, hil: Mapping[str, Any], *, stopped: bool) -> dict[str, list[str]]:
-    """Return what a verdict must know of boards: ``failures`` and ``warnings``, a sentence each.
+    """Return ``failures`` and ``warnings`` of the boards for the verdict, a sentence each.
 
     Args:
         folder: Run folder.

@@ -7,6 +7,7 @@ of the emulated board.
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -14,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.domain import RosDomain
-from cards_bringup.hil.diagnostics import Listener, Said
-from cards_bringup.plan import Plan, make_plan
-from cards_bringup.supervisor import Supervisor
+from cards_bringup.nodes.plan import Plan, make_plan
+from cards_bringup.nodes.ros_network import RosDomain, RosListener
+from cards_bringup.nodes.supervisor import Supervisor
 from cards_core.errors import CardsError
 from cards_hardware.hil.rig import Rig
 from cards_hardware.real_time import HOST_PRIORITY, make_real_time
@@ -31,14 +31,89 @@ CONTROLLER_TIMEOUT = 60.0
 STALL_TIMEOUT = 30.0
 """Time [s] that the plant may stand still."""
 
-COMPLAINT_TIME = 3.0
+ERROR_TIME = 3.0
 """An error of the bridge that lasts for longer ends the run, [s]."""
 
-SETTLING_LOOKS = 20
-"""How often threads of bridge and controller are still looked for after the first command."""
+START_ERROR_TIME = 8.0
+"""The same before the first command: boards and nodes have to discover each other."""
 
-START_COMPLAINT_TIME = 8.0
-"""The same before the first command: boards and nodes need a moment to find each other."""
+PRIORITY_UPDATES = 20
+"""How often priorities of new threads are still set after the first command."""
+
+
+ERROR_LEVEL = 2
+"""Level of an error, see `cards_ros.diagnostics.Level`; `bytes` in the message."""
+
+
+@dataclass
+class BridgeStatus:
+    """The last status of one aspect.
+
+    Attributes:
+        level: 0 OK, 1 WARN, 2 ERROR, 3 STALE.
+        message: In words.
+        values: The newest of every value that was ever reported.
+        since: When this level began, monotonic [s].
+    """
+
+    level: int = 0
+    message: str = ""
+    values: dict[str, str] = field(default_factory=dict)
+    since: float = 0.0
+
+
+class DiagnosticsListener(RosListener):
+    """Keeps the newest status of every aspect of the bridge. Context manager.
+
+    Args:
+        node: Name of the node that is listened to.
+
+    Attributes:
+        statuses: Aspect, e.g. ``boards`` or ``board arm``, to its last status.
+    """
+
+    def __init__(self, node: str = "hardware") -> None:
+        self._name = node
+        self.statuses: dict[str, BridgeStatus] = {}
+
+    def _subscribe(self) -> None:
+        from cards_ros import topics
+
+        message = importlib.import_module("diagnostic_msgs.msg").DiagnosticArray
+        self._node.create_subscription(
+            message, topics.DIAGNOSTICS, self._on_diagnostics, topics.DIAGNOSTICS_QOS
+        )
+
+    def wait(self, seconds: float) -> None:
+        """Listen for a while."""
+        end = time.monotonic() + seconds
+        while (rest := end - time.monotonic()) > 0.0:
+            self._spin(rest)
+
+    def listeners(self, topic: str) -> set[str]:
+        """Return the names of the nodes that subscribe to a topic."""
+        return {info.node_name for info in self._node.get_subscriptions_info_by_topic(topic)}
+
+    def _on_diagnostics(self, message: Any) -> None:
+        for update in message.status:
+            # "hardware: board arm", or with the namespace in front
+            node, _, aspect = update.name.partition(": ")
+            if node.rpartition("/")[2] != self._name:
+                continue
+            status = self.statuses.setdefault(aspect, BridgeStatus())
+            level = int.from_bytes(update.level, "little")
+            if level != status.level or not status.since:
+                status.since = time.monotonic()
+            status.level, status.message = level, update.message
+            status.values.update({item.key: item.value for item in update.values})
+
+    def lasting_error(self, patience: float) -> str:
+        """Return the first error that has stood for so long [s], empty if there is none."""
+        now = time.monotonic()
+        for aspect, status in self.statuses.items():
+            if status.level >= ERROR_LEVEL and now - status.since > patience:
+                return f"{aspect}: {status.message}"
+        return ""
 
 
 @dataclass
@@ -56,8 +131,8 @@ class HilRun:
         log_every: Only every so many ticks of the plant are logged.
         boards: Layout file (``.boards.yaml``) other than the robot's own.
         plan: What was run.
-        status: What the plant said last.
-        said: What the bridge said last, by aspect.
+        status: Last status of the plant.
+        bridge: Last status of every aspect of the bridge.
     """
 
     given: Mapping[str, str]
@@ -71,7 +146,7 @@ class HilRun:
     boards: str = ""
     plan: Plan | None = None
     status: dict[str, Any] = field(default_factory=dict)
-    said: dict[str, Said] = field(default_factory=dict)
+    bridge: dict[str, BridgeStatus] = field(default_factory=dict)
 
     def run(
         self,
@@ -128,7 +203,10 @@ class HilRun:
         on_ready: Callable[[Rig, Supervisor], None] | None,
     ) -> float:
         environment = {**os.environ, **plan.environment()}
-        with Listener() as listener, Supervisor(self.folder / "logs", environment) as nodes:
+        with (
+            DiagnosticsListener() as listener,
+            Supervisor(self.folder / "logs", environment) as nodes,
+        ):
             begin = time.monotonic()
             for spec in sorted(plan.nodes, key=lambda one: one.role == "host"):
                 if spec.role == "tool":
@@ -147,14 +225,16 @@ class HilRun:
                 self._wait(rig, nodes, listener, on_time, begin)
                 wall = time.monotonic() - begin
             finally:
-                # as the run ended: what a board says without its controller is not of the run
-                self.said = copy.deepcopy(listener.said)
+                # before the nodes stop: what boards report without a controller is not of interest
+                self.bridge = copy.deepcopy(listener.statuses)
             # the bridge first: it relaxes and disarms the boards, which a controller that falls
             # silent would make the boards do by themselves, with errors in the log
             nodes.stop(*(s.name for s in plan.nodes if s.role == "host"))
             return wall
 
-    def _await_controllers(self, plan: Plan, nodes: Supervisor, listener: Listener) -> None:
+    def _await_controllers(
+        self, plan: Plan, nodes: Supervisor, listener: DiagnosticsListener
+    ) -> None:
         """Wait until the controllers listen: the bridge arms, and then commands are due."""
         from cards_ros import topics
 
@@ -173,12 +253,12 @@ class HilRun:
         self,
         rig: Rig,
         nodes: Supervisor,
-        listener: Listener,
+        listener: DiagnosticsListener,
         on_time: Callable[[float], None],
         begin: float,
     ) -> None:
         last, moved = 0.0, begin
-        settled = SETTLING_LOOKS
+        settled = PRIORITY_UPDATES
         while True:
             ended = nodes.poll()
             if hosts := [spec.name for spec in self._hosts() if spec.name in ended]:
@@ -189,15 +269,15 @@ class HilRun:
             reached = rig.status().get("commanded_s")
             if settled:
                 settled -= reached is not None
-                self._hurry(nodes)
+                self._raise_priorities(nodes)
             if reached is not None and reached != last:
                 last, moved = reached, now
                 on_time(min(last, self.duration) if self.duration else last)
             if self.duration and last >= self.duration:
                 return
-            if complaint := listener.complaint(COMPLAINT_TIME if last else START_COMPLAINT_TIME):
+            if error := listener.lasting_error(ERROR_TIME if last else START_ERROR_TIME):
                 raise CardsError(
-                    f"the run stopped after {last:.1f} s, {complaint}; the bridge's output is in "
+                    f"the run stopped after {last:.1f} s, {error}; the bridge's output is in "
                     f"{self.folder / 'logs'}"
                 )
             if now - moved > (STALL_TIMEOUT if last else START_TIMEOUT):
@@ -207,8 +287,8 @@ class HilRun:
                     f"{self.folder / 'logs'}"
                 )
 
-    def _hurry(self, nodes: Supervisor) -> None:
-        """Let bridge and controller run before everything that does not hold up the robot."""
+    def _raise_priorities(self, nodes: Supervisor) -> None:
+        """Give bridge and controller priority over processes that the robot does not depend on."""
         assert self.plan is not None
         for spec in self.plan.nodes:
             if spec.role in ("host", "controller"):

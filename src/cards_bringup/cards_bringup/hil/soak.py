@@ -1,7 +1,7 @@
 """``./cards bench hil``: the whole chain for minutes at full rate; what is lost, how memory grows.
 
-The robot follows its reference on the emulated boards, then holds its end. Measured are jitter at
-every joint of the chain, states that got lost, and the memory of every process over time.
+The robot follows its reference on the emulated boards, then holds its end. Measured are the jitter
+at each stage of the chain, lost states, and the memory of every process over time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from cards_bringup.hil.results import extras, findings
 from cards_bringup.hil.run import HilRun
-from cards_bringup.supervisor import Supervisor
+from cards_bringup.nodes.supervisor import Supervisor
 from cards_core.errors import CardsError
 from cards_core.loop.verdict import Verdict
 from cards_core.typing import Array
@@ -31,7 +31,7 @@ MEMORY_PERIOD = 2.0
 """How often memory is looked at, [s]."""
 
 SETTLED = 0.2
-"""Share of the run after which memory must no longer grow: caches are full, buffers made."""
+"""Fraction of the run after which memory must no longer grow: caches and buffers are complete."""
 
 EDGES_MS = (0.0, 0.5, 1.0, 1.5, 1.8, 1.9, 2.1, 2.2, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
 """Edges of the histogram of times between states, [ms]; the period is 2 ms."""
@@ -138,7 +138,7 @@ def bench_hil(
             if not run.status.get("commanded_s"):
                 raise
             stopped = str(error)  # what was measured until then is worth more than nothing
-        hil = extras(folder, firmware, run.status, run.said, None)
+        hil = extras(folder, firmware, run.status, run.bridge, None)
         found = findings(folder, hil, stopped=False)
         verdict = Verdict.of(
             [*([stopped] if stopped else []), *found["failures"]], found["warnings"]

@@ -1,4 +1,4 @@
-"""``./cards analyse``: questions about a robot, one module per kind, imported when it is used."""
+"""``./cards analyse``: analyses of a robot; their modules are imported when they are used."""
 
 from __future__ import annotations
 
@@ -10,23 +10,29 @@ from typing import Any
 _HERE = "cards_bringup.cli.analyse."
 
 KINDS = {
-    "ik": (_HERE + "ik", "muscle lengths of poses; robots of rods: joints of a plate pose"),
-    "fk": (_HERE + "fk", "poses from muscle lengths; robots of rods: plate pose of joints"),
-    "id": (_HERE + "id", "tensions of a motion: tension distribution"),
-    "fd": (_HERE + "fd", "motion under given tensions"),
+    "ik": (
+        _HERE + "kinematics",
+        "muscle lengths of poses; robots of rods: joints of a plate pose",
+    ),
+    "fk": (
+        _HERE + "kinematics",
+        "poses from muscle lengths; robots of rods: plate pose of joints",
+    ),
+    "id": (_HERE + "dynamics", "tensions of a motion: tension distribution"),
+    "fd": (_HERE + "dynamics", "motion under given tensions"),
     "stiffness": (
         _HERE + "stiffness",
         "joint stiffness matrix; robots of rods: that of the plate",
     ),
-    "interaction": (_HERE + "interaction", "forces and moments that the joints carry"),
+    "interaction": (_HERE + "dynamics", "forces and moments that the joints carry"),
     "workspace": (
         _HERE + "workspace",
         "where a condition holds: on grids, rays, random samples; robots of rods: plate poses",
     ),
-    "force-sensing": (_HERE + "force_sensing", "robots of rods: the wrench on the plate"),
+    "force-sensing": (_HERE + "rods.force_sensing", "robots of rods: the wrench on the plate"),
     "cable-function": (_HERE + "cable_function", "what each muscle is for"),
 }
-"""Kind to its module (with ``add_parser(subparsers)``) and one line of help."""
+"""Kind to its module, with a function ``add_KIND(subparsers)``, and one line of help."""
 
 EXAMPLES = """examples:
   ./cards analyse id planar_2r --q=0.3,-0.5
@@ -36,7 +42,7 @@ EXAMPLES = """examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Declare the command; of the kinds only the one that was asked for is imported."""
+    """Declare the command; only the requested kind is imported."""
     parser = subparsers.add_parser(
         "analyse",
         help="kinematics, tensions, stiffness, workspaces",
@@ -50,4 +56,4 @@ def add_parser(subparsers: Any) -> None:
         for name, (_, text) in KINDS.items():
             kinds.add_parser(name, help=text)
         return
-    importlib.import_module(KINDS[asked][0]).add_parser(kinds)
+    getattr(importlib.import_module(KINDS[asked][0]), f"add_{asked.replace('-', '_')}")(kinds)

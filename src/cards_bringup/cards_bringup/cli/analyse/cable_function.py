@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.common import writing
-from cards_bringup.cli.numbers import COUNT, SEED
+from cards_bringup.cli.analyse.point_analysis import writing
+from cards_bringup.option_types import COUNT, SEED
 from cards_core.analysis.status import PointStatus
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
@@ -35,7 +35,7 @@ DEFAULT_SAMPLES = 1000
 """Random poses where nothing else was asked for."""
 
 
-def add_parser(subparsers: Any) -> None:
+def add_cable_function(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "cable-function",
@@ -69,7 +69,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from cards_bringup.cli.analyse.workspace_points import point_set
+    from cards_bringup.cli.analyse.point_options import point_set
     from cards_bringup.progress import CountProgress
     from cards_core.analysis.cable_function import analyse_cable_function
     from cards_core.dynamics import make_dynamics
@@ -120,7 +120,7 @@ def _groups(texts: list[str] | None) -> dict[str, list[str]]:
 
 def _conditions(names: list[str] | None, options: list[str] | None) -> dict[str, Any] | None:
     """Names of conditions with their options; None for the defaults. Raises `CardsError`."""
-    from cards_bringup.cli.analyse.workspace_points import option_values
+    from cards_bringup.cli.analyse.point_options import option_values
     from cards_core.analysis.cable_function.analysis import CONDITIONS
 
     out: dict[str, Any] = {name: {} for name in (names or CONDITIONS)}
@@ -218,7 +218,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _span(values: Any) -> str:
-    """Smallest and largest value that there is."""
+    """Return the smallest and the largest value as text."""
     there = values[~np.isnan(values)]
     return f"{there.min():.4g} .. {there.max():.4g}" if len(there) else "-"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.common import (
+from cards_bringup.cli.analyse.point_analysis import (
     TABLE_NOTE,
     Series,
     add_motion,
@@ -19,8 +19,8 @@ from cards_bringup.cli.analyse.common import (
     read_motion,
     tensions_of,
 )
-from cards_bringup.cli.analyse.rod_point import add_options, dispatch
-from cards_bringup.cli.numbers import numbers
+from cards_bringup.cli.analyse.rods.options import add_options, dispatch
+from cards_bringup.vectors import vector
 
 EXAMPLES = """examples:
   ./cards analyse stiffness stewart_gough --pose x=0.05 --wrench 0,0,-1,0,0,0    of rods
@@ -33,7 +33,7 @@ K = L' K_m L + sum f_i dL_i/dq (+ dG/dq): force against a displacement of the jo
 """ + TABLE_NOTE.format(main="q")
 
 
-def add_parser(subparsers: Any) -> None:
+def add_stiffness(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     text = "joint stiffness matrix; robots of rods: that of the plate"
     parser = make_parser(subparsers, "stiffness", text, doc=__doc__ or "", examples=EXAMPLES)
@@ -111,5 +111,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(text: str | None, name: str) -> Any:
-    values = numbers(text, name)
+    values = vector(text, name)
     return values[0] if values is not None and values.shape == (1,) else values

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli.numbers import COUNT, POSITIVE, SEED, Number
+from cards_bringup.option_types import COUNT, POSITIVE, SEED, Number
 from cards_bringup.resources import runs_folder
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
@@ -37,7 +37,7 @@ Python: cards_core.analysis.workspace. More: docs/workspace.md
 """
 
 
-def add_parser(subparsers: Any) -> None:
+def add_workspace(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "workspace",
@@ -102,10 +102,10 @@ def run(args: argparse.Namespace) -> int:
     if args.list_conditions:
         _list_conditions(as_json=args.json)
         return 0
-    from cards_bringup.cli.analyse.rods import is_rod_robot, refuse_options
+    from cards_bringup.cli.analyse.rods.options import is_rod_robot, refuse_options
 
     if args.robot and is_rod_robot(args.robot):
-        from cards_bringup.cli.analyse import rod_workspace
+        from cards_bringup.cli.analyse.rods import workspace as rod_workspace
 
         return rod_workspace.run(args)
     refuse_options(args, ("wrench", "frame", "near"), "robots of rods alone")
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         raise
     files = []
     if args.plot or args.show:
-        from cards_bringup.cli.analyse.common import in_words
+        from cards_bringup.cli.analyse.point_analysis import in_words
         from cards_viz.workspace.muscle_plots import draw
 
         with in_words(result.path / "plots"):
@@ -155,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _job(args: argparse.Namespace) -> tuple[Any, Path]:
     """Return the job and its folder."""
-    from cards_bringup.cli.analyse.workspace_points import option_values, point_set
+    from cards_bringup.cli.analyse.point_options import option_values, point_set
     from cards_core.analysis.workspace import make_job
     from cards_core.analysis.workspace.folder import read_job
     from cards_core.analysis.workspace.job import code_hash

@@ -1,0 +1,1 @@
+"""Analyses of robots with elastic rods."""

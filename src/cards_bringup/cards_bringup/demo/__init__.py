@@ -1,0 +1,1 @@
+"""Demonstration runs: simulator, controller, view, and a folder with the results."""

@@ -1,0 +1,346 @@
+"""``./cards demo`` of a robot with muscles: simulator, controller, view, run folder."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cards_bringup.demo.reset_parts import RunPart, arrange
+from cards_bringup.demo.run_end import (
+    RunEnd,
+    RunInterrupts,
+    Start,
+    conclude,
+    nothing_recorded,
+    say,
+    simulate,
+)
+from cards_bringup.demo.run_folder import new_run_folder
+from cards_bringup.hil import options as hil_options
+from cards_bringup.nodes import node_list
+from cards_bringup.nodes.plan import Plan, make_plan
+from cards_bringup.option_types import number_in
+from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_core.formats.urdf import to_urdf
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.loop.host_parameters import initial_positions
+from cards_core.loop.verdict import verdict_line
+from cards_core.parameters.parameter_file import load_parameters
+from cards_core.robot import Robot
+from cards_core.robot.state import RobotState
+
+Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
+"""Returns more entries of ``summary.json``, ``failures`` and ``warnings`` among them."""
+
+LOG_LAG = 0.5
+"""Simulated time by which the end of a log may lie before the end of the run, [s]."""
+
+
+def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
+    """Run the demo.
+
+    Args:
+        args: Arguments of ``./cards demo``, with a ``simulator``.
+        prepare: Creates a run folder, and refuses one that holds a run.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        CardsError: Options do not go together or with the robot, or a node failed.
+    """
+    if any(node.namespace for node in node_list.load(args.robot)):
+        raise CardsError(
+            f"{args.robot} has several robots, a run folder is of one "
+            f"(expected: ros2 launch cards_bringup {args.robot}.launch.py)"
+        )
+    use_ros = not args.no_ros
+    if use_ros and importlib.util.find_spec("rclpy") is None:
+        say(args, "rclpy is not installed: running in one process, as with --no-ros")
+        use_ros = False
+    if not use_ros and args.simulator != "mujoco":
+        raise CardsError(f"--simulator {args.simulator} without ROS (expected: mujoco)")
+    firmware = hil_options.firmware(args, lambda note: say(args, note))
+    view = use_ros and not args.headless
+    given = {
+        "simulator": args.simulator,
+        "mode": args.mode,
+        "rviz": "false",
+        "view": "true" if view else "false",
+        "headless": "true" if args.headless else "false",
+    }
+    for name in ("controller", "reference", "params_file", "world"):
+        if getattr(args, name):
+            given[name] = str(getattr(args, name))
+    if firmware:
+        given["sim"] = "false"
+    plan = make_plan(given, args.robot)
+    for note in plan.notes:
+        say(args, note)
+    controller = plan.values["controller"]
+    if controller == "none" and args.mode == "lockstep" and use_ros:
+        raise CardsError(
+            "--mode lockstep waits for a controller (expected: not --controller none)"
+        )
+    model = _text_parameter(plan, "simulator", "model") or args.robot
+    robot = load(model)
+    duration = _duration(args, plan, model)
+    _controller_model(args)  # refused before there is a folder for the run
+    out = args.out or new_run_folder(robot.name, controller)
+    prepare(out)
+    overrides = _overrides(args, plan, duration, {"log_dir": str(out.resolve()), "model": model})
+    if view:
+        from cards_viz.pages.page import free_port
+
+        port = free_port("127.0.0.1", args.port)
+        overrides["browser_view"] = {"port": port}
+        say(args, f"watch at http://127.0.0.1:{port}")
+
+    say(args, f"{robot.name} under {controller}, {args.mode}, {duration:g} s -> {out}")
+    with RunInterrupts(lambda note: say(args, note)) as interrupts:
+        start: Start
+        extras: Extras
+        if firmware:
+            from cards_bringup.hil.results import demo_entries
+            from cards_bringup.hil.run import HilRun
+
+            boards = str(args.boards.resolve()) if args.boards else ""
+            hil = HilRun(
+                given, args.robot, model, overrides, duration, out, firmware, boards=boards
+            )
+            start = hil.run
+            extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731
+        else:
+            start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
+            extras = lambda _end: {}  # noqa: E731
+        return _record(_Demo(args, plan, robot, duration, out), start, extras, interrupts)
+
+
+def _runner(
+    plan: Plan,
+    overrides: dict[str, dict[str, Any]],
+    duration: float,
+    out: Path,
+    *,
+    use_ros: bool,
+    may_pause: bool,
+) -> Start:
+    """Return the function that runs the simulation."""
+    if use_ros:
+        from cards_bringup.nodes.node_run import NodeRun
+
+        return NodeRun(plan, overrides, duration, out, may_pause=may_pause).run
+    from cards_bringup.nodes.in_process import InProcessRun
+
+    run = InProcessRun(plan, overrides, duration, out)
+    return lambda on_time, _note: run.run(on_time)
+
+
+@dataclass(frozen=True)
+class _Demo:
+    """A run: command line, nodes, robot, simulated time [s] and run folder."""
+
+    args: argparse.Namespace
+    plan: Plan
+    robot: Robot
+    duration: float
+    out: Path
+
+
+def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts) -> int:
+    """Run, write the results, print a summary; return the exit code."""
+    args, out = demo.args, demo.out
+    end = simulate(args, start, demo.duration, out)
+    interrupts.saving()
+    parts = arrange(out)
+    if not parts:
+        return nothing_recorded(args, end, out, "simulator")
+    return conclude(
+        args,
+        interrupts,
+        end,
+        out,
+        write=lambda: _write_results(demo, end, parts, extras),
+        show=_print_summary,
+    )
+
+
+def _overrides(
+    args: argparse.Namespace, plan: Plan, duration: float, common: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return node name to parameters; ``common`` are those of host and controller."""
+    overrides: dict[str, dict[str, Any]] = {}
+    for node in plan.nodes:
+        if node.role == "host":
+            overrides[node.name] = dict(common)
+            if args.hil:
+                continue  # a real robot has no end
+            overrides[node.name]["duration"] = duration
+            if plan.values["controller"] == "none":
+                overrides[node.name]["wait_for_command"] = False
+        elif node.role == "controller":
+            overrides[node.name] = {**common, **_controller_model(args)}
+    return overrides
+
+
+def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
+    """Read ``mass_factor=1.1,attachment_offset=0.002``."""
+    known = ("mass_factor", "attachment_offset", "perturbation_seed")
+    out: dict[str, Any] = {}
+    for part in filter(None, (args.controller_model or "").split(",")):
+        name, _, value = part.partition("=")
+        if name in out:
+            raise CardsError(
+                f"--controller-model '{part}': '{name}' is given twice (expected: once)"
+            )
+        try:
+            if name not in known:
+                raise ValueError
+            seed = name == "perturbation_seed"
+            out[name] = int(value) if seed else number_in(value, name, ValueError)
+        except ValueError:
+            raise CardsError(
+                f"--controller-model '{part}' (expected: {'=, '.join(known)}= and a number)"
+            ) from None
+    return out
+
+
+def _text_parameter(plan: Plan, node: str, name: str) -> str:
+    """Return a text from the parameter file, empty if the parameter is not given."""
+    value = load_parameters(plan.parameter_file, node).get(name, "")
+    if not isinstance(value, str):
+        raise CardsError(
+            f"{plan.parameter_file}: parameter '{name}' of {node} is {value!r} (expected: a text)"
+        )
+    return value
+
+
+def _duration(args: argparse.Namespace, plan: Plan, model: str) -> float:
+    """Return the simulated time, [s]: as requested, else the duration of the reference."""
+    if args.duration is not None:
+        return float(args.duration)
+    controller = plan.values["controller"]
+    if controller == "none":
+        return 0.0 if not args.headless else 5.0
+    if not (plan.values["reference"] or _text_parameter(plan, controller, "reference")):
+        return 10.0
+    return _time_of_reference(plan, model)
+
+
+def _time_of_reference(plan: Plan, model: str) -> float:
+    """Return the duration of the reference and of the robot's motion to its start, [s]."""
+    from cards_bringup.nodes.in_process import InProcessRun
+
+    (host,) = (node.name for node in plan.nodes if node.role == "host")
+    (controller,) = (node.name for node in plan.nodes if node.role == "controller")
+    unlogged = {name: {"model": model, "log_dir": ""} for name in (host, controller)}
+    run = InProcessRun(plan, unlogged, 0.0, Path())
+    control = make_control_loop(controller, run.parameters(controller))
+    tree = control.robot.tree
+    given = run.parameters(host)
+    given.declare([initial_positions(tree)])
+    start = RobotState(0.0, np.array(given["initial_positions"]), np.zeros(tree.nv))
+    end = control.end_from(start)
+    return end if math.isfinite(end) else 10.0
+
+
+def _write_results(
+    demo: _Demo, end: RunEnd, parts: list[RunPart], extras: Extras
+) -> dict[str, Any]:
+    """Write a run folder for every part of a run, and return the summary of the main one."""
+    from cards_viz.runs.folder import write_run_folder
+
+    args, plan, robot = demo.args, demo.plan, demo.robot
+    say(args, "plots and recording ...")
+    common = {
+        "controller": plan.values["controller"],
+        "mode": plan.values["mode"],
+        "simulator": plan.values["simulator"],
+        "transport": "in process" if args.no_ros else "ROS topics",
+        "controller_model": _controller_model(args),
+    }
+    summary: dict[str, Any] = {}
+    first, last = parts[0], parts[-1]
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        if not part.useful:
+            what = f"only {part.time:.3g} s, logs without plots" if part.time else "nothing"
+            say(args, f"{part.folder.name}: {what}")
+            continue
+        # the first part includes the start of the nodes
+        begun = end.begun if part is first else part.begun
+        # the start of a part without rows is not known
+        ended = min(end.begun + end.wall, following.begun if following else math.inf)
+        wall = ended - begun
+        metadata: dict[str, Any] = {**common, "wall_time_s": wall}
+        if part is last:
+            metadata |= _ending(end, part.time, demo.duration)
+        else:
+            metadata |= {"stopped": True, "ended_by": "reset"}
+        if not part.name:
+            metadata = _merged(metadata, _or_raise(extras, end))
+        made = write_run_folder(part.folder, robot, metadata, robot_description=to_urdf(robot))
+        if part.name:
+            say(args, f"{part.folder}: {part.time:.3f} s, {verdict_line(made)}")
+        else:
+            summary = made
+    return summary
+
+
+def _or_raise(extras: Extras, end: RunEnd) -> dict[str, Any]:
+    """Return the extras of a run; raise the error that ended the run if they cannot be made."""
+    try:
+        return extras(end)
+    except CardsError as error:
+        if end.error is None:
+            raise
+        raise end.error from error
+
+
+def _merged(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Return the union; lists that both have are concatenated."""
+    return a | b | {key: [*a[key], *b[key]] for key in a.keys() & b.keys()}
+
+
+def _ending(end: RunEnd, recorded: float, duration: float) -> dict[str, Any]:
+    """Return the entries of the summary about the end of a run."""
+    failures = [end.failure] if end.failure else []
+    if not failures and end.reached - recorded > LOG_LAG:
+        failures.append(
+            f"the simulator's log ends at t = {recorded:.3f} s, the run at {end.reached:.3f} s"
+        )
+    return {"duration_s": duration, "stopped": end.stopped, "failures": failures}
+
+
+def _print_summary(summary: dict[str, Any], out: Path) -> None:
+    def show(label: str, key: str, unit: str, scale: float = 1.0) -> None:
+        if (value := summary.get(key)) is not None:
+            print(f"  {label:<26} {scale * value:10.4g} {unit}")
+
+    print(f"{summary['robot']}, {summary['controller']}, {summary['mode']}")
+    show("simulated", "sim_time_s", "s")
+    show("wall time", "wall_time_s", "s")
+    show("joint error, max", "joint_error_max_rad", "mrad", 1e3)
+    show("joint error, RMS", "joint_error_rms_rad", "mrad", 1e3)
+    show("hand error, RMS", "op_error_rms_m", "mm", 1e3)
+    show("hand error, max", "op_error_max_m", "mm", 1e3)
+    show("least tension", "tension_min_N", "N")
+    show("greatest tension", "tension_max_N", "N")
+    show("infeasible steps", "qp_infeasible_steps", "")
+    show("control rate", "control_rate_hz", "Hz")
+    show("control step, median", "loop_p50_us", "us")
+    show("control step, 99 %", "loop_p99_us", "us")
+    show("missed deadlines", "missed_deadlines", "")
+    if "hil" in summary:
+        from cards_bringup.hil.results import lines
+
+        print("\n".join(f"  {text}" for text in lines(summary["hil"])))
+    print(f"  {'verdict':<26} {verdict_line(summary)}")
+    print(f"  {out}")

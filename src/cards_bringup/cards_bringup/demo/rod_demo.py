@@ -1,0 +1,261 @@
+"""``./cards demo`` of a robot of rods: solver, browser view, run folder.
+
+With a view the robot is moved with sliders; headless it follows the demo motion once. There is no
+simulated time: a step is a sequence of equilibria in real time; without ROS the motion is solved
+as fast as possible.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cards_bringup.demo.run_end import (
+    RunInterrupts,
+    Start,
+    conclude,
+    nothing_recorded,
+    say,
+    simulate,
+)
+from cards_bringup.nodes import node_list
+from cards_bringup.nodes.node_run import Clock, NodeRun
+from cards_bringup.nodes.plan import make_plan
+from cards_core.errors import CardsError
+from cards_core.loop.verdict import verdict_line
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_file import load_parameters, read_file
+from cards_core.shared_files import shared_folder
+
+SOLVER = "rod_solver"
+VIEW = "rod_view"
+
+PATTERN = "stewart_gough"
+"""Robot whose node list serves all robots of rods that have none of their own."""
+
+_LOG = "rod_solver.npz"
+
+# option of ./cards demo: its value where it was not given
+_FOR_MUSCLES = {
+    "world": None,
+    "controller": None,
+    "reference": None,
+    "controller_model": None,
+    "hil": False,
+    "firmware": None,
+    "boards": None,
+}
+
+
+def is_rod_robot(robot: str) -> bool:
+    """Return True for a robot of rods; False for names that do not exist."""
+    from cards_core.formats.locate import find_model, has_rods
+
+    try:
+        return has_rods(find_model(robot))
+    except CardsError:
+        return False
+
+
+def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path) -> int:
+    """Run the demo.
+
+    Args:
+        args: Arguments of ``./cards demo``.
+        prepare: Makes a run folder, and refuses one that holds a run.
+        folder: Run folder, where none was asked for.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        CardsError: An option does not go with a robot of rods, or a node failed.
+    """
+    _check(args)
+    from cards_core.rods.native_library import rod_library
+    from cards_core.rods.robots.reader import read_rod_robot
+
+    robot = read_rod_robot(args.robot)
+    rod_library()  # compiles it where it is not in the cache, before other nodes wait for this one
+    use_ros = not args.no_ros
+    if use_ros and importlib.util.find_spec("rclpy") is None:
+        say(args, "rclpy is not installed: running in one process, as with --no-ros")
+        use_ros = False
+    view = use_ros and not args.headless
+    given = {
+        "simulator": "rods",
+        "use_sim_time": "false",
+        "rviz": "false",
+        "view": "true" if view else "false",
+        "headless": "true" if args.headless else "false",
+    }
+    if args.params_file:
+        given["params_file"] = args.params_file
+    plan = make_plan(given, _listed(args.robot))
+    for note in (*plan.notes, *robot.notes):
+        say(args, note)
+    settings = load_parameters(plan.parameter_file, SOLVER)
+    duration = _duration(args, settings, view)
+    out = args.out or folder
+    prepare(out)
+    model = robot.source or args.robot
+    overrides: dict[str, dict[str, Any]] = {
+        SOLVER: {
+            "model": model,
+            "log_dir": str(out.resolve()),
+            "duration": duration,
+            "play": not view,
+        }
+    }
+    if not view and args.duration:
+        overrides[SOLVER]["motion_duration"] = max(duration, 1.0)  # one round, whatever the time
+    if view:
+        from cards_viz.pages.page import free_port
+
+        port = free_port("127.0.0.1", args.port)
+        overrides[VIEW] = {"model": model, "port": port}
+        say(args, f"watch at http://127.0.0.1:{port}")
+    how = f"{duration:g} s" if duration else "until Ctrl-C"
+    say(args, f"{robot.name}, {robot.n_limbs} limbs, {how} -> {out}")
+    with RunInterrupts(lambda note: say(args, note)) as interrupts:
+        if use_ros:
+            nodes = NodeRun(plan, overrides, duration, out, may_pause=view, clock=StepClock)
+            start: Start = nodes.run
+        else:
+            sections = read_file(plan.parameter_file)
+            here = ParameterSet({**settings, **overrides[SOLVER]}, SOLVER, sections)
+            start = lambda on_time, _note: _run_here(here, on_time)  # noqa: E731
+        end = simulate(args, start, duration, out)
+        interrupts.saving()
+        if not _has_rows(out / _LOG):
+            return nothing_recorded(args, end, out, SOLVER)
+        from cards_rods.run_folder import write_results
+        from cards_rods.verdict import RodRun
+
+        metadata = {
+            "transport": "ROS topics" if use_ros else "in process",
+            "wall_time_s": round(end.wall, 3),
+        }
+        how_it_was = RodRun(not view, duration, end.stopped, end.failure)
+
+        def write() -> dict[str, Any]:
+            say(args, "plots ...")
+            return write_results(out, robot, metadata, how_it_was)
+
+        return conclude(args, interrupts, end, out, write=write, show=_print_summary)
+
+
+def _has_rows(log: Path) -> bool:
+    if not log.exists():
+        return False
+    import numpy as np
+
+    with np.load(log, allow_pickle=False) as arrays:
+        return len(arrays["time"]) > 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    wrong = [name for name, value in _FOR_MUSCLES.items() if getattr(args, name) != value]
+    if wrong:
+        raise CardsError(
+            f"--{wrong[0].replace('_', '-')} is for robots with muscles; {args.robot} has rods "
+            "(expected: --headless, --duration, --no-ros, --out, --port, --params-file, --json)"
+        )
+    if args.simulator not in (None, "auto"):
+        raise CardsError(
+            f"--simulator {args.simulator}: the demo of {args.robot} runs beside no simulator "
+            "(expected: without this option; or, in Gazebo, ros2 launch cards_bringup "
+            f"{args.robot}.launch.py simulator:=gazebo; docs/gazebo.md)"
+        )
+    if args.mode != "realtime":
+        raise CardsError(
+            f"--mode {args.mode}: rods are quasi-static, there is no simulated time "
+            "(expected: realtime; --no-ros is as fast as possible)"
+        )
+    if args.duration is not None and not 0 <= args.duration < float("inf"):
+        raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
+
+
+def _listed(robot: str) -> str:
+    """Return the robot whose node list is to be used."""
+    file = shared_folder() / "config" / f"{robot}{node_list.SUFFIX}"
+    return robot if file.is_file() else PATTERN
+
+
+def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) -> float:
+    """Return the duration of the run, [s]: as requested, else one period of motion; 0: no end."""
+    if args.duration is not None:
+        return float(args.duration)
+    return 0.0 if view else float(settings.get("motion_duration", 20.0))
+
+
+def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
+    """Solve the motion in this process, as fast as possible."""
+    from cards_rods.node_parameters import parameters
+    from cards_rods.session import build_session
+
+    values.declare(parameters())
+    values.refuse_others()
+    session = build_session(values)
+    period, duration = 1.0 / values["rate"], values["duration"]
+    try:
+        if values["play"]:
+            session.play(True)
+        while not duration or session.steps * period <= duration:
+            session.step(session.steps * period)
+            if session.steps % 50 == 0:
+                on_time(session.steps * period)
+    finally:
+        session.close()
+
+
+class StepClock(Clock):
+    """Time since the first ``joint_states``. Context manager."""
+
+    def _subscribe(self) -> None:
+        from cards_ros import topics
+
+        message = importlib.import_module("sensor_msgs.msg").JointState
+        self._first: float | None = None
+        self._time = 0.0
+        self._node.create_subscription(
+            message, topics.JOINT_STATES, self._on_state, topics.DRAWING_QOS
+        )
+
+    def _on_state(self, message: Any) -> None:
+        now = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+        if self._first is None:
+            self._first = now
+        self._time = now - self._first
+
+
+def _print_summary(summary: dict[str, Any], out: Path) -> None:
+    def show(label: str, key: str, unit: str, scale: float = 1.0) -> None:
+        if (value := summary.get(key)) is not None:
+            print(f"  {label:<30} {scale * value:10.4g} {unit}")
+
+    print(f"{summary['robot']}, {summary['transport']}")
+    show("time", "time_s", "s")
+    show("steps", "steps", "")
+    show("rate", "rate_hz", "Hz")
+    show("plate to its pose, max", "position_error_max_m", "mm", 1e3)
+    show("turn to its pose, max", "rotation_error_max_rad", "mrad", 1e3)
+    show("greatest residual, scaled", "residual_max", "")
+    show("smallest eigenvalue, least", "min_eigenvalue", "N/m, Nm")
+    show("of that at the start", "margin_min", "%", 100.0)
+    show("greatest force on a base", "base_force_max_N", "N")
+    show("steps held", "held_steps", "")
+    others = [f"{name} {count}" for name, count in summary["status"].items() if name != "OK"]
+    if others:
+        print(f"  {'steps not OK':<30} {', '.join(others)}")
+    show("step, median", "step_p50_us", "us")
+    show("step, 99 %", "step_p99_us", "us")
+    show("solves per step", "solves_per_step", "")
+    for warning in summary["warnings"]:
+        print(f"  {'warning':<30} {warning}")
+    print(f"  {'verdict':<30} {verdict_line(summary)}")
+    print(f"  {out}")

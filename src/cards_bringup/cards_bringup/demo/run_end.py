@@ -1,0 +1,246 @@
+"""The end of a demonstration run, normal or not: nothing that was recorded may be lost."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self, TypeAlias
+
+from cards_bringup.nodes.supervisor import ProcessFailedError
+from cards_bringup.progress import RunProgress
+from cards_core.errors import CardsError
+from cards_core.loop.verdict import EXIT_CODES
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a run. SIGHUP comes when its terminal is closed; ``nohup`` keeps it away."""
+
+
+class RunInterrupts:
+    """Turns the first Ctrl-C, SIGTERM or SIGHUP into the end of a run. Context manager.
+
+    While the run goes on, a signal raises `KeyboardInterrupt`. Once it does not, because of that
+    or because `saving` was called, the next signal only reports that results are being written;
+    one more raises `KeyboardInterrupt` again, and the results are given up.
+
+    Args:
+        say: Called with messages of one line.
+
+    Attributes:
+        given_up: Whether the user gave up the results.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._saving = self._warned = self.given_up = False
+        self._old: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Install the signal handlers; only in the main thread."""
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                    continue
+                self._old[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Restore the previous handlers."""
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+
+    def saving(self) -> None:
+        """Note that the run is over: from now on results are written."""
+        self._saving = True
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal()
+        if not self._saving:
+            self._saving = True
+            raise KeyboardInterrupt
+        if not self._warned:
+            self._warned = True
+            self._say("writing what was recorded; Ctrl-C once more gives it up")
+            return
+        self.given_up = True
+        raise KeyboardInterrupt
+
+
+def _leave_terminal() -> None:
+    """Stop printing to a terminal: writing to one that was closed fails, and saving with it."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        if os.isatty(stream) or not _takes_words(stream):
+            os.dup2(null, stream)
+    os.close(null)
+
+
+def _takes_words(stream: int) -> bool:
+    try:
+        os.write(stream, b"")
+    except OSError:
+        return False
+    return True
+
+
+Start: TypeAlias = Callable[[Callable[[float], None], Callable[[str], None]], object]
+"""Runs to the end; called with a function that takes the time [s] and one that takes notes.
+"""
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """How a run ended.
+
+    Attributes:
+        begun: When it began, on the monotonic clock, [s].
+        wall: How long it took, [s].
+        reached: Simulated time that was reported last, [s].
+        stopped: Whether the user ended it.
+        error: What ended it, if something did.
+    """
+
+    begun: float
+    wall: float
+    reached: float
+    stopped: bool = False
+    error: CardsError | None = None
+
+    @property
+    def failure(self) -> str:
+        """The error that ended it, in one line; empty without an error."""
+        return "" if self.error is None else str(self.error).splitlines()[0]
+
+
+def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path) -> RunEnd:
+    """Run to the end, and save the logs of processes that ended without doing so.
+
+    Args:
+        args: Arguments of ``./cards demo``.
+        start: Runs.
+        duration: For the progress bar, [s]; 0: without end.
+        out: Run folder.
+    """
+    from cards_core.loop.run_log import recover
+
+    begin = time.monotonic()
+    reached, stopped, error = 0.0, False, None
+
+    def on_time(now: float) -> None:
+        nonlocal reached
+        reached = now
+        progress.update(now)
+
+    with RunProgress(args.robot, duration, quiet=args.json) as progress:
+        try:
+            start(on_time, lambda note: say(args, note))
+        except KeyboardInterrupt:
+            stopped = True
+        except CardsError as problem:
+            error = problem
+        except OSError as problem:
+            error = CardsError(f"{out}: the run cannot be recorded: {problem}")
+    wall = time.monotonic() - begin
+    try:
+        for path in recover(out):
+            say(args, f"{path.name}: saved for a process that ended without doing so")
+    except OSError as problem:
+        error = CardsError(
+            f"{error or out}; a log cannot be written: {problem}. Its rows are in hidden files in "
+            f"{out}: with more room, cards_core.loop.run_log.recover makes the log of them"
+        )
+    return RunEnd(begin, wall, reached, stopped, error)
+
+
+def conclude(
+    args: argparse.Namespace,
+    interrupts: RunInterrupts,
+    end: RunEnd,
+    out: Path,
+    *,
+    write: Callable[[], dict[str, Any]],
+    show: Callable[[dict[str, Any], Path], None],
+) -> int:
+    """Report how a run ended, write and show its results; return the exit code.
+
+    Args:
+        args: Arguments of ``./cards demo``.
+        interrupts: A second Ctrl-C gives the results up.
+        end: End of the run.
+        out: Run folder.
+        write: Writes plots, recording and summary; returns the latter.
+        show: Prints a summary for people.
+
+    Raises:
+        CardsError: The results cannot be written; the message says where the logs are.
+    """
+    if end.error is not None:
+        print(f"error: {end.error}", file=sys.stderr)
+    elif end.stopped:
+        say(args, "stopped")
+    try:
+        summary = write()
+    except KeyboardInterrupt:
+        if not interrupts.given_up:
+            raise
+        print(f"given up: no plots and no summary; the logs are in {out}", file=sys.stderr)
+        return EXIT_CODES["stopped"]
+    except OSError as error:
+        raise CardsError(
+            f"{out}: plots, recording and summary cannot be written: {error}; the logs are there"
+        ) from error
+    if args.json:
+        print(json.dumps(summary))
+    else:
+        show(summary, out)
+    return EXIT_CODES[summary["verdict"]]
+
+
+def nothing_recorded(args: argparse.Namespace, end: RunEnd, out: Path, host: str) -> int:
+    """Report that a run recorded nothing; return the exit code.
+
+    Args:
+        args: Arguments of ``./cards demo``.
+        end: End of the run.
+        out: Run folder; it is removed if it is empty.
+        host: Name of the node that should have recorded.
+
+    Raises:
+        CardsError: Something went wrong.
+    """
+    if end.error is not None:
+        raise end.error
+    if not end.stopped:
+        # Gazebo ends without an error if it cannot read a world; its output says why
+        raise ProcessFailedError(host, 0, out / "logs" / f"{host}.log")
+    for log in out.glob("*.npz"):
+        log.unlink()
+    logs = f"; the output of its nodes is in {out / 'logs'}" if (out / "logs").exists() else ""
+    message = f"stopped before anything was recorded{logs}"
+    print(message, file=sys.stderr)
+    if args.json:
+        print(json.dumps({"error": {"type": "Stopped", "message": message}}))
+    with contextlib.suppress(OSError):
+        out.rmdir()
+    return EXIT_CODES["stopped"]
+
+
+def say(args: argparse.Namespace, text: str) -> None:
+    """Print a note, unless only JSON is wanted."""
+    if not args.json:
+        print(text, file=sys.stderr)

@@ -1,0 +1,69 @@
+"""Results of checks of this machine, and programs that are run for such checks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Status: TypeAlias = Literal["OK", "WARN", "FAIL"]
+"""WARN: something optional is missing. FAIL: CARDS does not work without it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found.
+
+    Attributes:
+        part: What was looked at.
+        status: How it is.
+        text: What was seen.
+        fix: What to do about it; empty if nothing is to be done.
+    """
+
+    part: str
+    status: Status
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Output of a probe: `ok` if it ended well, `text` without surrounding blanks."""
+
+    ok: bool
+    text: str
+
+
+def run_python(
+    script: str, *, timeout: float = 30.0, env: Mapping[str, str] | None = None
+) -> Answer:
+    """Run a script in a Python process; on failure the text is the last line of the error."""
+    return run([sys.executable, "-P", "-c", script], timeout=timeout, env=env)
+
+
+def run(
+    command: list[str], *, timeout: float = 30.0, env: Mapping[str, str] | None = None
+) -> Answer:
+    """Run a program; on failure the text is the last line it said."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=None if env is None else dict(env),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Answer(False, f"no answer within {timeout:.0f} s")
+    except OSError as error:
+        return Answer(False, str(error))
+    if done.returncode == 0:
+        return Answer(True, done.stdout.strip())
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    if done.returncode < 0:
+        said = [f"ended by signal {-done.returncode}"]
+    return Answer(False, said[-1] if said else f"exit code {done.returncode}")

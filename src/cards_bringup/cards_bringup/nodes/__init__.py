@@ -1,0 +1,1 @@
+"""Which nodes a robot has, and running them."""

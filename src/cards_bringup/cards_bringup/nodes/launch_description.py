@@ -1,0 +1,101 @@
+"""The launch description of all launch files: the plan as launch actions.
+
+This module imports ``launch`` and ``launch_ros``, which come with ROS 2.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+
+from launch import LaunchContext, LaunchDescription
+from launch.actions import (
+    DeclareLaunchArgument,
+    ExecuteProcess,
+    LogInfo,
+    OpaqueFunction,
+    Shutdown,
+)
+from launch.events.process import ProcessExited
+from launch.launch_description_entity import LaunchDescriptionEntity
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+from cards_bringup.nodes import node_list
+from cards_bringup.nodes.launch_arguments import NAMES, arguments_for, is_true
+from cards_bringup.nodes.node_list import NodeSpec
+from cards_bringup.nodes.plan import Plan, make_plan
+from cards_core.errors import CardsError
+
+
+def describe(robot: str) -> LaunchDescription:
+    """Return the launch description of a robot."""
+    robots = node_list.read(robot)
+    arguments = arguments_for(robot, robots.defaults, robots.controllers)
+    description = LaunchDescription()
+    for argument in arguments:
+        description.add_action(
+            DeclareLaunchArgument(
+                argument.name,
+                default_value=str(argument.default),
+                description=argument.description,
+                choices=argument.choices or None,
+            )
+        )
+    description.add_action(OpaqueFunction(function=_start, kwargs={"robot": robot}))
+    return description
+
+
+def _start(context: LaunchContext, robot: str) -> list[LaunchDescriptionEntity]:
+    values = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
+    plan = make_plan(values, robot)
+    actions: list[LaunchDescriptionEntity] = [LogInfo(msg=note) for note in plan.notes]
+    actions += [_node(node, plan) for node in plan.nodes]
+    if is_true(plan.values, "record"):
+        actions.append(_recorder())
+    return actions
+
+
+def _node(node: NodeSpec, plan: Plan) -> Node:
+    parameters = {
+        name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
+        for name, value in plan.parameters(node).items()
+    }
+    ours: Mapping[str, object] = {}
+    if node.role != "tool":
+        ours = {"parameters": [str(plan.parameter_file), parameters]}
+    elif parameters:
+        ours = {"parameters": [parameters]}
+    if node.stop_time is not None:
+        ours = {**ours, "sigterm_timeout": str(node.stop_time)}
+    return Node(
+        package=node.package,
+        executable=node.executable,
+        name=node.name,
+        namespace="/".join(filter(None, (plan.values["namespace"], node.namespace))),
+        arguments=list(node.arguments),
+        ros_arguments=["--log-level", plan.values["log_level"]],
+        additional_env=plan.environment(),
+        output="screen",
+        on_exit=_host_ended if node.role == "host" else None,
+        **ours,
+    )
+
+
+def _host_ended(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """End the launch when its host ends; with an error if the host failed."""
+    if event.returncode != 0 and not context.is_shutdown:
+        raise CardsError(f"{event.process_name} ended with exit code {event.returncode}")
+    return [Shutdown(reason=f"{event.process_name} ended")]
+
+
+def _recorder() -> ExecuteProcess:
+    if importlib.util.find_spec("ros2bag") is None:
+        raise CardsError(
+            "record:=true needs the command `ros2 bag` (package ros2bag, with "
+            "rosbag2_storage_mcap), which is not installed"
+        )
+    return ExecuteProcess(
+        cmd=["ros2", "bag", "record", "--storage", "mcap", "--all"], output="screen"
+    )

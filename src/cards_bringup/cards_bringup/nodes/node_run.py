@@ -1,0 +1,132 @@
+"""Run a robot's nodes as processes until the simulated time is over."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cards_bringup.nodes.plan import Plan
+from cards_bringup.nodes.ros_network import RosDomain, RosListener
+from cards_bringup.nodes.supervisor import Supervisor
+from cards_core.errors import CardsError
+
+START_TIMEOUT = 60.0
+"""Time [s] in which the first simulated second must begin."""
+
+STALL_TIMEOUT = 30.0
+"""Time [s] that simulated time may stand still while the nodes run (unless a view may pause)."""
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """What to run.
+
+    Attributes:
+        plan: Nodes, parameter file and launch arguments.
+        overrides: Node name to parameters beyond the plan's.
+        duration: Simulated time, [s]; 0: until Ctrl-C.
+        folder: Where the nodes write their logs.
+        may_pause: Whether simulated time may stand still for long.
+        clock: Makes the `Clock` of the run.
+    """
+
+    plan: Plan
+    overrides: Mapping[str, Mapping[str, Any]]
+    duration: float
+    folder: Path
+    may_pause: bool = False
+    clock: Callable[[], Clock] = field(default_factory=lambda: Clock)
+
+    def run(self, on_time: Callable[[float], None], on_ready: Callable[[str], None]) -> float:
+        """Start the nodes, wait for the end of the run, stop the nodes.
+
+        Args:
+            on_time: Called with the simulated time [s] a few times a second.
+            on_ready: Called once with a note on the ROS domain.
+
+        Returns:
+            Wall time from the start of the nodes to the end of the simulation, [s].
+
+        Raises:
+            ProcessFailedError: A node ended with an error.
+            CardsError: Simulated time does not advance.
+        """
+        with RosDomain() as domain:
+            if domain.number != domain.wanted:
+                on_ready(
+                    f"ROS domain {domain.wanted} is used by another run; this one is in "
+                    f"ROS_DOMAIN_ID={domain.number}"
+                )
+            os.environ.update(domain.environment)
+            environment = {**domain.environment, **self.plan.environment()}
+            nodes = Supervisor(self.folder / "logs", environment)
+            with self.clock() as clock, nodes:
+                begin = time.monotonic()
+                for spec in self.plan.nodes:
+                    if spec.role == "tool":
+                        continue  # programs of a ROS installation: the launch files start them
+                    parameters = {
+                        **self.plan.parameters(spec),
+                        **self.overrides.get(spec.name, {}),
+                    }
+                    essential = spec.role in ("host", "controller")
+                    command = spec.command(self.plan.parameter_file, parameters)
+                    nodes.start(spec.name, command, essential=essential, stop_time=spec.stop_time)
+                try:
+                    wall = self._wait(nodes, clock, on_time, begin)
+                except KeyboardInterrupt:
+                    # the host first: it must not find its controllers gone
+                    nodes.stop(*(s.name for s in self.plan.nodes if s.role == "host"))
+                    raise
+                # controllers first: their logs are complete, the host must not wait for them
+                nodes.stop(*(s.name for s in self.plan.nodes if s.role == "controller"))
+                return wall
+
+    def _wait(
+        self, nodes: Supervisor, clock: Clock, on_time: Callable[[float], None], begin: float
+    ) -> float:
+        hosts = {spec.name for spec in self.plan.nodes if spec.role == "host"}
+        moved = begin
+        last = 0.0
+        while True:
+            ended = nodes.poll()
+            if hosts & ended:
+                return time.monotonic() - begin
+            now_simulated = clock.wait(0.1)
+            now = time.monotonic()
+            if now_simulated != last:
+                last, moved = now_simulated, now
+                on_time(last)
+            limit = STALL_TIMEOUT if last else START_TIMEOUT
+            if now - moved > limit and not (self.may_pause and last):
+                raise CardsError(
+                    f"simulated time has stood at {last:.3f} s for {limit:.0f} s although the "
+                    f"nodes run; their output is in {self.folder / 'logs'}"
+                )
+
+
+class Clock(RosListener):
+    """Listens to ``/clock``. Context manager."""
+
+    def _subscribe(self) -> None:
+        from cards_ros import topics
+
+        message = importlib.import_module("rosgraph_msgs.msg").Clock
+        self._time = 0.0
+        self._node.create_subscription(message, topics.CLOCK, self._on_clock, topics.CLOCK_QOS)
+
+    def _on_clock(self, message: Any) -> None:
+        self._time = message.clock.sec + 1e-9 * message.clock.nanosec
+
+    def wait(self, seconds: float) -> float:
+        """Wait, then return the newest simulated time, [s]."""
+        end = time.monotonic() + seconds
+        # a pause between takes: every message of a depth-1 topic would wake us otherwise
+        time.sleep(0.8 * seconds)
+        self._spin(max(0.0, end - time.monotonic()))
+        return self._time

@@ -1,0 +1,150 @@
+"""The ROS network of a run: a domain of its own, and a node that listens to the run's topics."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from cards_core.errors import CardsError
+
+DOMAINS_TRIED = 20
+"""How many domains from the wanted one upwards are tried."""
+
+LAST_DOMAIN = 101
+"""Highest domain that works on every platform."""
+
+
+class RosDomain:
+    """The first ROS domain, from ``$ROS_DOMAIN_ID`` upwards, that no other run of CARDS uses.
+
+    The lock is held by the operating system and ends with the process, however it ends.
+
+    Attributes:
+        wanted: ``$ROS_DOMAIN_ID``, or 0.
+        number: The domain that was reserved.
+
+    Raises:
+        CardsError: ``$ROS_DOMAIN_ID`` is not a domain, or all are taken.
+    """
+
+    def __init__(self) -> None:
+        text = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
+        if not text.isdecimal() or int(text) > LAST_DOMAIN:
+            raise CardsError(f"ROS_DOMAIN_ID is '{text}' (expected: 0 to {LAST_DOMAIN})")
+        self.wanted = int(text)
+        folder = Path(tempfile.gettempdir()) / f"cards-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for number in range(self.wanted, min(self.wanted + DOMAINS_TRIED, LAST_DOMAIN + 1)):
+            descriptor = os.open(folder / f"domain-{number}", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                continue
+            self.number = number
+            self._descriptor = descriptor
+            return
+        raise CardsError(
+            f"ROS domains {self.wanted} to {number} are all used by other runs; stop one"
+        )
+
+    def __enter__(self) -> Self:
+        """Return the domain."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Release the domain."""
+        os.close(self._descriptor)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables of processes in this domain; discovery stays on this machine."""
+        out = {"ROS_DOMAIN_ID": str(self.number)}
+        if "ROS_AUTOMATIC_DISCOVERY_RANGE" not in os.environ:
+            out["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        return out
+
+
+class RosListener:
+    """A node with its own ROS context and without services. Context manager.
+
+    ROS leaves signals alone, so that Ctrl-C stays with the program.
+    """
+
+    _node: Any
+    _executor: Any
+
+    def _subscribe(self) -> None:
+        """Create the subscriptions of ``_node``."""
+        raise NotImplementedError
+
+    def _spin(self, seconds: float) -> None:
+        """Process one message, waiting for it at most so long, [s]; defer Ctrl-C until then."""
+        with _interrupts_deferred():
+            self._executor.spin_once(timeout_sec=seconds)
+
+    def __enter__(self) -> Self:
+        """Join the ROS network."""
+        import rclpy
+        from rclpy.context import Context
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.signals import SignalHandlerOptions
+
+        self._context = Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        self._node = rclpy.create_node(
+            "cards_run", context=self._context, start_parameter_services=False
+        )
+        self._subscribe()
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the network."""
+        self._executor.shutdown()
+        self._node.destroy_node()
+        self._context.try_shutdown()
+
+
+@contextlib.contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Defer Ctrl-C until the end of the block.
+
+    Python raises KeyboardInterrupt at any point; raised while rclpy converts a message, it becomes
+    a RuntimeError, and a run that the user stopped would look like one that crashed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    pressed = False
+
+    def remember(_number: int, _frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)

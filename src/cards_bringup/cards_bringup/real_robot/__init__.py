@@ -1,0 +1,1 @@
+"""Dialogues with a real robot: calibration and monitor."""
