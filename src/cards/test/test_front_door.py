@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import cards
-from cards_bringup.in_process import InProcessRun
-from cards_bringup.plan import make_plan
+from cards_bringup.nodes.in_process import InProcessRun
+from cards_bringup.nodes.plan import make_plan
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.loop.control_setup import run_parameters
 from cards_core.loop.host_log import NAME
