@@ -269,9 +269,10 @@ def _operation(name: str, a: Sequence[str]) -> str:
             return f"v2_{name}(B({a[0]}), B({a[1]}))"
         case _ if name in _DECISIONS:
             return f"v2_{name}(B({a[0]}), B({a[1]}))"
-        case _ if name:
+        case _ if name in _CALLS or name in ("NOT", "SIGN"):
             return f"v_{name}(B({a[0]}))"
-    return ""
+        case _:
+            return ""
 
 
 def _number(value: float) -> str:

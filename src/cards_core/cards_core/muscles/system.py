@@ -7,8 +7,6 @@ wrench per link from the tensions (engine).
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +14,7 @@ from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.engine import MuscleEngine, MuscleState
 from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.robot.model import Robot
-from cards_core.typing import Array
+from cards_core.typing import Array, Backend
 
 
 class MuscleSystem:
@@ -40,7 +38,7 @@ class MuscleSystem:
         self,
         robot: Robot,
         dt: float,
-        backend: Literal["compiled", "numeric"] = "compiled",
+        backend: Backend = "compiled",
         *,
         engine_robot: Robot | None = None,
     ) -> None:

@@ -221,4 +221,10 @@ def euler_matrix(angles: Sequence[float] | Array, convention: Convention) -> Mat
     """Return the rotation, child to parent, of the angles (a, b, g) [rad]."""
     a, b, g = (float(x) for x in angles)
     x, y, z = axis_rotation(_X, a), axis_rotation(_Y, b), axis_rotation(_Z, g)
-    return x @ y @ z if convention == "euler_xyz" else z @ y @ x
+    match convention:
+        case "euler_xyz":
+            return x @ y @ z
+        case "fixed_xyz":
+            return z @ y @ x
+        case _:
+            raise TrajectoryError(f"no convention {convention!r}, expected one of {CONVENTIONS}")

@@ -223,8 +223,10 @@ def _open(
             return _open_csv(file, coordinates)
         case ".parquet":
             return _open_parquet(file, coordinates)
-        case _:
+        case ".npz":
             return _open_npz(file, tree)
+        case suffix:
+            raise UnknownNameError("kind of file", suffix, SUFFIXES)
 
 
 def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], Iterator[Array]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import check_choice
 from cards_core.codegen.kernel import SourceKernel
 from cards_core.codegen.native import load_or_build
 from cards_core.codegen.toolchain import find_compiler
@@ -18,7 +19,7 @@ from cards_core.paths.wrapping.geodesic import sample
 from cards_core.paths.wrapping.path_newton import Placed
 from cards_core.paths.wrapping.problem import GeodesicProblem, ObstacleSpec
 from cards_core.robot.model import Robot
-from cards_core.typing import Array, Vector3
+from cards_core.typing import Array, Backend, Vector3
 
 
 class GeodesicPaths:
@@ -35,12 +36,13 @@ class GeodesicPaths:
 
     Raises:
         DescriptionError: A combination that cannot be solved, or a mesh that cannot be read.
-        UnknownNameError: A wrap surface that does not exist.
+        UnknownNameError: A wrap surface that does not exist, or no such backend.
     """
 
     contact_rows: npt.NDArray[np.intp]
 
-    def __init__(self, robot: Robot, backend: Literal["compiled", "numeric"] = "compiled") -> None:
+    def __init__(self, robot: Robot, backend: Backend = "compiled") -> None:
+        check_choice(backend, "backend", get_args(Backend))
         problem = GeodesicProblem(robot)
         self.contact_rows = problem.rows
         self._solver: _Native | _Numeric

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.codegen.kernel import SourceKernel
+from cards_core.errors import UnknownNameError
 from cards_core.paths.wrapping.geodesic import MATRIX, WEIGHTS
 from cards_core.paths.wrapping.mesh_surface import HullSurface
 from cards_core.paths.wrapping.problem import GeodesicProblem
@@ -17,7 +18,7 @@ from cards_core.paths.wrapping.surfaces import (
     Surface,
     TorusSurface,
 )
-from cards_core.paths.wrapping.ways import ball_of, is_ring
+from cards_core.paths.wrapping.ways import BALLS, ball_of, is_ring
 from cards_core.typing import Array
 
 MEMORY = 16
@@ -128,7 +129,7 @@ def _surface(index: int, surface: Surface) -> str:
             kind, planes, plane = 3, len(_padded(surface)[1]), f"planes{index}"
             sharpness, bulge = surface.sharpness, surface.bulge
         case _:
-            raise TypeError(type(surface).__name__)
+            raise UnknownNameError.of_type("surface", surface, BALLS)
     ball = ball_of(surface)
     values = [
         f"{kind}, {planes}",

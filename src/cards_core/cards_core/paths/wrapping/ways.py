@@ -11,11 +11,13 @@ path goes through; otherwise the path goes around its outside.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from cards_core.errors import UnknownNameError
 from cards_core.paths.wrapping.circle import PLANE_TOLERANCE
 from cards_core.paths.wrapping.cylinder import cylinder_contact
 from cards_core.paths.wrapping.mesh_surface import HullSurface
@@ -93,17 +95,28 @@ class Ball:
 
 
 def ball_of(surface: Surface) -> Ball:
-    """Return the ball of a surface."""
-    zero, identity = np.zeros(3), np.eye(3)
-    match surface:
-        case EllipsoidSurface():
-            return Ball(surface.radii, zero, identity)
-        case TorusSurface():
-            outer = surface.radius + surface.tube_radius
-            return Ball(np.array([outer, outer, surface.tube_radius]), zero, identity)
-        case HullSurface():
-            return Ball(surface.radii, surface.centre, surface.rotation)
-    return Ball(np.full(3, surface.size), zero, identity)
+    """Return the ball of a surface.
+
+    Raises:
+        UnknownNameError: No such type of surface.
+    """
+    if type(surface) not in BALLS:
+        raise UnknownNameError.of_type("surface", surface, BALLS)
+    return BALLS[type(surface)](surface)
+
+
+def _torus_ball(surface: TorusSurface) -> Ball:
+    outer = surface.radius + surface.tube_radius
+    return Ball(np.array([outer, outer, surface.tube_radius]), np.zeros(3), np.eye(3))
+
+
+BALLS: Mapping[type[Surface], Callable[[Any], Ball]] = {
+    EllipsoidSurface: lambda surface: Ball(surface.radii, np.zeros(3), np.eye(3)),
+    CylinderSurface: lambda surface: Ball(np.full(3, surface.size), np.zeros(3), np.eye(3)),
+    TorusSurface: _torus_ball,
+    HullSurface: lambda surface: Ball(surface.radii, surface.centre, surface.rotation),
+}
+"""By type of surface, the function that returns its ball; the types that paths can wrap over."""
 
 
 def is_ring(surface: Surface, side: Vector3 | None, inside: bool) -> bool:
@@ -148,6 +161,7 @@ def ways(
         return _around_cylinder(surface, p, q, side)
     if isinstance(surface, TorusSurface) and is_ring(surface, side, inside):
         return _through_ring(surface, p, q)
+    # any other surface that has a ball; `ball_of` refuses the rest
     return _around(surface, p, q, side)
 
 
