@@ -116,6 +116,7 @@ class MuscleEngine:
         self.motion = self._motion_native
 
     def _kernels(self) -> Sequence[Kernel]:
+        # casadi takes 0.3 s to import and is not needed when the code is cached
         from cards_core.paths.symbolic import muscle_kernels
 
         return muscle_kernels(self.layout)

@@ -227,7 +227,7 @@ class ImplicitTensions:
         self._dynamics.update(*joints)
         self._lengths[:] = lengths
         self._rates[:] = rates
-        bank.tell(kinds, values)
+        bank.set_commands(kinds, values)
         found = self._solve(self._setup)
         if found == 0:
             tensions = bank.step(lengths, rates, kinds, values)

@@ -61,7 +61,7 @@ def run_locally(
     else:
         executor = ThreadPoolExecutor(workers, thread_name_prefix="workspace")
     try:
-        yield from _drain(
+        yield from _collect(
             tasks,
             lambda task: executor.submit(_indexed, job, *task),
             workers * (1 + AHEAD),
@@ -84,7 +84,7 @@ def _indexed(job: bytes, index: int, values: bytes | None) -> tuple[int, bytes]:
         raise JobError(str(error)) from None
 
 
-def _drain(
+def _collect(
     tasks: Iterable[Task], submit: Callable[[Task], Future[Any]], limit: int
 ) -> Iterator[tuple[int, bytes]]:
     """Keep up to ``limit`` tasks in flight; yield results as they come."""
@@ -112,14 +112,12 @@ def run_on_dask(job: bytes, tasks: Iterable[Task], scheduler: Any) -> Generator[
     Raises:
         JobError: The scheduler cannot be reached, has no workers, or lost them.
     """
-    from distributed import Client
-    from distributed.scheduler import KilledWorker
-
-    mine = not isinstance(scheduler, Client)
+    distributed = _distributed()
+    mine = not isinstance(scheduler, distributed.Client)
     try:
         if mine:
-            _knock(scheduler)
-            client = Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
+            _check_reachable(scheduler)
+            client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
         else:
             client = scheduler
     except (OSError, ValueError, TimeoutError) as error:
@@ -128,8 +126,8 @@ def run_on_dask(job: bytes, tasks: Iterable[Task], scheduler: Any) -> Generator[
             "'dask scheduler' prints, e.g. tcp://10.0.0.5:8786)"
         ) from error
     try:
-        yield from _drain_dask(client, job, tasks)
-    except KilledWorker as error:
+        yield from _collect_from_dask(client, job, tasks)
+    except distributed.KilledWorker as error:
         raise JobError(
             f"a chunk was given up after its worker died {RETRIES + 1} times: {error} (expected: "
             "workers with enough memory; the same command goes on)"
@@ -139,7 +137,14 @@ def run_on_dask(job: bytes, tasks: Iterable[Task], scheduler: Any) -> Generator[
             client.close()
 
 
-def _knock(address: str) -> None:
+def _distributed() -> Any:
+    # it takes long to import, and few jobs run on other machines
+    import distributed
+
+    return distributed
+
+
+def _check_reachable(address: str) -> None:
     """Connect once: Dask itself asks again and again, and complains when it gives up.
 
     Raises:
@@ -153,9 +158,9 @@ def _knock(address: str) -> None:
         pass
 
 
-def _drain_dask(client: Any, job: bytes, tasks: Iterable[Task]) -> Iterator[tuple[int, bytes]]:
-    from distributed import as_completed
-
+def _collect_from_dask(
+    client: Any, job: bytes, tasks: Iterable[Task]
+) -> Iterator[tuple[int, bytes]]:
     try:
         client.wait_for_workers(1, timeout=CONNECT_TIMEOUT)
     except TimeoutError as error:
@@ -169,7 +174,7 @@ def _drain_dask(client: Any, job: bytes, tasks: Iterable[Task]) -> Iterator[tupl
 
     threads = sum(client.nthreads().values())
     rest = iter(tasks)
-    futures = as_completed(
+    futures = _distributed().as_completed(
         [submit(task) for task in islice(rest, threads * (1 + AHEAD))],
         loop=client.loop,
         with_results=True,

@@ -131,6 +131,7 @@ class ActuatorBank:
         return digest.digest()
 
     def _kernels(self) -> Sequence[Kernel]:
+        # casadi takes 0.3 s to import and is not needed when the code is cached
         from cards_core.muscles.actuators.symbolic import actuator_kernels
 
         return actuator_kernels(self._groups, len(self._muscles), len(self._state), self._dt)
@@ -198,7 +199,7 @@ class ActuatorBank:
             stretch[group.rows], stored[group.rows] = found
         return stretch, stored
 
-    def tell(self, kinds: npt.NDArray[Any], values: Array) -> None:
+    def set_commands(self, kinds: npt.NDArray[Any], values: Array) -> None:
         """Put commands and states into `slope_kernel`, for callers of its native function."""
         kernel = self.slope_kernel
         if kernel is not None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.paths.layout import ContactSpec, link_layout
-from cards_core.paths.wrapping.mesh_file import mesh_path
+from cards_core.paths.wrapping.mesh_file import mesh_path, mesh_vertices
 from cards_core.paths.wrapping.mesh_surface import HullSurface
 from cards_core.paths.wrapping.surfaces import (
     CylinderSurface,
@@ -190,8 +190,7 @@ class GeodesicProblem:
                 assert_never(geometry)  # the types were checked at the start
 
     def _hull(self, item: WrapSurface, geometry: Mesh) -> HullSurface:
-        # SciPy's convex hull is not needed where a compiled model is loaded
-        from cards_core.paths.wrapping.mesh_file import mesh_vertices
+        # scipy.spatial takes long to import and is not needed where a compiled model is loaded
         from cards_core.paths.wrapping.mesh_hull import smooth_hull
 
         try:
