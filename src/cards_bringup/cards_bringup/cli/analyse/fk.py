@@ -20,7 +20,7 @@ from cards_bringup.cli.analyse.common import (
 from cards_bringup.cli.analyse.rod_point import add_options, dispatch
 from cards_bringup.cli.analyse.tables import read_table
 from cards_bringup.cli.numbers import COUNT, POSITIVE, WholeNumber, numbers
-from cards_core.csv_table import TableError
+from cards_core.errors import CardsError
 
 EXAMPLES = """examples:
   ./cards analyse fk stewart_gough --joints=0.41,0.41,0.4,0.4,0.41,0.42    a robot of rods
@@ -69,13 +69,13 @@ def run(args: argparse.Namespace) -> int:
     if args.input is not None:
         table = read_table(args.input, tree, main="l")
         if "l" not in table:
-            raise TableError(f"{args.input} has no lengths (expected: columns l/MUSCLE)")
+            raise CardsError(f"{args.input} has no lengths (expected: columns l/MUSCLE)")
         lengths, rates = table["l"], table.get("ld")
         time = table["time"][:, 0] if "time" in table else None
     else:
         given = numbers(args.lengths, "lengths")
         if given is None:
-            raise TableError("no lengths (expected: --lengths or --input)")
+            raise CardsError("no lengths (expected: --lengths or --input)")
         speeds = numbers(args.rates, "rates")
         lengths, rates = given[None], None if speeds is None else speeds[None]
     fk = ForwardKinematics(

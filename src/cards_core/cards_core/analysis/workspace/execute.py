@@ -18,7 +18,6 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
-from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.evaluate import compute_chunk
 from cards_core.errors import CardsError
 
@@ -50,8 +49,7 @@ def run_locally(
         processes: Use processes.
 
     Raises:
-        JobError: A process died.
-        CardsError: The condition cannot be made.
+        CardsError: A process died, or the condition cannot be made.
     """
     executor: Executor
     if processes:
@@ -67,7 +65,7 @@ def run_locally(
             workers * (1 + AHEAD),
         )
     except BrokenProcessPool as error:
-        raise JobError(
+        raise CardsError(
             "a worker process died, e.g. killed for want of memory (expected: all to live; what "
             "was computed is kept, the same command goes on with it, perhaps with fewer workers; "
             "a script that uses processes needs 'if __name__ == \"__main__\":')"
@@ -81,7 +79,7 @@ def _indexed(job: bytes, index: int, values: bytes | None) -> tuple[int, bytes]:
         return index, compute_chunk(job, index, values)
     except CardsError as error:
         # errors that build their own message do not survive the way to another process
-        raise JobError(str(error)) from None
+        raise CardsError(str(error)) from None
 
 
 def _collect(
@@ -110,7 +108,7 @@ def run_on_dask(job: bytes, tasks: Iterable[Task], scheduler: Any) -> Generator[
             have settings of its own, e.g. for TLS.
 
     Raises:
-        JobError: The scheduler cannot be reached, has no workers, or lost them.
+        CardsError: The scheduler cannot be reached, has no workers, or lost them.
     """
     distributed = _distributed()
     mine = not isinstance(scheduler, distributed.Client)
@@ -121,14 +119,14 @@ def run_on_dask(job: bytes, tasks: Iterable[Task], scheduler: Any) -> Generator[
         else:
             client = scheduler
     except (OSError, ValueError, TimeoutError) as error:
-        raise JobError(
+        raise CardsError(
             f"no Dask scheduler answers at '{scheduler}': {error} (expected: the address that "
             "'dask scheduler' prints, e.g. tcp://10.0.0.5:8786)"
         ) from error
     try:
         yield from _collect_from_dask(client, job, tasks)
     except distributed.KilledWorker as error:
-        raise JobError(
+        raise CardsError(
             f"a chunk was given up after its worker died {RETRIES + 1} times: {error} (expected: "
             "workers with enough memory; the same command goes on)"
         ) from error
@@ -164,7 +162,7 @@ def _collect_from_dask(
     try:
         client.wait_for_workers(1, timeout=CONNECT_TIMEOUT)
     except TimeoutError as error:
-        raise JobError(
+        raise CardsError(
             f"the Dask scheduler {client.scheduler.address} has no workers (expected: at least "
             "one 'dask worker ADDRESS')"
         ) from error

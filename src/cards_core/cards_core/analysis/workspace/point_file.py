@@ -161,7 +161,7 @@ def read_points(
 
     Raises:
         PointSetError: The file cannot be read; names the file, and row or column where it can.
-        TableError: Likewise, of a CSV file, with the line, or of an NPZ file, with the array.
+        CardsError: Likewise, of a CSV file, with the line, or of an NPZ file, with the array.
         UnknownNameError: A column is no coordinate.
     """
     file = Path(path)

@@ -63,7 +63,7 @@ class SymbolicKinematics:
         bodies: Of the nodes that carry links.
 
     Raises:
-        SymbolicError: The robot is too large.
+        CardsError: The robot is too large.
     """
 
     def __init__(self, tree: Tree, options: SymbolicOptions) -> None:
