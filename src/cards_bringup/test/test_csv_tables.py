@@ -10,7 +10,7 @@ import pytest
 from cards_bringup.cli.analyse.point_tables import read_table
 from cards_bringup.cli.analyse.rods.measurement_files import read_bases, read_shapes
 from cards_core.analysis.workspace import read_points
-from cards_core.csv_table import TableError, open_csv
+from cards_core.csv_table import open_csv
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.rods import read_rod_robot
@@ -109,7 +109,7 @@ def test_values_too_many_or_too_few_are_named(tmp_path, reader, more, by):
     count = len(head.split(","))
     wrong = first + more if more else first.rpartition(",")[0]
     file = put(tmp_path, "\n".join([head, "", wrong, *rest]))
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(CardsError) as caught:
         read(file)
     assert str(caught.value).startswith(f"{file}:3: {count + by} values (expected: {count}, as")
 
@@ -126,9 +126,9 @@ def test_what_is_no_table(tmp_path, reader):
         f'{head}\n"{first}\n': r"\(expected: a CSV file\)",
     }
     for content, message in wrong.items():
-        with pytest.raises(TableError, match=message):
+        with pytest.raises(CardsError, match=message):
             read(put(tmp_path, content))
-    with pytest.raises(TableError, match=r"\(expected: a CSV file\)"):
+    with pytest.raises(CardsError, match=r"\(expected: a CSV file\)"):
         read(put(tmp_path, text + "\u00e9", encoding="latin-1"))
 
 
@@ -147,5 +147,5 @@ def test_numbers_and_lines(tmp_path):
     assert list(table.rows()) == [(2, ["1", "2"]), (4, ["3", ""])]
     assert table.number(2, "b", "2") == 2.0
     assert math.isnan(table.number(4, "b", "", empty=True))
-    with pytest.raises(TableError, match=r"table\.csv:4: b is ''"):
+    with pytest.raises(CardsError, match=r"table\.csv:4: b is ''"):
         table.number(4, "b", "")

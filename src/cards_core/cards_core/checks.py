@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from cards_core.errors import CardsError, ShapeError
+from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.typing import Array
 
 
@@ -50,6 +51,22 @@ def finite_number(
     limits = " and ".join(f"{sign} {end:g}" for sign, end in ends if math.isfinite(end))
     wanted = f"{'a number' if infinite else 'a finite number'} {limits}".rstrip()
     raise error(f"{what} is {value} (expected: {wanted})")
+
+
+def check_choice(value: str, what: str, choices: Iterable[str]) -> None:
+    """Refuse a name that is none of the choices.
+
+    Args:
+        value: The name.
+        what: What it chooses, e.g. ``backend``.
+        choices: Names that are accepted, e.g. ``get_args`` of a ``Literal``.
+
+    Raises:
+        UnknownNameError: Lists the choices.
+    """
+    choices = tuple(choices)
+    if value not in choices:
+        raise UnknownNameError(what, str(value), choices)
 
 
 def finite_array(values: Any, what: str, shape: tuple[int, ...]) -> Array:

@@ -17,10 +17,6 @@ from pathlib import Path
 from cards_core.errors import CardsError
 
 
-class TableError(CardsError):
-    """A table that cannot be read, or that lacks what is asked for."""
-
-
 @dataclass(frozen=True)
 class CsvTable:
     """A CSV file whose first line was read.
@@ -37,13 +33,13 @@ class CsvTable:
         """Read the file; yields the number of the line, and one text for every column.
 
         Raises:
-            TableError: A row has more or fewer values than the first line has names.
+            CardsError: A row has more or fewer values than the first line has names.
         """
         with _reading(self.path) as lines:
             next(lines, None)
             for line, cells in lines:
                 if len(cells) != len(self.head):
-                    raise TableError(
+                    raise CardsError(
                         f"{self.path}:{line}: {len(cells)} values (expected: {len(self.head)}, "
                         f"as the first line: {', '.join(self.head)})"
                     )
@@ -60,18 +56,18 @@ class CsvTable:
                 errors.
 
         Raises:
-            TableError: It is no number, or not a finite one.
+            CardsError: It is no number, or not a finite one.
         """
         if empty and not text:
             return math.nan
         try:
             value = float(text)
         except ValueError:
-            raise TableError(
+            raise CardsError(
                 f"{self.path}:{line}: {name} is '{text}' (expected: a number)"
             ) from None
         if not (empty or math.isfinite(value)):
-            raise TableError(f"{self.path}:{line}: {name} is '{text}' (expected: a finite number)")
+            raise CardsError(f"{self.path}:{line}: {name} is '{text}' (expected: a finite number)")
         return value
 
 
@@ -79,16 +75,16 @@ def open_csv(path: Path) -> CsvTable:
     """Read the first line of a CSV file.
 
     Raises:
-        TableError: It cannot be read, is empty, or has a name twice.
+        CardsError: It cannot be read, is empty, or has a name twice.
     """
     with _reading(path) as lines:
         _, cells = next(lines, (1, []))
     head = tuple(cell.strip() for cell in cells)
     if not head:
-        raise TableError(f"{path} is empty (expected: names in the first line)")
+        raise CardsError(f"{path} is empty (expected: names in the first line)")
     for i, name in enumerate(head):
         if name and name in head[:i]:
-            raise TableError(f"{path}:1: column '{name}' is there twice (expected: once)")
+            raise CardsError(f"{path}:1: column '{name}' is there twice (expected: once)")
     return CsvTable(path, head)
 
 
@@ -105,4 +101,4 @@ def _reading(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
                 if len(cells) > 1 or (cells and cells[0].strip())
             )
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TableError(f"{path}: {error} (expected: a CSV file)") from error
+        raise CardsError(f"{path}: {error} (expected: a CSV file)") from error

@@ -67,6 +67,17 @@ class UnknownNameError(CardsError):
             f"no {kind} named '{name}'{hint} Known: {', '.join(self.known) or 'none'}"
         )
 
+    @classmethod
+    def of_type(cls, kind: str, value: object, known: Iterable[type]) -> "UnknownNameError":
+        """Return the error for an object whose type is none of those known.
+
+        Args:
+            kind: What the types are, e.g. ``geometry``.
+            value: The object.
+            known: The types that are accepted.
+        """
+        return cls(kind, type(value).__name__, (item.__name__ for item in known))
+
 
 class ShapeError(CardsError):
     """An array argument of the wrong shape, or with values that are not finite."""

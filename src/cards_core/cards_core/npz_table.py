@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from cards_core.csv_table import TableError
+from cards_core.errors import CardsError
 from cards_core.typing import Array
 
 _EXPECTED = "(expected: an NPZ file of numbers)"
@@ -37,14 +37,14 @@ def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, Arra
         names: Those that are wanted; the others are not looked at, and may be missing. None: all.
 
     Raises:
-        TableError: No such archive, or a wanted array is not one of real numbers.
+        CardsError: No such archive, or a wanted array is not one of real numbers.
     """
     if path.is_dir():
-        raise TableError(f"{path} is a folder {_EXPECTED}")
+        raise CardsError(f"{path} is a folder {_EXPECTED}")
     try:
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, NpzFile):
-            raise TableError(f"{path} is a single NumPy array {_EXPECTED}")
+            raise CardsError(f"{path} is a single NumPy array {_EXPECTED}")
         with archive:
             wanted = [name for name in archive.files if names is None or name in names]
             found = {name: archive[name] for name in wanted}
@@ -55,8 +55,8 @@ def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, Arra
             reason = "no NumPy archive"
         elif "allow_pickle" in str(error):
             reason = "Python objects"
-        raise TableError(f"{path}: {reason} {_EXPECTED}") from error
+        raise CardsError(f"{path}: {reason} {_EXPECTED}") from error
     for name, values in found.items():
         if values.dtype.kind not in _REAL:
-            raise TableError(f"{path}: '{name}' has elements of type {values.dtype} {_EXPECTED}")
+            raise CardsError(f"{path}: '{name}' has elements of type {values.dtype} {_EXPECTED}")
     return {name: values.astype(float) for name, values in found.items()}

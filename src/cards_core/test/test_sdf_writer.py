@@ -10,7 +10,7 @@ from sdf_documents import JOINTS, NESTED, WORLD, link, model
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats import load, parse_muscle_block, read_sdf, to_sdf, write_model
-from cards_core.formats.sdf.ready import DUMMY_RATIO, sdf_ready
+from cards_core.formats.sdf.prepare import DUMMY_RATIO, prepare_for_sdf
 from cards_core.robot import (
     Capsule,
     Collision,
@@ -55,7 +55,7 @@ def free_at_the_origin(robot):
 def test_random_robots_keep_their_dynamics(seed):
     robot = free_at_the_origin(random_robot(seed, n_links=6))
     back = read_sdf(to_sdf(robot))
-    ready = sdf_ready(robot)
+    ready = prepare_for_sdf(robot)
     before, after = make_dynamics(ready, "numeric"), make_dynamics(back, "numeric")
     rng = np.random.default_rng(seed)
     for _ in range(3):
@@ -70,7 +70,10 @@ def test_random_robots_keep_their_dynamics(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_added_links_hardly_change_the_mass_matrix(seed):
     robot = random_robot(seed, n_links=6, kinds=("planar", "free", "revolute"))
-    before, after = make_dynamics(robot, "numeric"), make_dynamics(sdf_ready(robot), "numeric")
+    before, after = (
+        make_dynamics(robot, "numeric"),
+        make_dynamics(prepare_for_sdf(robot), "numeric"),
+    )
     assert before.tree.position_names == after.tree.position_names
     rng = np.random.default_rng(seed)
     q, qd = before.tree.random(rng), rng.normal(size=before.tree.nv)

@@ -22,14 +22,13 @@ from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.numeric import NumericDynamics
 from cards_core.dynamics.numeric_variables import evaluate
 from cards_core.dynamics.sympy_backend import (
-    SymbolicError,
     SymbolicModel,
     SymbolicOptions,
     SympyDynamics,
     in_many_digits,
     predicted_size,
 )
-from cards_core.errors import UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.formats import load
 from random_robots import random_robot
 
@@ -238,20 +237,20 @@ def test_symbols_with_their_values_are_the_numbers(name):
 
 def test_wrapped_muscle_is_named():
     robot = load("antagonist_joint")
-    with pytest.raises(SymbolicError, match=r"'right' \(and 1 more\) wraps.*--muscles straight"):
+    with pytest.raises(CardsError, match=r"'right' \(and 1 more\) wraps.*--muscles straight"):
         SymbolicModel(robot)
     assert SymbolicModel(robot, SymbolicOptions(muscles="straight")).muscle_names == ()
     pulley = random_robot(0, n_links=1, n_muscles=1, pulleys=True)
-    with pytest.raises(SymbolicError, match="'muscle0' starts at a pulley"):
+    with pytest.raises(CardsError, match="'muscle0' starts at a pulley"):
         SymbolicModel(pulley)
 
 
 def test_too_large_is_predicted():
     robot = random_robot(1, n_links=8, kinds=("revolute", "ball"))
     assert predicted_size(robot.tree) > 80
-    with pytest.raises(SymbolicError, match=r"predicted size \d+, limit 80"):
+    with pytest.raises(CardsError, match=r"predicted size \d+, limit 80"):
         SymbolicModel(robot)
-    with pytest.raises(SymbolicError, match="limit 1 "):
+    with pytest.raises(CardsError, match="limit 1 "):
         SymbolicModel(load("planar_2r"), SymbolicOptions(size_limit=1))
 
 

@@ -10,7 +10,7 @@ from caspr_samples import SHARED, needs_caspr_models
 from cards_core.formats import known_models, load
 from cards_core.formats.caspr import find_models, import_caspr
 from cards_core.formats.locate import find_model, has_rods
-from cards_core.formats.sdf.unit_checks import unit_doubt
+from cards_core.formats.sdf.unit_checks import unit_warning
 from cards_core.robot import Pulley, ViaPoint
 
 OURS = [name for name in known_models() if not has_rods(find_model(name))]
@@ -35,12 +35,12 @@ def in_millimetres(robot, muscles=None):
 
 
 def check(robot):
-    assert unit_doubt(robot) is None
-    found = unit_doubt(in_millimetres(robot))
+    assert unit_warning(robot) is None
+    found = unit_warning(in_millimetres(robot))
     assert found is not None
     assert "in millimetres? In metres it would be (" in found.text
     for muscle in robot.muscles:
-        own = unit_doubt(in_millimetres(robot, [muscle.name]))
+        own = unit_warning(in_millimetres(robot, [muscle.name]))
         # a cable from the origin of a frame to a point mass has nothing that could be scaled
         if any(item.position.any() for item in muscle.path if isinstance(item, ViaPoint | Pulley)):
             assert own is not None, muscle.name

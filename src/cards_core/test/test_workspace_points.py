@@ -10,8 +10,7 @@ from cards_core.analysis.workspace import Axis, Grid, PointSetError, Rays, Sampl
 from cards_core.analysis.workspace.coordinates import Coordinates, rotations
 from cards_core.analysis.workspace.job import points_from_json
 from cards_core.analysis.workspace.samples import uniform_quaternions, uniforms
-from cards_core.csv_table import TableError
-from cards_core.errors import UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.spatial import quaternion_log, quaternion_matrix, rotation_exp
 
 RNG = np.random.default_rng(5)
@@ -256,7 +255,7 @@ def test_point_files_with_quaternions(tmp_path, ball_tree):
 def test_wrong_point_files(tmp_path, tree, text, message):
     path = tmp_path / "points.csv"
     path.write_text(text)
-    with pytest.raises((PointSetError, TableError), match=message):
+    with pytest.raises(CardsError, match=message):
         read_points(path, tree)
 
 
@@ -266,7 +265,7 @@ def test_other_wrong_point_files(tmp_path, tree):
     (tmp_path / "points.txt").write_text("")
     with pytest.raises(PointSetError, match="unknown kind"):
         read_points(tmp_path / "points.txt", tree)
-    for suffix, error in (("parquet", PointSetError), ("npz", TableError)):
+    for suffix, error in (("parquet", PointSetError), ("npz", CardsError)):
         (tmp_path / f"points.{suffix}").write_bytes(b"not at all")
         with pytest.raises(error, match=suffix):
             read_points(tmp_path / f"points.{suffix}", tree)
@@ -301,5 +300,5 @@ def test_the_table_of_a_point_analysis_is_a_point_file(tmp_path):
     assert points.count == 3
     np.testing.assert_array_equal(points.values(0, 3), rows)
     file.write_text("\n".join([head, lines[0].removesuffix(",17.0")]) + "\n")
-    with pytest.raises(TableError, match=r":2: .* values"):
+    with pytest.raises(CardsError, match=r":2: .* values"):
         read_points(file, tree)

@@ -17,20 +17,11 @@ from workspace_cases import KIND, chain_robot, cube_robot, killed_in_the_works
 from cards_core.analysis import workspace
 from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.status import PointStatus
-from cards_core.analysis.workspace import (
-    Axis,
-    Grid,
-    JobError,
-    Rays,
-    Samples,
-    execute,
-    make_job,
-    read_points,
-)
+from cards_core.analysis.workspace import Axis, Grid, Rays, Samples, execute, make_job, read_points
 from cards_core.analysis.workspace import folder as folders
 from cards_core.analysis.workspace.chunk_file import DamagedChunkError, pack, unpack
 from cards_core.analysis.workspace.folder import JobFolder
-from cards_core.errors import UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
 
 HERE = Path(__file__).parent
 GRID = Grid(
@@ -152,7 +143,7 @@ def test_same_bytes_from_dask(tmp_path, reference):
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nonsense://x", "x"])
 def test_a_scheduler_that_is_not_there(tmp_path, address):
     pytest.importorskip("distributed")
-    with pytest.raises(JobError, match=f"no Dask scheduler answers at '{address}'"):
+    with pytest.raises(CardsError, match=f"no Dask scheduler answers at '{address}'"):
         workspace.run(ball_job(), tmp_path / "out", scheduler=address)
 
 
@@ -208,7 +199,7 @@ def test_same_bytes_after_a_kill_and_resume(tmp_path, how):
     assert process.returncode != 0
     done = len(list((out / "chunks").glob("*.chunk")))
     assert job.chunks // 2 <= done < job.chunks
-    with pytest.raises(JobError, match=f"{done} of {job.chunks} chunks"):
+    with pytest.raises(CardsError, match=f"{done} of {job.chunks} chunks"):
         workspace.load(out)
     with start(out) as process:
         assert process.wait(120.0) == 0, process.stderr.read()
@@ -261,7 +252,7 @@ def test_a_damaged_result_is_not_loaded_and_is_made_again(tmp_path, reference):
     content = bytearray(result.file.read_bytes())
     content[100] ^= 255
     result.file.write_bytes(content)
-    with pytest.raises(JobError, match="no complete result"):
+    with pytest.raises(CardsError, match="no complete result"):
         workspace.load(tmp_path / "out")
     assert digest(workspace.run(job, tmp_path / "out")) == digest(reference)
 
@@ -290,12 +281,12 @@ def test_progress_tells_what_was_there_first(tmp_path):
 def test_folders_of_others_are_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     for restart in (False, True):
-        with pytest.raises(JobError, match=r"holds other files, e\.g\. 'thesis\.tex'"):
+        with pytest.raises(CardsError, match=r"holds other files, e\.g\. 'thesis\.tex'"):
             workspace.run(ball_job(), tmp_path, restart=restart)
     assert [item.name for item in tmp_path.iterdir()] == ["thesis.tex"]
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
     (tmp_path / "job.json").write_text('{"of": "another program"}')
-    with pytest.raises(JobError, match="no workspace job"):
+    with pytest.raises(CardsError, match="no workspace job"):
         workspace.run(ball_job(), tmp_path, restart=True)
     assert (tmp_path / "job.json").exists()
 
@@ -312,9 +303,9 @@ def test_another_job_is_refused_in_words(tmp_path):
     }
     for words, job in others.items():
         store = JobFolder(tmp_path, job)
-        with pytest.raises(JobError, match=f"holds another job: .*{words}"):
+        with pytest.raises(CardsError, match=f"holds another job: .*{words}"):
             store.prepare()
-    with pytest.raises(JobError, match="robot cube"):
+    with pytest.raises(CardsError, match="robot cube"):
         workspace.run(
             make_job(chain_robot(), "in_ball", Grid((Axis("lift", 0.0, 1.0, 3),))), tmp_path
         )
@@ -345,7 +336,7 @@ def test_a_folder_of_a_process_that_was_killed_while_it_made_it(tmp_path, refere
 
 def test_other_code_is_refused(tmp_path):
     job = dataclasses.replace(ball_job(), code="0" * 64)
-    with pytest.raises(JobError, match="made by code 000000000000"):
+    with pytest.raises(CardsError, match="made by code 000000000000"):
         workspace.run(job, tmp_path / "out")
     assert not (tmp_path / "out" / "job.json").exists()
 
@@ -353,7 +344,7 @@ def test_other_code_is_refused(tmp_path):
 def test_a_worker_process_that_dies_is_an_error_with_a_name(tmp_path, monkeypatch):
     monkeypatch.setattr(execute, "_indexed", killed_in_the_works)
     job = make_job("planar_xy", "wrench_closure", Samples(10))
-    with pytest.raises(JobError, match="worker process died"):
+    with pytest.raises(CardsError, match="worker process died"):
         workspace.run(job, tmp_path / "job", workers=1, processes=True)
     monkeypatch.undo()
     assert workspace.run(job, tmp_path / "job", workers=1).summary["points"] == 10
@@ -361,7 +352,7 @@ def test_a_worker_process_that_dies_is_an_error_with_a_name(tmp_path, monkeypatc
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):
     job = ball_job()
-    with JobFolder(tmp_path, job).locked(), pytest.raises(JobError, match="in use by another"):
+    with JobFolder(tmp_path, job).locked(), pytest.raises(CardsError, match="in use by another"):
         workspace.run(job, tmp_path)
     workspace.run(job, tmp_path)
 
@@ -396,12 +387,12 @@ def test_a_full_disk_is_an_error_that_can_be_resumed(tmp_path, reference):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_without_permission(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(JobError, match="cannot be written: Permission denied"):
+    with pytest.raises(CardsError, match="cannot be written: Permission denied"):
         workspace.run(ball_job(), tmp_path / "out")
 
 
 def test_a_folder_that_cannot_be():
-    with pytest.raises(JobError, match="cannot be written: "):
+    with pytest.raises(CardsError, match="cannot be written: "):
         workspace.run(ball_job(), "/proc/none")
 
 
@@ -436,7 +427,7 @@ def test_point_files_are_not_needed_to_resume(tmp_path):
     assert digest(workspace.resume(out)) == digest(whole)
     (out / folders.POINTS).write_bytes(b"x" * (16 * 500))
     (out / "summary.json").unlink()
-    with pytest.raises(JobError, match="missing or damaged"):
+    with pytest.raises(CardsError, match="missing or damaged"):
         workspace.resume(out)
 
 
@@ -489,16 +480,16 @@ def test_mistakes_have_names():
         ball_job(Grid((Axis("w", 0.0, 1.0, 3),)))
     with pytest.raises(UnknownNameError, match="no format"):
         ball_job(format="xls")
-    with pytest.raises(JobError, match="at least 1"):
+    with pytest.raises(CardsError, match="at least 1"):
         ball_job(chunk=0)
 
 
 def test_jobs_of_no_kind(tmp_path):
-    with pytest.raises(JobError, match="expected: a workspace job"):
+    with pytest.raises(CardsError, match="expected: a workspace job"):
         workspace.load(tmp_path)
     for text in ("", "[]", "{}", '{"format_version": 99}'):
         (tmp_path / "job.json").write_text(text)
-        with pytest.raises(JobError, match=r"workspace job|format 99"):
+        with pytest.raises(CardsError, match=r"workspace job|format 99"):
             workspace.load(tmp_path)
 
 

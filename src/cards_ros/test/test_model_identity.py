@@ -9,14 +9,9 @@ import pytest
 from hybrid_robots import platform_arm
 
 from cards_core import __version__
+from cards_core.errors import CardsError
 from cards_core.formats import load
-from cards_core.loop.model_identity import (
-    Announcement,
-    ModelMessageError,
-    decode,
-    encode,
-    identity_of,
-)
+from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
 from cards_core.paths.fingerprint import robot_hash
 from cards_core.robot.elements import Mesh
 from changed_robots import with_mass, with_moved_point
@@ -157,7 +152,7 @@ def broken(**changes):
     ],
 )
 def test_messages_that_are_none_are_refused_with_what_is_wrong(text, words):
-    with pytest.raises(ModelMessageError) as error:
+    with pytest.raises(CardsError) as error:
         decode(text)
     assert words in str(error.value)
 

@@ -244,6 +244,7 @@ class ForwardDynamics:
         self, start: tuple[Array, Array], times: Array, rate: _Rate, solver: str, tolerance: float
     ) -> tuple[PointStatus, list[Array]]:
         """SciPy on (q, qd, work); quaternions as four numbers whose length stays 1 by itself."""
+        # scipy.integrate takes long to import, and the usual integrator is our own
         from scipy.integrate import solve_ivp
 
         nq, space = self._tree.nq, self.space

@@ -15,17 +15,19 @@ ligament         nothing                                        slope of its law
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import cast
 
 import numpy as np
 
+from cards_core.errors import UnknownNameError
 from cards_core.muscles.actuators import ActuatorBank, springs
 from cards_core.muscles.actuators.arithmetic import NUMPY
 from cards_core.muscles.actuators.model import Inputs
 from cards_core.muscles.actuators.pneumatic import McKibbenMuscle
 from cards_core.muscles.command import EXCITATION, FORCE
+from cards_core.robot.actuators import Cable, Hill, Ligament, Pneumatic, SeriesElastic
 from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
@@ -47,32 +49,39 @@ def muscle_stiffness(robot: Robot, lengths: Array, tensions: Array) -> Array:
         robot: The description.
         lengths: shape (m,), [m].
         tensions: shape (m,), [N]; ligaments have that of their law instead.
+
+    Raises:
+        UnknownNameError: An actuator of a kind whose stiffness is not known.
     """
     out = np.zeros(len(robot.muscles))
     settled: list[int] = []
     for i, muscle in enumerate(robot.muscles):
-        actuator: Any = muscle.actuator
-        match muscle.kind:
-            case "cable":
-                taut = actuator.stiffness is not None and tensions[i] > 0.0
-                out[i] = actuator.stiffness if taut else 0.0
-            case "series_elastic":
-                out[i] = _spring_slope(actuator.spring, float(tensions[i]))
-            case "ligament":
-                strain = lengths[i] / actuator.slack_length - 1.0
-                share = min(max(strain / actuator.toe_strain, 0.0), 1.0)
-                out[i] = actuator.stiffness * share / actuator.slack_length
-            case "pneumatic":
-                out[i] = _braid_slope(muscle, float(lengths[i]), float(tensions[i]))
-            case _:
-                settled.append(i)
+        if muscle.kind in SETTLED:
+            settled.append(i)
+        elif muscle.kind in SLOPES:
+            out[i] = SLOPES[muscle.kind](muscle, float(lengths[i]), float(tensions[i]))
+        else:
+            raise UnknownNameError("stiffness of an actuator", muscle.kind, (*SLOPES, *SETTLED))
     if settled:
         muscles = [robot.muscles[i] for i in settled]
         out[settled] = _held(robot, muscles, lengths[settled], tensions[settled])
     return out
 
 
-def _spring_slope(spring: Any, tension: float) -> float:
+def _cable_slope(muscle: Muscle, _length: float, tension: float) -> float:
+    stiffness = cast(Cable, muscle.actuator).stiffness
+    return stiffness if stiffness is not None and tension > 0.0 else 0.0
+
+
+def _ligament_slope(muscle: Muscle, length: float, _tension: float) -> float:
+    ligament = cast(Ligament, muscle.actuator)
+    strain = length / ligament.slack_length - 1.0
+    share = min(max(strain / ligament.toe_strain, 0.0), 1.0)
+    return ligament.stiffness * share / ligament.slack_length
+
+
+def _spring_slope(muscle: Muscle, _length: float, tension: float) -> float:
+    spring = cast(SeriesElastic, muscle.actuator).spring
     if tension <= 0.0:
         return 0.0
     p = SimpleNamespace(**springs.parameters(spring))
@@ -90,6 +99,18 @@ def _braid_slope(muscle: Muscle, length: float, tension: float) -> float:
     above = model.static(NUMPY, p, pressure, braid + DIFFERENCE)
     below = model.static(NUMPY, p, pressure, braid - DIFFERENCE)
     return float((above - below) / (2.0 * DIFFERENCE))
+
+
+SLOPES: Mapping[str, Callable[[Muscle, float, float], float]] = {
+    Cable.kind: _cable_slope,
+    SeriesElastic.kind: _spring_slope,
+    Ligament.kind: _ligament_slope,
+    Pneumatic.kind: _braid_slope,
+}
+"""By kind of actuator, dT/dl of a muscle from its length and tension."""
+
+SETTLED = (Hill.kind,)
+"""Kinds whose models are run until they are at rest, all muscles together."""
 
 
 def _held(robot: Robot, muscles: Sequence[Muscle], lengths: Array, tensions: Array) -> Array:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cards_core.codegen.kernel import Layout
+from cards_core.codegen.kernel import Layout, casadi_module
 from cards_core.errors import CompilationError
 
 Precision = Literal["double", "single"]
@@ -243,8 +243,7 @@ def _statements(function: Any, symbol: str, layout: Layout) -> list[_Statement]:
 
 def _operation_names() -> dict[int, str]:
     """CasADi's operation numbers and what we call them."""
-    import casadi as ca
-
+    ca = casadi_module()
     known = [*_BINARY, *_CALLS, *_CALLS2, *_DECISIONS, "NOT", "SIGN", "POW", "CONSTPOW"]
     known += ["NEG", "SQ", "TWICE", "INV", "ASSIGN", "CONST", "INPUT", "OUTPUT"]
     return {getattr(ca, f"OP_{name}"): name for name in known}
@@ -269,9 +268,10 @@ def _operation(name: str, a: Sequence[str]) -> str:
             return f"v2_{name}(B({a[0]}), B({a[1]}))"
         case _ if name in _DECISIONS:
             return f"v2_{name}(B({a[0]}), B({a[1]}))"
-        case _ if name:
+        case _ if name in _CALLS or name in ("NOT", "SIGN"):
             return f"v_{name}(B({a[0]}))"
-    return ""
+        case _:
+            return ""
 
 
 def _number(value: float) -> str:

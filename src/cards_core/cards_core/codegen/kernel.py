@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,15 @@ def layout_of(kernel: Kernel | SourceKernel) -> Layout:
     return make_layout(kernel.name, describe(kernel, ""))
 
 
+def casadi_module() -> ModuleType:
+    """Return the package ``casadi``."""
+    # it takes 0.3 s to import and is not needed when the code is cached
+    import casadi
+
+    module: ModuleType = casadi
+    return module
+
+
 def kernel_function(kernel: Kernel, symbol: str, *, simplify: bool = True) -> Any:
     """Return a CasADi function with dense outputs.
 
@@ -105,8 +115,7 @@ def kernel_function(kernel: Kernel, symbol: str, *, simplify: bool = True) -> An
         symbol: Name of the function.
         simplify: Whether common subexpressions are computed once only.
     """
-    import casadi as ca
-
+    ca = casadi_module()
     outputs: Any = [ca.densify(ca.vec(expr)) for _, _, expr in kernel.outputs]
     if simplify:
         outputs = ca.cse(outputs)

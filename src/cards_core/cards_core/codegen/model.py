@@ -7,11 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import check_choice
 from cards_core.codegen.emit import BYTES, Precision
 from cards_core.codegen.kernel import Layout, Slot
 from cards_core.typing import Array
@@ -33,11 +34,17 @@ class Variant:
         precision: Of all numbers.
         batch: Whether the code is for many states at once.
         simplify: Whether common subexpressions are computed once only.
+
+    Raises:
+        UnknownNameError: No such precision.
     """
 
     precision: Precision = "double"
     batch: bool = False
     simplify: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice(self.precision, "precision", get_args(Precision))
 
     @property
     def lanes(self) -> int:

@@ -24,6 +24,7 @@ from typing import Any
 
 from cards_core.codegen.cache import build_folder, cache_folder, model_key, publish
 from cards_core.codegen.emit import emit_function, entry_point, preamble
+from cards_core.codegen.interpreted import interpret
 from cards_core.codegen.kernel import (
     Kernel,
     Layout,
@@ -86,8 +87,6 @@ def load_or_build(
     compiler = find_compiler()
     tell("expressions", 0.0)
     if compiler is None:
-        from cards_core.codegen.interpreted import interpret
-
         return interpret(kernels(), start, variant)
     expressions = kernels()
     phases = {"expressions": time.perf_counter() - start}

@@ -10,12 +10,11 @@ import numpy as np
 
 from cards_core.control.model import ControlModel
 from cards_core.control.registry import OWN, make_controller
-from cards_core.dynamics.interface import Backend
 from cards_core.optimize.qp import SolverUnavailableError
 from cards_core.optimize.qp_backends import QP_SOLVERS
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.state import RobotState
-from cards_core.typing import Array
+from cards_core.typing import Array, Backend
 
 WARM_UP = 100
 """Steps that are not counted."""

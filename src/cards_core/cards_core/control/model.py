@@ -14,12 +14,12 @@ import dataclasses
 import numpy as np
 
 from cards_core.dynamics import make_dynamics
-from cards_core.dynamics.interface import Backend, Dynamics
+from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ParameterError
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.command import NO_COMMAND
 from cards_core.robot.model import Robot
-from cards_core.typing import Array
+from cards_core.typing import Array, Backend
 
 INSTANT = 1e-9
 """Time step of the actuator models, [s]; laws of passive muscles have no state, so it is idle."""

@@ -30,10 +30,6 @@ OWN: dict[str, type[Controller]] = {c.kind: c for c in (CtcJoint, CtcOperational
 """The controllers of CARDS, by kind."""
 
 
-class ControllerEntryError(CardsError):
-    """An installed package offers a controller that cannot be used."""
-
-
 def controller_kinds() -> list[str]:
     """Return the kinds of all controllers: our own, then those of other packages."""
     return [*OWN, *sorted(set(_offered()) - set(OWN))]
@@ -44,7 +40,7 @@ def controller_class(kind: str) -> type[Controller]:
 
     Raises:
         UnknownNameError: No such kind; the message lists all.
-        ControllerEntryError: A package offers it, but it cannot be loaded or is no controller.
+        CardsError: A package offers it, but it cannot be loaded or is no controller.
     """
     if kind in OWN:
         return OWN[kind]
@@ -56,16 +52,14 @@ def controller_class(kind: str) -> type[Controller]:
     try:
         found = entry.load()
     except Exception as error:
-        raise ControllerEntryError(
-            f"{where} cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+        raise CardsError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Controller)):
-        raise ControllerEntryError(
+        raise CardsError(
             f"{where} is no controller (expected: a subclass of "
             "cards_core.control.interface.Controller)"
         )
     if getattr(found, "kind", None) != kind:
-        raise ControllerEntryError(
+        raise CardsError(
             f"{where} has the kind {getattr(found, 'kind', None)!r} (expected: the name of its "
             "entry point)"
         )

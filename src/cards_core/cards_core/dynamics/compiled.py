@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from cards_core.dynamics.differences import (
     geodesic_muscles,
     gradient_by_differences,
 )
+from cards_core.dynamics.symbolic import symbolic_kernels
 from cards_core.paths.fingerprint import fingerprint
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
 from cards_core.robot.model import Robot
@@ -92,11 +92,11 @@ class CompiledDynamics:
         return self._model.bind("update")
 
     def _kernels(self) -> Sequence[Kernel]:
-        kernels: list[Kernel] = _symbolic().robot_kernels(self.robot)
+        kernels: list[Kernel] = symbolic_kernels().robot_kernels(self.robot)
         return kernels
 
     def _kernel(self, name: str) -> Kernel:
-        kernel: Kernel = _symbolic().robot_kernel(self.robot, name)
+        kernel: Kernel = symbolic_kernels().robot_kernel(self.robot, name)
         return kernel
 
     @property
@@ -188,7 +188,7 @@ class CompiledDynamics:
         self._frames[name] = (kernel, CompiledOperationalState(kernel.outputs))
 
     def _frame(self, name: str) -> Sequence[Kernel]:
-        return [_symbolic().frame_kernel(self.robot, name)]
+        return [symbolic_kernels().frame_kernel(self.robot, name)]
 
     def muscle_bias(self, q: Array, qd: Array) -> Array:
         """Return dL/dt qd, shape (m,); overwritten by the next call."""
@@ -217,10 +217,3 @@ class CompiledDynamics:
         self._poses.inputs["q"][:] = q
         self._poses.call()
         return np.asarray(self._poses.outputs["link_poses"])
-
-
-def _symbolic() -> ModuleType:
-    # casadi takes 0.3 s to import and is not needed when the code is cached
-    from cards_core.dynamics.symbolic import kernels
-
-    return kernels

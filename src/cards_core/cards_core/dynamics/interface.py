@@ -6,15 +6,14 @@ equation of motion ``M(q) qdd + C(q, qd) + G(q) = -L^T f`` with the *vector* C.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol, get_args
 
+from cards_core.checks import check_choice
 from cards_core.dynamics.batch import BatchState
 from cards_core.dynamics.compiled import CompiledDynamics
 from cards_core.dynamics.numeric import NumericDynamics
 from cards_core.robot.model import Robot, Tree
-from cards_core.typing import Array
-
-Backend = Literal["compiled", "numeric"]
+from cards_core.typing import Array, Backend
 
 
 class DynamicsState(Protocol):
@@ -125,7 +124,9 @@ def make_dynamics(robot: Robot, backend: Backend = "compiled") -> Dynamics:
         robot: The description.
         backend: ``compiled`` (native code, built on first use and cached) or ``numeric`` (plain
             NumPy, slow, readable: the reference).
+
+    Raises:
+        UnknownNameError: No such backend.
     """
-    if backend == "numeric":
-        return NumericDynamics(robot)
-    return CompiledDynamics(robot)
+    check_choice(backend, "backend", get_args(Backend))
+    return NumericDynamics(robot) if backend == "numeric" else CompiledDynamics(robot)

@@ -11,6 +11,7 @@ from cards_core.codegen.model import BuildReport, Variant
 from cards_core.codegen.native import Progress, load_or_build
 from cards_core.dynamics.batch import BatchKernels, contact_rows, state_columns
 from cards_core.dynamics.differences import geodesic_muscles
+from cards_core.dynamics.symbolic import symbolic_kernels
 from cards_core.dynamics.variables import DEFAULT, chosen
 from cards_core.errors import UnknownNameError
 from cards_core.paths.fingerprint import fingerprint
@@ -76,12 +77,13 @@ class CompiledModel:
         return name
 
     def _kernel(self, name: str) -> Kernel:
-        # casadi takes 0.3 s to import and is not needed when the code is cached
-        from cards_core.dynamics.symbolic import kernels
-
+        kernels = symbolic_kernels()
+        kernel: Kernel
         if name == "link_poses":
-            return kernels.robot_kernel(self.robot, name)
-        return kernels.variables_kernel(self.robot, name, self._variables, self._frame)
+            kernel = kernels.robot_kernel(self.robot, name)
+        else:
+            kernel = kernels.variables_kernel(self.robot, name, self._variables, self._frame)
+        return kernel
 
     @property
     def report(self) -> BuildReport:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from cards_core.analysis.tangent import TangentSpace
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError
-from cards_core.estimation.cold_start import EstimationError, Start, find_start
+from cards_core.estimation.initial_guess import EstimationError, InitialGuess, find_initial_guess
 from cards_core.estimation.length_update import Correction, LengthUpdate
 from cards_core.estimation.motion import WhiteAcceleration
 from cards_core.typing import Array
@@ -162,7 +162,7 @@ class JointEstimator:
         valid: npt.NDArray[np.bool_] | None = None,
         near: Array | None = None,
         allow_unobservable: bool = False,
-    ) -> Start:
+    ) -> InitialGuess:
         """Begin from lengths alone; also to begin again.
 
         Args:
@@ -176,7 +176,7 @@ class JointEstimator:
             EstimationError: No pose fits, or coordinates cannot be told; the message names them.
             ShapeError: Not one number per muscle.
         """
-        found = find_start(
+        found = find_initial_guess(
             self._dynamics,
             self._checked(lengths, "lengths"),
             float(self._noise.max()),
@@ -192,7 +192,7 @@ class JointEstimator:
         self._begin_at(found)
         return found
 
-    def _begin_at(self, found: Start) -> None:
+    def _begin_at(self, found: InitialGuess) -> None:
         self.begin(found.q)
         names = [muscle.name for muscle in self._dynamics.robot.muscles]
         out = [names.index(name) for name in found.excluded]
@@ -333,7 +333,7 @@ class JointEstimator:
         noise = float(self._noise.max())
         try:
             # one search only: this is a step of a loop that cannot wait
-            found = find_start(
+            found = find_initial_guess(
                 self._dynamics, lengths, noise, valid=usable, near=self.q, starts=0, max_excluded=0
             )
         except EstimationError:

@@ -8,7 +8,7 @@ import os
 from cards_core.errors import DescriptionError
 from cards_core.formats.locate import find_model, has_rods
 from cards_core.formats.sdf.reader import read_sdf
-from cards_core.formats.sdf.unit_checks import unit_doubt
+from cards_core.formats.sdf.unit_checks import unit_warning
 from cards_core.robot.model import Robot
 
 LOG = logging.getLogger(__name__)
@@ -39,10 +39,10 @@ def load(name_or_path: str | os.PathLike[str], *, model: str | None = None) -> R
             "cards_core.rods.read_rod_robot (docs/rod_robots.md)",
         )
     robot = read_sdf(file, model=model)
-    doubt = unit_doubt(robot)
-    if doubt is not None:
-        place = str(file) if doubt.line is None else f"{file}:{doubt.line}"
-        text = f"{place}: muscle '{doubt.muscle}': {doubt.text}"
+    warning = unit_warning(robot)
+    if warning is not None:
+        place = str(file) if warning.line is None else f"{file}:{warning.line}"
+        text = f"{place}: muscle '{warning.muscle}': {warning.text}"
         if text not in _TOLD:
             _TOLD.add(text)
             LOG.warning("warning: %s", text)

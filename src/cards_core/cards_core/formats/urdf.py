@@ -32,11 +32,14 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 
+from cards_core.errors import UnknownNameError
 from cards_core.formats.sdf.geometry_xml import THIN, mesh_path, numbers, rotation_to
 from cards_core.robot.elements import (
+    AXES_PER_KIND,
     WORLD,
     Box,
     Capsule,
@@ -140,8 +143,10 @@ def _elementary(joint: Joint) -> list[tuple[str, str, JointAxis]]:
         case "free":
             slides = [(f"{name}_{c}", "prismatic", u) for c, u in zip("xyz", _UNITS, strict=True)]
             return slides + rotations
-        case _:
+        case "fixed":
             return []
+        case _:
+            raise UnknownNameError("joint kind", joint.kind, AXES_PER_KIND)
 
 
 def _add_joint(root: ET.Element, joint: Joint) -> None:
@@ -244,3 +249,5 @@ def _shapes(geometry: Geometry, robot: Robot) -> Sequence[tuple[Pose, str, dict[
             path = mesh_path(uri, robot)
             file = path if "://" in path else f"file://{path}"
             return [(Pose(), "mesh", {"filename": file, "scale": numbers(*scale)})]
+        case _:
+            raise UnknownNameError.of_type("geometry", geometry, get_args(Geometry))

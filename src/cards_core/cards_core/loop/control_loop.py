@@ -119,7 +119,7 @@ class ControlLoop:
             state: Of the robot. Hosts state times as messages carry them, in whole nanoseconds.
 
         Raises:
-            MissingStateError: The state lacks what the controller needs.
+            CardsError: The state lacks what the controller needs.
         """
         # where the reference begins must be known; the answer to nonsense is the relaxed command
         if self._begin and np.isfinite(state.q).all():

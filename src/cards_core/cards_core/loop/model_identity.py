@@ -32,10 +32,6 @@ computes with its states."""
 Limits = tuple[tuple[float, float], ...]
 
 
-class ModelMessageError(CardsError):
-    """A message on the topic ``model`` that cannot be understood."""
-
-
 @dataclass(frozen=True)
 class ModelIdentity:
     """What two nodes must have in common. None stands for what a node does not know.
@@ -185,19 +181,19 @@ def decode(text: str) -> Announcement:
     """Read the JSON text of an announcement.
 
     Raises:
-        ModelMessageError: It is no JSON, or something is missing or of the wrong kind in it.
+        CardsError: It is no JSON, or something is missing or of the wrong kind in it.
     """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ModelMessageError(f"no JSON: {error}") from error
+        raise CardsError(f"no JSON: {error}") from error
     if not isinstance(data, dict):
-        raise ModelMessageError(f"a JSON {type(data).__name__} (expected: an object)")
+        raise CardsError(f"a JSON {type(data).__name__} (expected: an object)")
     if data.get("schema") != SCHEMA:
-        raise ModelMessageError(f"'schema' is {_short(data.get('schema'))} (expected: {SCHEMA})")
+        raise CardsError(f"'schema' is {_short(data.get('schema'))} (expected: {SCHEMA})")
     role = _text(data, "role")
     if role not in ROLES:
-        raise ModelMessageError(f"'role' is '{role}' (expected: {', '.join(ROLES)})")
+        raise CardsError(f"'role' is '{role}' (expected: {', '.join(ROLES)})")
     if not isinstance(data.get("commands"), bool):
         raise _wrong(data, "commands", "true or false")
     ready = data.get("ready", True)  # nodes that do not say it always obey
@@ -217,7 +213,7 @@ def identity_from(data: dict[str, Any]) -> ModelIdentity:
     """Read what `identity_json` made.
 
     Raises:
-        ModelMessageError: Something is missing or of the wrong kind.
+        CardsError: Something is missing or of the wrong kind.
     """
     joints, muscles = _names(data, "joint_names"), _names(data, "muscle_names")
     types = _names(data, "muscle_types")
@@ -252,9 +248,9 @@ def identity_from(data: dict[str, Any]) -> ModelIdentity:
     )
 
 
-def _wrong(data: dict[str, Any], key: str, expected: str) -> ModelMessageError:
+def _wrong(data: dict[str, Any], key: str, expected: str) -> CardsError:
     found = _short(data[key]) if key in data else "missing"
-    return ModelMessageError(f"'{key}' is {found} (expected: {expected})")
+    return CardsError(f"'{key}' is {found} (expected: {expected})")
 
 
 def _short(value: Any) -> str:

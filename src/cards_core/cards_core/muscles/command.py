@@ -8,7 +8,7 @@ and nothing else, so what is refused, and what happens when a controller dies, i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NoReturn, TypeAlias, cast
@@ -311,7 +311,10 @@ class MuscleCommand:
                 twice; a muscle that does not take this kind of command; another number of values
                 than of names; a value that is not finite or outside the limits of the muscle or
                 motor. Nothing is applied then.
+            UnknownNameError: No such kind of command.
         """
+        if kind not in _QUANTITY:
+            raise UnknownNameError("command kind", kind, KINDS)
         if self._stopped:
             self._refuse(kind, "emergency stop is active: reset before commanding", time)
         try:
@@ -420,11 +423,22 @@ class MuscleCommand:
 
 def _limits(muscle: Muscle, kind: CommandKind) -> tuple[float, float]:
     """Return what a muscle can be told."""
-    match kind:
-        case "force":
-            return muscle.tension_min, muscle.tension_max
-        case "pressure" if isinstance(muscle.actuator, Pneumatic):
-            return 0.0, muscle.actuator.max_pressure
-        case "excitation":
-            return 0.0, 1.0
-    return 0.0, math.inf
+    if kind not in _LIMITS:
+        raise UnknownNameError(f"command of muscle '{muscle.name}'", kind, _LIMITS)
+    return _LIMITS[kind](muscle)
+
+
+def _pressure_limits(muscle: Muscle) -> tuple[float, float]:
+    if not isinstance(muscle.actuator, Pneumatic):
+        raise UnknownNameError(
+            f"pressure limit of muscle '{muscle.name}'", muscle.kind, (Pneumatic.kind,)
+        )
+    return 0.0, muscle.actuator.max_pressure
+
+
+_LIMITS: Mapping[str, Callable[[Muscle], tuple[float, float]]] = {
+    "force": lambda muscle: (muscle.tension_min, muscle.tension_max),
+    "length": lambda _: (0.0, math.inf),
+    "pressure": _pressure_limits,
+    "excitation": lambda _: (0.0, 1.0),
+}

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.native import load_or_build
 from cards_core.paths.drawing import drawn_paths
@@ -34,7 +35,7 @@ from cards_core.paths.layout import link_layout
 from cards_core.paths.numeric import Paths
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
 from cards_core.robot.model import Robot
-from cards_core.typing import Array
+from cards_core.typing import Array, Backend
 
 
 class MuscleState:
@@ -77,7 +78,8 @@ class MuscleEngine:
         DescriptionError: A path that cannot be; see `cards_core.paths.layout.layout_of`.
     """
 
-    def __init__(self, robot: Robot, backend: Literal["compiled", "numeric"] = "compiled") -> None:
+    def __init__(self, robot: Robot, backend: Backend = "compiled") -> None:
+        check_choice(backend, "backend", get_args(Backend))
         self.robot = robot
         self.layout = link_layout(robot)
         self._geodesics = None
@@ -114,6 +116,7 @@ class MuscleEngine:
         self.motion = self._motion_native
 
     def _kernels(self) -> Sequence[Kernel]:
+        # casadi takes 0.3 s to import and is not needed when the code is cached
         from cards_core.paths.symbolic import muscle_kernels
 
         return muscle_kernels(self.layout)

@@ -43,7 +43,7 @@ import ctypes
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.errors import CardsError
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.robot.model import Robot, Tree
-from cards_core.typing import Array
+from cards_core.typing import Array, Backend
 
 STIFF = 0.1
 """Bound of ``dt^2 sum k_i w_i`` up to which muscles keep the tension at the start of the step."""
@@ -98,7 +98,7 @@ class ImplicitTensions:
         robot: Robot,
         bank: ActuatorBank,
         dt: float,
-        backend: Literal["compiled", "numeric"] = "compiled",
+        backend: Backend = "compiled",
     ) -> None:
         self._bank = bank
         self._dt = dt
@@ -227,7 +227,7 @@ class ImplicitTensions:
         self._dynamics.update(*joints)
         self._lengths[:] = lengths
         self._rates[:] = rates
-        bank.tell(kinds, values)
+        bank.set_commands(kinds, values)
         found = self._solve(self._setup)
         if found == 0:
             tensions = bank.step(lengths, rates, kinds, values)

@@ -7,8 +7,6 @@ wrench per link from the tensions (engine).
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +14,7 @@ from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.engine import MuscleEngine, MuscleState
 from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.robot.model import Robot
-from cards_core.typing import Array
+from cards_core.typing import Array, Backend
 
 
 class MuscleSystem:
@@ -40,7 +38,7 @@ class MuscleSystem:
         self,
         robot: Robot,
         dt: float,
-        backend: Literal["compiled", "numeric"] = "compiled",
+        backend: Backend = "compiled",
         *,
         engine_robot: Robot | None = None,
     ) -> None:
@@ -48,11 +46,11 @@ class MuscleSystem:
         self.engine = MuscleEngine(engine_robot or robot, backend)
         self.actuators = ActuatorBank(robot, dt, backend)
         self.ideal = self.actuators.ideal
-        rubs = self.engine.layout.friction
+        has_friction = self.engine.layout.friction
         self._implicit: ImplicitTensions | None = None
-        if robot.joints and (rubs or not self.ideal):
+        if robot.joints and (has_friction or not self.ideal):
             self._implicit = ImplicitTensions(robot, self.actuators, dt, backend)
-        self._rubs = rubs
+        self._has_friction = has_friction
         self.state_names: tuple[str, ...] = self.actuators.state_names
         self._still = np.zeros((len(robot.links), 6))
 
@@ -101,6 +99,6 @@ class MuscleSystem:
             tensions = self.actuators.step(lengths, rates, kinds, values)
         else:
             tensions = implicit.step(lengths, rates, kinds, values, joints)
-            if self._rubs:
+            if self._has_friction:
                 self.engine.mobility[:] = implicit.mobility
         return self.engine.update(link_poses, link_twists, tensions)

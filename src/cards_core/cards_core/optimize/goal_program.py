@@ -57,7 +57,7 @@ ROUNDING = 1e-4
 """Norm of the residuals, relative to the tolerance and to the norm of b, that counts as rounding:
 it is what nearly all steps leave, and is told in a tenth of the time of the test by rows."""
 
-DOUBT = 1e-3
+RECHECK_LIMIT = 1e-3
 """Least s, relative to the terms of its row, below which the solver is asked twice, the second
 time the careful way, whether the goals are out of reach. It errs within 1e-4 of the border."""
 
@@ -160,7 +160,7 @@ class GoalProgram:
         out.iterations = 0
         out.limited = False
         if not self._try():
-            self._give_way()
+            self._relax_goals()
         out.solve_time = time.perf_counter() - start
         return out
 
@@ -183,7 +183,7 @@ class GoalProgram:
         out.attained = False
         return False
 
-    def _give_way(self) -> None:
+    def _relax_goals(self) -> None:
         """Find the x of the first priority that cannot be met in full."""
         y = self._yielding
         bounds = self.lower_bounds[y], self.upper_bounds[y]
@@ -305,7 +305,7 @@ class GoalProgram:
         if missing.dot(missing) <= self._rounding * right.dot(right):
             return True
         missing, size = np.abs(missing), self._sizes(self._exact.result.x)[self._hard :]
-        self._far = bool((missing > DOUBT * size).any())
+        self._far = bool((missing > RECHECK_LIMIT * size).any())
         return bool((missing <= self._tolerance * size).all())
 
     def _sizes(self, x: Array) -> Array:

@@ -258,8 +258,6 @@ def clamped_least_squares(qp: QpSolver) -> Array:
     Returns:
         x, shape (n,), finite and within the bounds.
     """
-    from scipy.optimize import lsq_linear
-
     eigenvalues, vectors = np.linalg.eigh(0.5 * (qp.hessian + qp.hessian.T))
     scale = float(np.max(np.abs(eigenvalues), initial=0.0)) or 1.0
     root = np.sqrt(np.maximum(eigenvalues, REGULARISATION * scale))
@@ -277,8 +275,31 @@ def clamped_least_squares(qp: QpSolver) -> Array:
     target -= factor[:, ~free] @ unknowns[~free]
     if free.any():
         try:
-            bounds = (lower[free], upper[free])
-            unknowns[free] = lsq_linear(factor[:, free], target, bounds, method="bvls").x
+            unknowns[free] = bounded_least_squares(
+                factor[:, free], target, lower[free], upper[free]
+            )
         except (np.linalg.LinAlgError, ValueError):
             unknowns[free] = np.linalg.pinv(factor[:, free]) @ target
     return np.clip(unknowns, lower, upper)[: qp.n]
+
+
+def bounded_least_squares(
+    matrix: Array, target: Array, low: Array, high: Array, tolerance: float = 1e-10
+) -> Array:
+    """Return the x that minimises ``|A x - b|`` subject to ``low <= x <= high`` [Stark1995]_.
+
+    Args:
+        matrix: A, shape (k, n).
+        target: b, shape (k,).
+        low: shape (n,), below `high`.
+        high: shape (n,).
+        tolerance: Relative change of the cost at which the iteration ends.
+
+    Raises:
+        ValueError, numpy.linalg.LinAlgError: The numbers are too large.
+    """
+    # scipy.optimize takes 0.2 s to import and is only needed where a solver found nothing
+    from scipy.optimize import lsq_linear
+
+    x: Array = lsq_linear(matrix, target, (low, high), method="bvls", tol=tolerance).x
+    return x

@@ -7,6 +7,7 @@ struct layouts that differ between releases.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,20 @@ OSQP_ITERATIONS = 5000
 """Iteration limit of OSQP, a few milliseconds; programs far beyond the feasible may need more."""
 
 
+def _package(name: str) -> Any:
+    """Return the Python package of a solver, which is optional.
+
+    Raises:
+        SolverUnavailableError: It is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise SolverUnavailableError(
+            f"QP solver '{name}' needs the Python package {name} (pip install {name})"
+        ) from error
+
+
 class DaqpSolver(QpSolver):
     """Dual active-set method of DAQP [Arnstrom2022]_: exact, warm-started by the active set.
 
@@ -54,12 +69,7 @@ class DaqpSolver(QpSolver):
 
     def __init__(self, n: int, weights: Sequence[float] | Array = ()) -> None:
         super().__init__(n, weights)
-        try:
-            import daqp
-        except ImportError as error:
-            raise SolverUnavailableError(
-                "QP solver 'daqp' needs the Python package daqp (pip install daqp)"
-            ) from error
+        daqp = _package("daqp")
         self._new_model = daqp.Model
         self._iteration_limit = 100 + 20 * (self._lower.size + self.slacks)
         self._models: list[Any] = [None, None]  # not careful, careful
@@ -138,12 +148,8 @@ class OsqpSolver(QpSolver):
 
     def __init__(self, n: int, weights: Sequence[float] | Array = ()) -> None:
         super().__init__(n, weights)
-        try:
-            import osqp
-        except ImportError as error:
-            raise SolverUnavailableError(
-                "QP solver 'osqp' needs the Python package osqp (pip install osqp)"
-            ) from error
+        osqp = _package("osqp")
+        # scipy.sparse takes long to import, and OSQP is not the usual solver
         from scipy.sparse import csc_matrix
 
         self._new_solver = osqp.OSQP

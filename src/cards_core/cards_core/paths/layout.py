@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import DescriptionError
+from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.robot.elements import (
     Cylinder,
     Muscle,
@@ -145,7 +145,7 @@ def layout_of(robot: Robot, place: Place, frames: int) -> PathLayout:
     Raises:
         DescriptionError: A path that starts or ends with a wrap, or has a pulley elsewhere than
             at its origin or right before a wrap.
-        UnknownNameError: A surface that does not exist.
+        UnknownNameError: A surface that does not exist, or no such type of path element.
     """
     point_frame: list[int] = []
     positions: list[Array] = []
@@ -167,8 +167,10 @@ def layout_of(robot: Robot, place: Place, frames: int) -> PathLayout:
             if isinstance(item, Wrap):
                 surface = robot.wrap_surface(item.surface)
                 link = surface.link
-            else:
+            elif isinstance(item, Pulley):
                 link = item.link
+            else:
+                raise UnknownNameError.of_type("path element", item, get_args(PathElement))
             frame, offset = place(link)
             before = -1 if isinstance(item, Pulley) else point - 1
             closed = surface is None or is_closed_form(muscle, number, surface)

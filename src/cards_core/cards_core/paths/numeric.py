@@ -86,7 +86,7 @@ class Paths:
         geometry = spec.surface.geometry
         if isinstance(geometry, Sphere):
             return sphere_contact(p, q, geometry.radius, spec.side)
-        assert isinstance(geometry, Cylinder)
+        assert isinstance(geometry, Cylinder)  # nothing else has a closed form
         return cylinder_contact(
             p, q, geometry.radius, geometry.length, spec.side, inside=element.inside
         )

@@ -90,7 +90,7 @@ def _closed(
         if isinstance(geometry, Sphere):
             found = sphere_expr(p, q, geometry.radius, contact.side)
         else:
-            assert isinstance(geometry, Cylinder)
+            assert isinstance(geometry, Cylinder)  # nothing else has a closed form
             found = cylinder_expr(
                 p, q, geometry.radius, geometry.length, contact.side, inside=element.inside
             )

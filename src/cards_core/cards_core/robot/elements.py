@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -297,15 +297,22 @@ PathElement: TypeAlias = ViaPoint | Wrap | Pulley
 
 
 def path_links(path: Iterable[PathElement], surfaces: Mapping[str, WrapSurface]) -> list[str]:
-    """Return the link that each path element sits on. Raises `UnknownNameError`."""
+    """Return the link that each path element sits on.
+
+    Raises:
+        UnknownNameError: A wrap surface that does not exist, or no such type of path element.
+    """
     links = []
     for item in path:
-        if isinstance(item, Wrap):
-            if item.surface not in surfaces:
-                raise UnknownNameError("wrap surface", item.surface, surfaces)
-            links.append(surfaces[item.surface].link)
-        else:
-            links.append(item.link)
+        match item:
+            case ViaPoint() | Pulley():
+                links.append(item.link)
+            case Wrap():
+                if item.surface not in surfaces:
+                    raise UnknownNameError("wrap surface", item.surface, surfaces)
+                links.append(surfaces[item.surface].link)
+            case _:
+                raise UnknownNameError.of_type("path element", item, get_args(PathElement))
     return links
 
 

@@ -9,6 +9,7 @@ Source: [Siciliano2009]_ chapters 3 and 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -104,9 +105,11 @@ def forward_kinematics(tree: Tree, q: Array, qd: Array) -> Motion:
         elif node.kind == "prismatic":
             slide = axis * q[node.q]
             slide_velocity = axis * qd[node.v]
-        else:
+        elif node.kind == "ball":
             rotation = joint_rotation @ quaternion_matrix(q[node.q : node.q + 4])
             spin = rotation @ qd[columns]
+        else:
+            assert_never(node.kind)
         arm = motion.rotation[p] @ node.placement.translation + slide
         omega_p = motion.angular_velocity[p]
 
@@ -120,8 +123,10 @@ def forward_kinematics(tree: Tree, q: Array, qd: Array) -> Motion:
             motion.linear_jacobian[i, :, node.v] = axis
         elif node.kind == "revolute":
             motion.angular_jacobian[i, :, node.v] = axis
-        else:
+        elif node.kind == "ball":
             motion.angular_jacobian[i, :, columns] = rotation
+        else:
+            assert_never(node.kind)
         motion.angular_velocity[i] = omega_p + spin
         motion.angular_bias[i] = motion.angular_bias[p] + np.cross(omega_p, spin)
         motion.linear_bias[i] = (

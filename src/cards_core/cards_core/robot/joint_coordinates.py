@@ -17,7 +17,8 @@ import math
 
 import numpy as np
 
-from cards_core.robot.elements import WORLD, Joint
+from cards_core.errors import UnknownNameError
+from cards_core.robot.elements import AXES_PER_KIND, WORLD, Joint
 from cards_core.robot.model import Tree
 from cards_core.spatial import Pose, matrix_quaternion
 from cards_core.typing import Array, Matrix3, Vector3
@@ -58,8 +59,10 @@ def joint_position(joint: Joint, parent_pose: Array, child_pose: Array) -> Array
             return matrix_quaternion(rotation)
         case "free":
             return np.concatenate([position, matrix_quaternion(rotation)])
-        case _:
+        case "fixed":
             return np.empty(0)
+        case _:
+            raise UnknownNameError("joint kind", joint.kind, AXES_PER_KIND)
 
 
 def joint_velocity(
@@ -103,8 +106,10 @@ def joint_velocity(
             return np.asarray(rotation.T @ spin)
         case "free":
             return np.concatenate([slide, rotation.T @ spin])
-        case _:
+        case "fixed":
             return np.empty(0)
+        case _:
+            raise UnknownNameError("joint kind", joint.kind, AXES_PER_KIND)
 
 
 def joint_slices(tree: Tree) -> dict[str, tuple[slice, slice]]:

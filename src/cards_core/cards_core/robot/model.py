@@ -25,9 +25,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.errors import DescriptionError, ShapeError, UnknownNameError
 from cards_core.names import EXPECTED, name_problem
 from cards_core.robot.elements import (
@@ -150,6 +152,10 @@ class Robot:
         raise UnknownNameError("frame or link", name, known)
 
 
+NodeKind: TypeAlias = Literal["revolute", "prismatic", "ball"]
+"""Kinds of elementary joints; all others are made of these."""
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """One elementary joint and the body that moves with it.
@@ -162,16 +168,23 @@ class Node:
         axis: Unit axis in the joint frame, shape (3,); unused for ``ball``.
         inertia: Of everything rigidly attached, in node coordinates.
         q, v: First index of the node's coordinates and velocities.
+
+    Raises:
+        UnknownNameError: No such kind.
     """
 
     name: str
-    kind: str
+    kind: NodeKind
     parent: int
     placement: Pose
     axis: Vector3
     inertia: Inertia
     q: int
     v: int
+
+    def __post_init__(self) -> None:
+        # here, once: what calculates with nodes need not ask again
+        check_choice(self.kind, "kind of elementary joint", get_args(NodeKind))
 
     @property
     def nv(self) -> int:
@@ -203,7 +216,7 @@ def move_inertia(inertia: Inertia, pose: Pose) -> Inertia:
     return Inertia(inertia.mass, pose.apply(inertia.com), r @ inertia.tensor @ r.T)
 
 
-def _elementary(joint: Joint) -> list[tuple[str, str, JointAxis | None]]:
+def _elementary(joint: Joint) -> list[tuple[str, NodeKind, JointAxis | None]]:
     """Split a joint into (suffix, kind, axis) of elementary joints."""
     a = joint.axes
     match joint.kind:
@@ -218,10 +231,12 @@ def _elementary(joint: Joint) -> list[tuple[str, str, JointAxis | None]]:
         case "free":
             units = [JointAxis(axis) for axis in np.eye(3)]
             names = ("_x", "_y", "_z")
-            linear = [(s, "prismatic", u) for s, u in zip(names, units, strict=True)]
-            return [*linear, ("", "ball", None)]
-        case _:
+            parts: list[tuple[str, NodeKind, JointAxis | None]] = [("", "ball", None)]
+            return [(s, "prismatic", u) for s, u in zip(names, units, strict=True)] + parts
+        case "fixed":
             return []
+        case _:
+            raise UnknownNameError("joint kind", joint.kind, AXES_PER_KIND)
 
 
 class Tree:
@@ -496,6 +511,14 @@ def _check_names(robot: Robot) -> None:
         for role, name in (("parent", joint.parent), ("child", joint.child)):
             if name not in links:
                 raise UnknownNameError(f"link ({role} of joint '{joint.name}')", name, links)
+        if joint.kind not in AXES_PER_KIND:
+            raise DescriptionError(
+                f"'{joint.kind}' is no kind of joint",
+                source=where,
+                line=joint.line,
+                element=f"joint '{joint.name}'",
+                expected=", ".join(AXES_PER_KIND),
+            )
         if len(joint.axes) != AXES_PER_KIND[joint.kind]:
             raise DescriptionError(
                 f"{len(joint.axes)} axes for a {joint.kind} joint",

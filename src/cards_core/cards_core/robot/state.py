@@ -10,10 +10,6 @@ from cards_core.errors import CardsError, UnknownNameError
 from cards_core.typing import Array
 
 
-class MissingStateError(CardsError):
-    """A controller needs a quantity that the host does not measure."""
-
-
 @dataclass(eq=False, slots=True)
 class RobotState:
     """Time, joint coordinates and velocities, and whatever else a host measures or simulates.
@@ -52,11 +48,11 @@ class RobotState:
             name: Attribute of this class.
 
         Raises:
-            MissingStateError: The host does not know it.
+            CardsError: The host does not know it.
         """
         value: Array | None = getattr(self, name)
         if value is None:
-            raise MissingStateError(f"{name} of the robot is not known to this host")
+            raise CardsError(f"{name} of the robot is not known to this host")
         return value
 
     def require(self, names: Iterable[str], who: str) -> None:
@@ -68,14 +64,14 @@ class RobotState:
 
         Raises:
             UnknownNameError: No quantity has this name.
-            MissingStateError: A quantity is absent; the message names it.
+            CardsError: A quantity is absent; the message names it.
         """
         for name in names:
             if name not in QUANTITIES:
                 raise UnknownNameError("quantity of a robot's state", name, QUANTITIES)
             if getattr(self, name) is None:
                 known = [other for other in QUANTITIES if getattr(self, other) is not None]
-                raise MissingStateError(
+                raise CardsError(
                     f"{who} needs {name}, which this host does not provide (it provides "
                     f"{', '.join(known)})"
                 )

@@ -20,7 +20,7 @@ from cards_core.trajectories.limits import (
 )
 from cards_core.trajectories.live import LiveReference, TrajectoryPoint, from_joint_trajectory
 from cards_core.trajectories.polynomial import PiecewisePolynomial, PointToPoint
-from cards_core.trajectories.rotation import EulerAmbiguityError, EulerRotation, GimbalLockError
+from cards_core.trajectories.rotation import EulerRotation
 from cards_core.trajectories.sampled import SampledReference, read_traj, write_traj
 from cards_core.trajectories.splines import (
     SplineKind,
@@ -36,10 +36,8 @@ from cards_core.trajectories.tolerance import tolerance_of
 
 __all__ = [
     "Circle",
-    "EulerAmbiguityError",
     "EulerRotation",
     "Flower",
-    "GimbalLockError",
     "Hold",
     "JointLimits",
     "LimitError",

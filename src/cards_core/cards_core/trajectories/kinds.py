@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -277,9 +277,7 @@ def _rotations(
             triple.append(context.index(column))
         if len(set(triple)) != 3 or len(triple) != 3:
             raise where.error("is not a triple", "3 different coordinates: of a, b and g")
-        which: Literal["euler_xyz", "fixed_xyz"] = (
-            "euler_xyz" if convention == "euler_xyz" else "fixed_xyz"
-        )
+        which = cast(Convention, convention)  # one of CONVENTIONS, checked when it was read
         out.append(((triple[0], triple[1], triple[2]), which))
     return out
 

@@ -58,6 +58,8 @@ class PiecewisePolynomial(Reference):
         *,
         side: Literal["left", "right"] = "right",
     ) -> None:
+        if side not in ("left", "right"):
+            raise TrajectoryError(f"no side {side!r}, expected left or right")
         b = check_vector(breaks, "breaks")
         c = np.asarray(coefficients, dtype=float)
         if c.ndim != 3 or c.shape[0] != b.size - 1 or not 1 <= c.shape[1] <= ORDER:

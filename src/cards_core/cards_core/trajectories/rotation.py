@@ -36,14 +36,6 @@ _TURN = 2.0 * math.pi
 _X, _Y, _Z = np.eye(3)
 
 
-class GimbalLockError(TrajectoryError):
-    """The path of a rotation meets b = +-pi/2, where the Euler angles a and g are not defined."""
-
-
-class EulerAmbiguityError(TrajectoryError):
-    """A rotation between two knots that no continuous Euler angles follow, or not a unique one."""
-
-
 class EulerRotation(Reference):
     """Angles (a, b, g) through knots, each segment one turn about a fixed axis.
 
@@ -58,10 +50,10 @@ class EulerRotation(Reference):
         convention: Meaning of the angles.
 
     Raises:
-        GimbalLockError: A segment comes within `MIN_COS_B` of gimbal lock.
-        EulerAmbiguityError: Two knots are half a turn apart (no unique axis), or the turn arrives
-            at the next knot's orientation with other angles (off by a whole turn).
-        TrajectoryError: Shapes do not fit, times do not increase, a number is not finite.
+        TrajectoryError: A segment comes within `MIN_COS_B` of gimbal lock; two knots are half a
+            turn apart (no unique axis); the turn arrives at the next knot's orientation with other
+            angles (off by a whole turn); shapes do not fit, times do not increase, a number is not
+            finite.
     """
 
     def __init__(
@@ -109,7 +101,7 @@ class _Turn:
         vector = rotation_log(first.T @ euler_matrix(end, convention))
         self.angle = float(np.linalg.norm(vector))
         if self.angle > math.pi - 1e-6:
-            raise EulerAmbiguityError(
+            raise TrajectoryError(
                 f"{where} is half a turn, whose axis is not unique; expected a knot between them"
             )
         self._vector: list[float] = vector.tolist()
@@ -126,7 +118,7 @@ class _Turn:
         self._unwrap(start, where)
         reached = self._angles(self.angle)
         if np.abs(np.array(reached) - end).max() > 1e-6:
-            raise EulerAmbiguityError(
+            raise TrajectoryError(
                 f"{where}: the turn about a fixed axis arrives at {np.array(reached)}; expected "
                 "a last knot given by these angles, or a knot between them"
             )
@@ -142,7 +134,7 @@ class _Turn:
         cos_b = math.sqrt(max(1.0 - sine * sine, 0.0))
         if cos_b < MIN_COS_B:
             at = f", after {worst:.4g} of {self.angle:.4g} rad" if self.angle > 1e-9 else ""
-            raise GimbalLockError(
+            raise TrajectoryError(
                 f"{where} meets gimbal lock (b = +-pi/2{at}), expected |cos b| > {MIN_COS_B:g}"
             )
         # no angle changes by more than 1 / cos b (a, g) or 1 (b) per radian of the turn
@@ -221,4 +213,10 @@ def euler_matrix(angles: Sequence[float] | Array, convention: Convention) -> Mat
     """Return the rotation, child to parent, of the angles (a, b, g) [rad]."""
     a, b, g = (float(x) for x in angles)
     x, y, z = axis_rotation(_X, a), axis_rotation(_Y, b), axis_rotation(_Z, g)
-    return x @ y @ z if convention == "euler_xyz" else z @ y @ x
+    match convention:
+        case "euler_xyz":
+            return x @ y @ z
+        case "fixed_xyz":
+            return z @ y @ x
+        case _:
+            raise TrajectoryError(f"no convention {convention!r}, expected one of {CONVENTIONS}")

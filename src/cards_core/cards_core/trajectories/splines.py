@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, assert_never, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -327,4 +327,6 @@ def spline(
     v = np.zeros_like(p) if velocities is None else _like(velocities, p, "velocities")
     if kind == "cubic":
         return cubic_spline(t, p, v, caspr_time_step=step)
-    return cubic_average_spline(t, p, v[0], v[-1], caspr_time_step=step)
+    if kind == "cubic_average_velocity":
+        return cubic_average_spline(t, p, v[0], v[-1], caspr_time_step=step)
+    assert_never(kind)

@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.dynamics import make_dynamics
-from cards_core.dynamics.interface import Backend
 from cards_core.muscles.engine import MuscleEngine
 from cards_core.paths.drawing import ARC_POINTS
 from cards_core.paths.layout import PathLayout, link_layout
 from cards_core.robot.elements import WORLD, Capsule, Geometry, Sphere, WrapGeometry
 from cards_core.robot.model import Robot, Tree
 from cards_core.spatial import Pose
-from cards_core.typing import Array, Vector3
+from cards_core.typing import Array, Backend, Vector3
 from cards_viz.meshes import Faces, drawn_surface, surface_triangles, triangles
 
 BONE = (0.70, 0.73, 0.78, 1.0)

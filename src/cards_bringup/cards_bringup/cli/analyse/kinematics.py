@@ -20,7 +20,7 @@ from cards_bringup.cli.analyse.point_tables import read_table
 from cards_bringup.cli.analyse.rods.options import add_options, dispatch
 from cards_bringup.option_types import COUNT, POSITIVE, WholeNumber
 from cards_bringup.vectors import vector
-from cards_core.csv_table import TableError
+from cards_core.errors import CardsError
 
 IK_TEXT = """``./cards analyse ik``: muscle lengths, rates and accelerations of poses and motions.
 
@@ -120,13 +120,13 @@ def _run_fk(args: argparse.Namespace) -> int:
     if args.input is not None:
         table = read_table(args.input, tree, main="l")
         if "l" not in table:
-            raise TableError(f"{args.input} has no lengths (expected: columns l/MUSCLE)")
+            raise CardsError(f"{args.input} has no lengths (expected: columns l/MUSCLE)")
         lengths, rates = table["l"], table.get("ld")
         time = table["time"][:, 0] if "time" in table else None
     else:
         given = vector(args.lengths, "lengths")
         if given is None:
-            raise TableError("no lengths (expected: --lengths or --input)")
+            raise CardsError("no lengths (expected: --lengths or --input)")
         speeds = vector(args.rates, "rates")
         lengths, rates = given[None], None if speeds is None else speeds[None]
     fk = ForwardKinematics(

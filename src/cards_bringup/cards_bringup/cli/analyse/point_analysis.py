@@ -22,7 +22,6 @@ from cards_bringup.cli.analyse.point_tables import read_table
 from cards_bringup.option_types import POSITIVE
 from cards_bringup.vectors import vector
 from cards_core.analysis.status import PointStatus
-from cards_core.csv_table import TableError
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.exit_codes import of_answers
@@ -144,7 +143,7 @@ def read_motion(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
     if args.input is not None:
         table = read_table(args.input, tree, main="q")
         if "q" not in table:
-            raise TableError(f"{args.input} has no coordinates (expected: columns q/JOINT)")
+            raise CardsError(f"{args.input} has no coordinates (expected: columns q/JOINT)")
         n = len(table["q"])
         still = np.zeros((n, tree.nv))
         time = table["time"][:, 0] if "time" in table else None

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.csv_table import TableError, open_csv
+from cards_core.csv_table import open_csv
+from cards_core.errors import CardsError
 from cards_core.npz_table import read_npz
 from cards_core.robot.model import Tree
 from cards_core.typing import Array
@@ -30,7 +31,7 @@ def read_table(path: Path, tree: Tree, *, main: str) -> dict[str, Array]:
         (n, width), in the robot's order.
 
     Raises:
-        TableError: No such file, no table, or columns that do not fit the robot.
+        CardsError: No such file, no table, or columns that do not fit the robot.
     """
     muscles = tuple(muscle.name for muscle in tree.robot.muscles)
     names = {
@@ -44,13 +45,13 @@ def read_table(path: Path, tree: Tree, *, main: str) -> dict[str, Array]:
     }
     if not path.is_file():
         wrong = "is a folder" if path.is_dir() else "does not exist"
-        raise TableError(f"{path} {wrong} (expected: a CSV or NPZ file)")
+        raise CardsError(f"{path} {wrong} (expected: a CSV or NPZ file)")
     out = _read_npz(path, names) if path.suffix == ".npz" else _read_csv(path, names, main)
     counts = {len(values) for values in out.values()}
     if len(counts) > 1:
-        raise TableError(f"{path}: arrays of {sorted(counts)} rows (expected: one number of rows)")
+        raise CardsError(f"{path}: arrays of {sorted(counts)} rows (expected: one number of rows)")
     if counts == {0}:
-        raise TableError(f"{path} has no rows (expected: one for each point)")
+        raise CardsError(f"{path} has no rows (expected: one for each point)")
     return out
 
 
@@ -59,7 +60,7 @@ def _read_npz(path: Path, names: dict[str, tuple[str, ...]]) -> dict[str, Array]
     for key, values in read_npz(path, names).items():
         rows = values[:, None] if key == "time" and values.ndim == 1 else np.atleast_2d(values)
         if rows.ndim != 2 or rows.shape[1] != len(names[key]):
-            raise TableError(
+            raise CardsError(
                 f"{path}: '{key}' has shape {values.shape} (expected: (n, {len(names[key])}): "
                 f"{', '.join(names[key])})"
             )
@@ -79,19 +80,19 @@ def _read_csv(path: Path, names: dict[str, tuple[str, ...]], main: str) -> dict[
     wanted |= {name: (main, i) for i, name in enumerate(names[main]) if name != "time"}
     used = {key for key, _ in (wanted[name] for name in head if name in wanted)}
     if not used - {"time"}:
-        raise TableError(
+        raise CardsError(
             f"{path}:1: none of the columns {', '.join(head)} is known (expected: "
             f"{main}/{', '.join(names[main])} and others)"
         )
     columns = [(i, *wanted[name]) for i, name in enumerate(head) if name in wanted]
     for column, key, i in columns:  # a bare name and the full one are the same
         if (key, i) in {(k, j) for other, k, j in columns if other < column}:
-            raise TableError(f"{path}:1: column '{head[column]}' is there twice (expected: once)")
+            raise CardsError(f"{path}:1: column '{head[column]}' is there twice (expected: once)")
     for key in used:
         there = {i for _, k, i in columns if k == key}
         missing = [entry for i, entry in enumerate(names[key]) if i not in there]
         if missing:
-            raise TableError(
+            raise CardsError(
                 f"{path}:1: no column for {', '.join(missing)} (expected: {key}/NAME for each of "
                 f"{', '.join(names[key])})"
             )

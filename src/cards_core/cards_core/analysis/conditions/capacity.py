@@ -26,6 +26,7 @@ from cards_core.analysis.conditions.required import RequiredOptions, RequiredSet
 from cards_core.analysis.conditions.states import PointCondition
 from cards_core.dynamics import Dynamics
 from cards_core.dynamics.batch import BatchState
+from cards_core.errors import UnknownNameError
 from cards_core.typing import Array
 
 
@@ -131,8 +132,10 @@ class _Contained(PointCondition):
                 tolerance=options.tolerance,
                 rank_tolerance=options.rank_tolerance,
             )
-        else:
+        elif self.method == "vertices":
             status, numbers = distances(*arguments, tolerance=options.tolerance)
+        else:
+            raise UnknownNameError("method", self.method, ("facets", "vertices"))
         if self._required.needs_inertia:
             mark_indefinite(state.mass_matrix, status)
         return {"status": status, self.columns[1].name: numbers}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from cards_core.errors import DescriptionError
+from cards_core.checks import check_choice
+from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.paths.wrapping.mesh_file import mesh_path, mesh_vertices
 from cards_core.robot.elements import (
     Box,
@@ -16,6 +17,7 @@ from cards_core.robot.elements import (
     Collision,
     Cylinder,
     Ellipsoid,
+    Geometry,
     Link,
     Mesh,
     Plane,
@@ -67,7 +69,9 @@ def bodies_of(robot: Robot, shapes: str, meshes: str) -> tuple[Body, ...]:
 
     Raises:
         DescriptionError: A mesh that cannot be read.
+        UnknownNameError: No such choice of shapes or meshes.
     """
+    check_choice(meshes, "choice for meshes", ("hull", "skip"))
     out = []
     for index, link in enumerate(robot.links):
         for shape in _chosen(link, shapes):
@@ -78,9 +82,15 @@ def bodies_of(robot: Robot, shapes: str, meshes: str) -> tuple[Body, ...]:
 
 
 def _chosen(link: Link, shapes: str) -> tuple[Shape, ...]:
-    if shapes == "visuals" or (shapes == "either" and not link.collisions):
-        return link.visuals
-    return link.collisions
+    match shapes:
+        case "collisions":
+            return link.collisions
+        case "visuals":
+            return link.visuals
+        case "either":
+            return link.collisions or link.visuals
+        case _:
+            raise UnknownNameError("choice of shapes", shapes, ("collisions", "visuals", "either"))
 
 
 def _body(robot: Robot, index: int, shape: Shape) -> Body:
@@ -111,6 +121,8 @@ def _body(robot: Robot, index: int, shape: Shape) -> Body:
             vertices = vertices - centre
             pose = pose @ Pose(np.eye(3), centre)
             bound = float(np.linalg.norm(vertices, axis=1).max())
+        case _:
+            raise UnknownNameError.of_type("geometry", shape.geometry, get_args(Geometry))
     return Body(index, name, kind, pose, size, float(bound), vertices)
 
 

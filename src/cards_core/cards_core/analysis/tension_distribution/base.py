@@ -15,6 +15,7 @@ import numpy as np
 
 from cards_core.analysis.status import PointStatus
 from cards_core.errors import CardsError, ShapeError
+from cards_core.optimize.qp import bounded_least_squares
 from cards_core.typing import Array
 
 TENSION_TOLERANCE = 1e-6
@@ -161,14 +162,13 @@ def explain(
     residual does not separate w from all A f: near a singular pose the least squares may end
     before their minimum, which proves nothing.
     """
-    from scipy.optimize import lsq_linear
-
     free = low < high
     tensions = low.copy()
     rest = needed - matrix[:, ~free] @ low[~free]
     if free.any():
-        bounds = (low[free], high[free])
-        tensions[free] = lsq_linear(matrix[:, free], rest, bounds, method="bvls", tol=1e-14).x
+        tensions[free] = bounded_least_squares(
+            matrix[:, free], rest, low[free], high[free], tolerance=1e-14
+        )
     tensions = np.clip(tensions, low, high)
     residual = matrix @ tensions - needed
     lever = float(np.abs(matrix).sum(axis=1).max(initial=0.0))

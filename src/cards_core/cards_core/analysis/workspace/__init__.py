@@ -4,7 +4,7 @@
 see docs/workspace.md.
 """
 
-from cards_core.analysis.workspace.errors import JobError, PointSetError
+from cards_core.analysis.workspace.errors import PointSetError
 from cards_core.analysis.workspace.job import Job, make_job
 from cards_core.analysis.workspace.point_file import PointTable, read_points
 from cards_core.analysis.workspace.points import Axis, Grid, PointSet
@@ -16,7 +16,6 @@ __all__ = [
     "Axis",
     "Grid",
     "Job",
-    "JobError",
     "PointSet",
     "PointSetError",
     "PointTable",

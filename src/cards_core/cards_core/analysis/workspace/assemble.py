@@ -43,7 +43,7 @@ def assemble(folder: JobFolder, worker: Worker) -> dict[str, Any]:
         The summary.
 
     Raises:
-        JobError: The folder cannot be written.
+        CardsError: The folder cannot be written.
         DamagedChunkError: A chunk was damaged since it was looked at.
     """
     job = folder.job

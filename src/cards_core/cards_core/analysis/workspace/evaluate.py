@@ -14,11 +14,11 @@ from cards_core.analysis.conditions.base import Column, Condition
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace.chunk_file import Columns, pack
-from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.job import Job, code_hash
 from cards_core.analysis.workspace.points import BoundPoints
 from cards_core.analysis.workspace.rays import BoundRays
 from cards_core.dynamics import make_dynamics
+from cards_core.errors import CardsError
 from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
@@ -51,11 +51,11 @@ class Worker:
         """Build the condition of a job.
 
         Raises:
-            CardsError: The robot or the options do not allow it.
-            JobError: The job was made by different code.
+            CardsError: The robot or the options do not allow it, or the job was made by different
+                code.
         """
         if job.code != code_hash():
-            raise JobError(
+            raise CardsError(
                 f"the job was made by code {job.code[:12]}, here is {code_hash()[:12]} "
                 "(expected: the same version of CARDS on all machines and until the job is "
                 "complete; --restart computes all of it with this one)"

@@ -18,7 +18,6 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
-from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.evaluate import compute_chunk
 from cards_core.errors import CardsError
 
@@ -50,8 +49,7 @@ def run_locally(
         processes: Use processes.
 
     Raises:
-        JobError: A process died.
-        CardsError: The condition cannot be made.
+        CardsError: A process died, or the condition cannot be made.
     """
     executor: Executor
     if processes:
@@ -61,13 +59,13 @@ def run_locally(
     else:
         executor = ThreadPoolExecutor(workers, thread_name_prefix="workspace")
     try:
-        yield from _drain(
+        yield from _collect(
             tasks,
             lambda task: executor.submit(_indexed, job, *task),
             workers * (1 + AHEAD),
         )
     except BrokenProcessPool as error:
-        raise JobError(
+        raise CardsError(
             "a worker process died, e.g. killed for want of memory (expected: all to live; what "
             "was computed is kept, the same command goes on with it, perhaps with fewer workers; "
             "a script that uses processes needs 'if __name__ == \"__main__\":')"
@@ -81,10 +79,10 @@ def _indexed(job: bytes, index: int, values: bytes | None) -> tuple[int, bytes]:
         return index, compute_chunk(job, index, values)
     except CardsError as error:
         # errors that build their own message do not survive the way to another process
-        raise JobError(str(error)) from None
+        raise CardsError(str(error)) from None
 
 
-def _drain(
+def _collect(
     tasks: Iterable[Task], submit: Callable[[Task], Future[Any]], limit: int
 ) -> Iterator[tuple[int, bytes]]:
     """Keep up to ``limit`` tasks in flight; yield results as they come."""
@@ -110,27 +108,25 @@ def run_on_dask(job: bytes, tasks: Iterable[Task], scheduler: Any) -> Generator[
             have settings of its own, e.g. for TLS.
 
     Raises:
-        JobError: The scheduler cannot be reached, has no workers, or lost them.
+        CardsError: The scheduler cannot be reached, has no workers, or lost them.
     """
-    from distributed import Client
-    from distributed.scheduler import KilledWorker
-
-    mine = not isinstance(scheduler, Client)
+    distributed = _distributed()
+    mine = not isinstance(scheduler, distributed.Client)
     try:
         if mine:
-            _knock(scheduler)
-            client = Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
+            _check_reachable(scheduler)
+            client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
         else:
             client = scheduler
     except (OSError, ValueError, TimeoutError) as error:
-        raise JobError(
+        raise CardsError(
             f"no Dask scheduler answers at '{scheduler}': {error} (expected: the address that "
             "'dask scheduler' prints, e.g. tcp://10.0.0.5:8786)"
         ) from error
     try:
-        yield from _drain_dask(client, job, tasks)
-    except KilledWorker as error:
-        raise JobError(
+        yield from _collect_from_dask(client, job, tasks)
+    except distributed.KilledWorker as error:
+        raise CardsError(
             f"a chunk was given up after its worker died {RETRIES + 1} times: {error} (expected: "
             "workers with enough memory; the same command goes on)"
         ) from error
@@ -139,7 +135,14 @@ def run_on_dask(job: bytes, tasks: Iterable[Task], scheduler: Any) -> Generator[
             client.close()
 
 
-def _knock(address: str) -> None:
+def _distributed() -> Any:
+    # it takes long to import, and few jobs run on other machines
+    import distributed
+
+    return distributed
+
+
+def _check_reachable(address: str) -> None:
     """Connect once: Dask itself asks again and again, and complains when it gives up.
 
     Raises:
@@ -153,13 +156,13 @@ def _knock(address: str) -> None:
         pass
 
 
-def _drain_dask(client: Any, job: bytes, tasks: Iterable[Task]) -> Iterator[tuple[int, bytes]]:
-    from distributed import as_completed
-
+def _collect_from_dask(
+    client: Any, job: bytes, tasks: Iterable[Task]
+) -> Iterator[tuple[int, bytes]]:
     try:
         client.wait_for_workers(1, timeout=CONNECT_TIMEOUT)
     except TimeoutError as error:
-        raise JobError(
+        raise CardsError(
             f"the Dask scheduler {client.scheduler.address} has no workers (expected: at least "
             "one 'dask worker ADDRESS')"
         ) from error
@@ -169,7 +172,7 @@ def _drain_dask(client: Any, job: bytes, tasks: Iterable[Task]) -> Iterator[tupl
 
     threads = sum(client.nthreads().values())
     rest = iter(tasks)
-    futures = as_completed(
+    futures = _distributed().as_completed(
         [submit(task) for task in islice(rest, threads * (1 + AHEAD))],
         loop=client.loop,
         with_results=True,

@@ -30,11 +30,11 @@ from cards_core.analysis.workspace.chunk_file import (
     DamagedChunkError,
     read_chunk,
 )
-from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.job import Job
 from cards_core.analysis.workspace.point_file import PointTable
 from cards_core.analysis.workspace.points import PointSet
 from cards_core.analysis.workspace.rays import Rays
+from cards_core.errors import CardsError
 from cards_core.files import PART, is_part, making, replacing, write_atomically
 from cards_core.typing import Array
 
@@ -74,7 +74,7 @@ class JobFolder:
         """Make the folder, or check that it holds this job; point files move in.
 
         Raises:
-            JobError: It holds something else, or cannot be written.
+            CardsError: It holds something else, or cannot be written.
         """
         self.check_ours()
         try:
@@ -95,7 +95,7 @@ class JobFolder:
         """Refuse a folder that others keep their files in; nothing is written.
 
         Raises:
-            JobError: It holds files but no job.
+            CardsError: It holds files but no job.
         """
         if self._discarded:  # it was ours; what others put beside the job is still there
             return
@@ -105,7 +105,7 @@ class JobFolder:
             raise self.unwritable(error) from error
         others = {name for name in names - _BEFORE_JOB if not is_part(name)}
         if JOB not in names and others:
-            raise JobError(
+            raise CardsError(
                 f"{self.path} holds other files, e.g. '{min(others)}' "
                 "(expected: a new or empty folder, or one of the same job)"
             )
@@ -114,7 +114,7 @@ class JobFolder:
         other = read_job(self.path)
         if other.key != self.key:
             differences = ", ".join(_differences(other.to_json(), self.job.to_json()))
-            raise JobError(
+            raise CardsError(
                 f"{self.path} holds another job: {differences} (expected: the same job to go on "
                 "with it, another folder, or --restart to discard what is there)"
             )
@@ -134,7 +134,7 @@ class JobFolder:
                     stream.write(content)
             if digest.hexdigest() != table.sha256:
                 # the values came from this folder's own, damaged file, or from nowhere
-                raise JobError(
+                raise CardsError(
                     f"{target} is missing or damaged (expected: the points with sha256 "
                     f"{table.sha256[:12]}; start the job again with the file of points)"
                 )
@@ -144,7 +144,7 @@ class JobFolder:
         """Keep other processes out of the folder while this one writes to it.
 
         Raises:
-            JobError: Another process has it. A process that was killed has none.
+            CardsError: Another process has it. A process that was killed has none.
         """
         with contextlib.ExitStack() as stack:
             try:
@@ -155,7 +155,7 @@ class JobFolder:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise JobError(
+                raise CardsError(
                     f"{self.path} is in use by another process (expected: one run at a time)"
                 ) from None
             try:
@@ -172,7 +172,7 @@ class JobFolder:
             bytes_each: Size of the results of a point or ray, [bytes].
 
         Raises:
-            JobError: There is not enough space.
+            CardsError: There is not enough space.
         """
         try:
             free = shutil.disk_usage(self.path).free
@@ -181,15 +181,15 @@ class JobFolder:
             raise self.unwritable(error) from error
         count = self.job.points.count
         if bytes_each * count - there > free:
-            raise JobError(
+            raise CardsError(
                 f"{count:.4g} points or rays take {1e-9 * bytes_each * count:.4g} GB in "
                 f"{self.path}, where {1e-9 * free:.4g} GB are free (expected: at most "
                 f"{free // max(bytes_each, 1)} of them, or a folder on another disk)"
             )
 
-    def unwritable(self, error: OSError) -> JobError:
+    def unwritable(self, error: OSError) -> CardsError:
         """Return the error of a folder that cannot be written."""
-        return JobError(
+        return CardsError(
             f"{self.path} cannot be written: {error.strerror or error} (expected: a folder with "
             "space and permission; what was computed is kept, the same command goes on with it)"
         )
@@ -202,7 +202,7 @@ class JobFolder:
         """Store a chunk.
 
         Raises:
-            JobError: The folder cannot be written.
+            CardsError: The folder cannot be written.
         """
         try:
             write_atomically(self.chunk_path(index), data)
@@ -247,7 +247,7 @@ class JobFolder:
         """Remove everything that a job puts into its folder, and nothing else.
 
         Raises:
-            JobError: The folder holds no job: its files are somebody else's.
+            CardsError: The folder holds no job: its files are somebody else's.
         """
         self.check_ours()
         if (self.path / JOB).exists():
@@ -282,15 +282,15 @@ def read_job(path: str | os.PathLike[str]) -> Job:
     """Return the job of a folder, with the points of its point file.
 
     Raises:
-        JobError: There is none, or it cannot be read.
+        CardsError: There is none, or it cannot be read.
     """
     file = Path(path) / JOB
     try:
         data = json.loads(file.read_text())
     except OSError as error:
-        raise JobError(f"{file}: {error.strerror} (expected: a workspace job)") from error
+        raise CardsError(f"{file}: {error.strerror} (expected: a workspace job)") from error
     except ValueError as error:
-        raise JobError(f"{file}: {error} (expected: a workspace job)") from error
+        raise CardsError(f"{file}: {error} (expected: a workspace job)") from error
     job = Job.from_json(data)
     return dataclasses.replace(job, points=_attach(job.points, Path(path) / POINTS))
 

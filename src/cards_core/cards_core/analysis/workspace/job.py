@@ -14,13 +14,12 @@ from typing import Any
 import cards_core
 from cards_core.analysis.conditions.options import Options
 from cards_core.analysis.conditions.registry import CONDITIONS
-from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.point_file import PointTable
 from cards_core.analysis.workspace.points import Axis, Grid, PointSet
 from cards_core.analysis.workspace.rays import Rays
 from cards_core.analysis.workspace.robot_text import RobotText
 from cards_core.analysis.workspace.samples import Samples
-from cards_core.errors import UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.robot import Robot
 
 FORMATS = ("parquet", "npz")
@@ -105,11 +104,11 @@ class Job:
         """Make a job from what `to_json` returned.
 
         Raises:
-            JobError: It is no job, or of a version that this program does not know.
+            CardsError: It is no job, or of a version that this program does not know.
         """
         try:
             if data["format_version"] != 1:
-                raise JobError(f"a job of format {data['format_version']} (expected: 1)")
+                raise CardsError(f"a job of format {data['format_version']} (expected: 1)")
             return cls(
                 RobotText(**data["robot"]),
                 data["condition"],
@@ -121,7 +120,7 @@ class Job:
                 data["code"],
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise JobError(f"no workspace job: {type(error).__name__} {error}") from error
+            raise CardsError(f"no workspace job: {type(error).__name__} {error}") from error
 
 
 def make_job(
@@ -146,15 +145,15 @@ def make_job(
         format: ``parquet`` or ``npz``.
 
     Raises:
-        CardsError: The robot cannot be read; no such condition, option or coordinate.
-        JobError: A chunk size or format that there is not.
+        CardsError: The robot cannot be read; no such condition, option or coordinate; a chunk size
+            or format that there is not.
     """
     if condition not in CONDITIONS:
         raise UnknownNameError("condition", condition, CONDITIONS)
     if format not in FORMATS:
         raise UnknownNameError("format", format, FORMATS)
     if chunk is not None and chunk < 1:
-        raise JobError(f"chunks of {chunk} points (expected: at least 1)")
+        raise CardsError(f"chunks of {chunk} points (expected: at least 1)")
     kind = CONDITIONS[condition].options
     given = options if isinstance(options, Options) else kind.from_json(options or {})
     text = RobotText.of(robot)
@@ -180,7 +179,7 @@ def points_from_json(data: Mapping[str, Any]) -> PointSet:
     """Make a point set from what its ``to_json`` returned.
 
     Raises:
-        JobError: There is no such kind.
+        CardsError: There is no such kind.
     """
     match data["kind"]:
         case "grid":
@@ -198,4 +197,4 @@ def points_from_json(data: Mapping[str, Any]) -> PointSet:
             rest = {key: value for key, value in data.items() if key not in ("kind", "starts")}
             return Rays(points_from_json(data["starts"]), **rest)
         case kind:
-            raise JobError(f"points of kind '{kind}' (expected: grid, samples, file, rays)")
+            raise CardsError(f"points of kind '{kind}' (expected: grid, samples, file, rays)")

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cards_core.analysis.conditions.base import Column
+from cards_core.analysis.workspace.arrow import pyarrow_module
 from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates
 from cards_core.analysis.workspace.errors import PointSetError
 from cards_core.analysis.workspace.points import check_once, coordinate_column
@@ -160,7 +161,7 @@ def read_points(
 
     Raises:
         PointSetError: The file cannot be read; names the file, and row or column where it can.
-        TableError: Likewise, of a CSV file, with the line, or of an NPZ file, with the array.
+        CardsError: Likewise, of a CSV file, with the line, or of an NPZ file, with the array.
         UnknownNameError: A column is no coordinate.
     """
     file = Path(path)
@@ -223,8 +224,10 @@ def _open(
             return _open_csv(file, coordinates)
         case ".parquet":
             return _open_parquet(file, coordinates)
-        case _:
+        case ".npz":
             return _open_npz(file, tree)
+        case suffix:
+            raise UnknownNameError("kind of file", suffix, SUFFIXES)
 
 
 def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], Iterator[Array]]:
@@ -251,11 +254,9 @@ def _open_csv(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], It
 
 
 def _open_parquet(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...], Iterator[Array]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa = pyarrow_module()
     try:
-        parquet = pq.ParquetFile(file)
+        parquet = pa.parquet.ParquetFile(file)
     except (pa.ArrowException, OSError) as error:
         raise PointSetError(f"{file}: {error}") from error
     quaternions = {f"{ball}.{c}" for ball in coordinates.balls for c in "wxyz"}

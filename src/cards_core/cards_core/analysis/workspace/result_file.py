@@ -19,6 +19,7 @@ import numpy.typing as npt
 import cards_core
 from cards_core.analysis.conditions.base import Column
 from cards_core.analysis.status import PointStatus
+from cards_core.analysis.workspace.arrow import pyarrow_module
 from cards_core.analysis.workspace.chunk_file import Columns
 from cards_core.analysis.workspace.job import Job
 from cards_core.files import replacing
@@ -76,9 +77,7 @@ def _write_parquet(
     about: dict[str, Any],
 ) -> None:
     """One row group per chunk; zstd; coordinates and status as dictionaries."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa = pyarrow_module()
     fields = [
         pa.field(
             c.name,
@@ -91,7 +90,7 @@ def _write_parquet(
     text = json.dumps(about)
     schema = pa.schema(fields, metadata={METADATA_KEY: text})
     few_values = [c.name for c in columns if c.text == "coordinate" or c.name == "status"]
-    with pq.ParquetWriter(
+    with pa.parquet.ParquetWriter(
         path,
         schema,
         compression="zstd",
@@ -151,9 +150,9 @@ def read_result(path: Path, names: Sequence[str] | None = None) -> dict[str, npt
         names: Which; None: all.
     """
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        table = pq.read_table(path, columns=None if names is None else list(names))
+        table = pyarrow_module().parquet.read_table(
+            path, columns=None if names is None else list(names)
+        )
         return {name: table.column(name).to_numpy() for name in table.column_names}
     with np.load(path, allow_pickle=False) as archive:
         wanted = [n for n in archive.files if n != METADATA_KEY] if names is None else names
@@ -172,10 +171,8 @@ def read_rows(
     """
     if path.suffix != ".parquet":
         return {name: column[rows] for name, column in read_result(path, names).items()}
-    import pyarrow.parquet as pq
-
     parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in names}
-    file = pq.ParquetFile(path)
+    file = pyarrow_module().parquet.ParquetFile(path)
     first = 0
     for group in range(file.num_row_groups):
         stop = first + file.metadata.row_group(group).num_rows
@@ -191,9 +188,7 @@ def read_rows(
 def read_metadata(path: Path) -> dict[str, Any]:
     """Return what `metadata` put into a result file."""
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        text = pq.read_schema(path).metadata[METADATA_KEY.encode()].decode()
+        text = pyarrow_module().parquet.read_schema(path).metadata[METADATA_KEY.encode()].decode()
     else:
         with np.load(path, allow_pickle=False) as archive:
             text = str(archive[METADATA_KEY])

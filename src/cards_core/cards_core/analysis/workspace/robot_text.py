@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cards_core.analysis.workspace.errors import JobError
+from cards_core.errors import CardsError
 from cards_core.formats import find_model, read_sdf, to_sdf
 from cards_core.paths.fingerprint import robot_hash
 from cards_core.paths.wrapping.mesh_file import mesh_path
@@ -56,20 +56,20 @@ class RobotText:
         """Return the robot.
 
         Raises:
-            CardsError: The document cannot be read.
-            JobError: It is another robot than it was: a file that it refers to has changed.
+            CardsError: The document cannot be read, or it is another robot than it was: a file
+                that it refers to has changed.
         """
         robot = _read(self.sdf, self.base)
         found = robot_hash(robot.tree)
         if found != self.robot_hash:
-            raise JobError(
+            raise CardsError(
                 f"robot '{self.name}' has the hash {found} here (expected: {self.robot_hash}; "
                 "a file that its description includes differs)"
             )
         files = _mesh_files(robot)
         for uri, digest in self.files.items():
             if files.get(uri) != digest:
-                raise JobError(
+                raise CardsError(
                     f"robot '{self.name}': mesh '{uri}' differs from the one that the job was "
                     "made with, or is not there (expected: the same file on every machine)"
                 )

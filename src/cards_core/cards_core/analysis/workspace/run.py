@@ -19,14 +19,13 @@ import cards_core
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace.assemble import assemble
 from cards_core.analysis.workspace.chunk_file import DamagedChunkError
-from cards_core.analysis.workspace.errors import JobError
 from cards_core.analysis.workspace.evaluate import Worker, pack_job
 from cards_core.analysis.workspace.execute import Task, run_locally, run_on_dask
 from cards_core.analysis.workspace.folder import JobFolder, point_table, read_job
 from cards_core.analysis.workspace.job import Job
 from cards_core.analysis.workspace.points import Grid
 from cards_core.analysis.workspace.result_file import read_metadata, read_result, read_rows
-from cards_core.errors import UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.typing import Array
 
 Progress = Callable[[int, int], None]
@@ -88,11 +87,11 @@ class Result:
         """Return a column in the shape of the grid.
 
         Raises:
-            JobError: The points are no grid.
+            CardsError: The points are no grid.
         """
         points = self.job.points
         if not isinstance(points, Grid):
-            raise JobError(f"the points are of kind '{points.kind}' (expected: a grid)")
+            raise CardsError(f"the points are of kind '{points.kind}' (expected: a grid)")
         return self.columns(name)[name].reshape(points.shape)
 
     def feasible(self) -> npt.NDArray[np.bool_]:
@@ -109,14 +108,14 @@ def load(path: str | os.PathLike[str]) -> Result:
     """Return the result in a folder.
 
     Raises:
-        JobError: There is no complete and undamaged result in it.
+        CardsError: There is no complete and undamaged result in it.
     """
     job = read_job(path)
     folder = JobFolder(path, job)
     summary = folder.complete()
     if summary is None:
         done = len(list(folder.chunks.glob("*.chunk")))
-        raise JobError(
+        raise CardsError(
             f"{folder.path} has no complete result: {done} of {job.chunks} chunks are there "
             "(expected: a job that ran to its end; --resume goes on with it)"
         )
@@ -149,13 +148,13 @@ def run(
         restart: Discard what the folder holds of any job.
 
     Raises:
-        JobError: The folder holds something else, is in use, or cannot be written; the job was
-            made by other code; the scheduler cannot be reached.
-        CardsError: The condition cannot be made for this robot.
+        CardsError: The folder holds something else, is in use, or cannot be written; the job was
+            made by other code; the scheduler cannot be reached; the condition cannot be
+            made for this robot.
         KeyboardInterrupt: Ctrl-C; what was computed is in the folder.
     """
     if workers is not None and workers < 1:
-        raise JobError(f"{workers} workers (expected: at least 1)")
+        raise CardsError(f"{workers} workers (expected: at least 1)")
     count = workers or available_cores()
     store = JobFolder(folder, job)
     store.check_ours()
@@ -188,7 +187,7 @@ def resume(path: str | os.PathLike[str], **arguments: Any) -> Result:
     """Go on with the job of a folder; arguments as of `run`.
 
     Raises:
-        JobError: There is no job, and as `run`.
+        CardsError: There is no job, and as `run`.
     """
     return run(read_job(path), path, **arguments)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import casadi as ca
 import numpy as np
 
@@ -31,8 +33,10 @@ def body_jacobian(model: SymbolicTree) -> Expr:
             v[:, node.v] = constant(node.axis)
         elif node.kind == "revolute":
             w[:, node.v] = constant(node.axis)
-        else:
+        elif node.kind == "ball":
             w[:, node.v : node.v + 3] = ca.SX(ca.DM.eye(3))
+        else:
+            assert_never(node.kind)
         linear.append(v)
         angular.append(w)
     rows = []

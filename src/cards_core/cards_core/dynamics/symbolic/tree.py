@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 import casadi as ca
 
@@ -49,7 +49,9 @@ class SymbolicTree:
             return placement @ _axis_rotation(node.axis, self.q[node.q]), position
         if node.kind == "prismatic":
             return placement, position + placement @ constant(node.axis) * self.q[node.q]
-        return placement @ _quaternion_matrix(self.q[node.q : node.q + 4]), position
+        if node.kind == "ball":
+            return placement @ _quaternion_matrix(self.q[node.q : node.q + 4]), position
+        assert_never(node.kind)
 
     def velocity(self, node: Node) -> Expr:
         """Return the node's own velocity coordinates."""

@@ -166,13 +166,13 @@ class ConstantTable:
         return sp.Matrix(
             [
                 self.scalar(value, name + axis, f"{meaning}, {axis}")
-                for value, axis in zip(self._without_dust(values), XYZ, strict=True)
+                for value, axis in zip(self._without_rounding_errors(values), XYZ, strict=True)
             ]
         )
 
     def inertia(self, tensor: Matrix3, number: int, text: str) -> Expr:
         """Return an inertia tensor; its symbols are ``I_1xx`` and so on."""
-        tensor = self._without_dust(tensor)
+        tensor = self._without_rounding_errors(tensor)
         out = sp.zeros(3, 3)
         for i in range(3):
             for j in range(i, 3):
@@ -193,7 +193,7 @@ class ConstantTable:
             return sp.Matrix(3, 3, lambda i, j: self.number(float(rotation[i, j])))
         return exact_rotation(np.asarray(rotation, dtype=float))
 
-    def _without_dust(self, values: Array) -> Array:
+    def _without_rounding_errors(self, values: Array) -> Array:
         """Remove what the rounding of rotations left of zeros."""
         array = np.asarray(values, dtype=float)
         if self.constants == "binary":

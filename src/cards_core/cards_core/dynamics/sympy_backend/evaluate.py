@@ -57,7 +57,7 @@ class SympyDynamics:
             default, the robot's numbers are exactly those other backends calculate with.
 
     Raises:
-        SymbolicError: The robot is too large, or a muscle wraps.
+        CardsError: The robot is too large, or a muscle wraps.
     """
 
     def __init__(

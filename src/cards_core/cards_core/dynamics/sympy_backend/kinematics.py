@@ -13,6 +13,7 @@ Source: [Siciliano2009]_ chapters 2 and 3, [Sola2018]_ for quaternions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 import sympy as sp
 
@@ -62,7 +63,7 @@ class SymbolicKinematics:
         bodies: Of the nodes that carry links.
 
     Raises:
-        SymbolicError: The robot is too large.
+        CardsError: The robot is too large.
     """
 
     def __init__(self, tree: Tree, options: SymbolicOptions) -> None:
@@ -153,7 +154,9 @@ class SymbolicKinematics:
         if node.kind == "prismatic":
             axis = self.constants.axis(node.axis)
             return placement, position + placement * axis * self.q[node.q]
-        return placement * _quaternion_matrix(*self.q[node.q : node.q + 4]), position
+        if node.kind == "ball":
+            return placement * _quaternion_matrix(*self.q[node.q : node.q + 4]), position
+        assert_never(node.kind)
 
     def _bodies(self) -> tuple[Body, ...]:
         out: list[Body] = []

@@ -40,7 +40,7 @@ class SymbolicModel:
 
     Raises:
         DescriptionError: The joints do not form a tree.
-        SymbolicError: The robot is too large, or a muscle wraps.
+        CardsError: The robot is too large, or a muscle wraps.
     """
 
     def __init__(self, robot: Robot, options: SymbolicOptions | None = None) -> None:

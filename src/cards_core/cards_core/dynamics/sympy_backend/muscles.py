@@ -17,7 +17,8 @@ import sympy as sp
 
 from cards_core.dynamics.sympy_backend.constants import Expr
 from cards_core.dynamics.sympy_backend.kinematics import SymbolicKinematics
-from cards_core.dynamics.sympy_backend.options import Muscles, SymbolicError
+from cards_core.dynamics.sympy_backend.options import Muscles
+from cards_core.errors import CardsError
 from cards_core.paths.layout import tree_layout
 from cards_core.robot.elements import Muscle, Pulley
 from cards_core.robot.model import WORLD_NODE
@@ -64,7 +65,7 @@ class MusclePaths:
         names: Of the muscles that have a row.
 
     Raises:
-        SymbolicError: A muscle wraps, and ``which`` is ``all``.
+        CardsError: A muscle wraps, and ``which`` is ``all``.
     """
 
     def __init__(self, kinematics: SymbolicKinematics, which: Muscles) -> None:
@@ -178,10 +179,10 @@ class MusclePaths:
         return sp.Matrix(self.count, 1, rows)
 
 
-def _wraps(muscle: Muscle, element: object, count: int) -> SymbolicError:
+def _wraps(muscle: Muscle, element: object, count: int) -> CardsError:
     what = "starts at a pulley" if isinstance(element, Pulley) else "wraps over a surface"
     others = f" (and {count - 1} more)" if count > 1 else ""
-    return SymbolicError(
+    return CardsError(
         f"muscle '{muscle.name}'{others} {what}, which has no expression without cases: where it "
         "touches depends on the pose. Expected: straight muscles through via points. Without the "
         "wrapped muscles it works: muscles='straight', on the command line --muscles straight; "

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.errors import CardsError
 from cards_core.robot.model import WORLD_NODE, Node, Tree
 from cards_core.typing import Array
@@ -23,10 +24,6 @@ Progress = Callable[[str, int, int], None]
 
 SIZE_LIMIT = 80
 """Largest `predicted_size` that is taken without being told to."""
-
-
-class SymbolicError(CardsError):
-    """A robot that cannot be written as symbolic expressions, or only at a price."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,9 @@ class SymbolicOptions:
         time_limit: After this time ``full`` leaves entries as ``trig`` has them, [s].
         size_limit: See `predicted_size`; infinite: take any robot.
         progress: Told what is being simplified.
+
+    Raises:
+        UnknownNameError: No such choice.
     """
 
     parameters: Parameters = "numbers"
@@ -53,6 +53,12 @@ class SymbolicOptions:
     time_limit: float = math.inf
     size_limit: float = SIZE_LIMIT
     progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(self.parameters, "choice of parameters", get_args(Parameters))
+        check_choice(self.simplification, "level of simplification", get_args(Simplification))
+        check_choice(self.muscles, "choice of muscles", get_args(Muscles))
+        check_choice(self.constants, "choice of constants", get_args(Constants))
 
 
 def predicted_size(tree: Tree) -> float:
@@ -107,11 +113,11 @@ def check_size(tree: Tree, limit: float) -> None:
     """Refuse a robot whose expressions would become too long.
 
     Raises:
-        SymbolicError: With the prediction and what can be done.
+        CardsError: With the prediction and what can be done.
     """
     size = predicted_size(tree)
     if size > limit:
-        raise SymbolicError(
+        raise CardsError(
             f"the equations of '{tree.robot.name}' ({tree.nv} degrees of freedom) would be too "
             f"long: predicted size {size:.0f}, limit {limit:g} (six revolute joints in a row: 42, "
             "with axes in general directions: 405). Use the compiled backend for numbers, or "

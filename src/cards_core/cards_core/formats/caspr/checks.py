@@ -21,8 +21,8 @@ from cards_core.formats.caspr.findings import FindingList
 from cards_core.formats.caspr.inertia_repair import repair_inertias
 from cards_core.formats.caspr.mass_matrix import mass_matrix_change
 from cards_core.formats.caspr.operational_spaces import OperationalFile
-from cards_core.formats.sdf.ready import sdf_ready
-from cards_core.formats.sdf.unit_checks import unit_doubt
+from cards_core.formats.sdf.prepare import prepare_for_sdf
+from cards_core.formats.sdf.unit_checks import unit_warning
 from cards_core.robot.elements import Pulley, ViaPoint
 from cards_core.robot.inertia import InertiaRepair
 from cards_core.robot.model import Robot
@@ -59,14 +59,14 @@ def check_inertia(
 ) -> tuple[Robot | None, InertiaCheck]:
     """Check the inertias; return the robot for SDF (None if impossible) and the result.
 
-    The robot for SDF has valid inertias, small ones where CASPR has none (`sdf_ready`), and a home
-    position within the limits.
+    The robot for SDF has valid inertias, small ones where CASPR has none (`prepare_for_sdf`), and
+    a home position within the limits.
     """
     names = {body.link: body for body in bodies}
     singular = _singular(dynamics)
     try:
         repaired, repairs = repair_inertias(robot)
-        ready = sdf_ready(home_within_limits(repaired))
+        ready = prepare_for_sdf(home_within_limits(repaired))
     except DescriptionError as error:
         findings.warn("inertia-not-repairable", "inertias", f"no SDF can be written: {error}")
         return None, InertiaCheck((), math.nan, singular, str(error))
@@ -163,14 +163,14 @@ def check_actuation(
 
 def check_units(robot: Robot, cables: CableFile, findings: FindingList) -> None:
     """Warn of points of cables that look as if they were in millimetres."""
-    doubt = unit_doubt(robot)
-    if doubt is not None:
+    warning = unit_warning(robot)
+    if warning is not None:
         findings.warn(
             "units-doubtful",
-            f"cable '{doubt.muscle}'",
-            doubt.text,
+            f"cable '{warning.muscle}'",
+            warning.text,
             source=cables.source,
-            line=doubt.line,
+            line=warning.line,
         )
 
 

@@ -9,12 +9,25 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from typing import get_args
 
 import numpy as np
 
+from cards_core.errors import UnknownNameError
 from cards_core.formats.mjcf.scene import pose_attributes
 from cards_core.formats.sdf.geometry_xml import numbers
-from cards_core.robot.elements import Cylinder, Muscle, Pulley, Sphere, Wrap, WrapSurface
+from cards_core.robot.elements import (
+    Cylinder,
+    Ellipsoid,
+    Mesh,
+    Muscle,
+    Pulley,
+    Sphere,
+    Torus,
+    Wrap,
+    WrapGeometry,
+    WrapSurface,
+)
 from cards_core.robot.model import Robot
 from cards_core.typing import Vector3
 
@@ -47,8 +60,12 @@ def add_wrap_geoms(body: ET.Element, robot: Robot, link: str) -> None:
             case Cylinder(radius, length):
                 half = 0.5 * length if math.isfinite(length) else _DRAWN_RADII * radius
                 shape = {"type": "cylinder", "size": numbers(radius, half)}
-            case _:
+            case Ellipsoid() | Torus() | Mesh():
                 continue
+            case _:
+                raise UnknownNameError.of_type(
+                    "wrap surface", surface.geometry, get_args(WrapGeometry)
+                )
         if surface.link == link:
             shape |= pose_attributes(surface.pose)
             shape |= {"contype": "0", "conaffinity": "0", "group": WRAP_GROUP, "mass": "0"}

@@ -8,8 +8,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import get_args
 
-from cards_core.errors import DescriptionError
+from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.formats.sdf.geometry_xml import THIN, mesh_path, numbers, rotation_to
 from cards_core.robot.elements import (
     WORLD,
@@ -78,6 +79,8 @@ def shape_attributes(
                 shape = {"type": "box", "size": numbers(0.5 * x, 0.5 * y, 0.5 * THIN)}
         case Mesh(uri, scale):
             shape = {"type": "mesh", "mesh": _mesh_asset(assets, mesh_path(uri, robot), scale)}
+        case _:
+            raise UnknownNameError.of_type("geometry", geometry, get_args(Geometry))
     return shape | pose_attributes(pose)
 
 

@@ -25,11 +25,12 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Collection
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from cards_core.errors import DescriptionError
+from cards_core.checks import check_choice
+from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.formats.mjcf.muscles import add_sites, add_tendons, add_wrap_geoms
 from cards_core.formats.mjcf.scene import (
     add_excludes,
@@ -41,7 +42,15 @@ from cards_core.formats.mjcf.scene import (
     parse_world,
 )
 from cards_core.formats.sdf.geometry_xml import numbers
-from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, path_links
+from cards_core.robot.elements import (
+    AXES_PER_KIND,
+    WORLD,
+    Inertia,
+    Joint,
+    JointAxis,
+    Link,
+    path_links,
+)
 from cards_core.robot.inertia import TOLERANCE, inertia_problem
 from cards_core.robot.model import WORLD_NODE, Robot
 from cards_core.spatial import Pose
@@ -144,10 +153,12 @@ def to_mjcf(
             have lengths and no forces: actuators of other programs are not ours.
 
     Raises:
-        UnknownNameError: A muscle names a link or wrap surface that does not exist.
+        UnknownNameError: A muscle names a link or wrap surface that does not exist, or no such
+            integrator.
         DescriptionError: An inertia MuJoCo refuses, a moving link without mass, a mesh format
             MuJoCo cannot read, a moving plane, or ``world_xml`` that is not well-formed.
     """
+    check_choice(integrator, "integrator", get_args(Integrator))
     tree = robot.tree
     root = ET.Element("mujoco", model=robot.name)
     ET.SubElement(root, "compiler", angle="radian", fusestatic="false")
@@ -260,6 +271,10 @@ def _add_joints(body: ET.Element, robot: Robot, joint: Joint, frame: Pose, at_ro
         case "free":
             for name, unit in zip("xyz", np.eye(3), strict=True):
                 hinges.append((f"{joint.name}_{name}", "slide", JointAxis(unit)))
+        case "fixed":
+            pass
+        case _:
+            raise UnknownNameError("joint kind", joint.kind, AXES_PER_KIND)
     for name, kind, axis in hinges:
         if not axis.lower < axis.upper:
             raise DescriptionError(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
+from cards_core.errors import UnknownNameError
 from cards_core.formats.sdf.geometry_xml import numbers
 from cards_core.robot.elements import (
     Box,
@@ -132,6 +134,8 @@ def _add_geometry(parent: ET.Element, geometry: Geometry, base: Path | None) -> 
         case Mesh():
             tag = "mesh"
             values = {"uri": mesh_location(geometry.uri, base), "scale": numbers(*geometry.scale)}
+        case _:
+            raise UnknownNameError.of_type("geometry", geometry, get_args(Geometry))
     shape = ET.SubElement(element, tag)
     for name, value in values.items():
         ET.SubElement(shape, name).text = value

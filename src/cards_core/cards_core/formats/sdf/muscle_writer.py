@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from cards_core.errors import UnknownNameError
 from cards_core.formats.sdf.elements import is_identity, mesh_location, round_angles
 from cards_core.formats.sdf.geometry_xml import numbers
 from cards_core.formats.sdf.muscle_parameters import parameters_of
@@ -21,6 +22,7 @@ from cards_core.robot.elements import (
     Torus,
     ViaPoint,
     Wrap,
+    WrapGeometry,
     WrapSurface,
 )
 
@@ -47,6 +49,10 @@ def add_wrap_surface(block: ET.Element, surface: WrapSurface, base: Path | None)
         case Mesh(uri, scale):
             place = mesh_location(uri, base)
             ET.SubElement(element, "mesh", uri=place, scale=numbers(*scale))
+        case _:
+            raise UnknownNameError.of_type(
+                "wrap surface", surface.geometry, get_args(WrapGeometry)
+            )
 
 
 def add_muscle(block: ET.Element, muscle: Muscle) -> None:
@@ -95,5 +101,7 @@ def _add_path_element(muscle: ET.Element, item: PathElement) -> None:
             element = ET.SubElement(muscle, "pulley", {"link": item.link} | sizes)
             element.text = numbers(*item.position)
             return
+        case _:
+            raise UnknownNameError.of_type("path element", item, get_args(PathElement))
     if item.friction:
         element.set("friction", numbers(item.friction))

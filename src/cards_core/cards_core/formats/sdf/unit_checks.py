@@ -12,7 +12,7 @@ from cards_core.robot.elements import WORLD, Joint, Muscle, Pulley, ViaPoint
 from cards_core.robot.model import Robot
 
 FAR = 10.0
-"""A point of a moving link this many sizes of the robot from the link's origin is doubted. Of the
+"""A point of a moving link this many sizes of the robot from the link's origin is suspect. Of the
 robots of CASPR and ours none has more than 2.5, in millimetres none would have less than 38."""
 
 FAR_FIXED = 100.0
@@ -20,14 +20,14 @@ FAR_FIXED = 100.0
 
 LEAST = 2.0
 LEAST_FIXED = 50.0
-"""Nearer points are not doubted, [m]: sizes from inertias that were made up say little."""
+"""Nearer points are not suspect, [m]: sizes from inertias that were made up say little."""
 
 LARGE = 1000.0
-"""Beyond this every point is doubted, [m]."""
+"""Beyond this every point is suspect, [m]."""
 
 
 @dataclass(frozen=True)
-class UnitDoubt:
+class UnitWarning:
     """The first point that looks as if it were in millimetres.
 
     Attributes:
@@ -41,7 +41,7 @@ class UnitDoubt:
     text: str
 
 
-def unit_doubt(robot: Robot) -> UnitDoubt | None:
+def unit_warning(robot: Robot) -> UnitWarning | None:
     """Return what looks like millimetres in the paths of muscles; None if nothing.
 
     The size of the robot is the largest of: distances of centres of mass and of joints from the
@@ -54,25 +54,25 @@ def unit_doubt(robot: Robot) -> UnitDoubt | None:
     free = any(_slides_freely(joint) for joint in robot.joints)
     moving_limit = min(max(FAR * size, LEAST), LARGE)
     fixed_limit = LARGE if free else min(max(FAR_FIXED * size, LEAST_FIXED), LARGE)
-    doubted: list[tuple[Muscle, int, ViaPoint | Pulley]] = []
+    distant: list[tuple[Muscle, int, ViaPoint | Pulley]] = []
     for muscle in robot.muscles:
         for number, item in enumerate(muscle.path, start=1):
             if isinstance(item, ViaPoint | Pulley):
                 limit = fixed_limit if item.link in fixed else moving_limit
                 if float(np.linalg.norm(item.position)) > limit:
-                    doubted.append((muscle, number, item))
-    if not doubted:
+                    distant.append((muscle, number, item))
+    if not distant:
         return None
-    muscle, number, item = doubted[0]
+    muscle, number, item = distant[0]
     shown = ", ".join(f"{value:.4g}" for value in item.position / 1000.0)
     text = (
         f"point {number} is {np.linalg.norm(item.position):.4g} m from the origin of "
         f"'{item.link}', of a robot whose links and joints measure {size:.3g} m: in millimetres? "
         f"In metres it would be ({shown})"
     )
-    if len(doubted) > 1:
-        text += f"; {len(doubted) - 1} more points are as far"
-    return UnitDoubt(muscle.name, item.line, text)
+    if len(distant) > 1:
+        text += f"; {len(distant) - 1} more points are as far"
+    return UnitWarning(muscle.name, item.line, text)
 
 
 def robot_size(robot: Robot) -> float:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
+from cards_core.errors import UnknownNameError
 from cards_core.formats.sdf.include import mesh_uri
 from cards_core.formats.sdf.schema import Content, check_content
 from cards_core.formats.sdf.values import (
@@ -88,6 +90,10 @@ def depth_inside(surface: WrapSurface, point: Vector3) -> float:
             return tube_radius - math.hypot(math.hypot(x, y) - radius, z)
         case Mesh():
             return 0.0
+        case _:
+            raise UnknownNameError.of_type(
+                "wrap surface", surface.geometry, get_args(WrapGeometry)
+            )
 
 
 def _pose(element: XmlElement) -> Pose:

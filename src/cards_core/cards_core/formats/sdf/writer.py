@@ -27,8 +27,8 @@ from cards_core.formats.sdf.elements import (
 from cards_core.formats.sdf.geometry_xml import numbers
 from cards_core.formats.sdf.muscle_block import MODULE, PLUGIN_FILENAME, PLUGIN_NAME
 from cards_core.formats.sdf.muscle_writer import add_muscle, add_wrap_surface
+from cards_core.formats.sdf.prepare import prepare_for_sdf
 from cards_core.formats.sdf.reader import GRAVITY, read_sdf
-from cards_core.formats.sdf.ready import sdf_ready
 from cards_core.robot.elements import WORLD, Frame, Joint, Link, Muscle
 from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, quaternion_matrix
@@ -40,9 +40,9 @@ _TYPES = {"fixed", "revolute", "prismatic", "universal", "ball"}
 def to_sdf(robot: Robot, *, base: str | os.PathLike[str] | None = None) -> str:
     """Return a robot as SDF text.
 
-    `sdf_ready` rewrites what SDFormat has no words for. A free joint from the world is stated by
-    the pose of its link at home; its name and placement are not part of the text. Gravity other
-    than 9.81 m/s^2 along -z needs a ``<world>`` around the model.
+    `prepare_for_sdf` rewrites what SDFormat has no words for. A free joint from the world is
+    stated by the pose of its link at home; its name and placement are not part of the text.
+    Gravity other than 9.81 m/s^2 along -z needs a ``<world>`` around the model.
 
     Args:
         robot: The robot; its inertias must be valid (`repair_robot`).
@@ -54,7 +54,7 @@ def to_sdf(robot: Robot, *, base: str | os.PathLike[str] | None = None) -> str:
         UnknownNameError: A joint, frame or muscle names a link that does not exist.
     """
     _ = robot.tree  # refuses loops and unknown names
-    return _Writer(sdf_ready(robot), Path(base) if base is not None else None).text()
+    return _Writer(prepare_for_sdf(robot), Path(base) if base is not None else None).text()
 
 
 def write_model(robot: Robot, folder: str | os.PathLike[str], *, description: str = "") -> Path:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import check_choice
 from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.model import BoundKernel
 from cards_core.codegen.native import load_or_build
@@ -24,7 +25,7 @@ from cards_core.muscles.actuators.groups import (
 from cards_core.muscles.actuators.model import Inputs, Model
 from cards_core.robot.actuators import check_parameters
 from cards_core.robot.model import Robot
-from cards_core.typing import Array
+from cards_core.typing import Array, Backend
 
 INPUTS = ("lengths", "rates", "kinds", "values")
 """Inputs of the kernels, as `ActuatorBank.step` has them."""
@@ -51,14 +52,16 @@ class ActuatorBank:
     Raises:
         DescriptionError: A parameter out of range; names muscle and attribute.
         CardsError: ``dt`` is not a time > 0.
+        UnknownNameError: No such backend, or no model for a kind of actuator.
     """
 
     def __init__(
         self,
         robot: Robot,
         dt: float,
-        backend: Literal["compiled", "numeric"] = "compiled",
+        backend: Backend = "compiled",
     ) -> None:
+        check_choice(backend, "backend", get_args(Backend))
         if not 0.0 < dt < np.inf:
             raise CardsError(f"step of the actuators is {dt} s, expected a time > 0")
         muscles = robot.muscles
@@ -128,6 +131,7 @@ class ActuatorBank:
         return digest.digest()
 
     def _kernels(self) -> Sequence[Kernel]:
+        # casadi takes 0.3 s to import and is not needed when the code is cached
         from cards_core.muscles.actuators.symbolic import actuator_kernels
 
         return actuator_kernels(self._groups, len(self._muscles), len(self._state), self._dt)
@@ -195,7 +199,7 @@ class ActuatorBank:
             stretch[group.rows], stored[group.rows] = found
         return stretch, stored
 
-    def tell(self, kinds: npt.NDArray[Any], values: Array) -> None:
+    def set_commands(self, kinds: npt.NDArray[Any], values: Array) -> None:
         """Put commands and states into `slope_kernel`, for callers of its native function."""
         kernel = self.slope_kernel
         if kernel is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.errors import UnknownNameError
 from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
 from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
 from cards_core.muscles.actuators.model import Model
@@ -16,6 +17,7 @@ from cards_core.muscles.actuators.series_elastic import (
     HeatedSeriesElasticUnit,
     SeriesElasticUnit,
 )
+from cards_core.robot.actuators import Cable, Hill, Ligament, Pneumatic, SeriesElastic
 from cards_core.robot.elements import Muscle
 
 LARGEST_INPUT = 1e6
@@ -25,17 +27,45 @@ LARGEST_VALUE = 1e9
 """Commanded values beyond are cut."""
 
 
-def model_type(actuator: Any) -> type[Model]:
-    """Return the model of an actuator."""
-    if actuator.kind == "cable":
-        return IdealCable if actuator.stiffness is None else ElasticCable
-    if actuator.kind == "series_elastic":
-        return SeriesElasticUnit if actuator.thermal is None else HeatedSeriesElasticUnit
-    if actuator.kind == "pneumatic":
-        return McKibbenMuscle if actuator.valve is None else ValveMcKibbenMuscle
-    if actuator.kind == "hill":
-        return RigidTendonMuscle if actuator.rigid_tendon else ElasticTendonMuscle
+def _cable(actuator: Cable) -> type[Model]:
+    return IdealCable if actuator.stiffness is None else ElasticCable
+
+
+def _series_elastic(actuator: SeriesElastic) -> type[Model]:
+    return SeriesElasticUnit if actuator.thermal is None else HeatedSeriesElasticUnit
+
+
+def _pneumatic(actuator: Pneumatic) -> type[Model]:
+    return McKibbenMuscle if actuator.valve is None else ValveMcKibbenMuscle
+
+
+def _hill(actuator: Hill) -> type[Model]:
+    return RigidTendonMuscle if actuator.rigid_tendon else ElasticTendonMuscle
+
+
+def _ligament(_actuator: Ligament) -> type[Model]:
     return BlankevoortLigament
+
+
+MODELS: Mapping[str, Callable[[Any], type[Model]]] = {
+    Cable.kind: _cable,
+    SeriesElastic.kind: _series_elastic,
+    Pneumatic.kind: _pneumatic,
+    Hill.kind: _hill,
+    Ligament.kind: _ligament,
+}
+"""By kind of actuator, the function that picks the model for its parameters."""
+
+
+def model_type(actuator: Any) -> type[Model]:
+    """Return the model of an actuator.
+
+    Raises:
+        UnknownNameError: There is no model for its kind; names the kinds that have one.
+    """
+    if actuator.kind not in MODELS:
+        raise UnknownNameError("actuator model", actuator.kind, MODELS)
+    return MODELS[actuator.kind](actuator)
 
 
 class Group:

@@ -107,7 +107,7 @@ class McKibbenMuscle(Model):
         return m.maximum(inner * self.area(m, p, braid) + p.bladder * (braid - p.l0), 0.0)
 
     @staticmethod
-    def rub(m: Arithmetic, p: Parameters, static: Real, rate: Real) -> Real:
+    def with_friction(m: Arithmetic, p: Parameters, static: Real, rate: Real) -> Real:
         """Return the tension with friction."""
         return static * (1.0 + p.mu * m.tanh(rate / p.v0))
 
@@ -124,7 +124,7 @@ class McKibbenMuscle(Model):
         target = self.commanded_pressure(m, p, braid, given)
         pressure = target + (pressure - target) * p.decay
         static = self.static(m, p, pressure, braid)
-        return self.rub(m, p, static, given.rate), [pressure]
+        return self.with_friction(m, p, static, given.rate), [pressure]
 
     def rest(self, lengths: Array) -> list[Array]:
         """See `Model`."""
@@ -226,7 +226,7 @@ class ValveMcKibbenMuscle(McKibbenMuscle):
         absolute = root_with_unit_slope(m, residual, squeezed, ITERATIONS)
         pressure = absolute - p.outside
         static = self.static(m, p, pressure, braid)
-        return self.rub(m, p, static, given.rate), [pressure, now]
+        return self.with_friction(m, p, static, given.rate), [pressure, now]
 
     def rest(self, lengths: Array) -> list[Array]:
         """See `Model`."""

@@ -15,11 +15,14 @@ every d >= 0.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.muscles.actuators.arithmetic import NUMPY, Arithmetic, Real, increasing_root
 from cards_core.muscles.actuators.model import Parameters
 from cards_core.robot.actuators import Spring
@@ -31,21 +34,76 @@ ITERATIONS = 4
 """Newton iterations for the coordinate; the curves are nearly straight at that scale."""
 
 
-def parameters(spring: Spring) -> dict[str, float]:
-    """Return the numbers of a law."""
-    values: dict[str, float] = {}
-    if spring.law == "exponential":
-        a, b = float(spring.force_scale or 0.0), float(spring.growth or 0.0)
-        values |= {"a": a, "b": b, "end": spring.travel or 10.0 / b}
-    elif spring.law == "polynomial":
-        values |= {
+class _Law(ABC):
+    """A curve with a coordinate d >= 0 within its travel; here the coordinate is the elongation.
+
+    Attributes:
+        straight: Whether the coordinate is the elongation.
+    """
+
+    straight = True
+
+    @abstractmethod
+    def parameters(self, spring: Spring) -> dict[str, float]:
+        """Return the numbers of the curve."""
+
+    @abstractmethod
+    def tension(self, m: Arithmetic, p: Parameters, d: Real) -> tuple[Real, Real]:
+        """Return T and T'."""
+
+    def elongation(self, m: Arithmetic, p: Parameters, d: Real) -> tuple[Real, Real]:
+        """Return delta and delta'."""
+        del m, p
+        return d, 1.0 + 0.0 * d
+
+    def first_guess(self, m: Arithmetic, p: Parameters, force: Real, high: Real) -> Real:
+        """Return a coordinate up to ``high`` whose tension is near a force."""
+        del m, p, force
+        return high
+
+    @abstractmethod
+    def energy(self, p: Parameters, d: Any) -> Any:
+        """Return the integral of T d delta from 0 to d, [J]; NumPy only."""
+
+
+class _Polynomial(_Law):
+    def parameters(self, spring: Spring) -> dict[str, float]:
+        return {
             "k1": spring.stiffness or 0.0,
             "k2": spring.quadratic or 0.0,
             "k3": spring.cubic or 0.0,
             "end": spring.travel or ENDLESS,
         }
-    else:
-        values |= {
+
+    def tension(self, m: Arithmetic, p: Parameters, d: Real) -> tuple[Real, Real]:
+        del m
+        return d * (p.k1 + d * (p.k2 + d * p.k3)), p.k1 + d * (2.0 * p.k2 + 3.0 * d * p.k3)
+
+    def energy(self, p: Parameters, d: Any) -> Any:
+        return d**2 * (p.k1 / 2.0 + d * (p.k2 / 3.0 + d * p.k3 / 4.0))
+
+
+class _Exponential(_Law):
+    def parameters(self, spring: Spring) -> dict[str, float]:
+        a, b = float(spring.force_scale or 0.0), float(spring.growth or 0.0)
+        return {"a": a, "b": b, "end": spring.travel or 10.0 / b}
+
+    def tension(self, m: Arithmetic, p: Parameters, d: Real) -> tuple[Real, Real]:
+        growing = p.a * m.exp(p.b * d)
+        return growing - p.a, p.b * growing
+
+    def first_guess(self, m: Arithmetic, p: Parameters, force: Real, high: Real) -> Real:
+        return m.minimum(high, m.log(1.0 + force / p.a) / p.b)
+
+    def energy(self, p: Parameters, d: Any) -> Any:
+        return p.a * (np.expm1(p.b * d) / p.b - d)
+
+
+class _Triangle(_Law):
+    straight = False
+
+    def parameters(self, spring: Spring) -> dict[str, float]:
+        return {
             "k1": spring.stiffness or 0.0,
             "c1": spring.c1 or 0.012,
             "c2": spring.c2 or 0.008,
@@ -53,59 +111,70 @@ def parameters(spring: Spring) -> dict[str, float]:
             "c4": spring.c4 or 0.039,
             "end": spring.travel or 0.02,
         }
+
+    def tension(self, m: Arithmetic, p: Parameters, d: Real) -> tuple[Real, Real]:
+        _, cosines = self.elongation(m, p, d)
+        first, second = p.c4 - d, p.c3 + p.c4 - d
+        side1 = m.sqrt(p.c1 * p.c1 + first * first)
+        side2 = m.sqrt(p.c2 * p.c2 + second * second)
+        fall = p.c1 * p.c1 / (side1 * side1 * side1) + p.c2 * p.c2 / (side2 * side2 * side2)
+        return p.k1 * d / cosines, p.k1 / cosines + p.k1 * d * fall / (cosines * cosines)
+
+    def elongation(self, m: Arithmetic, p: Parameters, d: Real) -> tuple[Real, Real]:
+        first, second = p.c4 - d, p.c3 + p.c4 - d
+        side1 = m.sqrt(p.c1 * p.c1 + first * first)
+        side2 = m.sqrt(p.c2 * p.c2 + second * second)
+        whole1 = m.sqrt(p.c1 * p.c1 + p.c4 * p.c4)
+        whole2 = m.sqrt(p.c2 * p.c2 + (p.c3 + p.c4) * (p.c3 + p.c4))
+        return whole1 + whole2 - side1 - side2, first / side1 + second / side2
+
+    def energy(self, p: Parameters, d: Any) -> Any:
+        return 0.5 * p.k1 * d**2
+
+
+LAWS: Mapping[str, _Law] = {
+    "polynomial": _Polynomial(),
+    "exponential": _Exponential(),
+    "triangle": _Triangle(),
+}
+"""Curves by the name of the law, see `Spring`."""
+
+
+def parameters(spring: Spring) -> dict[str, float]:
+    """Return the numbers of a law.
+
+    Raises:
+        UnknownNameError: No such law.
+    """
+    check_choice(spring.law, "law of a spring", LAWS)
+    law = LAWS[spring.law]
+    values = law.parameters(spring)
     p = SimpleNamespace(**values)
     samples = np.linspace(0.0, min(values["end"], 1.0), 401)
-    slope_of_tension = _curves(NUMPY, spring.law, p, samples)[1]
+    slope_of_tension = law.tension(NUMPY, p, samples)[1]
     values["softest"] = float(np.min(slope_of_tension)) * (1.0 - 1e-9)
-    values["shallowest"] = float(np.min(_elongation(NUMPY, spring.law, p, samples)[1]))
+    values["shallowest"] = float(np.min(law.elongation(NUMPY, p, samples)[1]))
     return values
-
-
-def _curves(m: Arithmetic, law: str, p: Parameters, d: Real) -> tuple[Real, Real]:
-    """T and T' for a coordinate within the travel."""
-    if law == "exponential":
-        growing = p.a * m.exp(p.b * d)
-        return growing - p.a, p.b * growing
-    if law == "polynomial":
-        return d * (p.k1 + d * (p.k2 + d * p.k3)), p.k1 + d * (2.0 * p.k2 + 3.0 * d * p.k3)
-    _, cosines = _elongation(m, law, p, d)
-    first, second = p.c4 - d, p.c3 + p.c4 - d
-    side1 = m.sqrt(p.c1 * p.c1 + first * first)
-    side2 = m.sqrt(p.c2 * p.c2 + second * second)
-    fall = p.c1 * p.c1 / (side1 * side1 * side1) + p.c2 * p.c2 / (side2 * side2 * side2)
-    return p.k1 * d / cosines, p.k1 / cosines + p.k1 * d * fall / (cosines * cosines)
-
-
-def _elongation(m: Arithmetic, law: str, p: Parameters, d: Real) -> tuple[Real, Real]:
-    """Elongation and its slope for a coordinate within the travel."""
-    if law != "triangle":
-        return d, 1.0 + 0.0 * d
-    first, second = p.c4 - d, p.c3 + p.c4 - d
-    side1 = m.sqrt(p.c1 * p.c1 + first * first)
-    side2 = m.sqrt(p.c2 * p.c2 + second * second)
-    whole1 = m.sqrt(p.c1 * p.c1 + p.c4 * p.c4)
-    whole2 = m.sqrt(p.c2 * p.c2 + (p.c3 + p.c4) * (p.c3 + p.c4))
-    return whole1 + whole2 - side1 - side2, first / side1 + second / side2
 
 
 def tension(m: Arithmetic, law: str, p: Parameters, d: Real) -> tuple[Real, Real]:
     """Return T(d) and dT/dd for any coordinate d >= 0."""
     inside = m.minimum(d, p.end)
-    value, slope = _curves(m, law, p, inside)
+    value, slope = LAWS[law].tension(m, p, inside)
     return value + slope * (d - inside), slope
 
 
 def elongation(m: Arithmetic, law: str, p: Parameters, d: Real) -> tuple[Real, Real]:
     """Return delta(d) and d delta/dd for any coordinate d >= 0."""
     inside = m.minimum(d, p.end)
-    value, slope = _elongation(m, law, p, inside)
+    value, slope = LAWS[law].elongation(m, p, inside)
     return value + slope * (d - inside), slope
 
 
 def coordinate_of_elongation(m: Arithmetic, law: str, p: Parameters, delta: Real) -> Real:
     """Solve delta(d) = delta for d; 0 for a slack spring (delta < 0)."""
     delta = m.maximum(delta, 0.0)
-    if law != "triangle":  # the coordinate is the elongation
+    if LAWS[law].straight:
         return delta
     high = delta / p.shallowest
 
@@ -124,9 +193,7 @@ def coordinate_of_tension(m: Arithmetic, law: str, p: Parameters, force: Real) -
         value, slope = tension(m, law, p, d)
         return value - force, slope, 0.0
 
-    start = high
-    if law == "exponential":
-        start = m.minimum(high, m.log(1.0 + force / p.a) / p.b)
+    start = LAWS[law].first_guess(m, p, force, high)
     return increasing_root(m, residual, start, (0.0 * high, high), ITERATIONS)
 
 
@@ -140,11 +207,6 @@ def nominal_stiffness(spring: Spring) -> float:
 def energy(law: str, p: Parameters, d: Any) -> Any:
     """Return the integral of T d delta from 0 to d, [J]; NumPy only."""
     inside = np.minimum(d, p.end)
-    if law == "exponential":
-        stored = p.a * (np.expm1(p.b * inside) / p.b - inside)
-    elif law == "polynomial":
-        stored = inside**2 * (p.k1 / 2.0 + inside * (p.k2 / 3.0 + inside * p.k3 / 4.0))
-    else:
-        stored = 0.5 * p.k1 * inside**2
+    stored = LAWS[law].energy(p, inside)
     more, (last, slope) = d - inside, tension(NUMPY, law, p, inside)
     return stored + elongation(NUMPY, law, p, inside)[1] * more * (last + 0.5 * slope * more)

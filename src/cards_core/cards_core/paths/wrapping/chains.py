@@ -1,11 +1,12 @@
 """The path between two fixed points over one surface or several in a row.
 
-One surface: `ways` says whether it is touched and where about; Newton's method does the rest.
-Several: a sketch lets every surface in turn guess its contact between its neighbours', from the
-straight line on, until the guesses settle. From there, or from the last solution, Newton's method
-solves all touched surfaces at once; one whose arc gets negative is dropped, one that a straight
-piece runs into is added, until neither happens. The last solution is only used while it follows
-the sketch: what is found depends on where the surfaces are, not on how they came there.
+One surface: `contact_guesses` says whether it is touched and where about; Newton's method does the
+rest. Several: starting from the straight line, the contact of every surface in turn is guessed
+between those of its neighbours, until the guesses settle. From there, or from the last solution,
+Newton's method solves all touched surfaces at once; one whose arc gets negative is dropped, one
+that a straight piece runs into is added, until neither happens. The last solution is only used
+while it follows these guesses: what is found depends on where the surfaces are, not on how they
+came there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cards_core.paths.wrapping.contact_guesses import (
+    Guess,
+    contact_guesses,
+    is_ring,
+    lifted,
+    same_branch,
+)
 from cards_core.paths.wrapping.geodesic import Geodesic, trace
 from cards_core.paths.wrapping.path_newton import (
     Placed,
@@ -23,7 +31,6 @@ from cards_core.paths.wrapping.path_newton import (
     start_towards,
 )
 from cards_core.paths.wrapping.surfaces import Surface
-from cards_core.paths.wrapping.ways import Guess, is_ring, lifted, same_way, ways
 from cards_core.typing import Vector3
 
 SWEEPS = 30
@@ -74,12 +81,12 @@ class Chain:
         self.obstacles = tuple(obstacles)
         self.contacts: list[Geodesic | None] = [None] * len(self.obstacles)
         self.failures = 0
-        self._memory: list[Start | None] = [None] * len(self.obstacles)
+        self._warm_start: list[Start | None] = [None] * len(self.obstacles)
 
     def reset(self) -> None:
         """Forget the last solution."""
         self.contacts = [None] * len(self.obstacles)
-        self._memory = [None] * len(self.obstacles)
+        self._warm_start = [None] * len(self.obstacles)
 
     def solve(self, p: Vector3, q: Vector3) -> None:
         """Find the path from p to q, shape (3,), [m], in the frame of the obstacles' poses."""
@@ -88,11 +95,11 @@ class Chain:
             if not found:
                 self.failures += 1
             return
-        sketch = self._sketch(p, q)
-        if any(self.contacts) and self._settle(p, q) and self._follows(sketch, p, q):
+        first_guesses = self._first_guesses(p, q)
+        if any(self.contacts) and self._settle(p, q) and self._follows(first_guesses, p, q):
             return
         self.reset()
-        for i, guess in enumerate(sketch):
+        for i, guess in enumerate(first_guesses):
             if guess is not None:
                 surface = self.obstacles[i].surface
                 before = self.obstacles[i].placed.inward(self._neighbours(i, p, q)[0])
@@ -112,8 +119,8 @@ class Chain:
         obstacle = self.obstacles[index]
         placed, surface = obstacle.placed, obstacle.surface
         p, q = placed.inward(p), placed.inward(q)
-        guesses = ways(surface, p, q, obstacle.side, obstacle.inside)
-        start, self._memory[index] = self._memory[index], None
+        guesses = contact_guesses(surface, p, q, obstacle.side, obstacle.inside)
+        start, self._warm_start[index] = self._warm_start[index], None
         if not guesses:
             return None, True
         p, q = lifted(surface, p), lifted(surface, q)
@@ -126,9 +133,9 @@ class Chain:
             if best is not None and best[0] and k >= enough:
                 break
             geodesic, solved = None, False
-            if start is not None and same_way(surface, p, ring, start.point, guess.start):
+            if start is not None and same_branch(surface, p, ring, start.point, guess.start):
                 (geodesic,), solved = solve_path(p, q, [here], [start])
-                solved = solved and same_way(surface, p, ring, geodesic.start, guess.start)
+                solved = solved and same_branch(surface, p, ring, geodesic.start, guess.start)
             if not solved:
                 geodesic, solved = from_guess(here, guess, p, q)
             if not solved or geodesic is None:
@@ -146,7 +153,7 @@ class Chain:
             fallback = start_towards(surface, guesses[0].start, guesses[0].length, p)
             return trace(surface, fallback.point, fallback.tangent, fallback.length), False
         geodesic = best[2]
-        self._memory[index] = Start(geodesic.start, geodesic.start_tangent, geodesic.length)
+        self._warm_start[index] = Start(geodesic.start, geodesic.start_tangent, geodesic.length)
         return geodesic, True
 
     # several ---------------------------------------------------------------------------------
@@ -217,23 +224,25 @@ class Chain:
             self.contacts[i] = geodesic
         return solved
 
-    def _sketch(self, p: Vector3, q: Vector3) -> list[Guess | None]:
+    def _first_guesses(self, p: Vector3, q: Vector3) -> list[Guess | None]:
         """Guess all contacts, starting from the straight line."""
-        sketch: list[Guess | None] = [None] * len(self.obstacles)
+        first_guesses: list[Guess | None] = [None] * len(self.obstacles)
         for _ in range(SWEEPS):
             movement = 0.0
             for i, obstacle in enumerate(self.obstacles):
                 before, after = p, q
                 for j in range(i):
-                    if (guess := sketch[j]) is not None:
+                    if (guess := first_guesses[j]) is not None:
                         before = self.obstacles[j].placed.outward(guess.end)
-                for j in range(len(sketch) - 1, i, -1):
-                    if (guess := sketch[j]) is not None:
+                for j in range(len(first_guesses) - 1, i, -1):
+                    if (guess := first_guesses[j]) is not None:
                         after = self.obstacles[j].placed.outward(guess.start)
                 before, after = obstacle.placed.inward(before), obstacle.placed.inward(after)
-                found = ways(obstacle.surface, before, after, obstacle.side, obstacle.inside)
-                old, new = sketch[i], found[0] if found else None
-                sketch[i] = new
+                found = contact_guesses(
+                    obstacle.surface, before, after, obstacle.side, obstacle.inside
+                )
+                old, new = first_guesses[i], found[0] if found else None
+                first_guesses[i] = new
                 if (old is None) != (new is None):
                     movement = np.inf
                 elif old is not None and new is not None:
@@ -241,17 +250,17 @@ class Chain:
                     movement = max(movement, step / obstacle.surface.size)
             if movement < SWEEP_TOLERANCE:
                 break
-        return sketch
+        return first_guesses
 
-    def _follows(self, sketch: Sequence[Guess | None], p: Vector3, q: Vector3) -> bool:
-        """Whether every contact is on the way that the sketch names."""
-        for i, (obstacle, guess) in enumerate(zip(self.obstacles, sketch, strict=True)):
+    def _follows(self, first_guesses: Sequence[Guess | None], p: Vector3, q: Vector3) -> bool:
+        """Whether every contact is on the branch of its first guess."""
+        for i, (obstacle, guess) in enumerate(zip(self.obstacles, first_guesses, strict=True)):
             contact = self.contacts[i]
             if contact is None or guess is None:
                 continue
             before = obstacle.placed.inward(self._neighbours(i, p, q)[0])
             ring = is_ring(obstacle.surface, obstacle.side, obstacle.inside)
-            if not same_way(obstacle.surface, before, ring, contact.start, guess.start):
+            if not same_branch(obstacle.surface, before, ring, contact.start, guess.start):
                 return False
         return True
 

@@ -47,10 +47,10 @@ def sphere_expr(p: Expr, q: Expr, radius: float, side: Vector3 | None = None) ->
     if side is not None:
         p_s, q_s = ca.dot(p, constant(side)), ca.dot(q, constant(side))
         # signs of (p x s) . (p x q) and (q x s) . (p x q)
-        other_way = ca.logic_and(p_p * q_s < p_q * p_s, p_q * q_s > q_q * p_s)
-        other_way = ca.logic_and(other_way, _not_same_ray(in_line, p_q))
-        angle = ca.fabs(_only(other_way, 2.0 * math.pi) - angle)
-        scale = ca.if_else(other_way > in_line, -scale, scale)
+        longer_arc = ca.logic_and(p_p * q_s < p_q * p_s, p_q * q_s > q_q * p_s)
+        longer_arc = ca.logic_and(longer_arc, _not_same_ray(in_line, p_q))
+        angle = ca.fabs(_only(longer_arc, 2.0 * math.pi) - angle)
+        scale = ca.if_else(longer_arc > in_line, -scale, scale)
     first, last = _End(p_p, radius), _End(q_q, radius)
     arc = angle - first.lean - last.lean
     touch = _touch(arc, p_p, q_q, radius)
@@ -86,8 +86,8 @@ def cylinder_expr(
         before, after = px * sy - py * sx, qx * sy - qy * sx
         in_line = cross * cross <= PLANE_TOLERANCE**2 * p_p * q_q
         apart = ca.logic_and(before * after < 0.0, _not_same_ray(in_line, p_q))
-        other_way = ca.logic_and(apart, before * cross < 0.0)
-        angle = ca.fabs(_only(other_way, 2.0 * math.pi) - angle)
+        longer_arc = ca.logic_and(apart, before * cross < 0.0)
+        angle = ca.fabs(_only(longer_arc, 2.0 * math.pi) - angle)
         backward = ca.if_else(apart, before, cross) < 0.0
     first, last = _End(p_p, radius), _End(q_q, radius)
     arc = angle - first.lean - last.lean

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import check_choice
 from cards_core.codegen.kernel import SourceKernel
 from cards_core.codegen.native import load_or_build
 from cards_core.codegen.toolchain import find_compiler
 from cards_core.errors import CompilationError
 from cards_core.paths.wrapping.chains import Chain, Obstacle
 from cards_core.paths.wrapping.geodesic import sample
+from cards_core.paths.wrapping.native_source import geodesic_kernels
 from cards_core.paths.wrapping.path_newton import Placed
 from cards_core.paths.wrapping.problem import GeodesicProblem, ObstacleSpec
 from cards_core.robot.model import Robot
-from cards_core.typing import Array, Vector3
+from cards_core.typing import Array, Backend, Vector3
 
 
 class GeodesicPaths:
@@ -35,12 +37,13 @@ class GeodesicPaths:
 
     Raises:
         DescriptionError: A combination that cannot be solved, or a mesh that cannot be read.
-        UnknownNameError: A wrap surface that does not exist.
+        UnknownNameError: A wrap surface that does not exist, or no such backend.
     """
 
     contact_rows: npt.NDArray[np.intp]
 
-    def __init__(self, robot: Robot, backend: Literal["compiled", "numeric"] = "compiled") -> None:
+    def __init__(self, robot: Robot, backend: Backend = "compiled") -> None:
+        check_choice(backend, "backend", get_args(Backend))
         problem = GeodesicProblem(robot)
         self.contact_rows = problem.rows
         self._solver: _Native | _Numeric
@@ -83,19 +86,17 @@ class GeodesicPaths:
 
 
 class _Native:
-    """Native code. Its memory of the last solution are its own output buffers."""
+    """Native code; the last solution, its warm start, stays in its own output buffers."""
 
     def __init__(self, problem: GeodesicProblem) -> None:
         def kernels() -> Sequence[SourceKernel]:
-            from cards_core.paths.wrapping.native_source import geodesic_kernels
-
             return geodesic_kernels(problem)
 
         model = load_or_build(b"geodesic paths 1\n" + problem.content(), kernels)
         paths, points = model.bind("geodesic_paths"), model.bind("geodesic_points")
         self._call = paths.call
         self._poses = paths.inputs["poses"]
-        self._rows, self._memory = paths.outputs["rows"], paths.outputs["memory"]
+        self._rows, self._warm_start = paths.outputs["rows"], paths.outputs["warm_start"]
         self._failures = paths.outputs["failures"]
         self._points = points
 
@@ -104,7 +105,7 @@ class _Native:
         return int(self._failures[0])
 
     def reset(self) -> None:
-        self._memory[:] = 0.0
+        self._warm_start[:] = 0.0
         self._failures[:] = 0.0
 
     def solve(self, link_poses: Array) -> Array:
@@ -115,7 +116,7 @@ class _Native:
     def arc_points(self, count: int) -> list[Array]:
         inputs = self._points.inputs
         inputs["rows"][:] = self._rows
-        inputs["memory"][:] = self._memory
+        inputs["warm_start"][:] = self._warm_start
         out = np.empty((len(self._rows), count, 3))
         for k, share in enumerate(np.linspace(0.0, 1.0, count)):
             inputs["share"][0] = share

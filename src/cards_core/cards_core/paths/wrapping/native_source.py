@@ -8,6 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.codegen.kernel import SourceKernel
+from cards_core.errors import UnknownNameError
+from cards_core.paths.wrapping.contact_guesses import (
+    REFERENCE_ELLIPSOIDS,
+    is_ring,
+    reference_ellipsoid,
+)
 from cards_core.paths.wrapping.geodesic import MATRIX, WEIGHTS
 from cards_core.paths.wrapping.mesh_surface import HullSurface
 from cards_core.paths.wrapping.problem import GeodesicProblem
@@ -17,23 +23,22 @@ from cards_core.paths.wrapping.surfaces import (
     Surface,
     TorusSurface,
 )
-from cards_core.paths.wrapping.ways import ball_of, is_ring
 from cards_core.typing import Array
 
-MEMORY = 16
+WARM_START_SIZE = 16
 """Numbers that the native code keeps per obstacle; see ``native/surfaces.c``."""
 
 LANES = 8
 """Planes of a hull that the native code treats at once; see ``native/surfaces.c``."""
 
-SOURCES = ("surfaces.c", "geodesics.c", "ways.c", "chains.c")
+SOURCES = ("surfaces.c", "geodesics.c", "contact_guesses.c", "chains.c")
 """Files of the folder ``native``, each using those before it."""
 
 _TYPES = """\
 typedef struct {
   int kind, planes;
   double radii[3], weights[3], length, size, step;
-  double ball[3], centre[3], axes[9];
+  double ellipsoid_radii[3], centre[3], axes[9];
   double sharpness, bulge;
   const double *plane;
 } surface_t;
@@ -48,14 +53,14 @@ typedef struct { int first, count, link_p, link_q; double p[3], q[3]; } chain_t;
 def geodesic_kernels(problem: GeodesicProblem) -> list[SourceKernel]:
     """Return the kernels ``geodesic_paths`` and ``geodesic_points``.
 
-    ``geodesic_paths``: ``poses`` (n, 4, 4) to ``rows`` (k, 8), with ``memory`` (k, 16), the last
-    solution, and ``failures`` (1,), which are kept from call to call: zero them to forget.
+    ``geodesic_paths``: ``poses`` (n, 4, 4) to ``rows`` (k, 8), with ``warm_start`` (k, 16), the
+    last solution, and ``failures`` (1,), which are kept from call to call: zero them to forget.
 
-    ``geodesic_points``: ``rows``, ``memory`` and ``share`` (1,) to ``points`` (k, 3), the point of
-    every contact at this share of its arc, in link coordinates.
+    ``geodesic_points``: ``rows``, ``warm_start`` and ``share`` (1,) to ``points`` (k, 3), the
+    point of every contact at this share of its arc, in link coordinates.
     """
     count = len(problem.obstacles)
-    shapes = (("rows", (count, 8)), ("memory", (count, MEMORY)))
+    shapes = (("rows", (count, 8)), ("warm_start", (count, WARM_START_SIZE)))
     paths = (
         "int {symbol}(const double **arg, double **res, long long *iw, double *w, int mem) {\n"
         "  solve_paths(arg[0], res[0], res[1], res[2]);\n  return 0;\n}\n"
@@ -128,14 +133,15 @@ def _surface(index: int, surface: Surface) -> str:
             kind, planes, plane = 3, len(_padded(surface)[1]), f"planes{index}"
             sharpness, bulge = surface.sharpness, surface.bulge
         case _:
-            raise TypeError(type(surface).__name__)
-    ball = ball_of(surface)
+            raise UnknownNameError.of_type("surface", surface, REFERENCE_ELLIPSOIDS)
+    ellipsoid = reference_ellipsoid(surface)
     values = [
         f"{kind}, {planes}",
         _numbers(radii),
         _numbers(weights),
         f"{_number(length)}, {_number(surface.size)}, {_number(surface.step)}",
-        f"{_numbers(ball.radii)}, {_numbers(ball.centre)}, {_numbers(ball.rotation)}",
+        f"{_numbers(ellipsoid.radii)}, {_numbers(ellipsoid.centre)}",
+        _numbers(ellipsoid.rotation),
         f"{_number(sharpness)}, {_number(bulge)}, {plane}",
     ]
     return "{" + ", ".join(values) + "}"

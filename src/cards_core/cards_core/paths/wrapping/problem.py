@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import assert_never, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import DescriptionError
+from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.paths.layout import ContactSpec, link_layout
-from cards_core.paths.wrapping.mesh_file import mesh_path
+from cards_core.paths.wrapping.mesh_file import mesh_path, mesh_vertices
+from cards_core.paths.wrapping.mesh_surface import HullSurface
 from cards_core.paths.wrapping.surfaces import (
     CylinderSurface,
     EllipsoidSurface,
@@ -83,7 +85,7 @@ class GeodesicProblem:
 
     Raises:
         DescriptionError: A path that cannot be, or a mesh that cannot be found.
-        UnknownNameError: A wrap surface that does not exist.
+        UnknownNameError: A wrap surface that does not exist, or of a type that is not known.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -102,6 +104,10 @@ class GeodesicProblem:
             assert item is not None
             assert isinstance(contact.element, Wrap)
             self._check(robot, robot.muscles[contact.muscle], contact.element, item)
+            if type(item.geometry) not in get_args(WrapGeometry):
+                raise UnknownNameError.of_type(
+                    "wrap surface", item.geometry, get_args(WrapGeometry)
+                )
             if item.name not in index:
                 index[item.name] = len(self._used)
                 self._used.append(item)
@@ -178,8 +184,13 @@ class GeodesicProblem:
                 return CylinderSurface(geometry.radius, geometry.length)
             case Torus():
                 return TorusSurface(geometry.radius, geometry.tube_radius)
-        # SciPy's convex hull is not needed where a compiled model is loaded
-        from cards_core.paths.wrapping.mesh_file import mesh_vertices
+            case Mesh():
+                return self._hull(item, geometry)
+            case _:
+                assert_never(geometry)  # the types were checked at the start
+
+    def _hull(self, item: WrapSurface, geometry: Mesh) -> HullSurface:
+        # scipy.spatial takes long to import and is not needed where a compiled model is loaded
         from cards_core.paths.wrapping.mesh_hull import smooth_hull
 
         try:

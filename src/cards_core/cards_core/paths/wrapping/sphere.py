@@ -52,21 +52,21 @@ def sphere_contact(p: Vector3, q: Vector3, radius: float, side: Vector3 | None =
     axis = _cross((px, py, pz), (qx, qy, qz))
     sine = math.sqrt(_square(axis))
     in_line = sine * sine <= PLANE_TOLERANCE**2 * p_p * q_q
-    other_way = False
+    longer_arc = False
     if side is not None:
         sx, sy, sz = side.tolist()
         p_s = px * sx + py * sy + pz * sz
         q_s = qx * sx + qy * sy + qz * sz
-        other_way = goes_other_way(p_p, q_q, p_q, p_s, q_s, in_line=in_line)
+        longer_arc = takes_longer_arc(p_p, q_q, p_q, p_s, q_s, in_line=in_line)
     angle = math.atan2(sine, p_q)
-    path = turn(p_p, q_q, 2.0 * math.pi - angle if other_way else angle, radius)
+    path = turn(p_p, q_q, 2.0 * math.pi - angle if longer_arc else angle, radius)
     if path is None:
         return clear(p, q, fraction)
     if in_line:
         other = _cross((px, py, pz), plane_hint(side))
         axis = axis[0] + other[0], axis[1] + other[1], axis[2] + other[2]
         sine = math.sqrt(_square(axis)) or 1.0
-    elif other_way:
+    elif longer_arc:
         sine = -sine
     before, after = path.across_p / sine, path.across_q / sine
     nx, ny, nz = _cross(axis, (px, py, pz))
@@ -79,7 +79,7 @@ def sphere_contact(p: Vector3, q: Vector3, radius: float, side: Vector3 | None =
     return Contact(start, end, radius * path.angle, path.angle, True, tangent)
 
 
-def goes_other_way(
+def takes_longer_arc(
     p_p: float, q_q: float, p_q: float, p_s: float, q_s: float, *, in_line: bool
 ) -> bool:
     """Return whether the straight line crosses the half-line that a side point closes.

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.csv_table import CsvTable, TableError, open_csv
+from cards_core.csv_table import CsvTable, open_csv
+from cards_core.errors import CardsError
 from cards_core.rods.analysis.measurements import ShapeMeasurement
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.typing import Array
@@ -30,7 +31,7 @@ def read_shapes(path: Path, robot: RodRobot, sigma: float) -> tuple[ShapeMeasure
         sigma: Standard deviation of each coordinate, [m].
 
     Raises:
-        TableError: No such file, columns or limbs, or a cell that is no number.
+        CardsError: No such file, columns or limbs, or a cell that is no number.
     """
     rows, csv = _read(path, ("limb", *POINTS))
     columns = (*POINTS, "s") if "s" in csv.head else POINTS
@@ -52,7 +53,7 @@ def read_bases(path: Path, robot: RodRobot) -> Array:
     """Read wrenches at the bases, shape (n, 6).
 
     Raises:
-        TableError: No such file or columns, limbs that are missing or there twice.
+        CardsError: No such file or columns, limbs that are missing or there twice.
     """
     rows, csv = _read(path, ("limb", *WRENCH))
     names = [limb.name for limb in robot.limbs]
@@ -60,11 +61,11 @@ def read_bases(path: Path, robot: RodRobot) -> Array:
     for number, row in rows:
         limb = _limb(row["limb"], names, f"{path}:{number}")
         if np.isfinite(out[limb]).any():
-            raise TableError(f"{path}:{number}: limb '{names[limb]}' is there twice")
+            raise CardsError(f"{path}:{number}: limb '{names[limb]}' is there twice")
         out[limb] = [csv.number(number, name, row[name]) for name in WRENCH]
     missing = [name for name, row in zip(names, out, strict=True) if np.isnan(row).any()]
     if missing:
-        raise TableError(f"{path}: no row of {', '.join(missing)} (expected: one of every limb)")
+        raise CardsError(f"{path}: no row of {', '.join(missing)} (expected: one of every limb)")
     return out
 
 
@@ -98,7 +99,7 @@ def _read(path: Path, wanted: Sequence[str]) -> tuple[list[tuple[int, dict[str, 
     csv = open_csv(path)
     missing = [name for name in wanted if name not in csv.head]
     if missing:
-        raise TableError(
+        raise CardsError(
             f"{path}:1: no column {', '.join(missing)} (expected: {', '.join(wanted)})"
         )
     rows = [(line, dict(zip(csv.head, cells, strict=True))) for line, cells in csv.rows()]
@@ -107,5 +108,5 @@ def _read(path: Path, wanted: Sequence[str]) -> tuple[list[tuple[int, dict[str, 
 
 def _limb(text: str, names: Sequence[str], place: str) -> int:
     if text not in names:
-        raise TableError(f"{place}: limb '{text}' (expected: one of {', '.join(names)})")
+        raise CardsError(f"{place}: limb '{text}' (expected: one of {', '.join(names)})")
     return list(names).index(text)

@@ -44,8 +44,8 @@ static int is_minimum(const double *p, const double *q, const geodesic_t *g) {
 }
 
 /* contact of one surface between p and q of the common frame; returns whether it is a solution */
-static int single(const obstacle_t *o, const placed_t *placed, double *memory, const double *p_out,
-                  const double *q_out, contact_t *out) {
+static int single(const obstacle_t *o, const placed_t *placed, double *warm_start,
+                  const double *p_out, const double *q_out, contact_t *out) {
   const surface_t *s = placed->surface;
   guess_t guess[DIRECTIONS];
   placed_t here = HERE;
@@ -54,8 +54,8 @@ static int single(const obstacle_t *o, const placed_t *placed, double *memory, c
   here.surface = s;
   inward(placed, p_out, p);
   inward(placed, q_out, q);
-  const int count = ways(o, p, q, guess), known = memory[0] != 0.0;
-  memory[0] = 0.0;
+  const int count = contact_guesses(o, p, q, guess), known = warm_start[0] != 0.0;
+  warm_start[0] = 0.0;
   out->touched = 0;
   if (!count) return 1;
   /* where a primary guess leads to a saddle there is a minimum on either side of it */
@@ -65,12 +65,12 @@ static int single(const obstacle_t *o, const placed_t *placed, double *memory, c
     if (best_stable && k >= enough) break;
     geodesic_t g;
     int solved = 0;
-    if (known && same_way(o, p, memory + 1, guess[k].x)) {
+    if (known && same_branch(o, p, warm_start + 1, guess[k].x)) {
       start_t start;
-      copy(memory + 1, start.x);
-      copy(memory + 4, start.t);
-      start.s = memory[7];
-      solved = solve_path(p, q, 1, &here, &start, &g) && same_way(o, p, g.x1, guess[k].x);
+      copy(warm_start + 1, start.x);
+      copy(warm_start + 4, start.t);
+      start.s = warm_start[7];
+      solved = solve_path(p, q, 1, &here, &start, &g) && same_branch(o, p, g.x1, guess[k].x);
     }
     if (!solved && !from_guess(s, &guess[k], p, q, &g)) continue;
     if (!(g.s > 0.0)) {
@@ -93,17 +93,17 @@ static int single(const obstacle_t *o, const placed_t *placed, double *memory, c
     trace(s, &start, &out->g);
     return 0;
   }
-  memory[0] = 1.0;
-  copy(out->g.x1, memory + 1);
-  copy(out->g.t1, memory + 4);
-  memory[7] = out->g.s;
+  warm_start[0] = 1.0;
+  copy(out->g.x1, warm_start + 1);
+  copy(out->g.t1, warm_start + 4);
+  warm_start[7] = out->g.s;
   return 1;
 }
 
 typedef struct {
   int count;
   const obstacle_t *obstacles;
-  double *memory;
+  double *warm_start;
   placed_t placed[LONGEST];
   contact_t contacts[LONGEST];
 } run_t;
@@ -127,8 +127,8 @@ static void neighbours(const run_t *run, int index, const double *p, const doubl
 static int visit(run_t *run, int i, const double *p, const double *q, contact_t *out) {
   double before[3], after[3];
   neighbours(run, i, p, q, before, after);
-  return single(&run->obstacles[i], &run->placed[i], run->memory + MEMORY*i + SINGLE, before, after,
-                out);
+  double *warm_start = run->warm_start + WARM_START_SIZE*i + SINGLE;
+  return single(&run->obstacles[i], &run->placed[i], warm_start, before, after, out);
 }
 
 static void sweep(run_t *run, const double *p, const double *q) {
@@ -173,9 +173,9 @@ static int solve_touched(run_t *run, const double *p_in, const double *q_in) {
   return solved;
 }
 
-typedef struct { int touched; guess_t guess; } sketch_t;
+typedef struct { int touched; guess_t guess; } first_guess_t;
 
-static void sketch(const run_t *run, const double *p, const double *q, sketch_t *out) {
+static void first_guesses(const run_t *run, const double *p, const double *q, first_guess_t *out) {
   for (int i = 0; i < run->count; ++i) out[i].touched = 0;
   for (int round = 0; round < SWEEPS; ++round) {
     double movement = 0.0;
@@ -191,7 +191,7 @@ static void sketch(const run_t *run, const double *p, const double *q, sketch_t 
       inward(here, before, x);
       inward(here, after, y);
       guess_t guess[DIRECTIONS];
-      const int touched = ways(&run->obstacles[i], x, y, guess) > 0;
+      const int touched = contact_guesses(&run->obstacles[i], x, y, guess) > 0;
       if (touched != out[i].touched) {
         movement = INFINITY;
       } else if (touched) {
@@ -206,13 +206,14 @@ static void sketch(const run_t *run, const double *p, const double *q, sketch_t 
   }
 }
 
-static int follows(const run_t *run, const sketch_t *sketch, const double *p, const double *q) {
+static int follows(const run_t *run, const first_guess_t *first, const double *p,
+                   const double *q) {
   for (int i = 0; i < run->count; ++i) {
-    if (!run->contacts[i].touched || !sketch[i].touched) continue;
+    if (!run->contacts[i].touched || !first[i].touched) continue;
     double before[3], after[3], x[3];
     neighbours(run, i, p, q, before, after);
     inward(&run->placed[i], before, x);
-    if (!same_way(&run->obstacles[i], x, run->contacts[i].g.x1, sketch[i].guess.x)) return 0;
+    if (!same_branch(&run->obstacles[i], x, run->contacts[i].g.x1, first[i].guess.x)) return 0;
   }
   return 1;
 }
@@ -245,16 +246,16 @@ static int settle(run_t *run, const double *p, const double *q) {
 static void forget(run_t *run) {
   for (int i = 0; i < run->count; ++i) {
     run->contacts[i].touched = 0;
-    for (int k = 0; k < MEMORY; ++k) run->memory[MEMORY*i + k] = 0.0;
+    for (int k = 0; k < WARM_START_SIZE; ++k) run->warm_start[WARM_START_SIZE*i + k] = 0.0;
   }
 }
 
 static int solve_chain(run_t *run, const double *p, const double *q) {
   if (run->count == 1)
-    return single(run->obstacles, run->placed, run->memory + SINGLE, p, q, run->contacts);
-  sketch_t plan[LONGEST];
+    return single(run->obstacles, run->placed, run->warm_start + SINGLE, p, q, run->contacts);
+  first_guess_t plan[LONGEST];
   int touched = 0;
-  sketch(run, p, q, plan);
+  first_guesses(run, p, q, plan);
   for (int i = 0; i < run->count; ++i) touched |= run->contacts[i].touched;
   if (touched && settle(run, p, q) && follows(run, plan, p, q)) return 1;
   forget(run);
@@ -325,7 +326,7 @@ static void write_rows(const run_t *run, const double *poses, const double *orig
   }
 }
 
-static void solve_paths(const double *poses, double *rows, double *memory, double *failures) {
+static void solve_paths(const double *poses, double *rows, double *warm_start, double *failures) {
   static const double zero[3] = {0, 0, 0};
   for (int c = 0; c < CHAINS; ++c) {
     const chain_t *chain = &chains[c];
@@ -336,10 +337,10 @@ static void solve_paths(const double *poses, double *rows, double *memory, doubl
     sub(x, origin, q);
     run.count = chain->count;
     run.obstacles = obstacles + chain->first;
-    run.memory = memory + MEMORY*chain->first;
+    run.warm_start = warm_start + WARM_START_SIZE*chain->first;
     for (int i = 0; i < run.count; ++i) {
       const obstacle_t *o = &run.obstacles[i];
-      const double *pose = pose_of(poses, o->link), *m = run.memory + MEMORY*i;
+      const double *pose = pose_of(poses, o->link), *m = run.warm_start + WARM_START_SIZE*i;
       run.placed[i].surface = &surfaces[o->surface];
       for (int r = 0; r < 3; ++r)
         for (int k = 0; k < 3; ++k)
@@ -355,7 +356,7 @@ static void solve_paths(const double *poses, double *rows, double *memory, doubl
     if (!solve_chain(&run, zero, q)) *failures += 1.0;
     for (int i = 0; i < run.count; ++i) {
       const geodesic_t *g = &run.contacts[i].g;
-      double *m = run.memory + MEMORY*i;
+      double *m = run.warm_start + WARM_START_SIZE*i;
       m[0] = run.contacts[i].touched;
       if (!run.contacts[i].touched) continue;
       copy(g->x1, m + 1);
@@ -367,10 +368,11 @@ static void solve_paths(const double *poses, double *rows, double *memory, doubl
 }
 
 /* the point of every contact at a share of its arc, in link coordinates */
-static void arc_points(const double *rows, const double *memory, double share, double *points) {
+static void arc_points(const double *rows, const double *warm_start, double share,
+                       double *points) {
   for (int k = 0; k < OBSTACLES; ++k) {
     const obstacle_t *o = &obstacles[k];
-    const double *m = memory + MEMORY*k;
+    const double *m = warm_start + WARM_START_SIZE*k;
     copy(rows + 8*k, points + 3*k);
     if (m[0] == 0.0) continue;
     start_t start;

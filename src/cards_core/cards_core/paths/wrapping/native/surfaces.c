@@ -1,16 +1,18 @@
-/* Paths over surfaces that have no closed form: the native form of ways.py, geodesic.py,
- * path_newton.py and chains.py, which explain the formulas. Follows the tables of one robot:
+/* Paths over surfaces that have no closed form: the native form of contact_guesses.py,
+ * geodesic.py, path_newton.py and chains.py, which explain the formulas. Follows the tables of one
+ * robot:
  *
  *   LINKS, OBSTACLES, CHAINS            how many there are
  *   LONGEST, PLANES                     most obstacles in a chain, most planes of a hull
  *   surfaces[], obstacles[], chains[]   from the description; native_source.py writes all this
  *   MATRIX, WEIGHTS                     of the Runge-Kutta method
  *
- * All coordinates in m, angles in rad. Obstacle k keeps MEMORY doubles between calls: known, start,
- * tangent and length of its contact, and of the contact it was last found to have by itself.
+ * All coordinates in m, angles in rad. Obstacle k keeps WARM_START_SIZE doubles between
+ * calls: known, start, tangent and length of its contact, and of the contact it was last found to
+ * have by itself.
  */
 
-#define MEMORY 16
+#define WARM_START_SIZE 16
 #define SINGLE 8 /* where in it the contact found without regard to other surfaces is kept */
 #define STAGES 11
 #define STATE 12
@@ -18,7 +20,7 @@
 #define NEGLIGIBLE 60.0
 
 static const double TOUCH_TOLERANCE = 1e-9, PLANE_TOLERANCE = 1e-9, LIFT = 1e-8;
-static const double TOLERANCE = 1e-11, ACCEPTABLE = 1e-8, DETOUR_RATIO = 1.3, SAME_WAY = 0.98;
+static const double TOLERANCE = 1e-11, ACCEPTABLE = 1e-8, DETOUR_RATIO = 1.3, SAME_BRANCH = 0.98;
 static const double GOLDEN = 0.6180339887498949, PI = 3.141592653589793;
 static const double SWEEP_TOLERANCE = 1e-2, SMALLEST_STRIDE = 1e-3;
 enum { MAX_STEPS = 96, MAX_ITERATIONS = 25, SWEEPS = 30, ROUNDS = 12, AZIMUTHS = 48 };

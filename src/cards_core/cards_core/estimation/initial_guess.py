@@ -4,7 +4,7 @@ Lengths do not name one pose. Different poses can have the same lengths (mirror 
 linkage with few muscles), motions can leave all lengths as they are, and a slack or wrongly zeroed
 muscle makes the lengths those of no pose. So least squares
 (`cards_core.analysis.forward_kinematics`) runs from home and from random poses, and what it finds
-is put in words: `Start.statement`.
+is put in words: `InitialGuess.statement`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EstimationError(CardsError):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Start:
+class InitialGuess:
     """A first pose.
 
     Attributes:
@@ -60,7 +60,7 @@ class Start:
     statement: str
 
 
-def find_start(
+def find_initial_guess(
     dynamics: Dynamics,
     lengths: Array,
     length_noise: float,
@@ -70,7 +70,7 @@ def find_start(
     starts: int = 24,
     max_excluded: int = MAX_EXCLUDED,
     seed: int = 0,
-) -> Start:
+) -> InitialGuess:
     """Return the pose that has these lengths.
 
     Args:
@@ -113,11 +113,11 @@ def find_start(
             if residual <= search.tolerance:
                 fits.append((out, poses))
         if len(fits) > 1:
-            raise search.undecided(least[0], [out for out, _ in fits])
+            raise search.ambiguity_error(least[0], [out for out, _ in fits])
         if fits:
             out, poses = fits[0]
             return search.described([i for i in rows if i not in out], poses, out)
-    raise search.hopeless(*least, rows)
+    raise search.no_pose_error(*least, rows)
 
 
 class _Search:
@@ -157,7 +157,7 @@ class _Search:
         apart = [float(np.abs(self._tree.difference(q, p)).max(initial=0.0)) for p in found]
         return min(apart, default=np.inf) > APART
 
-    def described(self, rows: list[int], poses: list[Array], out: tuple[int, ...]) -> Start:
+    def described(self, rows: list[int], poses: list[Array], out: tuple[int, ...]) -> InitialGuess:
         """Return the first of the poses as a start."""
         tree, q = self._tree, poses[0]
         state = self._dynamics.update(q, np.zeros(tree.nv))
@@ -178,9 +178,9 @@ class _Search:
                 f"{len(poses) - 1} other poses have the same lengths; this one is the nearest"
             )
         others = np.array(poses[1:]).reshape(-1, tree.nq)
-        return Start(q, others, residual, excluded, seen, "; ".join(parts))
+        return InitialGuess(q, others, residual, excluded, seen, "; ".join(parts))
 
-    def undecided(self, residual: float, outs: list[tuple[int, ...]]) -> EstimationError:
+    def ambiguity_error(self, residual: float, outs: list[tuple[int, ...]]) -> EstimationError:
         """Return the error where leaving out any of several muscles would help."""
         who = "; or ".join(" and ".join(self.names[i] for i in out) for out in outs)
         return EstimationError(
@@ -190,7 +190,9 @@ class _Search:
             "./cards calibrate)"
         )
 
-    def hopeless(self, residual: float, poses: list[Array], rows: list[int]) -> EstimationError:
+    def no_pose_error(
+        self, residual: float, poses: list[Array], rows: list[int]
+    ) -> EstimationError:
         """Return the error where nothing fits."""
         nearest = self._dynamics.update(poses[0], np.zeros(self._tree.nv)).muscle_lengths
         off = np.abs(nearest - self._lengths)

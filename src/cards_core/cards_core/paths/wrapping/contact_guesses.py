@@ -1,8 +1,8 @@
-"""Which way a path takes around a surface, and a first guess of where it touches.
+"""First guesses of where a path touches a surface: which side it passes, and where it meets it.
 
-A convex surface is compared with an ellipsoid ("its ball"): in the coordinates ``y`` in which the
-ball is the unit sphere, tangents stay tangents and the sphere's closed form gives the guess. For
-the same reason the side rule is that of the sphere, see `cards_core.paths.wrapping.circle`.
+A convex surface is compared with a reference ellipsoid: in the coordinates ``y`` in which the
+ellipsoid is the unit sphere, tangents stay tangents and the sphere's closed form gives the guess.
+For the same reason the side rule is that of the sphere, see `cards_core.paths.wrapping.circle`.
 
 A torus with ``inside``, or with a side point closer to its axis than the tube, is a ring that the
 path goes through; otherwise the path goes around its outside.
@@ -11,15 +11,17 @@ path goes through; otherwise the path goes around its outside.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from cards_core.errors import UnknownNameError
 from cards_core.paths.wrapping.circle import PLANE_TOLERANCE
 from cards_core.paths.wrapping.cylinder import cylinder_contact
 from cards_core.paths.wrapping.mesh_surface import HullSurface
-from cards_core.paths.wrapping.sphere import goes_other_way, sphere_contact
+from cards_core.paths.wrapping.sphere import sphere_contact, takes_longer_arc
 from cards_core.paths.wrapping.surfaces import (
     CylinderSurface,
     EllipsoidSurface,
@@ -47,8 +49,8 @@ DIRECTIONS = 8
 DETOUR_RATIO = 1.3
 """Largest guessed detour of a local minimum that is looked at, relative to the least of all."""
 
-SAME_WAY = 0.98
-"""Cosine of the largest angle between a guess and a solution that counts as the same way."""
+SAME_BRANCH = 0.98
+"""Cosine of the largest angle between a guess and a solution that counts as the same branch."""
 
 CHORDS = 6
 """Pieces into which a guessed arc is cut to get its length."""
@@ -76,7 +78,7 @@ class Guess:
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class ReferenceEllipsoid:
     """The ellipsoid that a surface is compared with: ``y = (rotation' (x - centre)) / radii``."""
 
     radii: Vector3
@@ -92,18 +94,37 @@ class Ball:
         return np.asarray(self.centre + (y * self.radii) @ self.rotation.T)
 
 
-def ball_of(surface: Surface) -> Ball:
-    """Return the ball of a surface."""
-    zero, identity = np.zeros(3), np.eye(3)
-    match surface:
-        case EllipsoidSurface():
-            return Ball(surface.radii, zero, identity)
-        case TorusSurface():
-            outer = surface.radius + surface.tube_radius
-            return Ball(np.array([outer, outer, surface.tube_radius]), zero, identity)
-        case HullSurface():
-            return Ball(surface.radii, surface.centre, surface.rotation)
-    return Ball(np.full(3, surface.size), zero, identity)
+def reference_ellipsoid(surface: Surface) -> ReferenceEllipsoid:
+    """Return the reference ellipsoid of a surface.
+
+    Raises:
+        UnknownNameError: No such type of surface.
+    """
+    if type(surface) not in REFERENCE_ELLIPSOIDS:
+        raise UnknownNameError.of_type("surface", surface, REFERENCE_ELLIPSOIDS)
+    return REFERENCE_ELLIPSOIDS[type(surface)](surface)
+
+
+def _torus_ellipsoid(surface: TorusSurface) -> ReferenceEllipsoid:
+    outer = surface.radius + surface.tube_radius
+    return ReferenceEllipsoid(
+        np.array([outer, outer, surface.tube_radius]), np.zeros(3), np.eye(3)
+    )
+
+
+REFERENCE_ELLIPSOIDS: Mapping[type[Surface], Callable[[Any], ReferenceEllipsoid]] = {
+    EllipsoidSurface: lambda surface: ReferenceEllipsoid(surface.radii, np.zeros(3), np.eye(3)),
+    CylinderSurface: lambda surface: ReferenceEllipsoid(
+        np.full(3, surface.size), np.zeros(3), np.eye(3)
+    ),
+    TorusSurface: _torus_ellipsoid,
+    HullSurface: lambda surface: ReferenceEllipsoid(
+        surface.radii, surface.centre, surface.rotation
+    ),
+}
+"""By type of surface, the function that returns its reference ellipsoid.
+
+Paths can wrap over these types."""
 
 
 def is_ring(surface: Surface, side: Vector3 | None, inside: bool) -> bool:
@@ -121,7 +142,7 @@ def lifted(surface: Surface, x: Vector3) -> Vector3:
     return np.asarray(x + missing * surface.normal(x))
 
 
-def ways(
+def contact_guesses(
     surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None, inside: bool
 ) -> list[Guess]:
     """Return guesses of the contact of a path from p to q, in surface coordinates.
@@ -148,22 +169,23 @@ def ways(
         return _around_cylinder(surface, p, q, side)
     if isinstance(surface, TorusSurface) and is_ring(surface, side, inside):
         return _through_ring(surface, p, q)
+    # any other surface that has a reference ellipsoid: `_around` asks for it
     return _around(surface, p, q, side)
 
 
-def same_way(surface: Surface, p: Vector3, ring: bool, a: Vector3, b: Vector3) -> bool:
-    """Return whether two start points belong to the same way.
+def same_branch(surface: Surface, p: Vector3, ring: bool, a: Vector3, b: Vector3) -> bool:
+    """Return whether two start points belong to the same branch of locally shortest paths.
 
     They do if they are not far apart, seen along the ring's or the cylinder's axis, or from p.
     """
     if ring or isinstance(surface, CylinderSurface):
         u, v = a[:2], b[:2]
     else:
-        ball = ball_of(surface)
-        y_p, u, v = ball.to_sphere(p), ball.to_sphere(a), ball.to_sphere(b)
+        ellipsoid = reference_ellipsoid(surface)
+        y_p, u, v = ellipsoid.to_sphere(p), ellipsoid.to_sphere(a), ellipsoid.to_sphere(b)
         y_p = y_p / max(float(np.linalg.norm(y_p)), 1e-12)
         u, v = u - float(u @ y_p) * y_p, v - float(v @ y_p) * y_p
-    return float(u @ v) > SAME_WAY * float(np.linalg.norm(u) * np.linalg.norm(v))
+    return float(u @ v) > SAME_BRANCH * float(np.linalg.norm(u) * np.linalg.norm(v))
 
 
 def _around_cylinder(
@@ -176,16 +198,16 @@ def _around_cylinder(
 
 
 def _around(surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None) -> list[Guess]:
-    ball = ball_of(surface)
-    y_p, y_q = _outside(ball.to_sphere(p)), _outside(ball.to_sphere(q))
+    ellipsoid = reference_ellipsoid(surface)
+    y_p, y_q = _outside(ellipsoid.to_sphere(p)), _outside(ellipsoid.to_sphere(q))
     delta = y_q - y_p
     fraction = min(max(-float(y_p @ delta) / max(float(delta @ delta), 1e-300), 0.0), 1.0)
     nearest = y_p + fraction * delta
-    y_side = None if side is None else ball.to_sphere(side)
-    other_way = y_side is not None and _goes_other_way(y_p, y_q, y_side)
+    y_side = None if side is None else ellipsoid.to_sphere(side)
+    longer_arc = y_side is not None and _takes_longer_arc(y_p, y_q, y_side)
     contact = sphere_contact(y_p, y_q, 1.0, y_side)
-    deepest = ball.from_sphere(nearest)
-    if not other_way:
+    deepest = ellipsoid.from_sphere(nearest)
+    if not longer_arc:
         if isinstance(surface, EllipsoidSurface):
             blocked = contact.wrapped
         else:
@@ -195,36 +217,36 @@ def _around(surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None) -> l
                 blocked = surface.cover(deepest) < 0.0
         if not blocked:
             return []
-    if not contact.wrapped:  # the straight line enters the surface, but not the ball
+    if not contact.wrapped:  # the straight line enters the surface, but not the ellipsoid
         start = surface.project(_outer(surface, deepest))
         straight = float(np.linalg.norm(q - p))
         return [Guess(start, start, 0.05 * surface.size, straight, primary=True)]
-    if other_way or isinstance(surface, TorusSurface) or np.ptp(ball.radii) == 0.0:
+    if longer_arc or isinstance(surface, TorusSurface) or np.ptp(ellipsoid.radii) == 0.0:
         guess = _mapped(surface, (p, q), contact.start, contact.end, contact.angle)
         return [replace(guess, primary=True)]
     middle = contact.start + contact.end
     return _all_round(surface, (p, q), middle, y_side)
 
 
-def _goes_other_way(p: Vector3, q: Vector3, side: Vector3) -> bool:
+def _takes_longer_arc(p: Vector3, q: Vector3, side: Vector3) -> bool:
     p_p, q_q, p_q = float(p @ p), float(q @ q), float(p @ q)
     in_line = p_p * q_q - p_q * p_q <= PLANE_TOLERANCE**2 * p_p * q_q
-    return goes_other_way(p_p, q_q, p_q, float(p @ side), float(q @ side), in_line=in_line)
+    return takes_longer_arc(p_p, q_q, p_q, float(p @ side), float(q @ side), in_line=in_line)
 
 
 def _all_round(
     surface: Surface, ends: tuple[Vector3, Vector3], middle: Vector3, y_side: Vector3 | None
 ) -> list[Guess]:
-    """Return guesses that leave the straight line in all directions, see `ways`.
+    """Return guesses that leave the straight line in all directions, see `contact_guesses`.
 
     Args:
         surface: What is in the way.
         ends: Of the path, [m].
-        middle: The first direction to look in, in the ball's coordinates.
-        y_side: Side point in the ball's coordinates, or None.
+        middle: The first direction to look in, in the ellipsoid's coordinates.
+        y_side: Side point in the ellipsoid's coordinates, or None.
     """
-    ball = ball_of(surface)
-    y_p, y_q = (_outside(ball.to_sphere(x)) for x in ends)
+    ellipsoid = reference_ellipsoid(surface)
+    y_p, y_q = (_outside(ellipsoid.to_sphere(x)) for x in ends)
     line = y_q - y_p
     line = line / float(np.linalg.norm(line))
     first = middle - float(middle @ line) * line
@@ -289,14 +311,14 @@ def _mapped(
     surface: Surface, ends: tuple[Vector3, Vector3], a: Vector3, b: Vector3, angle: float
 ) -> Guess:
     """Guess from the great circle from a to b, by ``angle``, on the unit sphere."""
-    ball = ball_of(surface)
+    ellipsoid = reference_ellipsoid(surface)
     across = b - float(a @ b) * a
     norm = float(np.linalg.norm(across))
     across = across / norm if norm > 1e-12 else np.zeros(3)
     if angle > math.pi:
         across = -across
     phi = np.linspace(0.0, angle, CHORDS + 1)[:, None]
-    points = ball.from_sphere(np.cos(phi) * a + np.sin(phi) * across)
+    points = ellipsoid.from_sphere(np.cos(phi) * a + np.sin(phi) * across)
     chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
     # an arc is longer than its chord by 1 + angle^2 / 24
     length = float(chords.sum()) * (1.0 + (angle / CHORDS) ** 2 / 24.0)

@@ -1,4 +1,4 @@
-/* Which way a path takes and a first guess of its contact: ways.py, sphere.py, cylinder.py. */
+/* First guesses of where a path touches: contact_guesses.py, sphere.py, cylinder.py. */
 
 typedef struct { double x[3], end[3], s, estimate; int primary; } guess_t;
 typedef double (*function_t)(const void *data, double f);
@@ -41,7 +41,7 @@ static double arc(double p_p, double q_q, double angle, double radius, double *w
 }
 
 /* whether the line crosses the half-line that the side point closes; see sphere.py */
-static int goes_other_way(const double *p, const double *q, const double *side) {
+static int takes_longer_arc(const double *p, const double *q, const double *side) {
   const double p_p = dot(p, p), q_q = dot(q, q), p_q = dot(p, q);
   const double p_s = dot(p, side), q_s = dot(q, side);
   double axis[3];
@@ -53,12 +53,12 @@ static int goes_other_way(const double *p, const double *q, const double *side) 
 static double sphere_contact(const double *p, const double *q, double radius, const double *side,
                              double *start, double *end) {
   const double p_p = dot(p, p), q_q = dot(q, q), p_q = dot(p, q);
-  const int other_way = side && goes_other_way(p, q, side);
+  const int longer_arc = side && takes_longer_arc(p, q, side);
   double axis[3], w[6], n[3];
   cross(p, q, axis);
   double sine = norm(axis);
   const double angle = atan2(sine, p_q);
-  const double theta = arc(p_p, q_q, other_way ? 2.0*PI - angle : angle, radius, w);
+  const double theta = arc(p_p, q_q, longer_arc ? 2.0*PI - angle : angle, radius, w);
   if (!(theta > 0.0)) return 0.0;
   if (sine*sine <= PLANE_TOLERANCE*PLANE_TOLERANCE*p_p*q_q) {
     double hint[3] = {0.48, 0.6, 0.64};
@@ -66,7 +66,7 @@ static double sphere_contact(const double *p, const double *q, double radius, co
     cross(p, hint, axis);
     sine = norm(axis);
     if (sine == 0.0) sine = 1.0;
-  } else if (other_way) {
+  } else if (longer_arc) {
     sine = -sine;
   }
   cross(axis, p, n);
@@ -112,12 +112,12 @@ static void to_sphere(const surface_t *s, const double *x, double *y) {
   double d[3];
   sub(x, s->centre, d);
   turn_back(s->axes, d, y);
-  for (int i = 0; i < 3; ++i) y[i] /= s->ball[i];
+  for (int i = 0; i < 3; ++i) y[i] /= s->ellipsoid_radii[i];
 }
 
 static void from_sphere(const surface_t *s, const double *y, double *x) {
   double d[3];
-  for (int i = 0; i < 3; ++i) d[i] = y[i]*s->ball[i];
+  for (int i = 0; i < 3; ++i) d[i] = y[i]*s->ellipsoid_radii[i];
   turn(s->axes, d, x);
   along(x, 1.0, s->centre, x);
 }
@@ -258,10 +258,10 @@ static int around(const surface_t *s, const double *p, const double *q, const do
   const double fraction = clip(-dot(y_p, d)/fmax(dot(d, d), 1e-300), 0.0, 1.0);
   along(y_p, fraction, d, near);
   if (side) to_sphere(s, side, y_side);
-  const int other_way = side && goes_other_way(y_p, y_q, y_side);
+  const int longer_arc = side && takes_longer_arc(y_p, y_q, y_side);
   const double angle = sphere_contact(y_p, y_q, 1.0, side ? y_side : 0, a, b);
   from_sphere(s, near, deepest);
-  if (!other_way) {
+  if (!longer_arc) {
     if (s->kind == ELLIPSOID) {
       if (!(angle > 0.0)) return 0;
     } else {
@@ -285,8 +285,9 @@ static int around(const surface_t *s, const double *p, const double *q, const do
     out->primary = 1;
     return 1;
   }
-  const int round = s->ball[0] == s->ball[1] && s->ball[1] == s->ball[2];
-  if (other_way || s->kind == TORUS || round) {
+  const double *radii = s->ellipsoid_radii;
+  const int round = radii[0] == radii[1] && radii[1] == radii[2];
+  if (longer_arc || s->kind == TORUS || round) {
     mapped(s, p, q, a, b, angle, out);
     return 1;
   }
@@ -367,7 +368,7 @@ static void lifted(const surface_t *s, double *x) {
 }
 
 /* p and q in surface coordinates; they are raised off the surface where they lie on it */
-static int ways(const obstacle_t *o, double *p, double *q, guess_t *out) {
+static int contact_guesses(const obstacle_t *o, double *p, double *q, guess_t *out) {
   const surface_t *s = &surfaces[o->surface];
   const double depth = -TOUCH_TOLERANCE*s->size, *side = o->has_side ? o->side : 0;
   if (!(height(s, p) >= depth && height(s, q) >= depth)) return 0;
@@ -377,7 +378,7 @@ static int ways(const obstacle_t *o, double *p, double *q, guess_t *out) {
   return o->ring ? through_ring(s, p, q, out) : around(s, p, q, side, out);
 }
 
-static int same_way(const obstacle_t *o, const double *p, const double *a, const double *b) {
+static int same_branch(const obstacle_t *o, const double *p, const double *a, const double *b) {
   const surface_t *s = &surfaces[o->surface];
   double y_p[3], u[3], v[3];
   if (o->ring || s->kind == CYLINDER) {
@@ -392,5 +393,5 @@ static int same_way(const obstacle_t *o, const double *p, const double *a, const
     along(u, -dot(u, y_p), y_p, u);
     along(v, -dot(v, y_p), y_p, v);
   }
-  return dot(u, v) > SAME_WAY*norm(u)*norm(v);
+  return dot(u, v) > SAME_BRANCH*norm(u)*norm(v);
 }

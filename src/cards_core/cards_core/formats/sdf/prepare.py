@@ -19,7 +19,7 @@ DUMMY_RATIO = 1e-6
 _FALLBACK = Inertia(1.0, np.zeros(3), 1e-2 * np.eye(3))  # a robot without any mass
 
 
-def sdf_ready(robot: Robot) -> Robot:
+def prepare_for_sdf(robot: Robot) -> Robot:
     """Return an equivalent robot that SDFormat can state and simulators accept.
 
     * ``planar`` becomes prismatic, prismatic, revolute; ``free`` between links becomes three
