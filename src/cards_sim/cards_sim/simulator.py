@@ -261,7 +261,7 @@ class Simulator:
         if kinds is not None:
             kinds = kinds[:m]
         muscles = self.muscles.step(
-            self._poses, self._twists, self._joints, values, kinds, self._motion
+            self._poses, self._twists, self._joints, values, kinds, motion=self._motion
         )
         if efforts.size:
             self._joint_forces[self.motors.rows] = efforts

@@ -74,6 +74,7 @@ class MuscleSystem:
         joints: tuple[Array, Array],
         values: Array,
         kinds: npt.NDArray[np.intp] | None = None,
+        *,
         motion: tuple[Array, Array] | None = None,
     ) -> MuscleState:
         """Return what the muscles do now, and advance the actuator states by dt.
