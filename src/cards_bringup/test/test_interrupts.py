@@ -9,6 +9,8 @@ import pytest
 
 from cards_bringup.interrupts import Interrupts
 
+pytestmark = pytest.mark.serial
+
 
 def press(number=signal.SIGINT):
     os.kill(os.getpid(), number)

@@ -13,6 +13,8 @@ from cards_bringup.supervisor import ProcessFailedError
 from cards_core.errors import CardsError
 from cards_core.loop.run_log import RunLog
 
+pytestmark = pytest.mark.serial
+
 ARGS = argparse.Namespace(robot="planar_2r", json=False)
 
 
