@@ -5,6 +5,7 @@ file on all cores and those marked ``serial`` one at a time on one worker of its
 """
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -57,17 +58,17 @@ def pytest_runtest_logreport(report):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_finish(session):
-    """Send the names of serial tests with a suffix: the scheduler gets names only."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return (yield)
-    serial = [item for item in session.items if is_serial(item)]
-    for item in serial:
-        item._nodeid += SUFFIX
+    """Send the names of serial tests with a suffix: the scheduler gets names and no markers."""
+    items = session.items
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        session.items = [
+            SimpleNamespace(nodeid=item.nodeid + SUFFIX) if is_serial(item) else item
+            for item in items
+        ]
     try:
         return (yield)
     finally:
-        for item in serial:
-            item._nodeid = item._nodeid.removesuffix(SUFFIX)
+        session.items = items
 
 
 @pytest.hookimpl(optionalhook=True)
