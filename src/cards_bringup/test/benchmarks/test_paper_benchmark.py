@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cards_bringup import benchmark, compiler_benchmark, paper_benchmark
-from cards_bringup.published import PUBLISHED
+from cards_bringup.benchmarks import compiler, paper, timing
+from cards_bringup.benchmarks.paper import PUBLISHED
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 
@@ -27,15 +27,17 @@ ASKED = (
 
 @pytest.fixture
 def quick(monkeypatch):
-    def once(function, *, seconds=0.0):
-        return benchmark.time_call(function, seconds=1e-3)
+    time_call = timing.time_call
 
-    monkeypatch.setattr(paper_benchmark, "time_call", once)
-    monkeypatch.setattr(paper_benchmark, "POINTS", 20)
+    def once(function, *, seconds=0.0):
+        return time_call(function, seconds=1e-3)
+
+    monkeypatch.setattr(timing, "time_call", once)
+    monkeypatch.setattr(paper, "POINTS", 20)
 
 
 def test_every_robot_of_the_paper_has_its_published_figures():
-    assert set(PUBLISHED) == set(paper_benchmark.ROBOTS)
+    assert set(PUBLISHED) == set(paper.ROBOTS)
     published = PUBLISHED["ipanema_1"]
     assert published["wfc_point_compiled_us"] == pytest.approx(3013270)
     assert published["id_update_numeric_us"] == pytest.approx(2950)
@@ -44,7 +46,7 @@ def test_every_robot_of_the_paper_has_its_published_figures():
 
 def test_one_robot(quick, monkeypatch, tmp_path):
     monkeypatch.setenv("CARDS_CACHE", str(tmp_path))
-    result = paper_benchmark.bench_robot("planar_xy")
+    result = paper.bench_robot("planar_xy")
     for name in ASKED:
         assert result[name] > 0.0, name
     assert result["fk_step_solved"] == result["id_step_solved"] == 1.0
@@ -57,20 +59,20 @@ def test_one_robot(quick, monkeypatch, tmp_path):
 
 
 def test_motions_are_consistent_and_within_the_limits():
-    for name in paper_benchmark.ROBOTS:
+    for name in paper.ROBOTS:
         dynamics = make_dynamics(load(name))
-        q, qd, qdd = (np.array(x) for x in zip(*paper_benchmark.motion(dynamics), strict=True))
+        q, qd, qdd = (np.array(x) for x in zip(*paper.motion(dynamics), strict=True))
         assert np.all(q >= dynamics.tree.lower)
         assert np.all(q <= dynamics.tree.upper)
-        h = paper_benchmark.STEP
+        h = paper.STEP
         np.testing.assert_allclose((q[2:] - q[:-2]) / (2 * h), qd[1:-1], atol=1e-4)
         np.testing.assert_allclose((qd[2:] - qd[:-2]) / (2 * h), qdd[1:-1], atol=1e-4)
 
 
 def test_workspace_points_are_the_same_in_every_run():
     dynamics = make_dynamics(load("ipanema_1"))
-    points = paper_benchmark.workspace_points(dynamics, 10)
-    np.testing.assert_array_equal(points, paper_benchmark.workspace_points(dynamics, 10))
+    points = paper.workspace_points(dynamics, 10)
+    np.testing.assert_array_equal(points, paper.workspace_points(dynamics, 10))
     assert np.abs(points[::2] - dynamics.tree.home).max() < 0.5
 
 
@@ -85,15 +87,11 @@ def test_the_ways_to_native_code_give_the_same_numbers(quick, monkeypatch, tmp_p
     from cards_core.codegen.native import load_or_build
     from cards_core.dynamics import compile_model
 
-    products = compiler_benchmark._products(compile_model(robot, "M_b,C_b,G_b,W,V,l"))(q, qd)
+    products = compiler._products(compile_model(robot, "M_b,C_b,G_b,W,V,l"))(q, qd)
     for found, value in zip(products, wanted, strict=True):
         np.testing.assert_allclose(found, value, atol=1e-12)
-    kernel = load_or_build(b"x", lambda: [compiler_benchmark._product_kernel(robot)]).bind(
-        "update"
-    )
-    for found, value in zip(
-        compiler_benchmark._bound(kernel)(q, qd).values(), wanted, strict=True
-    ):
+    kernel = load_or_build(b"x", lambda: [compiler._product_kernel(robot)]).bind("update")
+    for found, value in zip(compiler._bound(kernel)(q, qd).values(), wanted, strict=True):
         np.testing.assert_allclose(found, value, atol=1e-12)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from cards_core.rods.robots.benchmark import PUBLISHED_HZ, bench_rods
+from cards_bringup.benchmarks.rods import PUBLISHED_HZ, bench_rods
 
 
 def test_benchmark_solves_what_it_times():

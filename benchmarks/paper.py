@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import platform
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from cards_bringup.benchmark import time_call
-from cards_bringup.published import PUBLISHED
+from cards_bringup.benchmarks.timing import Say, empty_cache, machine, quiet_median
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.forward_kinematics import ForwardKinematics
 from cards_core.analysis.inverse_dynamics import InverseDynamics
@@ -43,8 +39,34 @@ SPEED = 0.5
 POINTS = 2000
 """Workspace points that are evaluated at once with the compiled model."""
 
-Say = Callable[[str], None]
-"""Told what is being measured."""
+# Tables I to VI of the paper on generalised model compilation (Chan et al.), measured by its
+# authors in MATLAB R2017a on an Intel i5-6500; [ms] here, [us] in `PUBLISHED`. Each pair is
+# interpreted, compiled; a step or a point includes its update.
+_PAIRS = {
+    "fk_update": ((1.64, 0.13), (2.80, 0.14), (2.81, 0.14), (3.37, 0.16)),
+    "fk_step": ((10.26, 3.60), (14.78, 3.59), (17.48, 4.31), (17.83, 3.96)),
+    "id_update": ((1.72, 0.11), (3.00, 0.14), (2.95, 0.15), (3.54, 0.20)),
+    "id_step": ((4.20, 2.43), (5.69, 2.58), (5.71, 2.72), (6.17, 2.81)),
+    "wcc_update": ((1.63, 0.11), (2.86, 0.15), (2.79, 0.12), (3.46, 0.19)),
+    "wcc_point": ((1.94, 0.38), (3.31, 0.57), (2.99, 0.28), (4.00, 0.71)),
+    "wfc_update": ((1.74, 0.13), (3.12, 0.23), (3.24, 0.26), (4.01, 0.35)),
+    "wfc_point": ((4.31, 2.60), (25.00, 22.19), (3037.85, 3013.27), (2678.31, 2651.78)),
+}
+_COMPILE = ((5.1, 4.9), (2058.1, 90.8), (1183.8, 158.2), (23167.2, 784.4))
+
+
+def _published(index: int) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, values in _PAIRS.items():
+        interpreted, compiled = values[index]
+        out[f"{name}_numeric_us"] = round(1e3 * interpreted, 3)
+        out[f"{name}_compiled_us"] = round(1e3 * compiled, 3)
+    out["compile_s"], out["compile_simplified_s"] = _COMPILE[index]
+    return out
+
+
+PUBLISHED = {name: _published(index) for index, name in enumerate(ROBOTS)}
+"""Robot to published figures of CASPR, named as our own."""
 
 
 def bench_paper(say: Say | None = None) -> dict[str, Any]:
@@ -63,18 +85,6 @@ def bench_paper(say: Say | None = None) -> dict[str, Any]:
         tell(name)
         result[name] = bench_robot(name)
     return {**result, "machine": machine()}
-
-
-def machine() -> dict[str, Any]:
-    """Return what numbers depend on."""
-    model = platform.processor()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            lines = [line for line in file if line.startswith("model name")]
-        model = lines[0].split(":", 1)[1].strip() if lines else model
-    except OSError:
-        pass
-    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 def bench_robot(name: str) -> dict[str, Any]:
@@ -112,14 +122,6 @@ def _update_us(dynamics: Dynamics) -> float:
     return quiet_median(lambda: dynamics.update(*next(states))) - quiet_median(
         lambda: next(states)
     )
-
-
-def quiet_median(function: Callable[[], Any]) -> float:
-    """Return the median time of a call in the quietest of five stretches, [us].
-
-    Microseconds depend on what else the machine does, and on the clock of its processor.
-    """
-    return min(time_call(function, seconds=0.2)["median"] for _ in range(5))
 
 
 def motion(dynamics: Dynamics, count: int = 400) -> Iterator[tuple[Array, Array, Array]]:
@@ -203,21 +205,6 @@ def _compile_seconds(robot: Robot, *, simplify: bool) -> float:
         start = time.perf_counter()
         compile_model(robot, simplify=simplify)
         return time.perf_counter() - start
-
-
-@contextmanager
-def empty_cache() -> Iterator[None]:
-    """Compile into a cache of its own for a while."""
-    old = os.environ.get("CARDS_CACHE")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["CARDS_CACHE"] = folder
-        try:
-            yield
-        finally:
-            if old is None:
-                del os.environ["CARDS_CACHE"]
-            else:
-                os.environ["CARDS_CACHE"] = old
 
 
 def _peers(robot: Robot, dynamics: Dynamics, own: float) -> dict[str, Any]:

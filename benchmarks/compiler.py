@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.paper_benchmark import Say, empty_cache, machine, quiet_median
+from cards_bringup.benchmarks.timing import Say, empty_cache, machine, quiet_median
 from cards_core.codegen.model import BoundKernel
 from cards_core.codegen.native import load_or_build
 from cards_core.dynamics import compile_model

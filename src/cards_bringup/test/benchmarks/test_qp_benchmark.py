@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from control_robots import ball_arm, planar_2r, roboy_arm
 
-from cards_core.control.benchmark import bench_qp
+from cards_bringup.benchmarks.qp import bench_qp
 
 
 @pytest.mark.parametrize("robot", [roboy_arm(), ball_arm(), replace(planar_2r(), muscles=())])

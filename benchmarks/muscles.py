@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from cards_bringup.benchmark import time_call
+from cards_bringup.benchmarks.timing import time_call
 from cards_core.dynamics import make_dynamics
 from cards_core.formats.mjcf.writer import to_mjcf
 from cards_core.muscles.engine import MuscleEngine
