@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.serial
 
@@ -121,6 +122,13 @@ def test_version_is_the_same_everywhere(package):
     assert setup_arguments(package)["version"] == __version__
     description = " ".join((manifest.findtext("description") or "").split())
     assert setup_arguments(package)["description"] == description
+
+
+def test_the_citation_has_the_version():
+    from cards_core import __version__
+
+    citation = yaml.safe_load((TOP / "CITATION.cff").read_text())
+    assert citation["version"] == __version__
 
 
 def test_programs_go_where_ros2_run_looks(package):

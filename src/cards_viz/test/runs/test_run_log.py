@@ -43,7 +43,8 @@ def test_actuator_states(arrays):
 
 def test_more_keys_than_needed_are_fine(arrays):
     simulator, _ = arrays
-    SimulatorLog.from_arrays({**simulator, "joint_names": np.array(["a", "b"])})
+    log = SimulatorLog.from_arrays({**simulator, "joint_names": np.array(["a", "b"])})
+    np.testing.assert_array_equal(log.time, simulator["time"])
 
 
 def test_missing_file_names_the_file(tmp_path):
