@@ -1,9 +1,11 @@
-"""Which tests may run side by side: those of code without clock or network, file by file."""
+"""Which tests run side by side: all but those with a marker that says otherwise.
+
+The markers are registered in ``pyproject.toml``. ``./cards test`` runs the unmarked tests file by
+file on all cores and those marked ``serial`` one at a time on one worker of its own.
+"""
 
 import os
-import re
-from functools import cache
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,71 +16,68 @@ settings.register_profile(
 )
 settings.load_profile("cards")
 
-SOURCES = Path(__file__).parent / "src"
-LIBRARY = SOURCES / "cards_core"
-OTHERS = [
-    SOURCES / name
-    for name in ("cards_hardware", "cards_sim", "cards_viz", "cards_rods", "controllers")
-]
+SERIAL = frozenset({"serial", "ros", "gazebo", "browser", "real_time"})
+"""Markers of tests that run one at a time: they share the machine's clock and network."""
 
-PROGRAMS = {
-    SOURCES / "cards_bringup" / "test": (
-        "cli_cable_function",
-        "cli_rods_analysis",
-        "eval",
-        "export",
-        "paper_benchmark",
-    ),
-    SOURCES / "cards_hardware" / "test": ("firmware_core", "fuzz"),
-    SOURCES.parent / "tests": ("analyse_points", "analyse_workspace", "eval"),
-}
-"""Tests that start programs, but programs that read neither clock nor network."""
-
-HOST = re.compile(
-    r"\b(rclpy|subprocess|Popen|threading|Thread|socket|pty|sleep|monotonic|signal|Node\w*|demo|cards"
-    r"|Emulator|Supervisor|chromium|playwright|multiprocessing)\b(?!_)"
-)
-"""Words of tests that use the machine's clock, network or processes."""
+SUFFIX = "@serial"
+"""Appended to the names of serial tests while they are sent to the scheduler."""
 
 COURTESY = 5
 """Niceness of a worker with tests that may run beside those of hosts, which keep time."""
 
 
-@cache
-def alone(path: Path) -> bool:
-    """Tell whether the tests of a file disturb no others and are not disturbed."""
-    if LIBRARY in path.parents or path.stem.removeprefix("test_") in PROGRAMS.get(path.parent, ()):
-        return True
-    return any(folder in path.parents for folder in OTHERS) and not HOST.search(path.read_text())
+def is_serial(item):
+    """Tell whether a test has a marker that forbids running it beside others of that kind."""
+    return any(marker.name in SERIAL for marker in item.iter_markers())
 
 
 def pytest_runtest_setup(item):
     """Let hosts and nodes go first: to them a slow machine is a late controller."""
-    if "PYTEST_XDIST_WORKER" in os.environ and alone(item.path):
+    if "PYTEST_XDIST_WORKER" in os.environ and not is_serial(item):
         os.nice(max(0, COURTESY - os.nice(0)))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Note in the report whether the test is serial; reports travel from workers, items do not."""
+    report = yield
+    report.serial = is_serial(item)
+    return report
+
+
 def pytest_runtest_logreport(report):
-    """Note what failed for ``./cards test``, which runs tests of hosts once more, alone."""
+    """Note what failed for ``./cards test``, which runs serial tests once more, alone."""
     file = os.environ.get("CARDS_TESTS_FAILED")
     if report.failed and file and "PYTEST_XDIST_WORKER" not in os.environ:
-        path = SOURCES.parent / report.nodeid.split("::", 1)[0]
-        kind = "library" if alone(path) else "hosts"
+        # the report of a worker that crashed has the scheduler's name of the test
+        serial = getattr(report, "serial", report.nodeid.endswith(SUFFIX))
+        kind = "hosts" if serial else "library"
         with open(file, "a", encoding="utf-8") as out:
-            out.write(f"{kind}\t{report.nodeid}\n")
+            out.write(f"{kind}\t{report.nodeid.removesuffix(SUFFIX)}\n")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_finish(session):
+    """Send the names of serial tests with a suffix: the scheduler gets names and no markers."""
+    items = session.items
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        session.items = [
+            SimpleNamespace(nodeid=item.nodeid + SUFFIX) if is_serial(item) else item
+            for item in items
+        ]
+    try:
+        return (yield)
+    finally:
+        session.items = items
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Let pytest-xdist keep the tests of a file together, and those of all hosts.
-
-    Hosts, nodes and programs share the machine's clock and network, and are tested one at a time.
-    """
+    """Let pytest-xdist keep the tests of a file together, and all serial tests."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            path = nodeid.split("::", 1)[0]
-            return path if alone(config.rootpath / path) else "hosts"
+            return SUFFIX if nodeid.endswith(SUFFIX) else nodeid.split("::", 1)[0]
 
     return Scheduling(config, log)

@@ -18,7 +18,10 @@ from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol.enums import State
 from cards_hardware.protocol.parameters import ParameterId
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
+pytestmark = [
+    pytest.mark.serial,
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)"),
+]
 
 ROBOT = "roboy_arm"
 ZEROS = (ParameterId.LOAD_ZERO, ParameterId.LENGTH_OFFSET, ParameterId.JOINT_ZERO)

@@ -48,7 +48,7 @@ try:
 except CardsError as error:
     FIRMWARE, MISSING = "", str(error)
 
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+pytestmark = [pytest.mark.serial, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 needs_ros = pytest.mark.skipif(find_spec("rclpy") is None, reason="rclpy is not installed")
 
 ROBOT = "planar_2r"

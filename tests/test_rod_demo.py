@@ -12,6 +12,8 @@ import pytest
 
 from cards_bringup.cli import main
 
+pytestmark = pytest.mark.serial
+
 PLOTS = ("plate", "joints", "stability", "step_time", "shapes")
 
 needs_ros = pytest.mark.skipif(find_spec("rclpy") is None, reason="rclpy is not installed")

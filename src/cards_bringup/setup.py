@@ -1,8 +1,10 @@
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 PACKAGE = "cards_bringup"
+VERSION = ET.parse(Path(__file__).resolve().with_name("package.xml")).findtext("version")
 SHARED = ("launch", "config", "worlds", "models")  # links to the repository's top-level folders
 
 
@@ -22,7 +24,7 @@ def shared_files():
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
+    version=VERSION,
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),

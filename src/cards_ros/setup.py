@@ -1,10 +1,14 @@
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
 PACKAGE = "cards_ros"
+VERSION = ET.parse(Path(__file__).resolve().with_name("package.xml")).findtext("version")
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
+    version=VERSION,
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),

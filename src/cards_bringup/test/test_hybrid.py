@@ -18,6 +18,8 @@ from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.motors import motors_of
 from cards_sim.build import build_host
 
+pytestmark = pytest.mark.serial
+
 ROBOT = platform_arm()
 DURATION = 1.0
 CASPR = Path(__file__).resolve().parents[3].parent / "shared" / "caspr_hybrid"

@@ -13,6 +13,8 @@ from cards_core.robot.state import RobotState
 from cards_sim.build import build_host
 from changed_robots import with_limits, with_mass
 
+pytestmark = pytest.mark.serial
+
 ROBOT = load("planar_2r")
 
 

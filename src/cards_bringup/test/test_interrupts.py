@@ -9,6 +9,8 @@ import pytest
 
 from cards_bringup.demo.run_end import RunInterrupts
 
+pytestmark = pytest.mark.serial
+
 
 def press(number=signal.SIGINT):
     os.kill(os.getpid(), number)
@@ -64,9 +66,12 @@ def test_a_closed_terminal_ends_the_run_and_nothing_is_said_into_it_any_more(tmp
 
 def test_nohup_stays_what_it_is():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    said = []
     try:
-        with RunInterrupts(print):
+        with RunInterrupts(said.append):
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
             press(signal.SIGHUP)
+        assert said == []
     finally:
         signal.signal(signal.SIGHUP, before)
 

@@ -30,6 +30,8 @@ from cards_hardware.monitor.snapshot import (
 )
 from cards_hardware.protocol.enums import MuscleFlag, State
 
+pytestmark = pytest.mark.serial
+
 
 def snapshot(muscles=11):
     rows = [

@@ -13,6 +13,8 @@ from cards_bringup.nodes import launch_arguments, node_list
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.shared_files import shared_folder
 
+pytestmark = pytest.mark.serial
+
 GOOD = """\
 robot: toy
 parameter_file: toy.yaml

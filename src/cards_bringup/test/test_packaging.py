@@ -4,6 +4,7 @@ import ast
 import configparser
 import functools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+import yaml
+
+pytestmark = pytest.mark.serial
 
 TOP = Path(__file__).resolve().parents[3]
 PACKAGES = sorted(file.parent for file in TOP.glob("src/*/package.xml"))
@@ -80,6 +84,16 @@ def setup_arguments(package):
     return json.loads(done.stdout)
 
 
+def files_of(package):
+    """Return all files of a package's code; `Path.rglob` passes links to folders by."""
+    found = [
+        Path(folder, name)
+        for folder, _, names in os.walk(package / package.name, followlinks=True)
+        for name in names
+    ]
+    return [file for file in found if "__pycache__" not in file.parts]
+
+
 def dependencies(package):
     root = ET.parse(package / "package.xml").getroot()
     return {e.text for e in root if e.tag in ("depend", "exec_depend")}
@@ -111,6 +125,13 @@ def test_version_is_the_same_everywhere(package):
     assert setup_arguments(package)["description"] == description
 
 
+def test_the_citation_has_the_version():
+    from cards_core import __version__
+
+    citation = yaml.safe_load((TOP / "CITATION.cff").read_text())
+    assert citation["version"] == __version__
+
+
 def test_programs_go_where_ros2_run_looks(package):
     config = configparser.ConfigParser()
     config.read(package / "setup.cfg")
@@ -129,18 +150,15 @@ def test_marker_and_manifest_are_installed(package):
 def test_every_module_and_data_file_is_installed(package):
     arguments = setup_arguments(package)
     code = package / package.name
-    folders = {f.parent for f in code.rglob("*.py")}
+    files = files_of(package)
+    folders = {file.parent for file in files if file.suffix == ".py"}
     found = {".".join(folder.relative_to(package).parts) for folder in folders}
     assert found == set(arguments["packages"])
     for folder in folders:
         assert (folder / "__init__.py").is_file(), f"{folder} is not a package"
     patterns = arguments["package_data"][package.name]
     matched = {file for pattern in patterns for file in code.glob(pattern)}
-    others = {
-        file
-        for file in code.rglob("*")
-        if file.is_file() and file.suffix != ".py" and "__pycache__" not in file.parts
-    }
+    others = {file for file in files if file.suffix != ".py"}
     assert others == matched
     assert code / "py.typed" in matched
 
@@ -184,7 +202,7 @@ def test_node_lists_start_what_is_installed():
 
 def test_what_is_imported_is_declared(package):
     declared = dependencies(package)
-    for file in (package / package.name).rglob("*.py"):
+    for file in (file for file in files_of(package) if file.suffix == ".py"):
         for node in ast.walk(ast.parse(file.read_text())):
             modules = []
             if isinstance(node, ast.Import):

@@ -4,6 +4,8 @@ import pytest
 
 from cards_bringup import progress
 
+pytestmark = pytest.mark.serial
+
 
 @pytest.fixture
 def clock(monkeypatch):

@@ -12,6 +12,8 @@ from cards_bringup.nodes.supervisor import ProcessFailedError
 from cards_core.errors import CardsError
 from cards_core.loop.run_log import RunLog
 
+pytestmark = pytest.mark.serial
+
 ARGS = argparse.Namespace(robot="planar_2r", json=False)
 
 

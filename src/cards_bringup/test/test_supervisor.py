@@ -10,6 +10,8 @@ import pytest
 from cards_bringup.nodes.supervisor import ProcessFailedError, Supervisor
 from cards_core.errors import CardsError
 
+pytestmark = pytest.mark.serial
+
 FOREVER = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
 STUBBORN = [
     sys.executable,

@@ -1,3 +1,3 @@
 """The mathematics of CARDS; imports neither ROS nor Gazebo nor MuJoCo."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

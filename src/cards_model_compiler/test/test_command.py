@@ -21,6 +21,8 @@ from cards_core.formats import load
 from cards_core.loop.model_identity import identity_from, identity_of
 from cards_model_compiler.command import main, table
 
+pytestmark = pytest.mark.serial
+
 PATIENCE = 240.0
 
 needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C compiler is installed")

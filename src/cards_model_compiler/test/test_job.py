@@ -9,6 +9,8 @@ from cards_core.formats import load
 from cards_core.loop.model_identity import identity_from, identity_of
 from cards_model_compiler.job import CompileFailedError, CompileJob
 
+pytestmark = pytest.mark.serial
+
 PATIENCE = 240.0
 
 

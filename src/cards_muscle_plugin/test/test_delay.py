@@ -4,6 +4,8 @@ import pytest
 
 from cards_muscle_plugin.delay import Delay
 
+pytestmark = pytest.mark.serial
+
 MS = 1_000_000  # [ns]
 
 

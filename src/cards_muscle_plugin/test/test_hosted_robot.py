@@ -12,6 +12,8 @@ from cards_core.loop.model_identity import identity_of
 from cards_muscle_plugin.hosted_robot import host_robot, namespace_of, robots_in
 from cards_muscle_plugin.ports import JointInfo
 
+pytestmark = pytest.mark.serial
+
 
 @pytest.fixture
 def robot():

@@ -4,6 +4,8 @@ import pytest
 
 from cards_muscle_plugin.time_gate import TimeGate
 
+pytestmark = pytest.mark.serial
+
 
 class World:
     def __init__(self):

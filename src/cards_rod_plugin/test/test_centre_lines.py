@@ -9,6 +9,8 @@ from cards_rod_plugin.centre_lines import SERVICE, CentreLines, LineMarkers, cle
 from cards_viz.gazebo import markers
 from cards_viz.gazebo.markers import GazeboBindingsError
 
+pytestmark = pytest.mark.serial
+
 
 def fields(data):
     """Read a protobuf message without knowing its kind: [(number, value)]."""

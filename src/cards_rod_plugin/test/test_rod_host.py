@@ -13,6 +13,8 @@ from cards_rod_plugin.hosted_rods import host_rods
 from cards_rod_plugin.rod_host import HostOptions, RodHost
 from cards_rod_plugin.world_session import WorldSession
 
+pytestmark = pytest.mark.serial
+
 
 def hosted(world, **options):
     found = host_rods(world, "")

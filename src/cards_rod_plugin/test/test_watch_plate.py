@@ -8,6 +8,8 @@ import pytest
 
 from cards_ros.gazebo_bindings import EVERY, names
 
+pytestmark = pytest.mark.serial
+
 
 @pytest.mark.parametrize("major", [8, 9, 10])
 def test_with_the_bindings_of_each_release(monkeypatch, major):

@@ -7,6 +7,8 @@ from cards_core.formats.locate import known_models
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_rods.demo_motion import PARTS, DemoMotion
 
+pytestmark = pytest.mark.serial
+
 NAMES = sorted(known_models(rods=True))
 STIFF = np.diag([50.0, 50.0, 80.0, 5.0, 5.0, 5.0])
 

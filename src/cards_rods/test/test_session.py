@@ -13,6 +13,8 @@ from cards_rods.messages import report_text, state_names, state_values, status_t
 from cards_rods.run_folder import load_log, write_results
 from cards_rods.session import LOG_NAME, RodSession
 
+pytestmark = pytest.mark.serial
+
 ROBOT = read_rod_robot("stewart_gough")
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 

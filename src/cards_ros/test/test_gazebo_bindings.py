@@ -8,6 +8,8 @@ import pytest
 from cards_core.errors import CardsError
 from cards_ros.gazebo_bindings import UNNUMBERED, bindings, names
 
+pytestmark = pytest.mark.serial
+
 HARMONIC = ("gz.sim8", "gz.math7", "gz.transport13")
 IONIC = ("gz.sim9", "gz.math8", "gz.transport14")
 JETTY = ("gz.sim", "gz.math", "gz.transport")

@@ -1,7 +1,7 @@
-"""Parameters must refuse what does not fit, and say what would."""
+"""Parameters of nodes: what ROS declares, sets and refuses."""
 
-import numpy as np
 import pytest
+from parameter_samples import ALL, KP, RATE
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from rcl_interfaces.msg import ParameterType
@@ -12,80 +12,10 @@ from rclpy.parameter import Parameter as RosParameter
 from cards_core.errors import DescriptionError, ParameterError, UnknownNameError
 from cards_core.parameters.declaration import ParameterSet
 from cards_ros import loop
-from cards_ros.parameters import Parameter, Parameters, keep_arguments
+from cards_ros.parameters import Parameters, keep_arguments
 from cards_ros.testing import private_domain
 
 pytestmark = pytest.mark.ros
-
-KP = Parameter(
-    "kp", [400.0, 400.0], "Stiffness.", "1/s^2", lower=0.0, length=2, names=("a", "b"), live=True
-)
-RATE = Parameter("rate", 50.0, "Rate.", "Hz", lower=1.0, upper=1000.0)
-COUNT = Parameter("count", 3, "How many.", lower=0, upper=10)
-MODE = Parameter("mode", "fast", "Mode.", choices=("fast", "slow"))
-FLAG = Parameter("flag", True, "On or off.")
-POSTURE = Parameter(
-    "posture", "mid", "Where.", choices=("mid", "home"), or_vector=True, length=2, names=("a", "b")
-)
-LIMIT = Parameter("limit", [np.inf, 5.0], "Limit.", length=2, lower=0.0, infinite=True)
-ALL = (KP, RATE, COUNT, MODE, FLAG, POSTURE, LIMIT)
-
-
-@pytest.mark.parametrize(
-    ("spec", "value", "result"),
-    [
-        (KP, [1.0, 2.0], [1.0, 2.0]),
-        (KP, [1, 2], [1.0, 2.0]),
-        (KP, 7, [7.0, 7.0]),
-        (KP, np.array([3.0, 4.0]), [3.0, 4.0]),
-        (RATE, 20, 20.0),
-        (RATE, 1000.0, 1000.0),
-        (COUNT, 0, 0),
-        (MODE, "slow", "slow"),
-        (FLAG, False, False),
-        (POSTURE, "home", "home"),
-        (POSTURE, [0.5, 1], [0.5, 1.0]),
-        (LIMIT, [np.inf, 1.0], [np.inf, 1.0]),
-    ],
-)
-def test_accepted_values(spec, value, result):
-    checked = spec.check(value)
-    assert type(checked) is (np.ndarray if isinstance(result, list) else type(result))
-    assert np.array_equal(checked, result)
-
-
-@pytest.mark.parametrize(
-    ("spec", "value", "words"),
-    [
-        (KP, [1.0, 2.0, 3.0], ["kp", "3 values", "2 numbers, one for each of a, b"]),
-        (KP, [], ["kp", "0 values", "2 numbers"]),
-        (KP, [1.0, -1.0], ["-1", "0 .. inf"]),
-        (KP, [1.0, np.nan], ["finite"]),
-        (KP, [1.0, np.inf], ["finite"]),
-        (KP, "400", ["list of 2 numbers"]),
-        (KP, [True, False], ["list of 2 numbers"]),
-        (KP, ["1", "2"], ["list of 2 numbers"]),
-        (KP, None, ["0 values"]),
-        (RATE, 0.5, ["rate", "0.5", "1 .. 1000"]),
-        (RATE, np.nan, ["1 .. 1000"]),
-        (RATE, True, ["a number"]),
-        (RATE, [1.0], ["a number"]),
-        (COUNT, 11, ["0 .. 10"]),
-        (COUNT, 1.5, ["whole number"]),
-        (MODE, "quick", ["fast or slow"]),
-        (MODE, 1, ["text"]),
-        (FLAG, 1, ["true or false"]),
-        (POSTURE, "left", ["mid or home"]),
-        (POSTURE, [1.0], ["1 values", "a, b"]),
-        (LIMIT, [np.nan, 1.0], ["0 .. inf"]),
-        (LIMIT, [-1.0, 1.0], ["0 .. inf"]),
-    ],
-)
-def test_refused_values(spec, value, words):
-    with pytest.raises(ParameterError) as caught:
-        spec.check(value)
-    for word in [f"'{spec.name}'", "expected", *words]:
-        assert word in str(caught.value)
 
 
 @pytest.fixture(scope="module")

@@ -77,32 +77,32 @@ def run(args: argparse.Namespace) -> int:
 def _measure(what: str, robot: str) -> dict[str, Any]:
     match what:
         case "dynamics":
-            from cards_bringup.benchmark import bench_dynamics
+            from cards_bringup.benchmarks.dynamics import bench_dynamics
 
             return bench_dynamics(robot)
         case "qp":
-            from cards_core.control.benchmark import bench_qp
+            from cards_bringup.benchmarks.qp import bench_qp
             from cards_core.formats import load
 
             return bench_qp(load(robot))
         case "muscles":
-            from cards_bringup.muscle_benchmark import bench_muscles
+            from cards_bringup.benchmarks.muscles import bench_muscles
 
             return bench_muscles()
         case "paper":
-            from cards_bringup.paper_benchmark import bench_paper
+            from cards_bringup.benchmarks.paper import bench_paper
 
             return bench_paper(_say)
         case "rods":
-            from cards_core.rods.robots.benchmark import bench_rods
+            from cards_bringup.benchmarks.rods import bench_rods
 
             return bench_rods(_say)
         case "compiler":
-            from cards_bringup.compiler_benchmark import bench_compiler
+            from cards_bringup.benchmarks.compiler import bench_compiler
 
             return bench_compiler(_say)
         case _:
-            from cards_bringup.benchmark import bench_loop
+            from cards_bringup.benchmarks.loop import bench_loop
 
             return bench_loop(robot)
 

@@ -1,0 +1,1 @@
+"""Measurements behind ``./cards bench``. No test judges the times."""

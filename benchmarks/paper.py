@@ -1,0 +1,243 @@
+"""Measurement behind ``./cards bench paper``: the tables of the model-compilation paper, our way.
+
+The paper measures CASPR on four robots: how long an update of the model, a step of forward
+kinematics and of inverse dynamics, and a point of two workspace conditions take, with the model
+evaluated by interpreted code (*default*) and compiled. Here the same questions are asked of the
+same robots, with the numeric backend as *default*; both are measured in one run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from cards_bringup.benchmarks.timing import Say, empty_cache, machine, quiet_median
+from cards_core.analysis.conditions.registry import make_condition
+from cards_core.analysis.forward_kinematics import ForwardKinematics
+from cards_core.analysis.inverse_dynamics import InverseDynamics
+from cards_core.analysis.status import PointStatus
+from cards_core.dynamics import Dynamics, compile_model, make_dynamics
+from cards_core.formats import load
+from cards_core.formats.mjcf.writer import to_mjcf
+from cards_core.robot.model import Robot
+from cards_core.typing import Array
+
+ROBOTS = ("planar_xy", "bm_arm", "ipanema_1", "spherical_2s")
+"""Of the paper: planar, BM-Arm, IPAnema1, 2S-MCDR."""
+
+STEP = 0.01
+"""Time between the steps of a motion, [s]."""
+
+SPEED = 0.5
+"""Angular frequency of the motion, [rad/s]."""
+
+POINTS = 2000
+"""Workspace points that are evaluated at once with the compiled model."""
+
+# Tables I to VI of the paper on generalised model compilation (Chan et al.), measured by its
+# authors in MATLAB R2017a on an Intel i5-6500; [ms] here, [us] in `PUBLISHED`. Each pair is
+# interpreted, compiled; a step or a point includes its update.
+_PAIRS = {
+    "fk_update": ((1.64, 0.13), (2.80, 0.14), (2.81, 0.14), (3.37, 0.16)),
+    "fk_step": ((10.26, 3.60), (14.78, 3.59), (17.48, 4.31), (17.83, 3.96)),
+    "id_update": ((1.72, 0.11), (3.00, 0.14), (2.95, 0.15), (3.54, 0.20)),
+    "id_step": ((4.20, 2.43), (5.69, 2.58), (5.71, 2.72), (6.17, 2.81)),
+    "wcc_update": ((1.63, 0.11), (2.86, 0.15), (2.79, 0.12), (3.46, 0.19)),
+    "wcc_point": ((1.94, 0.38), (3.31, 0.57), (2.99, 0.28), (4.00, 0.71)),
+    "wfc_update": ((1.74, 0.13), (3.12, 0.23), (3.24, 0.26), (4.01, 0.35)),
+    "wfc_point": ((4.31, 2.60), (25.00, 22.19), (3037.85, 3013.27), (2678.31, 2651.78)),
+}
+_COMPILE = ((5.1, 4.9), (2058.1, 90.8), (1183.8, 158.2), (23167.2, 784.4))
+
+
+def _published(index: int) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, values in _PAIRS.items():
+        interpreted, compiled = values[index]
+        out[f"{name}_numeric_us"] = round(1e3 * interpreted, 3)
+        out[f"{name}_compiled_us"] = round(1e3 * compiled, 3)
+    out["compile_s"], out["compile_simplified_s"] = _COMPILE[index]
+    return out
+
+
+PUBLISHED = {name: _published(index) for index, name in enumerate(ROBOTS)}
+"""Robot to published figures of CASPR, named as our own."""
+
+
+def bench_paper(say: Say | None = None) -> dict[str, Any]:
+    """Measure all robots.
+
+    Args:
+        say: Told what is being measured.
+
+    Returns:
+        Robot to medians in microseconds and seconds, see docs/benchmarks.md, with the published
+        figures beside them; and ``machine``.
+    """
+    tell = say or (lambda text: None)
+    result = {}
+    for name in ROBOTS:
+        tell(name)
+        result[name] = bench_robot(name)
+    return {**result, "machine": machine()}
+
+
+def bench_robot(name: str) -> dict[str, Any]:
+    """Measure one robot; see `bench_paper`."""
+    robot = load(name)
+    numeric, compiled = make_dynamics(robot, "numeric"), make_dynamics(robot)
+    result: dict[str, Any] = {
+        "dof": compiled.tree.nv,
+        "muscles": len(robot.muscles),
+        "compile_s": _compile_seconds(robot, simplify=False),
+        "compile_simplified_s": _compile_seconds(robot, simplify=True),
+    }
+    for label, dynamics in (("numeric", numeric), ("compiled", compiled)):
+        result[f"update_{label}_us"] = _update_us(dynamics)
+        for what, measure in (("fk_step", _fk_us), ("id_step", _id_us)):
+            result[f"{what}_{label}_us"], result[f"{what}_solved"] = measure(dynamics)
+        count = POINTS if label == "compiled" else 20
+        for what, condition in (("wcc", "wrench_closure"), ("wfc", "wrench_feasible")):
+            found = _point_us(dynamics, condition, count)
+            result[f"{what}_point_{label}_us"], result[f"{what}_feasible"] = found
+    for what in ("fk_step", "id_step", "wcc_point", "wfc_point"):
+        result[f"{what}_us"] = result[f"{what}_compiled_us"]
+    result["update_ratio"] = result["update_numeric_us"] / result["update_compiled_us"]
+    result["batch_poses_per_s"] = _batch_rate(compiled)
+    result["peers"] = _peers(robot, compiled, result["update_compiled_us"])
+    result["published"] = PUBLISHED[name]
+    return result
+
+
+def _update_us(dynamics: Dynamics) -> float:
+    """Median time of an update of M, C, G, l and L, called from Python."""
+    rng = np.random.default_rng(0)
+    tree = dynamics.tree
+    states = itertools.cycle([(tree.random(rng), rng.normal(size=tree.nv)) for _ in range(64)])
+    return quiet_median(lambda: dynamics.update(*next(states))) - quiet_median(
+        lambda: next(states)
+    )
+
+
+def motion(dynamics: Dynamics, count: int = 400) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield q, qd, qdd of a smooth motion around the home position, in steps of 10 ms."""
+    tree = dynamics.tree
+    reach = np.where(np.isfinite(tree.upper - tree.lower), tree.upper - tree.lower, 1.0)
+    sizes = 0.005 * reach
+    phases = np.arange(tree.nv)
+    for step in range(count):
+        angle = SPEED * STEP * step + phases
+        q = tree.home + sizes * (np.sin(angle) - np.sin(phases))
+        yield q, SPEED * sizes * np.cos(angle), -(SPEED**2) * sizes * np.sin(angle)
+
+
+def _fk_us(dynamics: Dynamics) -> tuple[float, float]:
+    """Median time of a step of forward kinematics, and the part of the steps that was solved."""
+    lengths = [dynamics.update(q, qd).muscle_lengths.copy() for q, qd, _ in motion(dynamics)]
+    solver = ForwardKinematics(dynamics)
+    return _steps(lambda values: solver.step(values).status, lengths)
+
+
+def _id_us(dynamics: Dynamics) -> tuple[float, float]:
+    """Median time of a step of inverse dynamics, least norm, and the part that was solved."""
+    solver = InverseDynamics(dynamics)
+    return _steps(lambda state: solver.step(*state).status, list(motion(dynamics)))
+
+
+def _steps(step: Callable[[Any], PointStatus], inputs: list[Any]) -> tuple[float, float]:
+    step(inputs[0])
+    samples, solved = [], 0
+    for item in inputs:
+        start = time.perf_counter_ns()
+        status = step(item)
+        samples.append(time.perf_counter_ns() - start)
+        solved += status == PointStatus.FEASIBLE
+    return float(np.median(samples)) / 1e3, solved / len(inputs)
+
+
+def workspace_points(dynamics: Dynamics, count: int) -> Array:
+    """Return coordinates, half of them around home and half anywhere within the limits."""
+    rng = np.random.default_rng(1)
+    tree = dynamics.tree
+    anywhere = np.array([tree.random(rng) for _ in range(count)])
+    near = tree.home + 0.1 * (anywhere - tree.home)
+    return np.where((np.arange(count) % 2 == 0)[:, None], near, anywhere)
+
+
+def _point_us(dynamics: Dynamics, condition: str, count: int) -> tuple[float, float]:
+    """Time of a workspace point with its update, and the feasible part of the points."""
+    points = workspace_points(dynamics, count)
+    evaluator = make_condition(dynamics, condition)
+    evaluator.evaluate(points[:2])
+    best = np.inf
+    for _ in range(5):
+        start = time.perf_counter()
+        result = evaluator.evaluate(points)
+        best = min(best, time.perf_counter() - start)
+    feasible = np.mean(result["status"] == PointStatus.FEASIBLE)
+    return 1e6 * best / count, float(feasible)
+
+
+def _batch_rate(dynamics: Dynamics) -> float:
+    """Updates of M, C, G, l and L per second, 100,000 poses at once, on all cores."""
+    rng = np.random.default_rng(2)
+    q = np.array([dynamics.tree.random(rng) for _ in range(1000)]).repeat(100, axis=0)
+    threads = os.cpu_count() or 1
+    dynamics.batch(q[:8])
+    best = np.inf
+    for _ in range(5):
+        start = time.perf_counter()
+        dynamics.batch(q, threads=threads)
+        best = min(best, time.perf_counter() - start)
+    return len(q) / best
+
+
+def _compile_seconds(robot: Robot, *, simplify: bool) -> float:
+    """Time from a description to a function that can be called, with an empty cache."""
+    import casadi  # noqa: F401  # its import, 0.3 s once in a process, is not part of this
+
+    with empty_cache():
+        start = time.perf_counter()
+        compile_model(robot, simplify=simplify)
+        return time.perf_counter() - start
+
+
+def _peers(robot: Robot, dynamics: Dynamics, own: float) -> dict[str, Any]:
+    """Time the same model in other programs, from Python, and how much longer it takes than ours.
+
+    MuJoCo: positions and velocities, which gives M, C + G, tendon lengths and their Jacobian.
+    Pinocchio, where installed: M and C + G alone, for it knows no muscles.
+    """
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_string(to_mjcf(robot, tendons=True))
+    data = mujoco.MjData(model)
+    data.qpos[:] = dynamics.tree.home
+
+    def forward() -> None:
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_fwdVelocity(model, data)
+
+    times = {"mujoco": quiet_median(forward)}
+    try:
+        import pinocchio
+    except ImportError:
+        pass
+    else:
+        from cards_core.formats.urdf import to_urdf
+
+        arm = pinocchio.buildModelFromXML(to_urdf(robot))
+        state = arm.createData()
+        q, v = pinocchio.neutral(arm), np.zeros(arm.nv)
+
+        def update() -> None:
+            pinocchio.crba(arm, state, q)
+            pinocchio.nonLinearEffects(arm, state, q, v)
+
+        times["pinocchio_without_muscles"] = quiet_median(update)
+    return {name: {"us": us, "ratio": us / own} for name, us in times.items()}

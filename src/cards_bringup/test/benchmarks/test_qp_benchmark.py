@@ -1,0 +1,39 @@
+"""The benchmark runs, counts every step and is JSON."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+from control_robots import ball_arm, planar_2r, roboy_arm
+
+from cards_bringup.benchmarks.qp import bench_qp
+
+
+@pytest.mark.parametrize("robot", [roboy_arm(), ball_arm(), replace(planar_2r(), muscles=())])
+def test_every_controller_and_solver_is_timed(robot):
+    report = json.loads(json.dumps(bench_qp(robot, steps=20)))
+    assert (report["robot"], report["steps"]) == (robot.name, 20)
+    assert report["muscles"] == len(robot.muscles)
+    pairs = {(entry["controller"], entry["solver"]) for entry in report["results"]}
+    kinds = ["ctc_joint"] + (["ctc_operational"] if robot.operational_frame else [])
+    assert pairs == {(kind, solver) for kind in kinds for solver in ("daqp", "osqp")}
+    for entry in report["results"]:
+        assert sum(entry["status"].values()) == 20
+        assert 0.0 < entry["qp_median_us"] <= entry["median_us"] <= entry["p99_us"]
+        assert entry["p99_us"] <= entry["max_us"]
+
+
+def test_the_arm_is_timed_on_feasible_steps():
+    report = bench_qp(roboy_arm(), steps=300)
+    for entry in report["results"]:
+        assert entry["status"] == {"OK": 300}
+        assert entry["iterations_mean"] >= 1.0
+
+
+def test_missing_solvers_are_listed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "osqp", None)
+    results = bench_qp(planar_2r(), steps=5)["results"]
+    missing = [entry for entry in results if "unavailable" in entry]
+    assert {entry["solver"] for entry in missing} == {"osqp"}
+    assert "package osqp" in missing[0]["unavailable"]

@@ -1,0 +1,179 @@
+"""``./cards calibrate``: its questions and answers, in front of boards on the bench."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from bench_board import BenchBoard
+
+from cards_bringup.cli import main
+from cards_bringup.real_robot import calibration
+from cards_bringup.real_robot.calibration import Wizard
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_hardware.boards.layout import read_layout
+from cards_hardware.calibration.procedure import Calibration
+from cards_hardware.calibration.recording import Recorder
+from cards_hardware.calibration.report import STEPS, CalibrationReport
+from cards_hardware.protocol.parameters import ParameterId
+
+pytestmark = pytest.mark.serial
+
+
+@pytest.fixture(scope="module")
+def arm():
+    robot = load("roboy_arm")
+    dynamics = make_dynamics(robot)
+    return robot, read_layout("roboy_arm", robot, port="/dev/x", dynamics=dynamics), dynamics
+
+
+@pytest.fixture
+def wizard(arm, monkeypatch):
+    """A wizard whose user types what a list says."""
+    robot, layout, dynamics = arm
+    board, recorder = BenchBoard(dynamics, layout.boards[0]), Recorder()
+    board.on_sample = recorder
+
+    def make(*answers, yes=False, no_save=False, as_json=False):
+        args = argparse.Namespace(
+            yes=yes, json=as_json, no_save=no_save, check_seconds=1.0, robot="roboy_arm"
+        )
+        calibration = Calibration(robot, layout.boards, [board], [recorder], wait=board.wait)
+        report = CalibrationReport("roboy_arm", datetime(2026, 1, 2, tzinfo=UTC))
+        report.add_board("arm", "/dev/x", board.ident)
+        made = Wizard(args, calibration, report, dynamics.tree.home)
+        waiting = list(answers)
+        monkeypatch.setattr(made._console, "input", lambda _prompt: waiting.pop(0))
+        return SimpleNamespace(wizard=made, board=board, report=report, waiting=waiting)
+
+    return make
+
+
+def test_the_whole_way(wizard, capsys):
+    made = wizard("", "", "", "")
+    made.wizard.run(STEPS)
+    assert not made.waiting
+    assert made.report.saved
+    assert made.report.ok
+    assert list(made.report.steps) == list(STEPS)
+    assert (
+        made.board.saved[ParameterId.LOAD_ZERO, 0] == made.report.parameters["arm"]["LOAD_ZERO"][0]
+    )
+    assert any("less than 1 N" in hint for hint in made.report.hints)
+    assert any("directions not checked" in hint for hint in made.report.hints)
+    text = capsys.readouterr().out
+    for heading in (
+        "1  Tension zero",
+        "2  Length offset",
+        "3  Joint zero",
+        "4  Check",
+        "before [mm]",
+    ):
+        assert heading in text
+
+
+def test_a_step_with_problems_is_asked_again_and_can_be_skipped(wizard, capsys):
+    made = wizard("", "", "s")
+    made.board.tensions[4] = 90.0
+    made.wizard.run(("tension",))
+    assert not made.waiting
+    assert "is the muscle slack" in capsys.readouterr().out.replace("\n", " ")
+    assert made.report.skipped == {"tension": "as asked"}
+    assert not made.report.saved
+    assert made.board.saved is None
+
+
+def test_abort_in_the_middle_puts_everything_back(wizard):
+    made = wizard("", "a")
+    before = dict(made.board.memory)
+    with pytest.raises(KeyboardInterrupt):
+        made.wizard.run(STEPS)
+    assert made.board.memory != before
+    made.wizard.put_back()
+    assert made.board.memory == before
+    assert made.board.saved is None
+
+
+def test_where_nobody_can_be_asked_a_problem_is_an_error(wizard):
+    made = wizard(yes=True)
+    made.board.load_noise = 8.0
+    with pytest.raises(CardsError, match="step tension: motor0: noise of"):
+        made.wizard.run(STEPS)
+
+
+def test_no_save_leaves_the_board_as_it_was(wizard, capsys, tmp_path):
+    made = wizard(yes=True, no_save=True, as_json=True)
+    before = dict(made.board.memory)
+    made.wizard.run(("tension", "length"))
+    assert made.board.memory == before
+    assert made.board.saved is None
+    made.wizard.finish(tmp_path / "x.yaml")
+    found = json.loads(capsys.readouterr().out)
+    assert not found["saved"]
+    assert found["ok"]
+
+
+def test_a_wrong_direction_is_not_saved_unless_asked(wizard):
+    for answer, saved in (("", False), ("save", True)):
+        made = wizard("", "", "", "s", answer)
+        board = made.board
+        board.sign[:] = 1.0
+        board.sign[3] = -1.0
+        home, begin = board.dynamics.tree.home, board.time
+        # stands still until step 4
+        board.motion = lambda t, board=board, home=home, begin=begin: setattr(
+            board, "q", home + (0.0 if t < begin + 4.2 else 0.15 * (t - begin - 4.2))
+        )
+        made.wizard.run(("length", "joints", "check"))
+        assert made.report.steps["check"]
+        assert any("motor3: runs the other way" in problem for problem in made.report.problems)
+        assert made.report.saved == saved
+        board.motion = lambda _t: None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--json",), "--json without --yes"),
+        ((), "no terminal to ask questions on"),
+        (("--yes", "--steps", "tension,wire"), "no step named 'wire'"),
+        (("--yes", "--q=1,x"), "--q '1,x': 'x' (expected: a finite number"),
+        (("--yes", "--q=1"), "expected (4,)"),
+        (
+            ("--yes", "--seconds", "0"),
+            "argument --seconds: '0' (expected: a finite number >= 0.2 and <= 60)",
+        ),
+        (("--yes", "--out", "report.txt"), "ends on .yaml or .json"),
+        (("--yes", "--port", "/dev/nonexistent"), "/dev/nonexistent does not exist"),
+    ],
+)
+def test_what_was_typed_wrongly(arguments, text, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", open("/dev/null", encoding="utf-8"))  # noqa: SIM115
+    assert main(["calibrate", "roboy_arm", *arguments]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_the_report_is_written_when_it_fails_too(arm, tmp_path, monkeypatch, capsys):
+    _, layout, dynamics = arm
+    board = BenchBoard(dynamics, layout.boards[0])
+    board.layout, board.close = layout.boards[0], lambda: None
+    board.load_noise = 8.0
+
+    def open_boards(_layouts, recorders):
+        board.on_sample = recorders[0]
+        return [board]
+
+    monkeypatch.setattr(calibration, "_open", open_boards)
+    monkeypatch.setattr("time.sleep", board.wait)
+    out = tmp_path / "new" / "report.yaml"
+    assert main(["calibrate", "roboy_arm", "--yes", "--port", "/dev/x", "--out", str(out)]) == 2
+    assert "noise of" in capsys.readouterr().err
+    found = yaml.safe_load(out.read_text())
+    assert "noise of" in found["aborted"]
+    assert not found["ok"]

@@ -1,0 +1,358 @@
+"""Several boards as one robot."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fake_board import FakeBoard
+
+from cards_core.dynamics.interface import make_dynamics
+from cards_core.formats import load
+from cards_hardware.boards.layout import SUFFIX, read_layout
+from cards_hardware.bridge.hardware import Hardware
+from cards_hardware.errors import HardwareError
+from cards_hardware.protocol.enums import Caps, State
+
+pytestmark = pytest.mark.serial
+
+TWO = """
+robot: planar_2r
+boards:
+  - {name: one, node: 1, port: "{port_1}", muscles: [cable_4, cable_2], joints: [joint_2]}
+  - {name: two, node: 2, port: "{port_2}", muscles: [cable_1, cable_3], joints: [joint_1]}
+"""
+
+
+def eventually(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.002)
+    return found
+
+
+def make(tmp_path, text, fakes, robot_name="planar_2r", **settings):
+    robot = load(robot_name)
+    file = tmp_path / f"{robot_name}{SUFFIX}"
+    file.write_text(text)
+    ports = ",".join(fake.port for fake in fakes)
+    dynamics = make_dynamics(robot)
+    layout = read_layout(file, robot, port=ports, dynamics=dynamics)
+    return Hardware(robot, layout, dynamics=dynamics, **settings)
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Two boards, which have the muscles of one arm crosswise."""
+    with FakeBoard(2, 1, node=1) as one, FakeBoard(2, 1, node=2) as two:
+        one.lengths[:], two.lengths[:] = [0.4, 0.2], [0.1, 0.3]
+        one.positions[:], two.positions[:] = [0.22], [0.11]
+        item = SimpleNamespace(one=one, two=two, woken=threading.Event(), events=[])
+        item.hardware = make(
+            tmp_path, TWO, (one, two), on_state=item.woken.set, on_event=item.events.append
+        )
+        yield item
+        item.hardware.close()
+
+
+def test_states_come_in_the_robot_s_order(pair):
+    hardware = pair.hardware
+    hardware.open()
+    state = eventually(hardware.take)
+    np.testing.assert_allclose(state.lengths, [0.1, 0.2, 0.3, 0.4], atol=1e-6)
+    np.testing.assert_allclose(state.q, [0.11, 0.22], atol=1e-6)
+    np.testing.assert_allclose(state.tensions, 10.0)
+    np.testing.assert_allclose(state.qd, 0.0)
+    assert state.complete
+    assert state.state is State.DISARMED
+    assert not state.estimated
+    assert len(state.board_times) == 2
+    assert state.time == max(state.board_times)
+
+
+def test_commands_go_to_the_muscles_they_name(pair):
+    hardware = pair.hardware
+    hardware.open()
+    hardware.arm()
+    hardware.command("force", np.array([11.0, 22.0, 33.0, 44.0]))
+    eventually(lambda: pair.one.commands and pair.two.commands)
+    np.testing.assert_allclose(pair.one.commands[0][1]["tension"], [44.0, 22.0])
+    np.testing.assert_allclose(pair.two.commands[0][1]["tension"], [11.0, 33.0])
+    hardware.command("length", np.array([np.nan, np.nan, 0.3, np.nan]))
+    eventually(lambda: len(pair.two.commands) == 2)
+    assert pair.two.commands[1][0] == "CMD_MSC"
+    assert pair.two.commands[1][1]["mask"] == 0b10
+    assert len(pair.one.commands) == 1
+
+
+def test_a_state_is_complete_when_every_board_has_sent_a_newer_one(pair):
+    pair.two.rate = 50.0
+    hardware = pair.hardware
+    hardware.open()
+    states = []
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        if (state := hardware.take()) is not None and state.complete:
+            states.append(state)
+        time.sleep(0.0005)
+    seconds = [state.board_times[1] for state in states]
+    assert len(set(seconds)) == len(seconds)
+    assert len(states) < 80  # the pace of the slower board, not of the faster
+    assert [s.number for s in states] == sorted({s.number for s in states})
+
+
+def test_a_silent_board_leaves_states_that_are_incomplete(pair):
+    hardware = pair.hardware
+    hardware.open()
+    eventually(hardware.take)
+    pair.two.silent_types.add("STATE_FAST")
+
+    def incomplete():
+        state = hardware.take()
+        return state if state is not None and not state.complete else None
+
+    state = eventually(incomplete)
+    np.testing.assert_allclose(state.lengths, [np.nan, 0.2, np.nan, 0.4], atol=1e-6)
+    assert np.isnan(state.q[0])
+    assert np.isfinite(state.time)
+    assert np.isnan(state.board_times[1])
+
+
+def test_a_sample_from_before_a_silence_of_all_makes_no_state_complete(pair):
+    hardware = pair.hardware
+    hardware.open()
+    pair.one.mute = True
+    time.sleep(0.05)
+    pair.two.mute = True  # one of its samples waits for the other board now
+    time.sleep(0.1)
+    while hardware.take() is not None:
+        pass
+    pair.one.mute = False
+    states, end = [], time.monotonic() + 0.1
+    while time.monotonic() < end:
+        states.append(hardware.take())
+        time.sleep(0.001)
+    assert any(state is not None for state in states)
+    assert not any(state.complete for state in states if state is not None)
+    pair.two.mute = False
+    eventually(lambda: (state := hardware.take()) is not None and state.complete)
+
+
+def test_no_board_no_state(pair):
+    hardware = pair.hardware
+    assert hardware.take() is None
+    hardware.open()
+    eventually(hardware.take)
+    for fake in (pair.one, pair.two):
+        fake.silent_types.add("STATE_FAST")
+    time.sleep(0.2)
+    hardware.take()
+    assert hardware.take() is None
+
+
+def test_the_node_is_woken_by_states_and_by_changes(pair):
+    hardware = pair.hardware
+    hardware.open()
+    pair.woken.clear()
+    assert pair.woken.wait(5.0)
+    for fake in (pair.one, pair.two):
+        fake.silent_types.add("STATE_FAST")
+    time.sleep(0.1)
+    pair.woken.clear()
+    pair.one.state = State.FAULT  # told by the heartbeat now
+    assert pair.woken.wait(5.0)
+    eventually(lambda: "fault" in hardware.status().problem)
+
+
+def test_all_boards_are_armed_or_none(pair):
+    hardware = pair.hardware
+    hardware.open()
+    pair.two.refuse["STATE_REQUEST"] = 4
+    with pytest.raises(HardwareError, match=r"board 'two'.*arm: STATE_REQUEST: refused"):
+        hardware.arm()
+    assert not hardware.status().armed
+    eventually(lambda: pair.one.state == State.DISARMED)
+    with pytest.raises(HardwareError, match="not commanded: the robot is not armed"):
+        hardware.command("force", np.full(4, 20.0))
+    assert not pair.one.commands
+
+
+def test_a_board_that_leaves_while_the_next_is_armed_leaves_none_armed(pair):
+    hardware = pair.hardware
+    hardware.open()
+    arm = pair.two._on_state_request
+
+    def slow(values, frame):
+        pair.one.state = State.RELAX
+        eventually(lambda: not hardware.boards[0].armed)
+        arm(values, frame)
+
+    pair.two._on_state_request = slow
+    with pytest.raises(HardwareError, match="not armed"):
+        hardware.arm()
+    assert not hardware.status().armed
+    assert not hardware.boards[1].armed
+    eventually(lambda: pair.two.state == State.DISARMED)
+
+
+def test_if_one_board_is_lost_none_is_commanded_any_more(pair):
+    hardware = pair.hardware
+    hardware.open()
+    hardware.arm()
+    hardware.command("force", np.full(4, 20.0))
+    pair.two.mute = True
+    eventually(lambda: not hardware.status().armed)
+    with pytest.raises(HardwareError, match="not commanded: board 'two': lost"):
+        hardware.command("force", np.full(4, 20.0))
+    pair.two.mute = False
+    eventually(lambda: hardware.status().connected)
+    assert not hardware.status().armed
+
+
+def test_an_emergency_stop_of_one_board_stops_all(pair):
+    hardware = pair.hardware
+    hardware.open()
+    hardware.arm()
+    hardware.command("force", np.full(4, 50.0))
+    eventually(lambda: pair.one.state == pair.two.state == State.ACTIVE)
+    pair.one.state = State.ESTOP  # its button
+    eventually(lambda: pair.two.state == State.ESTOP)
+    assert not hardware.status().armed
+    hardware.clear()
+    assert pair.one.state == pair.two.state == State.DISARMED
+
+
+def test_estop_reaches_all_boards(pair):
+    hardware = pair.hardware
+    hardware.estop()
+    assert hardware.estop_pending
+    hardware.open()
+    assert not hardware.estop_pending
+    eventually(lambda: pair.one.state == pair.two.state == State.ESTOP)
+    with pytest.raises(HardwareError, match="emergency stop"):
+        hardware.arm()
+    hardware.clear()
+    hardware.arm()
+    hardware.relax()
+    eventually(lambda: pair.one.state == pair.two.state == State.RELAX)
+    hardware.disarm()
+
+
+def test_two_ports_that_lead_to_boards_of_one_serial_number(pair):
+    pair.two.uid = pair.one.uid
+    with pytest.raises(HardwareError, match=r"'one' at .*'two' at .*same serial number"):
+        pair.hardware.open()
+    assert not any(board.connected for board in pair.hardware.status().boards)
+
+
+def test_if_one_board_does_not_open_all_are_closed(pair):
+    pair.two.muscles = 1
+    with pytest.raises(HardwareError, match=r"'two'.*has 1 muscles"):
+        pair.hardware.open()
+    status = pair.hardware.status()
+    assert not status.connected
+    assert not any(board.connected for board in status.boards)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        ("excitation", np.zeros(4), "no excitation commands .*force, length or pressure"),
+        ("force", np.zeros(3), r"shape \(3,\), expected \(4,\)"),
+        ("pressure", np.zeros(4), "takes no pressures"),
+        ("length", np.full(4, 5000.0), r"board 'one': CMD_MSC\.l_target"),
+    ],
+)
+def test_commands_that_cannot_be(pair, kind, values, message):
+    hardware = pair.hardware
+    hardware.open()
+    hardware.arm()
+    with pytest.raises(HardwareError, match=message):
+        hardware.command(kind, values)
+    assert not pair.one.commands
+
+
+# Without joint sensors ---------------------------------------------------------------------------
+
+
+def test_joints_are_estimated_where_there_are_no_sensors(tmp_path):
+    text = """
+robot: planar_2r
+boards:
+  - {name: one, node: 1, port: "{port}", muscles: [cable_1, cable_2, cable_3, cable_4]}
+"""
+    with FakeBoard(4, 0) as fake:
+        hardware = make(tmp_path, text, (fake,))
+        dynamics = make_dynamics(hardware.robot)
+        truth = dynamics.tree.home + np.array([0.1, -0.15])
+        fake.lengths[:] = dynamics.update(truth, np.zeros(2)).muscle_lengths
+        hardware.open()
+        try:
+
+            def complete():
+                state = hardware.take()
+                return state if state is not None and state.complete else None
+
+            state = eventually(complete)
+            assert state.estimated
+            np.testing.assert_allclose(state.q, truth, atol=1e-3)
+            assert hardware.status().problem == ""
+            fake.lengths[:] = dynamics.update(truth + 0.002, np.zeros(2)).muscle_lengths
+
+            def arrived():
+                state = complete()
+                return state is not None and np.allclose(state.q, truth + 0.002, atol=5e-4)
+
+            eventually(arrived)
+        finally:
+            hardware.close()
+
+
+def test_lengths_that_fit_no_pose_are_a_problem_not_a_state(tmp_path):
+    text = """
+robot: planar_2r
+boards:
+  - {name: one, node: 1, port: "{port}", muscles: [cable_1, cable_2, cable_3, cable_4]}
+"""
+    with FakeBoard(4, 0) as fake:
+        hardware = make(tmp_path, text, (fake,))
+        fake.lengths[:] = [9.0, 0.1, 5.0, 0.1]
+        hardware.open()
+        try:
+            state = eventually(hardware.take)
+            assert not state.complete
+            assert np.isnan(state.q).all()
+            assert "cannot be estimated" in hardware.status().problem
+        finally:
+            hardware.close()
+
+
+# Passive muscles ---------------------------------------------------------------------------------
+
+
+def test_passive_muscles_have_lengths_from_the_joints_and_take_no_commands(tmp_path):
+    text = """
+robot: wrap_elbow
+boards:
+  - {name: one, node: 1, port: "{port}", muscles: [biceps, triceps], joints: [elbow]}
+"""
+    with FakeBoard(2, 1) as fake:
+        fake.caps |= Caps.PRESSURE
+        hardware = make(tmp_path, text, (fake,), "wrap_elbow")
+        fake.positions[:] = [0.6]
+        hardware.open()
+        try:
+            state = eventually(hardware.take)
+            dynamics = make_dynamics(hardware.robot)
+            expected = dynamics.update(np.array([0.6]), np.zeros(1)).muscle_lengths
+            assert state.lengths[2] == pytest.approx(expected[2], abs=1e-6)
+            assert np.isnan(state.tensions[2])
+            hardware.arm()
+            with pytest.raises(HardwareError, match=r"passive muscles cannot be .*capsule"):
+                hardware.command("force", np.full(3, 20.0))
+            hardware.command("force", np.array([20.0, 30.0, np.nan]))
+            eventually(lambda: fake.commands)
+        finally:
+            hardware.close()

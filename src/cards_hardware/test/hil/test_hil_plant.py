@@ -1,0 +1,239 @@
+"""The plant process: drive bus, time, logs. The board is a few lines of Python here."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from cards_core.errors import CardsError
+from cards_hardware.hil.drive_bus import DriveBusCodec
+from cards_hardware.hil.plant import BoardWiring, Histogram, PlantSettings
+from cards_hardware.protocol import FrameDecoder, encode, unpack
+
+pytestmark = pytest.mark.serial
+
+MUSCLES = ("cable_2", "cable_1", "cable_3", "cable_4")
+JOINTS = ("joint_1", "joint_2")
+CURRENTS = np.array([0.5, 0.25, 0.125, 0.375])
+
+
+def command(tick, *, source=0, enable=1, currents=CURRENTS, t_us=None):
+    values = {
+        "muscles": len(currents),
+        "enable": enable,
+        "tick": tick % 2**16,
+        "source_t_us": source,
+        "current": currents,
+    }
+    t_us = 1000 * tick if t_us is None else t_us
+    return encode("DRIVE_COMMAND", values, node=1, seq=tick % 256, t_us=t_us % 2**32)
+
+
+# The bus --------------------------------------------------------------------------------------
+
+
+def test_the_fast_path_reads_what_the_codec_wrote():
+    bus = DriveBusCodec(4, 2)
+    stream = command(7, source=99) + b"\0\0garbage\0" + command(8, enable=0)
+    found = []
+    for start in range(0, len(stream), 5):
+        found += bus.feed(stream[start : start + 5])
+    assert [(c.tick, c.source_us, c.enabled, c.device_us) for c in found] == [
+        (7, 99, True, 7000),
+        (8, 0, False, 8000),
+    ]
+    assert found[0].currents == pytest.approx(CURRENTS)
+    assert (bus.commands, bus.damaged, bus.ignored) == (2, 1, 0)
+
+
+def test_the_codec_reads_what_the_fast_path_wrote():
+    bus = DriveBusCodec(2, 3)
+    positions = np.array([-5, 2**30], np.int32)
+    loads = np.array([-32767, 12], np.int16)
+    data = bus.state(
+        3,
+        77,
+        (1, 25.51, 23.999),
+        (positions, loads, np.array([-1.5, 0.25])),
+        np.arange(3, dtype="i4"),
+    )
+    (frame,) = FrameDecoder().feed(data)
+    values = unpack(frame)
+    assert (frame.name, frame.t_us, values["tick"], values["slow"]) == ("DRIVE_STATE", 77, 3, 1)
+    assert values["temperature"] == pytest.approx(25.51)
+    assert values["vbus"] == pytest.approx(23.999)
+    assert values["position"].tolist() == positions.tolist()
+    assert values["load"].tolist() == loads.tolist()
+    assert values["current"] == pytest.approx([-1.5, 0.25])
+    assert values["joint"].tolist() == [0, 1, 2]
+
+
+def test_frames_for_other_drives_are_ignored():
+    bus = DriveBusCodec(3, 0)
+    assert bus.feed(command(1) + encode("HELLO", {"min_major": 1, "max_major": 1, "nonce": 1},
+                                        node=0, seq=0, t_us=0)) == []  # fmt: skip
+    assert bus.ignored == 2
+
+
+# Statistics -----------------------------------------------------------------------------------
+
+
+def test_histogram_agrees_with_the_samples():
+    samples = np.random.default_rng(0).gamma(2.0, 700.0, 5000).astype(int)
+    histogram = Histogram(10, 2000)
+    for sample in samples:
+        histogram.add(int(sample))
+    for percent in (50.0, 99.0):
+        assert histogram.percentile(percent) == pytest.approx(
+            np.percentile(samples, percent), abs=15
+        )
+    summary = histogram.summary()
+    assert summary["count"] == 5000
+    assert summary["max"] == pytest.approx(1e-3 * samples.max())
+    coarse = histogram.coarse((0, 1000, 2000))
+    assert sum(coarse.values()) == 5000
+    assert coarse["0..1000"] == np.count_nonzero(samples < 1000)
+    assert Histogram().summary() == {"count": 0, "p50": None, "p99": None, "max": None}
+
+
+# The process ----------------------------------------------------------------------------------
+
+
+class FakeBoard:
+    """Sends ticks as it is told, at once, and waits for the answers."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(20.0)
+        self.socket.connect(path)
+        self.decoder = FrameDecoder()
+        self.answers = []
+
+    def send(self, data):
+        self.socket.sendall(data)
+        while not (frames := self.decoder.feed(self.socket.recv(4096))):
+            pass
+        self.answers += [unpack(frame) for frame in frames]
+        return self.answers[-1]
+
+
+@pytest.fixture
+def plant(tmp_path):
+    """Start a plant: a function of fields of its settings; returns process, board and folder."""
+    started = []
+
+    def start(**more):
+        wiring = BoardWiring("arm", str(tmp_path / "bus"), MUSCLES, JOINTS)
+        fields = {"stand_time": 0.02, "log_dir": str(tmp_path), "patience": 5.0, **more}
+        status = str(tmp_path / "status.json")
+        PlantSettings("planar_2r", (wiring,), status, **fields).save(tmp_path / "settings.json")
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "cards_hardware.hil.plant", tmp_path / "settings.json"],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process, FakeBoard(wiring.socket)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def finish(process, folder):
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20.0) == 0
+    return json.loads((folder / "status.json").read_text())
+
+
+def test_the_world_lives_in_the_board_s_time(plant, tmp_path):
+    process, board = plant()
+    first = board.send(command(65530))
+    for tick in range(65531, 65580):
+        board.send(command(tick, source=5 if tick > 65540 else 0))
+    board.send(command(65583, source=6))  # three ticks were overrun
+    last = board.send(command(65584, source=6))
+    status = finish(process, tmp_path)
+    assert (last["tick"], last["muscles"], last["joints"]) == (65584 % 2**16, 4, 2)
+    assert status["drive_frames"] == 52
+    assert status["ticks"] == 55
+    assert status["ticks_skipped"] == 3
+    assert status["commands"] == 2
+    # the load of the unit that pulls most grows, each channel answers for its own muscle
+    assert last["load"][0] - first["load"][0] > 500
+    log, hil = np.load(tmp_path / "simulator.npz"), np.load(tmp_path / "hil.npz")
+    # the log begins with the first command of the host
+    assert len(log["time"]) == len(hil["time"]) == 55 - 11
+    assert log["time"] == pytest.approx(1e-3 * np.arange(1, 45))
+    assert np.count_nonzero(np.isfinite(hil["latency"])) == 2
+    names = log["muscle_names"].tolist()
+    tensions = log["tensions"][15]  # still on the stand: no friction
+    ratio = [tensions[names.index(name)] for name in MUSCLES] / CURRENTS
+    assert ratio == pytest.approx([86.5] * 4, rel=0.06)
+    assert set(log["actuator_names"]) >= {"cable_1/current", "cable_1/temperature"}
+
+
+def test_the_stand_holds_then_the_arm_moves(plant, tmp_path):
+    process, board = plant()
+    for tick in range(60):
+        answer = board.send(command(tick, source=1))
+        if tick == 20:
+            held = answer["joint"].tolist()
+        assert tick > 20 or answer["joint"].tolist() == board.answers[0]["joint"].tolist()
+    assert answer["joint"].tolist() != held
+    finish(process, tmp_path)
+
+
+def test_a_board_that_restarts_goes_on(plant, tmp_path):
+    process, board = plant(log_always=True)
+    for tick in range(1000, 1010):
+        board.send(command(tick))
+    board.socket.close()
+    board = FakeBoard(str(tmp_path / "bus"))
+    for tick in range(10):
+        board.send(command(tick, t_us=1000 * tick))
+    status = finish(process, tmp_path)
+    assert status["connections"] == 2
+    assert status["ticks"] == 20  # the jump of the counter makes no time
+    device = np.load(tmp_path / "hil.npz")["device"]
+    assert (np.diff(device) >= 0.0).all()
+
+
+def test_without_a_board_time_goes_on_and_the_drives_stop(plant, tmp_path):
+    process, board = plant(patience=0.02, log_always=True)
+    for tick in range(50):
+        board.send(command(tick, source=1))
+    end = time.monotonic() + 20.0
+    while json.loads((tmp_path / "status.json").read_text())["ticks"] < 300:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    finish(process, tmp_path)
+    log, hil = np.load(tmp_path / "simulator.npz"), np.load(tmp_path / "hil.npz")
+    alone = hil["enabled"] == 0.0
+    assert alone.sum() > 200
+    start = int(np.argmax(alone))
+    names = log["actuator_names"].tolist()
+    current = log["actuators"][:, names.index("cable_2/current")]
+    assert current[start + 3] == pytest.approx(0.5, rel=1e-3)
+    assert current[start + 12] < 0.01
+    assert (log["tensions"][start + 20 :] == 0.0).all()
+
+
+def test_what_the_plant_is_told_is_checked(tmp_path):
+    (tmp_path / "s.json").write_text('{"robot": "planar_2r", "stand": 1}')
+    with pytest.raises(CardsError, match="no settings of a plant"):
+        PlantSettings.load(tmp_path / "s.json")
+    wiring = BoardWiring("arm", "/tmp/x", MUSCLES, JOINTS)
+    settings = PlantSettings("planar_2r", (wiring,), "status", seed=4)
+    settings.save(tmp_path / "t.json")
+    assert PlantSettings.load(tmp_path / "t.json") == settings
