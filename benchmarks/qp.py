@@ -47,7 +47,7 @@ def bench_qp(
     positions, velocities = _motion(tree, steps + WARM_UP, np.random.default_rng(seed))
     results: list[dict[str, Any]] = []
     for kind, controller_type in OWN.items():
-        if controller_type.unsuited(robot):
+        if controller_type.space == "operational" and robot.operational_frame is None:
             continue
         for solver in QP_SOLVERS:
             entry: dict[str, Any] = {"controller": kind, "solver": solver}
