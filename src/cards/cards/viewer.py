@@ -38,10 +38,10 @@ class Player:
 
     Args:
         times: Of the snapshots, increasing, [s].
-        frame: Returns the snapshot of an index.
+        frame: Returns the snapshot of an index; told whether the player is paused.
     """
 
-    def __init__(self, times: npt.ArrayLike, frame: Callable[[int], Any]) -> None:
+    def __init__(self, times: npt.ArrayLike, frame: Callable[[int, bool], Any]) -> None:
         self._times = np.asarray(times, dtype=float)
         self._frame = frame
         self._speed = 1.0
@@ -71,7 +71,7 @@ class Player:
         before = time.monotonic()
         while not self._ended:
             index = int(np.searchsorted(self._times, self._shown, side="right")) - 1
-            self._show(self._frame(max(index, 0)))
+            self._show(self._frame(max(index, 0), self._paused))
             with self._changed:
                 self._changed.wait(None if self._paused else 1.0 / RATE)
                 now = time.monotonic()
@@ -199,18 +199,19 @@ def show(what: AnyRobot | Recording, *, port: int = 8080, block: bool | None = N
 def _muscles(robot: Robot, port: int, run: RunLog | None) -> View:
     if run is None:
         still = MuscleSnapshot(0.0, robot.tree.home.copy(), np.zeros(len(robot.muscles)))
-        player = Player([0.0], lambda _: still)
+        player = Player([0.0], lambda _index, _paused: still)
     else:
         recorded = run
         drawn = recorded.desired_positions
 
-        def frame(i: int) -> MuscleSnapshot:
+        def frame(i: int, paused: bool) -> MuscleSnapshot:
             return MuscleSnapshot(
                 float(recorded.time[i]),
                 recorded.q[i],
                 recorded["tensions"][i],
                 desired_position=None if drawn is None else drawn[min(i, len(drawn) - 1)],
                 controller=None if recorded.controller == "none" else recorded.controller,
+                paused=paused,
             )
 
         player = Player(run.time, frame)
@@ -225,11 +226,11 @@ def _rods(robot: RodRobot, port: int, run: RodRunLog | None) -> View:
         solution = RodModel(robot).tracker.solution
         lines = _lines(solver, solution)
         still = RodSnapshot(0.0, solution.q.copy(), solution.pose.copy(), lines)
-        player = Player([0.0], lambda _: still)
+        player = Player([0.0], lambda _index, _paused: still)
         return View(RodPage(robot, cast(RodCommands, player), port=port), player)
     log = run
 
-    def frame(i: int) -> RodSnapshot:
+    def frame(i: int, paused: bool) -> RodSnapshot:
         q, pose = log.q[i], log["pose"][i].reshape(4, 4)
         start = InitialGuess(q, pose, log["base_wrenches"][i].reshape(-1, 6))
         solution = solver.dgm(q, wrench=log["wrench"][i], start=start)
@@ -239,7 +240,8 @@ def _rods(robot: RodRobot, port: int, run: RodRunLog | None) -> View:
         }
         status = RodStatus(int(log["status"][i]))
         lines = _lines(solver, solution)
-        return RodSnapshot(float(log.time[i]), q, pose, lines, values, status)
+        time = float(log.time[i])
+        return RodSnapshot(time, q, pose, lines, values, status, playing=not paused)
 
     player = Player(run.time, frame)
     return View(RodPage(robot, cast(RodCommands, player), port=port), player)

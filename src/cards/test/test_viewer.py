@@ -1,0 +1,82 @@
+"""Playing recorded runs: what the buttons of the page do."""
+
+import threading
+
+import pytest
+
+pytest.importorskip("viser", reason="viser is not installed")
+
+import cards
+from cards.viewer import Player
+from cards_core.errors import CardsError
+
+PATIENCE = 60.0
+
+
+class Screen:
+    """Keeps what is shown, and lets a test wait for it."""
+
+    def __init__(self):
+        self.shown = []
+        self._more = threading.Condition()
+
+    def show(self, item):
+        with self._more:
+            self.shown.append(item)
+            self._more.notify_all()
+
+    def until(self, wanted):
+        with self._more:
+            assert self._more.wait_for(lambda: wanted(self.shown), PATIENCE), self.shown[-3:]
+
+
+@pytest.fixture
+def played():
+    screen = Screen()
+    player = Player([0.0, 0.5, 1.0], lambda index, paused: (index, paused))
+    player.start(screen.show)
+    yield player, screen
+    player.stop()
+
+
+def test_a_run_is_played_over_and_over(played):
+    player, screen = played
+    player.set_speed(50.0)
+    screen.until(lambda shown: [i for i, _ in shown].count(2) > 2 and shown[-1][0] < 2)
+    assert {index for index, _ in screen.shown} <= {0, 1, 2}
+
+
+def test_pause_step_and_reset(played):
+    player, screen = played
+    player.pause(True)
+    player.reset()
+    screen.until(lambda shown: shown[-1] == (0, True))
+    player.step()
+    screen.until(lambda shown: shown[-1] == (1, True))
+    player.step()
+    player.step()
+    screen.until(lambda shown: shown[-1] == (2, True))
+    player.home()
+    screen.until(lambda shown: shown[-1] == (0, True))
+    player.play(True)
+    screen.until(lambda shown: shown[-1] == (1, False))
+
+
+def test_what_is_recorded_cannot_be_changed(played):
+    player, _ = played
+    for call in (lambda: player.estop(True), lambda: player.joints([0.0]), player.save):
+        with pytest.raises(CardsError, match="this is a recording"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["planar_2r", "stewart_gough"])
+def test_a_robot_and_its_run_are_shown(name):
+    robot = cards.load(name)
+    run = cards.simulate(cards.Simulator(robot), duration=0.05)
+    for what in (robot, run):
+        view = cards.show(what, port=0, block=False)
+        try:
+            assert view.url.startswith("http://127.0.0.1:")
+            assert view.url in view._repr_html_()
+        finally:
+            view.close()
