@@ -14,6 +14,7 @@ from std_msgs.msg import Float64MultiArray, String
 from cards_core.formats import load
 from cards_core.loop.host_log import open_host_log
 from cards_core.robot.actuators import Cable
+from cards_core.robot.state import RobotState
 from cards_ros import topics
 from cards_ros.host_topics import HostTopics, StaleCommandError, is_answer
 from cards_ros.testing import Probe, private_domain
@@ -66,10 +67,15 @@ def test_states_go_out_and_commands_come_in():
             lengths, rates, tensions = np.arange(12.0).reshape(3, 4)
             host.publish(
                 3_000_000_007,
-                np.array([0.1, 0.2]),
-                np.array([0.3, 0.4]),
-                (lengths, rates, tensions),
-                np.array([0.9]),
+                RobotState(
+                    3.000000007,
+                    np.array([0.1, 0.2]),
+                    np.array([0.3, 0.4]),
+                    muscle_lengths=lengths,
+                    muscle_rates=rates,
+                    tensions=tensions,
+                    actuators=np.array([0.9]),
+                ),
             )
             return all(received.values()) and text
 

@@ -139,7 +139,7 @@ def test_values_that_are_not_finite(tmp_path, arm, run_arrays):
     assert "NaN" not in (tmp_path / "run" / "summary.json").read_text()
 
 
-@pytest.mark.parametrize("fails", ["write_mcap", "_publish", "_write_plots"])
+@pytest.mark.parametrize("fails", ["write_mcap", "_publish", "save"])
 def test_nothing_is_left_after_a_failure(tmp_path, planar_2r, logs, monkeypatch, fails):
     def broken(*_args, **_kwargs):
         raise OSError("disk full")
