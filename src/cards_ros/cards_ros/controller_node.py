@@ -339,7 +339,7 @@ class ControllerNode(Node):
         zero = np.zeros_like(out.error)
         if self.control.steps:
             return out.desired.copy(), out.desired_dot.copy(), zero
-        return self.controller.place(self._state.q, self._state.qd).copy(), zero, zero
+        return self.controller.place(self._state.q, self._state.qd), zero, zero
 
     def _follow(self, reference: Reference) -> None:
         """Track a reference that came by topic, beginning with the last state."""

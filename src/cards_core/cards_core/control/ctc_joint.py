@@ -128,7 +128,7 @@ class CtcJoint(QpController):
 
     def place(self, q: Array, qd: Array) -> Array:
         """Return the y of a state; see `Controller.place`."""
-        return q
+        return q.copy()
 
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
         out, program = self.output, self._program

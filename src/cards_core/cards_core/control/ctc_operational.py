@@ -228,7 +228,7 @@ class CtcOperational(QpController):
         position = place.position[self._positions]
         if self._orientation:
             return np.concatenate([position, matrix_quaternion(place.rotation)])
-        return position
+        return np.array(position)
 
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
         out = self.output

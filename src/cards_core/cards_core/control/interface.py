@@ -213,7 +213,7 @@ class Controller(ABC):
 
     @abstractmethod
     def place(self, q: Array, qd: Array) -> Array:
-        """Return the y of a state, shape (len(reference_names),): what a reference would hold."""
+        """Return the y of a state, which a reference would hold, as a new array."""
 
     @abstractmethod
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:

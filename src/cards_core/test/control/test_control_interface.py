@@ -290,3 +290,14 @@ def test_a_robot_without_operational_frame_is_told(planar):
     robot = replace(planar_2r(), operational_frame=None)
     with pytest.raises(UnknownNameError, match=r"operational frame.*tip"):
         CtcOperational(ControlModel(robot))
+
+
+@KINDS
+def test_a_place_is_an_array_of_its_own(kind, planar):
+    item = controller(kind, planar)
+    first, second = np.array([0.3, -0.2]), np.array([-0.5, 0.4])
+    place = item.place(first, np.zeros(2))
+    before = place.copy()
+    assert np.abs(item.place(second, np.zeros(2)) - before).max() > 0.1
+    np.testing.assert_array_equal(place, before)
+    assert not np.shares_memory(place, first)
