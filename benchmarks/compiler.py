@@ -111,24 +111,22 @@ def _bound(kernel: BoundKernel) -> Callable[[Any, Any], Any]:
 def _product_kernel(robot: Robot) -> Any:
     """M, C, G and L as products of body-space expressions."""
     from cards_core.codegen.kernel import Kernel
-    from cards_core.dynamics.symbolic import bodies
-    from cards_core.dynamics.symbolic.muscle_rows import muscle_kinematics
-    from cards_core.dynamics.symbolic.outputs import Outputs
+    from cards_core.dynamics.symbolic import outputs as expressions
     from cards_core.dynamics.symbolic.tree import SymbolicTree
 
     model = SymbolicTree(robot)
     nv, m = model.tree.nv, len(robot.muscles)
-    jacobian = bodies.body_jacobian(model)
-    mass = jacobian.T @ bodies.body_mass(model, jacobian)
-    rows = bodies.muscle_body_jacobian(model, None) @ jacobian
+    jacobian = expressions.body_jacobian(model)
+    mass = jacobian.T @ expressions.body_mass(model, jacobian)
+    rows = expressions.muscle_body_jacobian(model, None) @ jacobian
     outputs = (
         ("mass_matrix", (nv, nv), mass.T),
-        ("coriolis", (nv,), jacobian.T @ bodies.body_coriolis(model)),
-        ("gravity", (nv,), -(jacobian.T @ bodies.body_gravity(model))),
-        ("muscle_lengths", (m,), muscle_kinematics(model, None)[0]),
+        ("coriolis", (nv,), jacobian.T @ expressions.body_coriolis(model)),
+        ("gravity", (nv,), -(jacobian.T @ expressions.body_gravity(model))),
+        ("muscle_lengths", (m,), expressions.muscle_kinematics(model, None)[0]),
         ("muscle_jacobian", (m, nv), rows.T),
     )
-    return Kernel("update", Outputs(model).inputs, outputs)
+    return Kernel("update", expressions.Outputs(model).inputs, outputs)
 
 
 @contextmanager

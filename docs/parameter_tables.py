@@ -1,4 +1,4 @@
-"""Write the tables of parameters and launch arguments in the documentation from what is declared.
+"""Write the documentation's tables of parameters, launch arguments and options of conditions.
 
 Run ``python docs/parameter_tables.py`` after a change of a parameter; a test compares.
 """
@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from cards_bringup.nodes.launch_arguments import argument_table
+from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.control import CtcOperational, controller_parameters
 from cards_core.formats import load
 from cards_core.loop.control_setup import (
@@ -16,12 +17,19 @@ from cards_core.loop.control_setup import (
     reference_parameters,
     run_parameters,
 )
-from cards_core.loop.host_parameters import host_parameters, initial_positions
-from cards_core.parameters.declaration import Parameter, parameter_table
+from cards_core.loop.host import host_parameters, initial_positions
+from cards_core.parameters.declaration import (
+    Parameter,
+    attribute_table,
+    groups_of,
+    parameter_table,
+    parameters_of,
+)
+from cards_core.robot.actuators import ACTUATORS, ImpedanceControl
 from cards_hardware.bridge.node_parameters import parameters as hardware_parameters
 from cards_model_compiler.job import parameters as model_compiler_parameters
 from cards_model_compiler.live_analysis.parameters import parameters as live_analysis_parameters
-from cards_muscle_plugin.delay import pace
+from cards_muscle_plugin.simulation_time import pace
 from cards_rod_plugin.node_parameters import parameters as rod_plugin_parameters
 from cards_rods.node_parameters import parameters as rod_parameters
 from cards_sim.node_parameters import general_parameters, robot_parameters
@@ -43,6 +51,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
                 *controller_parameters("ctc_operational", robot),
                 *reference_parameters(CtcOperational),
             ],
+            "mrc": controller_parameters("mrc", load("musashi_like")),
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_analysis_parameters(),
             "rod_solver": rod_parameters(),
@@ -54,13 +63,59 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
     }
 
 
+def muscle_parameters() -> dict[str, list[Parameter]]:
+    """Return the parameters of muscles: of their impedance law, types, and groups in these."""
+    out: dict[str, list[Parameter]] = {"control": list(parameters_of(ImpedanceControl))}
+    for kind, actuator in ACTUATORS.items():
+        out[kind] = list(parameters_of(actuator))
+        out |= {group.name: list(parameters_of(group.kind)) for group in groups_of(actuator)}
+    return out
+
+
+def option_tables() -> dict[str, dict[str, list[Parameter]]]:
+    """Return the options of conditions of each table, by page and by the name in its mark."""
+    dexterity = ("manipulability", "unilateral_dexterity", "force_amplification")
+    return {
+        "conditions.md": {
+            "wrench_closure": _options_of("wrench_closure"),
+            "tension_factor": _options_of("tension_factor"),
+            "wrench_feasible": _options_of("wrench_feasible"),
+            "capacity_margin": _options_of("capacity_margin", beyond="wrench_feasible"),
+            "dynamic": _options_of("dynamic", beyond="wrench_feasible"),
+            "static": _options_of("static"),
+            "dexterity": [
+                *_options_of("condition_number"),
+                *(o for name in dexterity for o in _options_of(name, beyond="condition_number")),
+            ],
+            "joint_limits": _options_of("joint_limits"),
+        },
+        "interference.md": {"interference": _options_of("interference")},
+    }
+
+
+def _options_of(condition: str, *, beyond: str | None = None) -> list[Parameter]:
+    """Return the options of a condition that another one does not have in the same way."""
+    others = () if beyond is None else CONDITIONS[beyond].options.parameters()
+    return [item for item in CONDITIONS[condition].options.parameters() if item not in others]
+
+
 def rows() -> dict[str, dict[str, list[str]]]:
     """Return the rows of each table, by page and by its mark."""
     out = {
         page: {f"parameters of {name}": parameter_table(specs) for name, specs in named.items()}
         for page, named in tables().items()
     }
-    return {**out, "bringup.md": {"launch arguments": argument_table()}}
+    out["bringup.md"] = {"launch arguments": argument_table()}
+    for page, options in option_tables().items():
+        out[page] = {
+            f"options of {name}": parameter_table(specs, live=False)
+            for name, specs in options.items()
+        }
+    out["muscles.md"] = {
+        f"parameters of {name}": attribute_table(specs)
+        for name, specs in muscle_parameters().items()
+    }
+    return out
 
 
 def with_tables(page: str, text: str) -> str:

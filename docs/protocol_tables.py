@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cards_hardware.protocol.enums import ENUMS, Described, DescribedFlag
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ENUMS, Described, DescribedFlag, ParameterId
 from cards_hardware.protocol.schema import QUANTITIES, WIRE, Field, Group, Message
 from cards_hardware.protocol.table import MESSAGES
 

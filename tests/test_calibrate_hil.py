@@ -15,8 +15,7 @@ from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_hardware.boards.board import Board
 from cards_hardware.hil.rig import Rig
-from cards_hardware.protocol.enums import State
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ParameterId, State
 
 pytestmark = [
     pytest.mark.serial,

@@ -61,7 +61,7 @@ SETTLING = 22  # ticks: the 20 ms of docs/hardware.md, the way to the drives and
 RAMP = 500  # ticks: RELAX_TIME, 400 ms, and what follows it
 PATIENCE = 30.0  # [s] of a busy machine
 HOLDING = {State.ACTIVE, State.HOLD}
-COMMANDS = ("CMD_TENSION", "CMD_MSC", "CMD_PRESSURE", "CMD_CURRENT")
+COMMANDS = ("CMD_TENSION", "CMD_IMPEDANCE", "CMD_PRESSURE", "CMD_CURRENT")
 
 
 # What the board said ----------------------------------------------------------------------------

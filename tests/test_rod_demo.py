@@ -35,7 +35,7 @@ def check(summary, folder, robot):
 
 def test_without_ros_the_motion_is_the_same_every_time(tmp_path, capsys):
     from cards_core.rods.robots.reader import read_rod_robot
-    from cards_rods.session import RodSession
+    from cards_rods.rod_simulation import RodSimulation
 
     command = ["demo", "planar_3rfr", "--headless", "--no-ros", "--duration", "1.5", "--json"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0
@@ -43,13 +43,13 @@ def test_without_ros_the_motion_is_the_same_every_time(tmp_path, capsys):
     check(summary, tmp_path / "run", "planar_3rfr")
     assert summary["steps"] == 301
     assert summary["position_error_max_m"] < 1e-6
-    session = RodSession(read_rod_robot("planar_3rfr"), motion_duration=1.5)
-    session.play(True)
+    simulation = RodSimulation(read_rod_robot("planar_3rfr"), motion_duration=1.5)
+    simulation.play(True)
     with np.load(tmp_path / "run" / "rod_solver.npz") as log:
         for time, q, pose in zip(log["time"], log["q"], log["pose"], strict=True):
-            session.step(float(time))
-            np.testing.assert_array_equal(session.solution.q, q)
-            np.testing.assert_array_equal(session.solution.pose.ravel(), pose)
+            simulation.step(float(time))
+            np.testing.assert_array_equal(simulation.solution.q, q)
+            np.testing.assert_array_equal(simulation.solution.pose.ravel(), pose)
 
 
 @pytest.mark.ros

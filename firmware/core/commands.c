@@ -14,26 +14,34 @@ static bool tension_good(int16_t tension, const struct mlp_limits *limits, uint3
     return (tension >= 0) && (tension <= limits->tension_max[i]);
 }
 
-static bool target_good(int32_t target, uint16_t stiffness, const struct muscle_limits *limits,
-                        int32_t margin)
+static bool length_good(int32_t length, const struct muscle_impedance *impedance,
+                        const struct muscle_limits *limits, int32_t margin)
 {
-    const float newton_per_metre = (float)stiffness * MLP_SCALE_STIFFNESS;
-    int64_t reach = INT32_MAX; /* without stiffness the target means nothing */
+    int64_t reach;
 
-    if (target == MLP_INVALID_I32) {
+    if (length == MLP_INVALID_I32) {
         return false;
     }
-    if (stiffness > 0U) {
-        reach = round_to((limits->tension_max / newton_per_metre) * 1.0e6F, 0, INT32_MAX, 0);
-        reach += margin;
+    if (!(impedance->stiffness > 0.0F)) {
+        return true;
     }
-    return ((int64_t)target >= ((int64_t)limits->length_min - reach)) &&
-           ((int64_t)target <= ((int64_t)limits->length_max + margin));
+    reach = round_to((limits->tension_max / impedance->stiffness) * 1.0e6F, 0, INT32_MAX, 0);
+    reach += margin;
+    return ((int64_t)length >= ((int64_t)limits->length_min - reach)) &&
+           ((int64_t)length <= ((int64_t)limits->length_max + margin));
 }
 
-static uint8_t read_msc(const struct mlp_cmd_msc *m, const struct settings *settings,
-                        const struct limits *limits, struct command_set *set, uint16_t *detail,
-                        int32_t *value)
+static bool rate_good(int16_t rate, const struct muscle_impedance *impedance, int16_t most)
+{
+    if (rate == MLP_INVALID_I16) {
+        return false;
+    }
+    return !(impedance->damping > 0.0F) || ((rate <= most) && (rate >= -most));
+}
+
+static uint8_t read_impedance(const struct mlp_cmd_impedance *m, const struct settings *settings,
+                              const struct limits *limits, struct command_set *set,
+                              uint16_t *detail, int32_t *value)
 {
     uint32_t i;
 
@@ -41,21 +49,24 @@ static uint8_t read_msc(const struct mlp_cmd_msc *m, const struct settings *sett
         return (uint8_t)MLP_ACK_RANGE;
     }
     for (i = 0U; i < settings->muscles; i++) {
+        const struct muscle_impedance *impedance = &settings->muscle[i].impedance;
+
         if (((m->mask >> i) & 1U) == 0U) {
             continue;
         }
-        if (!tension_good(m->bias[i], &limits->wire, i)) {
-            *value = m->bias[i];
-        } else if (m->stiffness[i] == MLP_INVALID_U16) {
-            *value = m->stiffness[i];
-        } else if (!target_good(m->l_target[i], m->stiffness[i], &limits->muscle[i],
+        if (!tension_good(m->tension[i], &limits->wire, i)) {
+            *value = m->tension[i];
+        } else if (!rate_good(m->rate[i], impedance, limits->wire.rate_max[i])) {
+            *value = m->rate[i];
+        } else if (!length_good(m->length[i], impedance, &limits->muscle[i],
                                 settings->muscle[i].checks.length_margin)) {
-            *value = m->l_target[i];
+            *value = m->length[i];
         } else {
-            set->muscle[i].mode = MUSCLE_STIFFNESS;
-            set->muscle[i].target = m->l_target[i];
-            set->muscle[i].stiffness = (float)m->stiffness[i] * MLP_SCALE_STIFFNESS;
-            set->muscle[i].bias = (float)m->bias[i] * MLP_SCALE_TENSION;
+            set->muscle[i].mode = MUSCLE_IMPEDANCE;
+            set->muscle[i].impedance = *impedance;
+            set->muscle[i].length = m->length[i];
+            set->muscle[i].rate = (float)m->rate[i] * MLP_SCALE_RATE;
+            set->muscle[i].tension = (float)m->tension[i] * MLP_SCALE_TENSION;
             continue;
         }
         *detail = (uint16_t)i;
@@ -131,7 +142,7 @@ uint8_t commands_read(uint8_t type, const uint8_t *payload, size_t length,
 {
     /* one at a time; large for a small stack */
     static union {
-        struct mlp_cmd_msc msc;
+        struct mlp_cmd_impedance impedance;
         struct mlp_cmd_tension tension;
         struct mlp_cmd_current current;
     } message;
@@ -140,11 +151,11 @@ uint8_t commands_read(uint8_t type, const uint8_t *payload, size_t length,
     *detail = (uint16_t)MLP_NO_INDEX16;
     *value = 0;
     switch (type) {
-    case (uint8_t)MLP_TYPE_CMD_MSC:
-        if (!mlp_unpack_cmd_msc(payload, length, &message.msc)) {
+    case (uint8_t)MLP_TYPE_CMD_IMPEDANCE:
+        if (!mlp_unpack_cmd_impedance(payload, length, &message.impedance)) {
             return (uint8_t)MLP_ACK_LENGTH;
         }
-        return read_msc(&message.msc, settings, limits, set, detail, value);
+        return read_impedance(&message.impedance, settings, limits, set, detail, value);
     case (uint8_t)MLP_TYPE_CMD_TENSION:
         if (!mlp_unpack_cmd_tension(payload, length, &message.tension)) {
             return (uint8_t)MLP_ACK_LENGTH;

@@ -3,9 +3,11 @@
  * A frame is looked at completely before anything of it is taken. `detail` names the first muscle
  * that is wrong, MLP_NO_INDEX16 if it is the frame as a whole.
  *
- *   tension, bias   0 <= T <= T_max (below T_min they are raised to it)
- *   l_target        within the length window, by T_max / K below it (a target further below asks
- *                   for more than T_max everywhere) and by the margin above it
+ *   tension, T0     0 <= T <= T_max (below T_min they are raised to it)
+ *   l0              within the length window, by T_max / K below it (a set-point further below asks
+ *                   for more than T_max everywhere) and by the margin above it; without stiffness
+ *                   it means nothing
+ *   v0              |v0| <= the greatest rate; without damping it means nothing
  *   current         |I| <= I_max
  *   invalid values, an empty mask and muscles that the board does not have are refused.
  */

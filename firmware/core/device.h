@@ -28,7 +28,7 @@
 #include "thermal.h"
 #include "watchdog.h"
 
-#define FIRMWARE_VERSION 0x00010000U /* major << 16 | minor << 8 | patch */
+#define FIRMWARE_VERSION 0x00020000U /* major << 16 | minor << 8 | patch */
 #define HARDWARE_REVISION 1U
 #define HOST_BYTES_PER_TICK 512U
 #define HOST_FRAMES_PER_TICK 16U

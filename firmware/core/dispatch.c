@@ -77,7 +77,7 @@ static enum guard guard_of(uint8_t type)
     case (uint8_t)MLP_TYPE_LIMITS:
     case (uint8_t)MLP_TYPE_CALIBRATE:
         return GUARD_SESSION;
-    case (uint8_t)MLP_TYPE_CMD_MSC:
+    case (uint8_t)MLP_TYPE_CMD_IMPEDANCE:
     case (uint8_t)MLP_TYPE_CMD_TENSION:
     case (uint8_t)MLP_TYPE_CMD_CURRENT:
     case (uint8_t)MLP_TYPE_CMD_PRESSURE:

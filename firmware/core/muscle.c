@@ -11,13 +11,15 @@ void muscle_init(struct muscle *muscle)
     *muscle = (struct muscle){.command = {.mode = MUSCLE_SAFE}, .profile = PROFILE_OFF};
 }
 
-float muscle_stiffness_law(const struct muscle_command *command, int32_t length)
+float muscle_impedance_law(const struct muscle_command *command, int32_t length, float rate)
 {
+    const struct muscle_impedance *impedance = &command->impedance;
     /* the difference of two int32 needs 33 bits */
-    const int64_t over = (int64_t)length - (int64_t)command->target;
-    const float pull = command->stiffness * ((float)over * 1.0e-6F);
+    const int64_t over = (int64_t)length - (int64_t)command->length;
+    const float elastic = impedance->stiffness * ((float)over * 1.0e-6F);
+    const float viscous = impedance->damping * (rate - command->rate);
 
-    return command->bias + maxf(0.0F, pull);
+    return maxf(impedance->tension_floor, command->tension + (elastic + viscous));
 }
 
 void muscle_set_profile(struct muscle *muscle, enum muscle_profile profile, float measured)
@@ -74,12 +76,15 @@ static float ramp(struct muscle *muscle, float safe, float duration)
 static float commanded(const struct muscle *muscle, const struct muscle_limits *limits,
                        const struct muscle_sense *sense)
 {
+    const struct muscle_impedance *impedance = &muscle->command.impedance;
+    const bool needs_length = (impedance->stiffness > 0.0F) || (impedance->damping > 0.0F);
     float tension;
 
     switch (muscle->command.mode) {
-    case MUSCLE_STIFFNESS:
-        tension = sense->length_valid ? muscle_stiffness_law(&muscle->command, sense->length)
-                                      : limits->tension_safe;
+    case MUSCLE_IMPEDANCE:
+        tension = (sense->length_valid || !needs_length)
+                      ? muscle_impedance_law(&muscle->command, sense->length, sense->rate)
+                      : limits->tension_safe;
         break;
     case MUSCLE_TENSION:
         tension = muscle->command.tension;

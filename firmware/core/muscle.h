@@ -1,7 +1,7 @@
 /* Control of one muscle, 1 kHz: from a command to the motor's current.
  *
- *   desired tension    stiffness law   T = bias + max(0, K (l - l_target))
- *                      or tension      T as commanded
+ *   desired tension    impedance law   T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0))
+ *                      or tension      T as commanded; the same as the law with K = B = 0
  *   limits             T_min <= T <= T_max * derating, faded out above the greatest rate,
  *                      at most T_safe when wound up further than l_min, at least T_safe when
  *                      paid out further than l_max
@@ -11,7 +11,7 @@
  *   current            |I| <= I_max, folded back to the continuous current by I^2 t
  *
  * Units: tension [N], current [A], length [1e-6 m] as integer, rate [m/s] (negative: the muscle
- * shortens), stiffness [N/m], k_I [N/A]. Positive current pulls.
+ * shortens), stiffness [N/m], damping [N s/m], k_I [N/A]. Positive current pulls.
  */
 #ifndef CARDS_MUSCLE_H
 #define CARDS_MUSCLE_H
@@ -21,7 +21,7 @@
 
 enum muscle_mode {
     MUSCLE_SAFE = 0, /* no command yet: safe tension */
-    MUSCLE_STIFFNESS = 1,
+    MUSCLE_IMPEDANCE = 1,
     MUSCLE_TENSION = 2,
     MUSCLE_CURRENT = 3 /* service */
 };
@@ -44,13 +44,21 @@ enum muscle_use {
     MUSCLE_OUT_OFF = 3   /* current 0 */
 };
 
+/* Parameters of the impedance law. */
+struct muscle_impedance {
+    float stiffness;     /* K */
+    float damping;       /* B */
+    float tension_floor; /* T_floor */
+};
+
 struct muscle_command {
     enum muscle_mode mode;
-    int32_t target; /* l_target [1e-6 m] */
-    float stiffness;
-    float bias;
-    float tension;
-    float slew; /* [N/s]; 0: that of the limits */
+    /* as they were when the set-points came, which were checked against them */
+    struct muscle_impedance impedance;
+    int32_t length; /* l0 [1e-6 m] */
+    float rate;     /* v0 */
+    float tension;  /* T0 of the impedance law, or the tension */
+    float slew;     /* [N/s]; 0: that of the limits */
     float current;
 };
 
@@ -111,8 +119,9 @@ struct muscle {
 
 void muscle_init(struct muscle *muscle);
 
-/* T = bias + max(0, K (l - l_target)) [N]. */
-float muscle_stiffness_law(const struct muscle_command *command, int32_t length);
+/* T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0)) [N], before limits and slew. With K = B = 0 it
+ * is max(T_floor, T0) to the last bit. */
+float muscle_impedance_law(const struct muscle_command *command, int32_t length, float rate);
 
 /* Enters a profile; nothing happens if it is in it. `measured` [N] is where ramps begin when the
  * drives were off. */

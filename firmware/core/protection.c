@@ -150,10 +150,10 @@ bool protection_self_test(struct device *device)
 {
     static const uint8_t text[9] = {0x31U, 0x32U, 0x33U, 0x34U, 0x35U,
                                     0x36U, 0x37U, 0x38U, 0x39U};
-    const struct muscle_command law = {.stiffness = 1000.0F, .bias = 5.0F};
+    const struct muscle_command law = {.impedance.stiffness = 1000.0F, .tension = 5.0F};
     const bool crc = mlp_crc32(0U, text, sizeof text) == CRC_CHECK;
     /* 10 mm at 1 N/mm and 5 N: the floating point unit computes */
-    const bool unit = absf(muscle_stiffness_law(&law, 10000) - 15.0F) < 1.0e-3F;
+    const bool unit = absf(muscle_impedance_law(&law, 10000, 0.0F) - 15.0F) < 1.0e-3F;
     const uint32_t before = board_time_us();
     uint32_t turns = 0U;
 

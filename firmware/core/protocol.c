@@ -151,6 +151,12 @@ const struct mlp_parameter_info mlp_parameters[MLP_PARAMETER_COUNT] = {
         {MLP_PARAM_KI, MLP_SCOPE_MUSCLE, 500, 0, 1000000},
     [MLP_PLACE_INTEGRAL_MAX] =
         {MLP_PARAM_INTEGRAL_MAX, MLP_SCOPE_MUSCLE, 1000, 0, 32000},
+    [MLP_PLACE_STIFFNESS] =
+        {MLP_PARAM_STIFFNESS, MLP_SCOPE_MUSCLE, 0, 0, 100000000},
+    [MLP_PLACE_DAMPING] =
+        {MLP_PARAM_DAMPING, MLP_SCOPE_MUSCLE, 0, 0, 10000000},
+    [MLP_PLACE_TENSION_FLOOR] =
+        {MLP_PARAM_TENSION_FLOOR, MLP_SCOPE_MUSCLE, 0, 0, 32767},
     [MLP_PLACE_CURRENT_CONTINUOUS] =
         {MLP_PARAM_CURRENT_CONTINUOUS, MLP_SCOPE_MUSCLE, 4000, 1, 32000},
     [MLP_PLACE_OVERLOAD_TIME] =
@@ -333,8 +339,8 @@ bool mlp_unpack_ack(const uint8_t *data, size_t length, struct mlp_ack *m)
     return true;
 }
 
-bool mlp_pack_cmd_msc(const struct mlp_cmd_msc *m, uint8_t *out, size_t size,
-                      size_t *length)
+bool mlp_pack_cmd_impedance(const struct mlp_cmd_impedance *m, uint8_t *out, size_t size,
+                            size_t *length)
 {
     if ((m->mask >> MLP_MAX_MUSCLES) != 0U) {
         return false;
@@ -346,16 +352,16 @@ bool mlp_pack_cmd_msc(const struct mlp_cmd_msc *m, uint8_t *out, size_t size,
     at = put_u32(out, at, m->mask);
     for (size_t i = 0U; i < MLP_MAX_MUSCLES; i++) {
         if (((m->mask >> i) & 1U) != 0U) {
-            at = put_i32(out, at, m->l_target[i]);
-            at = put_u16(out, at, m->stiffness[i]);
-            at = put_i16(out, at, m->bias[i]);
+            at = put_i32(out, at, m->length[i]);
+            at = put_i16(out, at, m->rate[i]);
+            at = put_i16(out, at, m->tension[i]);
         }
     }
     *length = at;
     return true;
 }
 
-bool mlp_unpack_cmd_msc(const uint8_t *data, size_t length, struct mlp_cmd_msc *m)
+bool mlp_unpack_cmd_impedance(const uint8_t *data, size_t length, struct mlp_cmd_impedance *m)
 {
     (void)memset(m, 0, sizeof *m);
     if (length < 4U) {
@@ -371,9 +377,9 @@ bool mlp_unpack_cmd_msc(const uint8_t *data, size_t length, struct mlp_cmd_msc *
     }
     for (size_t i = 0U; i < MLP_MAX_MUSCLES; i++) {
         if (((m->mask >> i) & 1U) != 0U) {
-            at = get_i32(data, at, &m->l_target[i]);
-            at = get_u16(data, at, &m->stiffness[i]);
-            at = get_i16(data, at, &m->bias[i]);
+            at = get_i32(data, at, &m->length[i]);
+            at = get_i16(data, at, &m->rate[i]);
+            at = get_i16(data, at, &m->tension[i]);
         }
     }
     (void)at;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLP_MAJOR 1U
+#define MLP_MAJOR 2U
 #define MLP_HEADER_SIZE 8U
 #define MLP_CRC_SIZE 4U
 #define MLP_MAX_FRAME 512U /* header, payload, CRC */
@@ -33,7 +33,6 @@
 #define MLP_SCALE_RATE 0.0001f /* m/s */
 #define MLP_SCALE_TENSION 0.1f /* N */
 #define MLP_SCALE_SLEW 1.0f /* N/s */
-#define MLP_SCALE_STIFFNESS 100.0f /* N/m */
 #define MLP_SCALE_CURRENT 0.001f /* A */
 #define MLP_SCALE_ANGLE 1e-06f /* rad */
 #define MLP_SCALE_JOINT_RATE 0.001f /* rad/s */
@@ -153,7 +152,7 @@ enum mlp_ack_code {
 #define MLP_FAST_FAULT (UINT32_C(1) << 9) /* the board has a fault, see STATE_SLOW */
 
 /* Caps: What a board can do, in IDENT. */
-#define MLP_CAP_MSC (UINT32_C(1) << 0) /* CMD_MSC: length and stiffness */
+#define MLP_CAP_IMPEDANCE (UINT32_C(1) << 0) /* CMD_IMPEDANCE */
 #define MLP_CAP_TENSION (UINT32_C(1) << 1) /* CMD_TENSION */
 #define MLP_CAP_CURRENT (UINT32_C(1) << 2) /* CMD_CURRENT in service mode */
 #define MLP_CAP_PRESSURE (UINT32_C(1) << 3) /* CMD_PRESSURE */
@@ -242,7 +241,7 @@ enum mlp_type {
     MLP_TYPE_IDENT = 0x02,
     MLP_TYPE_HEARTBEAT = 0x03,
     MLP_TYPE_ACK = 0x04,
-    MLP_TYPE_CMD_MSC = 0x10,
+    MLP_TYPE_CMD_IMPEDANCE = 0x10,
     MLP_TYPE_CMD_TENSION = 0x11,
     MLP_TYPE_CMD_CURRENT = 0x12,
     MLP_TYPE_CMD_PRESSURE = 0x13,
@@ -302,6 +301,9 @@ enum mlp_param {
     MLP_PARAM_KP = 0x51, /* proportional gain of the tension loop [1e-06 A/N] */
     MLP_PARAM_KI = 0x52, /* integral gain of the tension loop [0.001 A/(N s)] */
     MLP_PARAM_INTEGRAL_MAX = 0x53, /* limit of the integral part [0.001 A] */
+    MLP_PARAM_STIFFNESS = 0x58, /* K of the muscle impedance law [0.1 N/m] */
+    MLP_PARAM_DAMPING = 0x59, /* B of the muscle impedance law [0.001 N s/m] */
+    MLP_PARAM_TENSION_FLOOR = 0x5A, /* T_floor of it, at least tension_min [0.1 N] */
     MLP_PARAM_CURRENT_CONTINUOUS = 0x60, /* current it stands for ever [0.001 A] */
     MLP_PARAM_OVERLOAD_TIME = 0x61, /* time constant of I2t [0.001 s] */
     MLP_PARAM_WINDING_RESISTANCE = 0x62, /* resistance at 25 C [0.001 Ohm] */
@@ -371,31 +373,34 @@ enum mlp_place {
     MLP_PLACE_KP = 33,
     MLP_PLACE_KI = 34,
     MLP_PLACE_INTEGRAL_MAX = 35,
-    MLP_PLACE_CURRENT_CONTINUOUS = 36,
-    MLP_PLACE_OVERLOAD_TIME = 37,
-    MLP_PLACE_WINDING_RESISTANCE = 38,
-    MLP_PLACE_CORE_RESISTANCE = 39,
-    MLP_PLACE_CORE_CAPACITY = 40,
-    MLP_PLACE_HOUSING_RESISTANCE = 41,
-    MLP_PLACE_HOUSING_CAPACITY = 42,
-    MLP_PLACE_SLACK_TENSION = 43,
-    MLP_PLACE_SLACK_LENGTH = 44,
-    MLP_PLACE_RUPTURE_DROP = 45,
-    MLP_PLACE_RUPTURE_TIME = 46,
-    MLP_PLACE_RUPTURE_TENSION = 47,
-    MLP_PLACE_RUPTURE_RATE = 48,
-    MLP_PLACE_ENCODER_JUMP = 49,
-    MLP_PLACE_STUCK_TIME = 50,
-    MLP_PLACE_STUCK_CURRENT = 51,
-    MLP_PLACE_RESIDUAL_TENSION = 52,
-    MLP_PLACE_RESIDUAL_TIME = 53,
-    MLP_PLACE_SLACK_TAKEUP = 54,
-    MLP_PLACE_RESIDUAL_SHARE = 55,
-    MLP_PLACE_JOINT_SCALE = 56,
-    MLP_PLACE_JOINT_ZERO = 57,
+    MLP_PLACE_STIFFNESS = 36,
+    MLP_PLACE_DAMPING = 37,
+    MLP_PLACE_TENSION_FLOOR = 38,
+    MLP_PLACE_CURRENT_CONTINUOUS = 39,
+    MLP_PLACE_OVERLOAD_TIME = 40,
+    MLP_PLACE_WINDING_RESISTANCE = 41,
+    MLP_PLACE_CORE_RESISTANCE = 42,
+    MLP_PLACE_CORE_CAPACITY = 43,
+    MLP_PLACE_HOUSING_RESISTANCE = 44,
+    MLP_PLACE_HOUSING_CAPACITY = 45,
+    MLP_PLACE_SLACK_TENSION = 46,
+    MLP_PLACE_SLACK_LENGTH = 47,
+    MLP_PLACE_RUPTURE_DROP = 48,
+    MLP_PLACE_RUPTURE_TIME = 49,
+    MLP_PLACE_RUPTURE_TENSION = 50,
+    MLP_PLACE_RUPTURE_RATE = 51,
+    MLP_PLACE_ENCODER_JUMP = 52,
+    MLP_PLACE_STUCK_TIME = 53,
+    MLP_PLACE_STUCK_CURRENT = 54,
+    MLP_PLACE_RESIDUAL_TENSION = 55,
+    MLP_PLACE_RESIDUAL_TIME = 56,
+    MLP_PLACE_SLACK_TAKEUP = 57,
+    MLP_PLACE_RESIDUAL_SHARE = 58,
+    MLP_PLACE_JOINT_SCALE = 59,
+    MLP_PLACE_JOINT_ZERO = 60,
 };
 
-#define MLP_PARAMETER_COUNT 58U
+#define MLP_PARAMETER_COUNT 61U
 
 struct mlp_parameter_info {
     uint16_t id;     /* enum mlp_param */
@@ -450,14 +455,15 @@ struct mlp_ack {
 };
 #define MLP_ACK_MAX_PAYLOAD 5U
 
-/* CMD_MSC: Muscle stiffness control: T = bias + max(0, K (l - l_target)), closed on the board. */
-struct mlp_cmd_msc {
+/* CMD_IMPEDANCE:
+ * Set-points of T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0)), closed on the board. */
+struct mlp_cmd_impedance {
     uint32_t mask; /* muscles commanded; the others keep their command */
-    int32_t l_target[MLP_MAX_MUSCLES]; /* length from which the muscle pulls [1e-06 m] */
-    uint16_t stiffness[MLP_MAX_MUSCLES]; /* K [100 N/m] */
-    int16_t bias[MLP_MAX_MUSCLES]; /* at l <= l_target [0.1 N] */
+    int32_t length[MLP_MAX_MUSCLES]; /* l0 [1e-06 m] */
+    int16_t rate[MLP_MAX_MUSCLES]; /* v0 [0.0001 m/s] */
+    int16_t tension[MLP_MAX_MUSCLES]; /* T0 [0.1 N] */
 };
-#define MLP_CMD_MSC_MAX_PAYLOAD 132U
+#define MLP_CMD_IMPEDANCE_MAX_PAYLOAD 132U
 
 /* CMD_TENSION: Tensions. */
 struct mlp_cmd_tension {
@@ -651,7 +657,7 @@ struct mlp_drive_state {
     X(IDENT, ident) \
     X(HEARTBEAT, heartbeat) \
     X(ACK, ack) \
-    X(CMD_MSC, cmd_msc) \
+    X(CMD_IMPEDANCE, cmd_impedance) \
     X(CMD_TENSION, cmd_tension) \
     X(CMD_CURRENT, cmd_current) \
     X(CMD_PRESSURE, cmd_pressure) \
@@ -689,9 +695,9 @@ bool mlp_unpack_heartbeat(const uint8_t *data, size_t length, struct mlp_heartbe
 bool mlp_pack_ack(const struct mlp_ack *m, uint8_t *out, size_t size,
                   size_t *length);
 bool mlp_unpack_ack(const uint8_t *data, size_t length, struct mlp_ack *m);
-bool mlp_pack_cmd_msc(const struct mlp_cmd_msc *m, uint8_t *out, size_t size,
-                      size_t *length);
-bool mlp_unpack_cmd_msc(const uint8_t *data, size_t length, struct mlp_cmd_msc *m);
+bool mlp_pack_cmd_impedance(const struct mlp_cmd_impedance *m, uint8_t *out, size_t size,
+                            size_t *length);
+bool mlp_unpack_cmd_impedance(const uint8_t *data, size_t length, struct mlp_cmd_impedance *m);
 bool mlp_pack_cmd_tension(const struct mlp_cmd_tension *m, uint8_t *out, size_t size,
                           size_t *length);
 bool mlp_unpack_cmd_tension(const uint8_t *data, size_t length, struct mlp_cmd_tension *m);

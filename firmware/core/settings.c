@@ -43,6 +43,14 @@ static void build_gains(struct muscle_gains *gains, const struct parameters *p, 
     gains->relax_s = value(p, MLP_PLACE_RELAX_TIME, 0U, 1.0e-3F);
 }
 
+static void build_impedance(struct muscle_impedance *impedance, const struct parameters *p,
+                            uint32_t i)
+{
+    impedance->stiffness = value(p, MLP_PLACE_STIFFNESS, i, 0.1F);
+    impedance->damping = value(p, MLP_PLACE_DAMPING, i, 1.0e-3F);
+    impedance->tension_floor = value(p, MLP_PLACE_TENSION_FLOOR, i, 0.1F);
+}
+
 static void build_checks(struct plausibility_settings *checks, const struct parameters *p,
                          uint32_t i)
 {
@@ -115,6 +123,7 @@ void settings_build(struct settings *settings, const struct parameters *paramete
 
         build_sensor(&muscle->sensor, parameters, i);
         build_gains(&muscle->gains, parameters, i);
+        build_impedance(&muscle->impedance, parameters, i);
         build_checks(&muscle->checks, parameters, i);
         build_thermal(&muscle->thermal, parameters, i);
     }

@@ -25,6 +25,7 @@ struct sensor_settings {
 struct muscle_settings {
     struct sensor_settings sensor;
     struct muscle_gains gains;
+    struct muscle_impedance impedance;
     struct plausibility_settings checks;
     struct thermal_model thermal;
 };

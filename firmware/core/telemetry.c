@@ -53,7 +53,7 @@ void telemetry_ident(struct device *device)
     ident.hardware = (uint16_t)HARDWARE_REVISION;
     ident.muscles = device->settings.muscles;
     ident.joints = device->settings.joints;
-    ident.caps = MLP_CAP_MSC | MLP_CAP_TENSION | MLP_CAP_CURRENT | MLP_CAP_LENGTH |
+    ident.caps = MLP_CAP_IMPEDANCE | MLP_CAP_TENSION | MLP_CAP_CURRENT | MLP_CAP_LENGTH |
                  MLP_CAP_LOAD | MLP_CAP_TEMPERATURE | MLP_CAP_FLASH | MLP_CAP_ESTOP_LINE;
     ident.caps |= (device->settings.joints > 0U) ? MLP_CAP_JOINTS : 0U;
     ident.cfg_crc = telemetry_configuration(device);

@@ -71,7 +71,6 @@ static void check_board(void)
         check(muscle->desired <= device.limits.muscle[i].tension_max + 0.01F);
         if (state == STATE_ACTIVE) {
             check(muscle->command.tension <= device.limits.muscle[i].tension_max + 0.01F);
-            check(muscle->command.bias <= device.limits.muscle[i].tension_max + 0.01F);
         }
     }
 }
@@ -130,7 +129,7 @@ static void request(uint8_t type, const uint8_t *data, size_t length)
 /* A host that does all as it should, up to the first command. */
 static void set_up(void)
 {
-    const struct mlp_hello hello = {.min_major = 1U, .max_major = 1U, .nonce = 5U};
+    const struct mlp_hello hello = {.min_major = MLP_MAJOR, .max_major = MLP_MAJOR, .nonce = 5U};
     const struct mlp_param_set count = {.id = MLP_PARAM_MUSCLES, .value = (int32_t)MUSCLES};
     static struct mlp_limits limits;
     uint8_t payload[MLP_MAX_PAYLOAD];
@@ -155,6 +154,16 @@ static void set_up(void)
     check(mlp_pack_param_set(&count, payload, sizeof payload, &length));
     send(MLP_TYPE_PARAM_SET, payload, length);
     tick();
+    for (uint8_t i = 0U; i < MUSCLES - 1U; i++) { /* the last one without an impedance */
+        const struct mlp_param_set gains[] = {
+            {.id = MLP_PARAM_STIFFNESS, .index = i, .value = 50000},
+            {.id = MLP_PARAM_DAMPING, .index = i, .value = 100000},
+            {.id = MLP_PARAM_TENSION_FLOOR, .index = i, .value = 100}};
+        for (uint32_t k = 0U; k < 3U; k++) {
+            check(mlp_pack_param_set(&gains[k], payload, sizeof payload, &length));
+            send(MLP_TYPE_PARAM_SET, payload, length);
+        }
+    }
     check(mlp_pack_limits(&limits, payload, sizeof payload, &length));
     send(MLP_TYPE_LIMITS, payload, length);
     tick();

@@ -126,7 +126,8 @@ void rig_send(uint8_t type, const uint8_t *payload, size_t length)
 
 void rig_hello(uint32_t nonce)
 {
-    const struct mlp_hello message = {.min_major = 1U, .max_major = 1U, .nonce = nonce};
+    const struct mlp_hello message = {
+        .min_major = MLP_MAJOR, .max_major = MLP_MAJOR, .nonce = nonce};
 
     SEND(hello, HELLO, message);
 }
@@ -185,18 +186,18 @@ void rig_tension(float tension)
     rig_tension_raw((int16_t)(tension * 10.0F));
 }
 
-void rig_msc(int32_t target, uint16_t stiffness, int16_t bias)
+void rig_impedance(int32_t length, int16_t rate, int16_t tension)
 {
-    struct mlp_cmd_msc message = {0};
+    struct mlp_cmd_impedance message = {0};
     uint32_t i;
 
     message.mask = (1U << RIG_MUSCLES) - 1U;
     for (i = 0U; i < RIG_MUSCLES; i++) {
-        message.l_target[i] = target;
-        message.stiffness[i] = stiffness;
-        message.bias[i] = bias;
+        message.length[i] = length;
+        message.rate[i] = rate;
+        message.tension[i] = tension;
     }
-    SEND(cmd_msc, CMD_MSC, message);
+    SEND(cmd_impedance, CMD_IMPEDANCE, message);
 }
 
 void rig_set(uint16_t id, uint8_t index, int32_t value)

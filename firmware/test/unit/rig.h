@@ -71,7 +71,7 @@ void rig_clear(void);
 void rig_estop(void);
 void rig_tension(float tension); /* all muscles */
 void rig_tension_raw(int16_t tension);
-void rig_msc(int32_t target, uint16_t stiffness, int16_t bias);
+void rig_impedance(int32_t length, int16_t rate, int16_t tension); /* set-points, all muscles */
 void rig_set(uint16_t id, uint8_t index, int32_t value);
 void rig_save(void);
 struct mlp_limits rig_default_limits(void);

@@ -237,7 +237,7 @@ TEST(codec_counts)
     static struct mlp_state_fast fast;
     static struct mlp_state_slow slow;
     static struct mlp_limits limits;
-    static struct mlp_cmd_msc msc;
+    static struct mlp_cmd_impedance impedance;
     static struct mlp_cmd_tension tension;
     static struct mlp_cmd_current current;
     static struct mlp_cmd_pressure pressure;
@@ -259,8 +259,8 @@ TEST(codec_counts)
     state.muscles = 0U;
     state.joints = MLP_MAX_JOINTS + 1U;
     CHECK(!mlp_pack_drive_state(&state, out, sizeof out, &used));
-    msc.mask = tension.mask = current.mask = pressure.mask = calibrate.mask = 0x10000U;
-    CHECK(!mlp_pack_cmd_msc(&msc, out, sizeof out, &used));
+    impedance.mask = tension.mask = current.mask = pressure.mask = calibrate.mask = 0x10000U;
+    CHECK(!mlp_pack_cmd_impedance(&impedance, out, sizeof out, &used));
     CHECK(!mlp_pack_cmd_tension(&tension, out, sizeof out, &used));
     CHECK(!mlp_pack_cmd_current(&current, out, sizeof out, &used));
     CHECK(!mlp_pack_cmd_pressure(&pressure, out, sizeof out, &used));
@@ -277,9 +277,9 @@ TEST(codec_counts)
         CHECK(result != REPACK_BROKEN);
         const bool counted =
             type == MLP_TYPE_STATE_FAST || type == MLP_TYPE_STATE_SLOW ||
-            type == MLP_TYPE_LIMITS || type == MLP_TYPE_CMD_MSC || type == MLP_TYPE_CMD_TENSION ||
-            type == MLP_TYPE_CMD_CURRENT || type == MLP_TYPE_CMD_PRESSURE ||
-            type == MLP_TYPE_CALIBRATE || type == MLP_TYPE_EVENT || type == MLP_TYPE_LOG ||
+            type == MLP_TYPE_LIMITS || type == MLP_TYPE_CMD_IMPEDANCE ||
+            type == MLP_TYPE_CMD_TENSION || type == MLP_TYPE_CMD_CURRENT ||
+            type == MLP_TYPE_CMD_PRESSURE || type == MLP_TYPE_CALIBRATE || type == MLP_TYPE_EVENT || type == MLP_TYPE_LOG ||
             type == MLP_TYPE_DRIVE_COMMAND || type == MLP_TYPE_DRIVE_STATE;
         CHECK((result == REPACK_REFUSED) == counted);
     }

@@ -227,7 +227,7 @@ TEST(refuse_wrong_node)
 
 TEST(broadcasts)
 {
-    const struct mlp_hello hello = {.min_major = 1U, .max_major = 1U, .nonce = 55U};
+    const struct mlp_hello hello = {.min_major = MLP_MAJOR, .max_major = MLP_MAJOR, .nonce = 55U};
     struct mlp_header header = {.node = MLP_NODE_BROADCAST, .type = MLP_TYPE_HELLO};
     uint8_t bytes[MLP_HELLO_MAX_PAYLOAD];
     size_t size = 0U;
@@ -269,9 +269,10 @@ TEST(refuse_wrong_version)
 {
     uint8_t bytes[MLP_CMD_TENSION_MAX_PAYLOAD];
     size_t size = 0U;
-    struct mlp_frame frame = {.header = {.major = 2U, .node = RIG_NODE}};
-    const struct mlp_hello old = {.min_major = 0U, .max_major = 0U, .nonce = 1U};
-    const struct mlp_hello later = {.min_major = 2U, .max_major = 3U, .nonce = 1U};
+    struct mlp_frame frame = {.header = {.major = MLP_MAJOR - 1U, .node = RIG_NODE}};
+    const struct mlp_hello old = {.min_major = 0U, .max_major = MLP_MAJOR - 1U, .nonce = 1U};
+    const struct mlp_hello later = {
+        .min_major = MLP_MAJOR + 1U, .max_major = MLP_MAJOR + 2U, .nonce = 1U};
     uint32_t idents;
 
     rig_go(STATE_ACTIVE);
@@ -299,7 +300,7 @@ TEST(refuse_range)
 {
     /* one bad muscle refuses the whole frame */
     struct mlp_cmd_tension message = {.mask = 7U, .tension = {500, 500, 3001}};
-    uint8_t bytes[MLP_CMD_MSC_MAX_PAYLOAD];
+    uint8_t bytes[MLP_CMD_IMPEDANCE_MAX_PAYLOAD];
     size_t size = 0U;
 
     rig_go(STATE_ACTIVE);
@@ -337,7 +338,7 @@ TEST(refuse_nan_and_nonsense_of_tensions)
         {.mask = 0U},
         {.mask = 8U},
         {.mask = 0x8002U, .tension = {0, 100, 0}}};
-    uint8_t bytes[MLP_CMD_MSC_MAX_PAYLOAD];
+    uint8_t bytes[MLP_CMD_IMPEDANCE_MAX_PAYLOAD];
     size_t size = 0U;
     uint32_t i;
 
@@ -356,49 +357,72 @@ TEST(refuse_nan_and_nonsense_of_tensions)
     CHECK_NEAR(rig.device.channels[0].muscle.command.tension, 100.0F, 0.01F); /* not in the mask */
 }
 
-TEST(refuse_nan_and_nonsense_of_stiffness)
+/* Sets a parameter of all muscles and goes to ACTIVE. */
+static void go_with(int32_t stiffness, int32_t damping)
 {
-    /* tension_max 300 N, window 0.1 .. 0.5 m, margin 10 mm; 5 N/mm reach 60 mm below */
+    uint8_t i;
+
+    rig_go(STATE_ACTIVE);
+    for (i = 0U; i < RIG_MUSCLES; i++) {
+        rig_set((uint16_t)MLP_PARAM_STIFFNESS, i, stiffness);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_OK); /* live */
+        rig_set((uint16_t)MLP_PARAM_DAMPING, i, damping);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    }
+    rig_command(1U, 10.0F);
+}
+
+TEST(refuse_nan_and_nonsense_of_impedance)
+{
+    /* tension_max 300 N, window 0.1 .. 0.5 m, margin 10 mm, rate_max 1 m/s; 5 N/mm reach 60 mm
+     * below */
     static const struct {
-        int32_t target;
-        uint16_t stiffness;
-        int16_t bias;
+        int32_t stiffness;
+        int32_t damping;
+        int32_t length;
+        int16_t rate;
+        int16_t tension;
         bool good;
-    } cases[] = {{300000, 50U, 100, true},
-                 {MLP_INVALID_I32, 50U, 100, false},
-                 {MLP_INVALID_I32, 0U, 100, false},
-                 {300000, MLP_INVALID_U16, 100, false},
-                 {300000, 50U, MLP_INVALID_I16, false},
-                 {300000, 50U, -1, false},
-                 {300000, 50U, 3000, true},
-                 {300000, 50U, 3001, false},
-                 {30000, 50U, 100, true}, /* 100 mm - 60 mm - 10 mm */
-                 {29999, 50U, 100, false},
-                 {510000, 50U, 100, true},
-                 {510001, 50U, 100, false},
-                 {-2000000000, 0U, 100, true}, /* without stiffness it means nothing */
-                 {INT32_MAX, 50U, 100, false}};
+    } cases[] = {{50000, 1000, 300000, 0, 100, true},
+                 {50000, 1000, MLP_INVALID_I32, 0, 100, false},
+                 {0, 0, MLP_INVALID_I32, 0, 100, false},
+                 {50000, 1000, 300000, MLP_INVALID_I16, 100, false},
+                 {0, 0, 300000, MLP_INVALID_I16, 100, false},
+                 {50000, 1000, 300000, 0, MLP_INVALID_I16, false},
+                 {50000, 1000, 300000, 0, -1, false},
+                 {50000, 1000, 300000, 0, 3000, true},
+                 {50000, 1000, 300000, 0, 3001, false},
+                 {50000, 0, 30000, 0, 100, true}, /* 100 mm - 60 mm - 10 mm */
+                 {50000, 0, 29999, 0, 100, false},
+                 {50000, 0, 510000, 0, 100, true},
+                 {50000, 0, 510001, 0, 100, false},
+                 {0, 1000, -2000000000, 0, 100, true}, /* without stiffness it means nothing */
+                 {50000, 0, INT32_MAX, 0, 100, false},
+                 {0, 1000, 300000, 10000, 100, true},
+                 {0, 1000, 300000, 10001, 100, false},
+                 {0, 1000, 300000, -10001, 100, false},
+                 {50000, 0, 300000, 32767, 100, true}}; /* without damping likewise */
     uint32_t i;
 
     for (i = 0U; i < sizeof cases / sizeof cases[0]; i++) {
-        rig_go(STATE_ACTIVE);
-        rig_msc(cases[i].target, cases[i].stiffness, cases[i].bias);
+        go_with(cases[i].stiffness, cases[i].damping);
+        rig_impedance(cases[i].length, cases[i].rate, cases[i].tension);
         CHECK_EQUAL(rig_answer(), cases[i].good ? 255 : MLP_ACK_RANGE);
         CHECK_EQUAL(rig.device.channels[0].muscle.command.mode,
-                    cases[i].good ? MUSCLE_STIFFNESS : MUSCLE_TENSION);
+                    cases[i].good ? MUSCLE_IMPEDANCE : MUSCLE_TENSION);
     }
     {
-        struct mlp_cmd_msc message = {.mask = 8U};
-        uint8_t bytes[MLP_CMD_MSC_MAX_PAYLOAD];
+        struct mlp_cmd_impedance message = {.mask = 8U};
+        uint8_t bytes[MLP_CMD_IMPEDANCE_MAX_PAYLOAD];
         size_t size = 0U;
 
-        (void)mlp_pack_cmd_msc(&message, bytes, sizeof bytes, &size);
-        rig_send((uint8_t)MLP_TYPE_CMD_MSC, bytes, size);
+        (void)mlp_pack_cmd_impedance(&message, bytes, sizeof bytes, &size);
+        rig_send((uint8_t)MLP_TYPE_CMD_IMPEDANCE, bytes, size);
         CHECK_EQUAL(rig_answer(), MLP_ACK_RANGE);
         message.mask = 2U;
-        message.l_target[1] = 300000;
-        (void)mlp_pack_cmd_msc(&message, bytes, sizeof bytes, &size);
-        rig_send((uint8_t)MLP_TYPE_CMD_MSC, bytes, size);
+        message.length[1] = 300000;
+        (void)mlp_pack_cmd_impedance(&message, bytes, sizeof bytes, &size);
+        rig_send((uint8_t)MLP_TYPE_CMD_IMPEDANCE, bytes, size);
         CHECK_EQUAL(rig_answer(), 255);
     }
 }
@@ -410,7 +434,7 @@ TEST(refuse_short_frames)
         uint8_t type;
         uint8_t least;
     } types[] = {{MLP_TYPE_HELLO, 6U},         {MLP_TYPE_HEARTBEAT, 9U},
-                 {MLP_TYPE_STATE_REQUEST, 5U}, {MLP_TYPE_CMD_MSC, 12U},
+                 {MLP_TYPE_STATE_REQUEST, 5U}, {MLP_TYPE_CMD_IMPEDANCE, 12U},
                  {MLP_TYPE_CMD_TENSION, 8U},   {MLP_TYPE_CMD_CURRENT, 6U},
                  {MLP_TYPE_PARAM_GET, 3U},     {MLP_TYPE_PARAM_SET, 7U},
                  {MLP_TYPE_LIMITS, 1U},        {MLP_TYPE_CALIBRATE, 5U},

@@ -44,7 +44,7 @@ TEST(setup_ident)
     CHECK_EQUAL(rig.ident.reset_cause, MLP_RESET_POWER);
     CHECK_EQUAL(rig.ident.limits_loaded, 0);
     CHECK_EQUAL(rig.ident.cfg_crc, 0);
-    CHECK((rig.ident.caps & MLP_CAP_MSC) != 0U);
+    CHECK((rig.ident.caps & MLP_CAP_IMPEDANCE) != 0U);
     CHECK((rig.ident.caps & MLP_CAP_PRESSURE) == 0U);
     CHECK((rig.ident.caps & MLP_CAP_JOINTS) == 0U);
     CHECK(rig.ident.arm_token != 0U);

@@ -241,24 +241,105 @@ TEST(device_commands_act)
     CHECK((rig.fast.flags & MLP_FAST_ESTOP_LINE) == 0U);
 }
 
-TEST(device_stiffness_command)
+TEST(device_impedance_command)
 {
     uint32_t i;
 
-    rig_go(STATE_ARMED);
+    rig_ready();
+    for (i = 0U; i < RIG_MUSCLES; i++) { /* 5 N/mm, floor 10 N */
+        rig_set((uint16_t)MLP_PARAM_STIFFNESS, (uint8_t)i, 50000);
+        rig_run(1U);
+        rig_set((uint16_t)MLP_PARAM_TENSION_FLOOR, (uint8_t)i, 100);
+        rig_run(1U);
+    }
+    rig_arm();
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
     for (i = 0U; i < 300U; i++) {
-        rig_msc(290000, 50U, 100); /* 10 N + 5 N/mm x 10 mm */
+        rig_impedance(290000, 0, 100); /* 10 N + 5 N/mm x 10 mm */
         rig_run(1U);
     }
     CHECK_EQUAL(rig_state(), STATE_ACTIVE);
     CHECK_NEAR(rig_measured(1U), 60.0F, 1.0F);
     fake.muscle[1].position = 302000; /* pulled 2 mm longer: +10 N at once */
     for (i = 0U; i < 50U; i++) {
-        rig_msc(290000, 50U, 100);
+        rig_impedance(290000, 0, 100);
         rig_run(1U);
     }
     CHECK_NEAR(rig_measured(1U), 70.0F, 1.0F);
     CHECK_NEAR(rig_measured(0U), 60.0F, 1.0F);
+    /* tuned live; in force with the next command, which is checked against it */
+    rig_set((uint16_t)MLP_PARAM_STIFFNESS, 0U, 20000);
+    rig_run(1U);
+    CHECK_NEAR(rig.device.channels[0].muscle.command.impedance.stiffness, 5000.0F, 0.0F);
+    for (i = 0U; i < 100U; i++) {
+        rig_impedance(290000, 0, 100);
+        rig_run(1U);
+    }
+    CHECK_NEAR(rig_measured(0U), 30.0F, 1.0F);
+    CHECK_NEAR(rig_measured(1U), 70.0F, 1.0F);
+    rig_impedance(320000, 0, 50); /* slack: the floor, which is above T0 here */
+    rig_run(1U);
+    for (i = 0U; i < 100U; i++) {
+        rig_impedance(320000, 0, 50);
+        rig_run(1U);
+    }
+    CHECK_NEAR(rig_measured(0U), 10.0F, 1.0F);
+}
+
+TEST(device_held_length_without_a_sender)
+{
+    uint32_t i;
+    float before;
+
+    rig_ready();
+    for (i = 0U; i < RIG_MUSCLES; i++) {
+        rig_set((uint16_t)MLP_PARAM_STIFFNESS, (uint8_t)i, 50000);
+        rig_run(1U);
+    }
+    rig_arm();
+    for (i = 0U; i < 300U; i++) {
+        rig_impedance(290000, 0, 500);
+        rig_run(1U);
+    }
+    CHECK_NEAR(rig_measured(0U), 100.0F, 1.0F);
+    before = rig.device.channels[0].muscle.desired;
+    for (i = 0U; i < 700U; i++) { /* pulled all the while */
+        fake.muscle[0].position += 20;
+        rig_run(1U);
+        if (rig_state() != STATE_ACTIVE) {
+            CHECK(rig.device.channels[0].muscle.desired <= before + 1e-4F); /* it never rises */
+        }
+        CHECK(before - rig.device.channels[0].muscle.desired <= 0.5F); /* and never falls at once */
+        before = rig.device.channels[0].muscle.desired;
+        if (i == 50U) {
+            CHECK_EQUAL(rig_state(), STATE_HOLD);
+        }
+        if (i == 150U) {
+            CHECK_EQUAL(rig_state(), STATE_RELAX);
+        }
+    }
+    CHECK_NEAR(rig_measured(0U), 10.0F, 1.0F);
+    rig_arm(); /* nothing of the set-points is left */
+    rig_run(50U);
+    CHECK_NEAR(rig_measured(0U), 10.0F, 1.0F);
+}
+
+TEST(device_estop_of_a_held_length)
+{
+    uint32_t i;
+
+    rig_ready();
+    rig_set((uint16_t)MLP_PARAM_STIFFNESS, 0U, 50000);
+    rig_run(1U);
+    rig_arm();
+    for (i = 0U; i < 300U; i++) {
+        rig_impedance(290000, 0, 500);
+        rig_run(1U);
+    }
+    rig_estop();
+    rig_run(20U);
+    CHECK_EQUAL(rig_state(), STATE_ESTOP);
+    CHECK_NEAR(rig_measured(0U), 10.0F, 2.0F);
 }
 
 TEST(device_current_command_needs_service)

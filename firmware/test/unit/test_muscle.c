@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "harness.h"
 #include "muscle.h"
@@ -64,14 +65,74 @@ static void run(struct plant *plant, uint32_t ticks)
 
 TEST(muscle_law)
 {
-    const struct muscle_command law = {.target = 300000, .stiffness = 5000.0F, .bias = 12.0F};
-    const struct muscle_command far = {.target = -INT32_MAX, .stiffness = 1.0F};
+    /* muscle stiffness control: T_floor = T0 */
+    const struct muscle_command stiff = {
+        .length = 300000,
+        .tension = 12.0F,
+        .impedance = {.stiffness = 5000.0F, .tension_floor = 12.0F}};
+    const struct muscle_command far = {.length = -INT32_MAX, .impedance = {.stiffness = 1.0F}};
+    /* a spring with a damper and pretension; the set-point shortens at 0.1 m/s */
+    const struct muscle_command moving = {
+        .length = 300000,
+        .rate = -0.1F,
+        .tension = 20.0F,
+        .impedance = {.stiffness = 1000.0F, .damping = 50.0F, .tension_floor = 3.0F}};
 
-    CHECK_NEAR(muscle_stiffness_law(&law, 300000), 12.0F, 1e-6F);
-    CHECK_NEAR(muscle_stiffness_law(&law, 250000), 12.0F, 1e-6F); /* a wire does not push */
-    CHECK_NEAR(muscle_stiffness_law(&law, 310000), 62.0F, 1e-3F); /* 10 mm x 5 N/mm + 12 N */
-    CHECK_NEAR(muscle_stiffness_law(&law, 300001), 12.005F, 1e-5F);
-    CHECK_NEAR(muscle_stiffness_law(&far, INT32_MAX), 4294.967F, 0.01F); /* no overflow */
+    CHECK_NEAR(muscle_impedance_law(&stiff, 300000, 0.0F), 12.0F, 0.0F);
+    CHECK_NEAR(muscle_impedance_law(&stiff, 250000, 0.0F), 12.0F, 0.0F); /* a wire does not push */
+    CHECK_NEAR(muscle_impedance_law(&stiff, 310000, 0.0F), 62.0F, 1e-3F); /* + 10 mm x 5 N/mm */
+    CHECK_NEAR(muscle_impedance_law(&stiff, 300001, 0.0F), 12.005F, 1e-5F);
+    CHECK_NEAR(muscle_impedance_law(&stiff, 310000, 1.0F), 62.0F, 1e-3F); /* no damping */
+    CHECK_NEAR(muscle_impedance_law(&far, INT32_MAX, 0.0F), 4294.967F, 0.01F); /* no overflow */
+    CHECK_NEAR(muscle_impedance_law(&moving, 300000, -0.1F), 20.0F, 1e-5F);
+    CHECK_NEAR(muscle_impedance_law(&moving, 300000, 0.0F), 25.0F, 1e-5F); /* lags: pulls harder */
+    CHECK_NEAR(muscle_impedance_law(&moving, 310000, -0.2F), 25.0F, 1e-4F); /* + 10 N - 5 N */
+    CHECK_NEAR(muscle_impedance_law(&moving, 290000, -0.3F), 3.0F, 0.0F); /* 0 N: the floor */
+}
+
+TEST(muscle_law_without_impedance_is_tension_control)
+{
+    /* bit by bit, tick by tick, with slew, limits, derating and a hold on the way */
+    struct plant tension = make(PROFILE_ACT, 0.0F);
+    struct plant law = make(PROFILE_ACT, 0.0F);
+    uint32_t random = 12345U;
+    uint32_t i;
+
+    for (i = 0U; i < 20000U; i++) {
+        const float derating = ((i / 1000U) % 4U == 3U) ? 0.4F : 1.0F;
+
+        random = (random * 1664525U) + 1013904223U;
+        if ((i % 7U) == 0U) {
+            const float wanted = (float)((random >> 16) % 3500U) * 0.1F;
+
+            tension.muscle.command =
+                (struct muscle_command){.mode = MUSCLE_TENSION, .tension = wanted};
+            law.muscle.command = (struct muscle_command){.mode = MUSCLE_IMPEDANCE,
+                                                         .length = (int32_t)random,
+                                                         .rate = (float)(random % 100U) - 50.0F,
+                                                         .tension = wanted};
+        }
+        tension.sense.length = 90000 + (int32_t)((random >> 8) % 420000U);
+        tension.sense.rate = (float)((random >> 4) % 300U) * 0.01F - 1.5F;
+        tension.sense.length_valid = (i % 11U) != 0U;
+        law.sense.length = tension.sense.length;
+        law.sense.rate = tension.sense.rate;
+        law.sense.length_valid = tension.sense.length_valid;
+        if ((i % 500U) == 250U) {
+            muscle_set_profile(&tension.muscle, PROFILE_HOLD, tension.sense.tension);
+            muscle_set_profile(&law.muscle, PROFILE_HOLD, law.sense.tension);
+        } else if ((i % 500U) == 300U) {
+            muscle_set_profile(&tension.muscle, PROFILE_ACT, tension.sense.tension);
+            muscle_set_profile(&law.muscle, PROFILE_ACT, law.sense.tension);
+        } else {
+            /* on */
+        }
+        step(&tension, derating);
+        step(&law, derating);
+        CHECK(memcmp(&tension.muscle.desired, &law.muscle.desired, sizeof(float)) == 0);
+        CHECK(memcmp(&tension.muscle.current, &law.muscle.current, sizeof(float)) == 0);
+        CHECK_EQUAL(tension.muscle.limits, law.muscle.limits);
+    }
 }
 
 TEST(muscle_off)
@@ -123,12 +184,12 @@ TEST(muscle_tension_limits)
 {
     struct plant plant = make(PROFILE_ACT, 0.0F);
 
-    plant.muscle.command =
-        (struct muscle_command){.mode = MUSCLE_STIFFNESS, .target = 0, .stiffness = 5000.0F};
+    plant.muscle.command = (struct muscle_command){
+        .mode = MUSCLE_IMPEDANCE, .length = 0, .impedance = {.stiffness = 5000.0F}};
     run(&plant, 500U);
     CHECK_NEAR(plant.muscle.desired, 300.0F, 1e-3F); /* asked for 1500 N */
     CHECK((plant.muscle.limits & MUSCLE_LIMIT_TENSION) != 0U);
-    plant.muscle.command.target = 400000; /* not below T_min */
+    plant.muscle.command.length = 400000; /* not below T_min */
     run(&plant, 500U);
     CHECK_NEAR(plant.muscle.desired, 2.0F, 1e-3F);
     /* without a command: T_safe */
@@ -136,11 +197,18 @@ TEST(muscle_tension_limits)
     run(&plant, 500U);
     CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F);
     /* a length that is not known cannot be the measure */
-    plant.muscle.command.mode = MUSCLE_STIFFNESS;
-    plant.muscle.command.target = 0;
+    plant.muscle.command.mode = MUSCLE_IMPEDANCE;
+    plant.muscle.command.length = 0;
     plant.sense.length_valid = false;
     run(&plant, 500U);
     CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F);
+    plant.muscle.command.impedance = (struct muscle_impedance){.damping = 5.0F};
+    run(&plant, 500U);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F);
+    plant.muscle.command.impedance = (struct muscle_impedance){0}; /* but is not needed for T0 */
+    plant.muscle.command.tension = 50.0F;
+    run(&plant, 500U);
+    CHECK_NEAR(plant.muscle.desired, 50.0F, 1e-3F);
 }
 
 TEST(muscle_derating)
@@ -212,7 +280,10 @@ TEST(muscle_hold_never_rises)
     uint32_t i;
 
     plant.muscle.command = (struct muscle_command){
-        .mode = MUSCLE_STIFFNESS, .target = 290000, .stiffness = 5000.0F, .bias = 10.0F};
+        .mode = MUSCLE_IMPEDANCE,
+        .length = 290000,
+        .tension = 10.0F,
+        .impedance = {.stiffness = 5000.0F, .tension_floor = 10.0F}};
     run(&plant, 300U);
     CHECK_NEAR(plant.muscle.desired, 60.0F, 0.01F);
     muscle_set_profile(&plant.muscle, PROFILE_HOLD, plant.sense.tension);
@@ -276,6 +347,40 @@ TEST(muscle_relax_ramp)
         CHECK_NEAR(plant.sense.tension, 10.0F, 1.0F); /* measured, within 0.5 s */
         CHECK_EQUAL(plant.muscle.command.mode, MUSCLE_SAFE); /* nothing old is left */
     }
+}
+
+TEST(muscle_held_length_lets_go_without_a_jump)
+{
+    /* silence: hold, then the ramp; somebody pulls on the muscle all the time */
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    uint32_t i;
+    float before;
+
+    plant.muscle.command =
+        (struct muscle_command){.mode = MUSCLE_IMPEDANCE,
+                                .length = 290000,
+                                .rate = -0.05F,
+                                .tension = 20.0F,
+                                .impedance = {.stiffness = 8000.0F, .damping = 100.0F}};
+    run(&plant, 300U);
+    CHECK_NEAR(plant.muscle.desired, 105.0F, 0.01F); /* 20 + 80 + 5 */
+    before = plant.muscle.desired;
+    for (i = 0U; i < 600U; i++) {
+        if (i == 0U) {
+            muscle_set_profile(&plant.muscle, PROFILE_HOLD, plant.sense.tension);
+        }
+        if (i == 76U) {
+            muscle_set_profile(&plant.muscle, PROFILE_RELAX, plant.sense.tension);
+        }
+        plant.sense.length += 100;
+        plant.sense.rate = 0.1F;
+        step(&plant, 1.0F);
+        CHECK(plant.muscle.desired <= before + 1e-4F); /* it never rises */
+        CHECK(before - plant.muscle.desired <= 0.3F);  /* and falls slowly: 95 N in 400 ms */
+        before = plant.muscle.desired;
+    }
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-3F);
+    CHECK_EQUAL(plant.muscle.command.mode, MUSCLE_SAFE);
 }
 
 TEST(muscle_stop_within_20_ms)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
     from cards.run_log import RunLog as RunLog
     from cards.simulation import Controller as Controller
     from cards.simulation import Simulator as Simulator
+    from cards.simulation import World as World
     from cards.simulation import controllers as controllers
     from cards.simulation import simulate as simulate
     from cards.viewer import View as View
@@ -42,6 +43,7 @@ _MODULES = {
     "RunLog": "cards.run_log",
     "Simulator": "cards.simulation",
     "View": "cards.viewer",
+    "World": "cards.simulation",
     "compile": "cards.models",
     "controllers": "cards.simulation",
     "known_models": "cards.robots",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from types import NoneType
 from typing import TypeAlias
 
+from cards_core.checks import check_kind
 from cards_core.formats import find_model, known_models, read_sdf
 from cards_core.formats import load as load_muscles
 from cards_core.formats.locate import has_rods
@@ -14,7 +16,19 @@ from cards_core.rods import RodRobot, read_rod_robot
 AnyRobot: TypeAlias = Robot | RodRobot
 """A robot with muscles, or a robot of rods."""
 
+_MARK = "\ufeff"  # with which some editors begin a file
+
 __all__ = ["AnyRobot", "known_models", "load"]
+
+
+def check_robot(robot: object) -> None:
+    """Refuse what is no robot.
+
+    Raises:
+        CardsError: The message says how to get one.
+    """
+    name = robot if isinstance(robot, str) and robot in known_models() else "planar_2r"
+    check_kind(robot, (Robot, RodRobot), "the robot", f'a robot, e.g. cards.load("{name}")')
 
 
 def load(source: str | os.PathLike[str], *, model: str | None = None) -> AnyRobot:
@@ -29,11 +43,15 @@ def load(source: str | os.PathLike[str], *, model: str | None = None) -> AnyRobo
         A `cards_core.robot.model.Robot`, or a `RodRobot` for a robot of rods.
 
     Raises:
+        CardsError: The source is neither a text nor a path.
         UnknownNameError: No such model; the message lists those there are.
         DescriptionError: The description is wrong; the message names file, line and element.
     """
-    if isinstance(source, str) and source.lstrip().startswith("<"):
-        return read_sdf(source, model=model)
+    check_kind(model, (str, NoneType), "model", "the name of a model in the file")
+    if isinstance(source, str):
+        text = source.removeprefix(_MARK).lstrip()
+        if text.startswith("<"):
+            return read_sdf(text, model=model)
     if has_rods(find_model(source)):
         return read_rod_robot(source, model=model)
     return load_muscles(source, model=model)

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from cards_core.checks import check_kind, shown
 from cards_core.control.interface import Controller
-from cards_core.errors import UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
+from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.typing import Array
+from cards_rods.rod_simulation import LOG_NAME
 from cards_rods.run_folder import rod_figures, write_results
-from cards_rods.session import LOG_NAME
-from cards_rods.verdict import RodRun
+from cards_rods.summary import RodRun
 from cards_viz.plots.drawing import save
 from cards_viz.runs.folder import run_figures, write_run
 from cards_viz.runs.log import ControllerLog, SimulatorLog
@@ -38,7 +40,7 @@ class Recording(ABC):
 
     def __getitem__(self, name: str) -> Array:
         """Return an array by name. Raises `UnknownNameError`."""
-        if name not in self.arrays:
+        if not isinstance(name, str) or name not in self.arrays:
             raise UnknownNameError("array of a run", name, self.arrays)
         return self.arrays[name]
 
@@ -80,13 +82,22 @@ class Recording(ABC):
         found = self.figures()
         if name is None:
             name = next(known for known in (*_FIRST, *found) if known in found)
-        if name not in found:
+        if not isinstance(name, str) or name not in found:
             raise UnknownNameError("figure of this run", name, found)
         return found[name]
 
     def save_plot(self, file: str | os.PathLike[str], name: str | None = None) -> None:
-        """Write a figure; the suffix of the file decides the format."""
-        save(self.plot(name), Path(file))
+        """Write a figure; the suffix of the file, e.g. ``.svg``, is the format.
+
+        Args:
+            file: The file; its folder exists.
+            name: As of `plot`.
+
+        Raises:
+            CardsError: The file has no name, or no format has its suffix, or no figure the name.
+            OSError: It cannot be written.
+        """
+        save(self.plot(name), _path(file))
 
     @abstractmethod
     def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -96,8 +107,18 @@ class Recording(ABC):
             folder: Made if it does not exist; what an earlier run left there is replaced.
 
         Raises:
+            CardsError: The folder has no name.
             OSError: It cannot be written.
         """
+
+
+def _path(name: str | os.PathLike[str]) -> Path:
+    """Return a path. Raises `CardsError` for what is none: a number, an empty text."""
+    check_kind(name, (str, os.PathLike), "the path", "a text or a Path")
+    text = os.fspath(name)
+    if not text or "\0" in text:
+        raise CardsError(f"the path is {shown(text)} (expected: a name)")
+    return Path(text)
 
 
 _FIRST = ("tracking", "plate", "tensions")
@@ -142,6 +163,7 @@ class RunLog(Recording):
         mode: str,
         wall_time: float,
         duration: float,
+        refusal: str = "",
     ) -> RunLog:
         """Read the logs of a run.
 
@@ -152,9 +174,10 @@ class RunLog(Recording):
             mode: How time advanced.
             wall_time: Duration of the run, [s].
             duration: Time that was to be simulated, [s].
+            refusal: Why the last of the refused commands was refused.
         """
-        simulator = SimulatorLog.load(folder / "simulator.npz")
-        log = None if controller is None else ControllerLog.load(folder / "controller.npz")
+        simulator = SimulatorLog.load(folder / SIMULATOR_LOG)
+        log = None if controller is None else ControllerLog.load(folder / CONTROLLER_LOG)
         info = RunInfo(
             "none" if controller is None else controller.kind,
             mode,
@@ -162,6 +185,7 @@ class RunLog(Recording):
             "joint" if controller is None else controller.space,
             () if controller is None else controller.reference_names,
             duration_s=duration,
+            refusal=refusal,
         )
         return cls(robot, simulator, log, info)
 
@@ -179,7 +203,7 @@ class RunLog(Recording):
     def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
         """Write summary, plots, recording and logs; see `Recording.save`."""
         return write_run(
-            folder if isinstance(folder, str) else Path(folder),
+            _path(folder),
             self.robot,
             self._info,
             *self._logs,
@@ -208,7 +232,7 @@ class RodRunLog(Recording):
 
     def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
         """Write summary, plots and log; see `Recording.save`."""
-        target = Path(folder)
+        target = _path(folder)
         target.mkdir(parents=True, exist_ok=True)
         np.savez(target / LOG_NAME, **self.arrays)  # type: ignore[arg-type]  # one option only
         metadata = {"transport": "in one process", "wall_time_s": self._wall_time}

@@ -3,42 +3,60 @@
 from __future__ import annotations
 
 import inspect
+import math
+import os
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from cards.robots import AnyRobot
+from cards.models import Coordinates, coordinates
+from cards.robots import AnyRobot, check_robot
 from cards.run_log import RodRunLog, RunLog
+from cards_core.checks import check_count, check_kind, finite_number, shown
 from cards_core.control.registry import suited_controllers
-from cards_core.errors import CardsError, UnknownNameError
-from cards_core.loop.closed_loop import REPORT_PERIOD, run_closed_loop
+from cards_core.errors import CardsError, ParameterError, UnknownNameError
+from cards_core.formats.sdf.world import load_world
+from cards_core.loop.closed_loop import REPORT_PERIOD, check_models, run_closed_loops
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import make_control_loop
-from cards_core.loop.model_differences import differences
-from cards_core.loop.model_identity import identity_of
 from cards_core.loop.pacing import Pacer
+from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_file import own_parameters
 from cards_core.robot.model import Robot
+from cards_core.robot.world import World as WorldDescription
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.shared_files import shared_folders
 from cards_core.stamps import LONGEST_RUN
 from cards_core.trajectories import Reference
 from cards_core.typing import Array
+from cards_rods.rod_simulation import LOG_NAME, RodSimulation
 from cards_rods.run_folder import load_log
-from cards_rods.session import LOG_NAME, RodSession
-from cards_rods.verdict import RodRun
-from cards_sim.host import SimulatorHost
-from cards_sim.node_parameters import general_parameters, robot_parameters
-from cards_sim.simulator import Simulator as World
+from cards_rods.summary import RodRun
+from cards_sim.build import build_host, build_world_host
+from cards_sim.host import SimulatorHost, WorldHost
+
+AnyWorld: TypeAlias = str | os.PathLike[str] | WorldDescription
 
 
-class MuscleSimulator(SimulatorHost):
-    """A simulated robot with muscles: MuJoCo moves the links, the muscles pull them.
+def muscle_simulator(
+    robot: Robot,
+    dt: float | None = None,
+    *,
+    q: Coordinates | None = None,
+    world: AnyWorld | None = None,
+    ground: float | None = None,
+    command_timeout: float | None = None,
+    decay_time: float | None = None,
+) -> SimulatorHost:
+    """Return a simulated robot with muscles: MuJoCo moves the links, the muscles pull them.
 
     Step it by hand, or with a controller by `simulate`:
 
@@ -48,53 +66,76 @@ class MuscleSimulator(SimulatorHost):
     Args:
         robot: A robot with muscles.
         dt: Time step, [s].
-        q: Joint coordinates at time zero, shape (nq,); home if None.
+        q: Joint coordinates at time zero, shape (nq,); or by joint name, the others at home; home
+            if None.
+        world: What else there is: name of a file in ``worlds/``, path of an SDF, or a
+            `cards_core.robot.world.World`, without robots of its own. ``sim.simulator.world`` has
+            its objects, contacts and grasps.
         ground: Height of a ground plane, [m]; none if None.
         command_timeout: Time without a command after which tensions go to their least, [s].
         decay_time: How long they take, [s].
 
     What is None is as in ``config/`` for a shipped robot, else 1 ms, 0.1 s and 0 s.
 
-    Attributes:
-        robot, dt: As given.
-        state: The present `cards_core.robot.state.RobotState`.
-        gate: What commands have to pass: limits, watchdog, emergency stop.
-        simulator: The world, for pushes (`apply_wrench`), link poses, and MuJoCo's own objects.
-
     Raises:
         CardsError: The robot cannot be simulated; the message says why.
     """
-
-    def __init__(
-        self,
-        robot: Robot,
-        dt: float | None = None,
-        *,
-        q: Array | Sequence[float] | None = None,
-        ground: float | None = None,
-        command_timeout: float | None = None,
-        decay_time: float | None = None,
-    ) -> None:
-        given = {
-            "dt": dt,
-            "initial_positions": None if q is None else np.asarray(q, dtype=float).tolist(),
-            "command_timeout": command_timeout,
-            "decay_time": decay_time,
-        }
-        chosen = configured(robot, "simulator")
-        chosen |= {name: value for name, value in given.items() if value is not None}
-        value = ParameterSet(chosen, "simulator")
-        value.declare(general_parameters())
-        value.declare(robot_parameters(robot.tree))
-        super().__init__(
-            World(robot, value["dt"], ground=ground),
-            command_timeout=value["command_timeout"],
-            decay_time=value["decay_time"],
-            initial_positions=value["initial_positions"],
-        )
+    given = {
+        "dt": dt,
+        "initial_positions": None if q is None else coordinates(robot, q).tolist(),
+        "ground": None if ground is None else True,
+        "ground_height": ground,
+        "command_timeout": command_timeout,
+        "decay_time": decay_time,
+    }
+    chosen = configured(robot, "simulator")
+    chosen |= {name: value for name, value in given.items() if value is not None}
+    return build_host(
+        ParameterSet(chosen, "simulator"), robot, None if world is None else described(world)
+    )
 
 
-class RodSimulator(RodSession):
+def World(
+    world: AnyWorld,
+    dt: float = 1e-3,
+    *,
+    q: Mapping[str, Array | Sequence[float]] | None = None,
+    command_timeout: float = 0.1,
+    decay_time: float = 0.0,
+) -> WorldHost:
+    """Return a simulated world that has robots of its own, which step together.
+
+        world = cards.World("two_arms")
+        for name, robot in world.robots.items():
+            robot.submit(controllers[name].step(robot.state))
+        world.step()
+
+    Args:
+        world: Name of a file in ``worlds/``, path of an SDF, or a `cards_core.robot.world.World`.
+        dt: Time step, [s].
+        q: Joint coordinates at time zero by the robots' names; home for the others.
+        command_timeout: Time without a command after which tensions go to their least, [s].
+        decay_time: How long they take, [s].
+
+    Raises:
+        CardsError: The world cannot be simulated, or has no robot; the message says why.
+    """
+    places = {name: np.asarray(values, dtype=float) for name, values in (q or {}).items()}
+    return build_world_host(
+        described(world),
+        dt,
+        initial_positions=places,
+        command_timeout=command_timeout,
+        decay_time=decay_time,
+    )
+
+
+def described(world: AnyWorld) -> WorldDescription:
+    """Return the description of a world that is given by name, path or as it is."""
+    return world if isinstance(world, WorldDescription) else load_world(world)
+
+
+class RodSimulator(RodSimulation):
     """A robot of rods under command: each step goes from equilibrium to equilibrium.
 
         sim.command_joints((), q)        # or command_pose, set_wrench
@@ -107,17 +148,29 @@ class RodSimulator(RodSession):
         dt: Time between two steps, [s].
         substeps: Most solves per step.
 
+    Attributes:
+        dt: As given.
+        time: Of the last step of `simulate`, [s]; 0 before the first.
+
     Raises:
-        CardsError: No equilibrium was found to start from.
+        CardsError: The time step is no time, or the substeps no number from 1 on; or no
+            equilibrium was found to start from.
     """
 
     def __init__(self, robot: RodRobot, dt: float = 0.01, *, substeps: int = 8) -> None:
+        check_kind(dt, (int, float, np.number), "dt [s]", "a number")
+        self.dt = finite_number(dt, "dt [s]", at_least=1e-6, at_most=LONGEST_RUN)
+        check_count(substeps, "substeps")
         super().__init__(robot, substeps=substeps)
-        self.dt = dt
         self.time = 0.0
 
+    def reset(self) -> None:
+        """Go back to time zero and to the first equilibrium; forget all commands."""
+        self.home()
+        self.steps, self.time = 0, 0.0
 
-AnySimulator: TypeAlias = MuscleSimulator | RodSimulator
+
+AnySimulator: TypeAlias = SimulatorHost | RodSimulator
 
 
 def Simulator(robot: AnyRobot, dt: float | None = None, **options: Any) -> AnySimulator:
@@ -126,12 +179,13 @@ def Simulator(robot: AnyRobot, dt: float | None = None, **options: Any) -> AnySi
     Args:
         robot: A robot of `cards.load`.
         dt: Time step, [s]; 1 ms for muscles and 10 ms for rods if None.
-        **options: As of `MuscleSimulator` or `RodSimulator`.
+        **options: As of `muscle_simulator` or `RodSimulator`.
 
     Raises:
         CardsError: The robot cannot be simulated; the message says why.
     """
-    kind: Any = RodSimulator if isinstance(robot, RodRobot) else MuscleSimulator
+    check_robot(robot)
+    kind: Any = RodSimulator if isinstance(robot, RodRobot) else muscle_simulator
     known = [name for name in inspect.signature(kind).parameters if name not in ("robot", "dt")]
     for name in options:
         if name not in known:
@@ -142,8 +196,15 @@ def Simulator(robot: AnyRobot, dt: float | None = None, **options: Any) -> AnySi
     return made
 
 
-class Controller(ControlLoop):
-    """A controller of a robot with what it tracks.
+def Controller(
+    kind: str,
+    robot: Robot,
+    reference: str | Reference | None = None,
+    *,
+    reference_file: str = "",
+    **parameters: Any,
+) -> ControlLoop:
+    """Return a controller of a robot with what it tracks.
 
     Args:
         kind: Of `controllers`.
@@ -158,32 +219,41 @@ class Controller(ControlLoop):
         CardsError: No such controller or reference, or a parameter does not fit; the message
             says what would be right.
     """
-
-    def __init__(
-        self,
-        kind: str,
-        robot: Robot,
-        reference: str | Reference | None = None,
-        *,
-        reference_file: str = "",
-        **parameters: Any,
-    ) -> None:
-        if not isinstance(robot, Robot):
-            raise CardsError(
-                f"{robot.name} is a robot of rods, which has no controllers (expected: "
-                "cards.simulate(sim, duration=...), or commands of cards.Simulator(robot): "
-                "command_joints, command_pose)"
-            )
-        named = reference if isinstance(reference, str) else ""
-        given = configured(robot, kind) | parameters
-        given |= {"reference": named, "reference_file": reference_file, "log_dir": ""}
-        made = make_control_loop(kind, ParameterSet(given, kind), robot)
-        super().__init__(
-            made.controller,
-            made.reference if isinstance(reference, str) else reference,
-            approach_speed=made.approach_speed,
-            robot=robot,
+    check_robot(robot)
+    if not isinstance(robot, Robot):
+        raise CardsError(
+            f"{robot.name} is a robot of rods, which has no controllers (expected: "
+            "cards.simulate(sim, duration=...), or commands of cards.Simulator(robot): "
+            "command_joints, command_pose)"
         )
+    check_kind(kind, str, "the kind of the controller", "one of cards.controllers(robot)")
+    for name in parameters:
+        if name in OF_THE_NODE:
+            raise ParameterError(
+                f"parameter '{name}' is one of the node of {kind}, which has topics and time of "
+                "its own (expected: a parameter of the controller or its reference)"
+            )
+    if reference_file and not isinstance(reference, str):
+        raise ParameterError(
+            f"reference_file is {shown(reference_file)}, but no name of a reference in it is given"
+        )
+    named, made = (reference, None) if isinstance(reference, str) else ("", reference)
+    given = configured(robot, kind) | parameters
+    given |= {"reference": named, "reference_file": reference_file, "log_dir": ""}
+    return make_control_loop(kind, ParameterSet(given, kind), robot, made)
+
+
+OF_THE_NODE = (
+    "model",
+    "log_dir",
+    "autostart",
+    "accept_other_model",
+    "state_rate",
+    "state_timeout",
+    "reference_speed",
+)
+"""Parameters of a controller's node that mean nothing to a controller in Python: it is given its
+robot, whoever steps it logs, and there are no topics."""
 
 
 def configured(robot: Robot, node: str) -> dict[str, Any]:
@@ -202,10 +272,18 @@ def configured(robot: Robot, node: str) -> dict[str, Any]:
 
 
 def controllers(robot: AnyRobot) -> list[str]:
-    """Return the kinds of controllers that can drive a robot."""
+    """Return the kinds of controllers that can drive a robot.
+
+    A controller of another package that fails is left out, with a warning.
+
+    Raises:
+        CardsError: It is no robot.
+    """
+    check_robot(robot)
     return suited_controllers(robot) if isinstance(robot, Robot) else []
 
 
+@overload
 def simulate(
     sim: AnySimulator,
     controller: ControlLoop | None = None,
@@ -213,64 +291,162 @@ def simulate(
     duration: float,
     real_time: bool = False,
     on_time: Callable[[float], None] | None = None,
-) -> RunLog | RodRunLog:
+) -> RunLog | RodRunLog: ...
+
+
+@overload
+def simulate(
+    sim: WorldHost,
+    controller: Mapping[str, ControlLoop] | None = None,
+    *,
+    duration: float,
+    real_time: bool = False,
+    on_time: Callable[[float], None] | None = None,
+) -> dict[str, RunLog]: ...
+
+
+def simulate(
+    sim: AnySimulator | WorldHost,
+    controller: ControlLoop | Mapping[str, ControlLoop] | None = None,
+    *,
+    duration: float,
+    real_time: bool = False,
+    on_time: Callable[[float], None] | None = None,
+) -> RunLog | RodRunLog | dict[str, RunLog]:
     """Step a simulated robot and its controller for a time; return what happened.
 
     Args:
-        sim: The robot. It is not reset: a second call goes on.
+        sim: The robot, or a world of several. It is not reset: a second call goes on. Its state
+            before the first step is recorded for rods only.
         controller: Answers every state; without one muscles are told nothing, and rods go
-            through their demo motion.
+            through their demo motion. At time zero it starts anew: its reference begins, and what
+            it remembers of an earlier run is forgotten. For a world: controllers by the robots'
+            names, and what is returned are runs by these names.
         duration: Time to simulate from now on, [s].
         real_time: Simulate no faster than time passes.
         on_time: Called with the simulated time [s] a few times a second.
 
     Raises:
-        CardsError: The models of both differ, or the physics diverged; the message says why.
+        CardsError: The models of both differ, one of them runs already, or the physics diverged;
+            the message says why.
+
+    Warns:
+        UserWarning: Commands were refused. If they were at least half of them, the verdict of the
+            run is failed.
     """
+    check_kind(
+        sim,
+        (SimulatorHost, RodSimulator, WorldHost),
+        "the simulator",
+        "a simulator: cards.Simulator(robot)",
+    )
+    check_kind(duration, (int, float, np.number), "duration [s]", "a number")
     if not 0.0 < duration <= LONGEST_RUN:
         raise CardsError(f"duration is {duration} s (expected: 0 < duration <= {LONGEST_RUN:g})")
+    if on_time is not None and not callable(on_time):
+        raise CardsError(f"on_time is {shown(on_time)} (expected: a function of the time)")
     if isinstance(sim, RodSimulator):
         if controller is not None:
             raise CardsError(f"{sim.robot.name} is a robot of rods, which has no controllers")
-        return _simulate_rods(sim, duration, real_time, on_time)
-    return _simulate_muscles(sim, controller, duration, real_time, on_time)
+        with _alone(sim):
+            return _simulate_rods(sim, duration, real_time, on_time)
+    expected = "a controller: cards.Controller(kind, robot)"
+    if isinstance(sim, WorldHost):
+        if isinstance(controller, ControlLoop):
+            raise CardsError(
+                f"one controller for a world (expected: a controller for each of "
+                f"{', '.join(sim.robots)}, by name)"
+            )
+        given = dict(controller or {})
+    else:
+        if isinstance(controller, Mapping):
+            raise CardsError(f"several controllers for '{sim.robot.name}' alone (expected: one)")
+        given = {} if controller is None else {"": controller}
+    for each in given.values():
+        check_kind(each, ControlLoop, "the controller", expected)
+    with _alone(sim, *given.values()):
+        runs = _simulate_muscles(sim, given, duration, real_time, on_time)
+    return runs if isinstance(sim, WorldHost) else runs[""]
+
+
+_RUNNING: list[int] = []
+_RUNNING_LOCK = threading.Lock()
+
+
+@contextmanager
+def _alone(*things: object) -> Iterator[None]:
+    """Let nobody else run these simulators and controllers. Raises `CardsError` if one runs."""
+    keys = [id(thing) for thing in things if thing is not None]
+    with _RUNNING_LOCK:
+        if set(keys) & set(_RUNNING):
+            raise CardsError(
+                "the simulator or the controller is already running (expected: one of its own "
+                "for each thread)"
+            )
+        _RUNNING.extend(keys)
+    try:
+        yield
+    finally:
+        with _RUNNING_LOCK:
+            for key in keys:
+                _RUNNING.remove(key)
 
 
 def _simulate_muscles(
-    sim: MuscleSimulator,
-    controller: ControlLoop | None,
+    stepped: SimulatorHost | WorldHost,
+    controllers: Mapping[str, ControlLoop],
     duration: float,
     real_time: bool,
     on_time: Callable[[float], None] | None,
-) -> RunLog:
-    if controller is not None and controller.robot is not sim.robot:
-        found = differences(identity_of(controller.robot), identity_of(sim.robot))
-        if found:
-            raise CardsError(
-                "controller (here) and simulator (there) have different models: "
-                + "; ".join(found)
-            )
-    with tempfile.TemporaryDirectory(prefix="cards-") as name:
-        folder = Path(name)
-        sim.open_log(folder / "simulator.npz")
+) -> dict[str, RunLog]:
+    robots = stepped.robots if isinstance(stepped, WorldHost) else {"": stepped}
+    for name, controller in controllers.items():
+        if name not in robots:
+            raise UnknownNameError("robot", name, robots)
+        check_models(controller, robots[name], "make both from the same robot")
+        if robots[name].stamp == 0 and controller.steps:
+            controller.start()
+    refused = {name: host.gate.refused for name, host in robots.items()}
+    with ExitStack() as stack:
+        folders = {
+            name: Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cards-")))
+            for name in robots
+        }
         try:
-            if controller is not None:
-                controller.open_log(folder / "controller.npz")
-            pacer = Pacer(sim.dt) if real_time else None
-            end = sim.state.time + duration
-            wall = run_closed_loop(sim, controller, end, pacer=pacer, on_time=on_time)
+            for name, host in robots.items():
+                host.open_log(folders[name] / SIMULATOR_LOG)
+            for name, controller in controllers.items():
+                controller.open_log(folders[name] / CONTROLLER_LOG)
+            pacer = Pacer(stepped.dt) if real_time else None
+            pairs = [(host, controllers.get(name)) for name, host in robots.items()]
+            end = pairs[0][0].state.time + duration
+            wall = run_closed_loops(pairs, stepped.step, end, pacer=pacer, on_time=on_time)
         finally:
-            sim.close()
-            if controller is not None:
+            for host in robots.values():
+                host.close()
+            for controller in controllers.values():
                 controller.close()
-        return RunLog.load(
-            folder,
-            sim.robot,
-            controller=None if controller is None else controller.controller,
-            mode="realtime" if real_time else "lockstep",
-            wall_time=wall,
-            duration=duration,
-        )
+        refusals = dict.fromkeys(robots, "")
+        for name, host in robots.items():
+            if count := host.gate.refused - refused[name]:
+                refusals[name] = host.gate.last_refusal or ""
+                who = f" of '{name}'" if name else ""
+                warnings.warn(
+                    f"{count} commands{who} were refused, the last: {refusals[name]}",
+                    stacklevel=3,
+                )
+        return {
+            name: RunLog.load(
+                folders[name],
+                host.robot,
+                controller=controllers[name].controller if name in controllers else None,
+                mode="realtime" if real_time else "lockstep",
+                wall_time=wall,
+                duration=duration,
+                refusal=refusals[name],
+            )
+            for name, host in robots.items()
+        }
 
 
 def _simulate_rods(
@@ -279,24 +455,29 @@ def _simulate_rods(
     real_time: bool,
     on_time: Callable[[float], None] | None,
 ) -> RodRunLog:
-    if not sim.moving and not sim.steps:
+    first = not sim.steps
+    if not sim.moving and first:
         sim.play(True)
-    begin = shown = time.perf_counter()
-    start, steps = sim.time, round(duration / sim.dt)
+    begin = told = time.perf_counter()
+    # a product of whole numbers of steps does not collect rounding errors as a sum does
+    done = sim.time / sim.dt
+    done = round(done) if math.isclose(done, round(done), rel_tol=1e-9) else done
+    # time zero is a row of its own; a later run begins after the last row
+    steps = math.ceil(duration / sim.dt * (1.0 - 1e-9))
     with tempfile.TemporaryDirectory(prefix="cards-") as name:
         sim.open_log(Path(name) / LOG_NAME)
         try:
-            for k in range(steps + 1):
-                sim.time = start + k * sim.dt
+            for k in range(0 if first else 1, steps + 1):
+                sim.time = (done + k) * sim.dt
                 sim.step(sim.time)
                 now = time.perf_counter()
                 if real_time:
                     time.sleep(max(0.0, begin + (k + 1) * sim.dt - now))
-                if on_time is not None and now - shown > REPORT_PERIOD:
-                    shown = now
+                if on_time is not None and now - told > REPORT_PERIOD:
+                    told = now
                     on_time(sim.time)
         finally:
             sim.close()
         arrays = load_log(Path(name))
     wall = time.perf_counter() - begin
-    return RodRunLog(sim.robot, arrays, RodRun(sim.playing, start + duration), wall)
+    return RodRunLog(sim.robot, arrays, RodRun(sim.playing, done * sim.dt + duration), wall)

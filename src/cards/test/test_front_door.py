@@ -14,7 +14,7 @@ from cards_bringup.nodes.in_process import InProcessRun
 from cards_bringup.nodes.plan import make_plan
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.loop.control_setup import run_parameters
-from cards_core.loop.host_log import NAME
+from cards_core.loop.run_log import SIMULATOR_LOG
 from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Tree
 from cards_viz.runs.log import SimulatorLog
@@ -68,7 +68,7 @@ def test_plain_python_moves_as_the_demo_does(name, kind, plan, tmp_path):
     reference = demo.parameters(kind)
     reference.declare([parameter for parameter in REFERENCE if parameter.name == "reference"])
     demo.run(lambda _: None)
-    expected = trajectory_sha256(SimulatorLog.load(tmp_path / NAME).q)
+    expected = trajectory_sha256(SimulatorLog.load(tmp_path / SIMULATOR_LOG).q)
 
     robot = cards.load(name)
     sim = cards.Simulator(robot)
@@ -279,3 +279,45 @@ def test_lengths_are_computed_once_in_a_step(name):
     engine.motion = lambda *of: calls.append(None) or original(*of)
     run = cards.simulate(sim, controller, duration=0.05)
     assert len(calls) == len(run) == 50
+
+
+def test_a_robot_among_objects():
+    robot = cards.load("roboy_arm")
+    sim = cards.Simulator(robot, world="table")
+    cards.simulate(sim, duration=0.02)
+    world = sim.simulator.world
+    assert world.contact_force("box")[2] > 0.0
+    world.grasp("roboy_arm::lower_arm", "box")
+    assert world.grasped == (("roboy_arm::lower_arm", "box::link"),)
+    with pytest.raises(CardsError, match="robots of its own"):
+        cards.Simulator(robot, world="two_arms")
+
+
+def test_two_robots_in_one_world_with_a_controller_each():
+    world, robot = cards.World("two_arms"), cards.load("roboy_arm")
+
+    def controllers():
+        return {
+            name: cards.Controller("ctc_operational", robot, reference="flower")
+            for name in world.robots
+        }
+
+    runs = cards.simulate(world, controllers(), duration=0.3)
+    assert list(runs) == ["left_arm", "right_arm"]
+    alone = cards.simulate(
+        cards.Simulator(robot, command_timeout=0.1),
+        cards.Controller("ctc_operational", robot, reference="flower"),
+        duration=0.3,
+    )
+    for run in runs.values():
+        assert len(run) == 300
+        np.testing.assert_allclose(run.q, alone.q, atol=1e-6)
+    # in lockstep, so it repeats to the last bit
+    world.reset()
+    again = cards.simulate(world, controllers(), duration=0.3)
+    for name, run in runs.items():
+        assert again[name].q.tobytes() == run.q.tobytes()
+    with pytest.raises(CardsError, match="left_arm"):
+        cards.simulate(world, controllers()["left_arm"], duration=0.1)
+    with pytest.raises(CardsError, match="left_arm"):
+        cards.simulate(world, {"arm": controllers()["left_arm"]}, duration=0.1)

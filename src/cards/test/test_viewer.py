@@ -27,7 +27,9 @@ class Screen:
 
     def until(self, wanted):
         with self._more:
-            assert self._more.wait_for(lambda: wanted(self.shown), PATIENCE), self.shown[-3:]
+            assert self._more.wait_for(
+                lambda: bool(self.shown) and wanted(self.shown), PATIENCE
+            ), self.shown[-3:]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -138,6 +139,33 @@ class CountProgress(_Drawn):
                 f"{self._title}: {done} of {total} {self._unit}, {rate:.0f} per second{left}",
                 file=sys.stderr,
             )
+
+
+class ShareProgress(_Drawn):
+    """Shows which share of something is done. Context manager.
+
+    Args:
+        title: What runs.
+        quiet: Show nothing.
+    """
+
+    def __init__(self, title: str, *, quiet: bool = False) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        super().__init__(title, columns, 1.0, quiet=quiet)
+
+    def update(self, share: float) -> None:
+        """Show that a share, from 0 to 1, is done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=share)
+        elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:
+            self._line = now
+            print(f"{self._title}: {share:.0%} in {now - self._begin:.0f} s", file=sys.stderr)
 
 
 class _RateColumn(ProgressColumn):

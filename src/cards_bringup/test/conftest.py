@@ -100,3 +100,24 @@ def fake_gazebo(tmp_path, monkeypatch):
     ).exists():
         pytest.skip(f"no interpreter in {sys.base_prefix}/bin")
     return FakeGazebo(tmp_path / "gazebo", monkeypatch)
+
+
+@pytest.fixture
+def offer(tmp_path, monkeypatch):
+    """Install packages of one module that offer something by entry points."""
+    modules = []
+
+    def install(module, source, group, entries):
+        place = tmp_path / "packages"
+        info = place / f"{module}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (place / f"{module}.py").write_text(source)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        lines = [f"{name} = {module}:{item}\n" for name, item in entries.items()]
+        (info / "entry_points.txt").write_text(f"[{group}]\n{''.join(lines)}")
+        monkeypatch.syspath_prepend(str(place))
+        modules.append(module)
+
+    yield install
+    for module in modules:
+        sys.modules.pop(module, None)

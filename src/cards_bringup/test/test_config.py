@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from cards_bringup.nodes import node_list
-from cards_bringup.resources import find_file
 from cards_core.control import controller_class, controller_kinds, controller_parameters
 from cards_core.errors import UnknownNameError
 from cards_core.formats import load
@@ -17,7 +16,7 @@ from cards_core.loop.control_setup import (
     run_parameters,
 )
 from cards_core.parameters.parameter_file import load_parameters
-from cards_core.shared_files import shared_folder
+from cards_core.shared_files import find_file, shared_folder
 
 pytestmark = pytest.mark.ros
 pytest.importorskip("rclpy", reason="rclpy is not installed")
@@ -116,7 +115,7 @@ def test_files_that_nodes_are_told_to_read_exist(robot):
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_references_exist(robot):
-    from cards_core.trajectories.reference_files import find_reference_file
+    from cards_core.trajectories.library import find_reference_file
 
     read = node_list.read(robot)
     named = 0

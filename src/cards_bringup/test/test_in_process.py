@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cards_bringup.nodes.in_process import check_models
 from cards_core.control.model import PassiveLoad
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.loop.closed_loop import check_models
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.state import RobotState

@@ -17,7 +17,7 @@ from fake_board import FakeBoard
 from rich.console import Console
 
 from cards_bringup.cli import main
-from cards_bringup.real_robot.monitor_screen import as_svg, as_text, render, watch
+from cards_bringup.real_robot.monitor import as_svg, as_text, render, watch
 from cards_core.errors import CardsError
 from cards_hardware.boards.events import BoardEvent, flag_names
 from cards_hardware.monitor.board_monitor import BoardMonitor

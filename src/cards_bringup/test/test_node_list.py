@@ -191,7 +191,7 @@ def test_a_robot_without_a_list_is_told_what_it_lacks(tmp_path, end):
 @pytest.mark.parametrize("robot", shipped())
 def test_overrides_win_over_the_file(robot):
     """Said for all nodes they would not: the file says it for the node."""
-    from cards_bringup.gazebo.ros_arguments import read_ros_arguments
+    from cards_bringup.gazebo.simulator import read_ros_arguments
     from cards_core.parameters.parameter_file import load_parameters
 
     read = node_list.read(robot)

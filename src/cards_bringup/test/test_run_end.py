@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from cards_bringup.demo.run_end import RunEnd, RunInterrupts, conclude, nothing_recorded, simulate
-from cards_bringup.demo.run_folder import preparing
 from cards_bringup.nodes.supervisor import ProcessFailedError
 from cards_core.errors import CardsError
 from cards_core.loop.run_log import RunLog
@@ -119,28 +118,3 @@ def test_what_ended_a_run_is_whole_in_one_line(tmp_path):
     log.write_text("ready\nenabled\n")
     end = RunEnd(0.0, 1.0, 0.0, error=ProcessFailedError("ctc_joint", -9, log))
     assert end.failure == f"'ctc_joint' ended with signal SIGKILL (its output: {log})"
-
-
-def fail_early(out):
-    with preparing() as prepare:
-        prepare(out)
-        raise CardsError("too early")
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path):
-    out = tmp_path / "run"
-    with preparing() as first:
-        first(out)
-        with pytest.raises(CardsError, match="in use by another run"):
-            fail_early(out)
-        assert out.is_dir()  # refusing the second run takes nothing away from the first
-        (out / "summary.json").touch()
-    assert [item.name for item in out.iterdir()] == ["summary.json"]
-    with pytest.raises(CardsError, match="holds a run already"):
-        fail_early(out)
-
-
-def test_a_run_that_left_nothing_leaves_no_folder(tmp_path):
-    with pytest.raises(CardsError, match="too early"):
-        fail_early(tmp_path / "run")
-    assert not list(tmp_path.iterdir())

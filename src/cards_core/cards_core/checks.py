@@ -1,15 +1,58 @@
-"""Checks of numbers that come from outside: NaN and infinity never pass for a number."""
+"""Checks of what comes from outside: numbers, choices, and sizes against the memory there is.
+
+NaN and infinity never pass for a number.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.typing import Array
+
+# Kinds of objects ------------------------------------------------------------------------------
+
+
+def check_kind(
+    value: Any,
+    kinds: type | tuple[type, ...],
+    what: str,
+    expected: str,
+    *,
+    error: type[CardsError] = CardsError,
+) -> None:
+    """Refuse an object of another kind.
+
+    Args:
+        value: The object.
+        kinds: Classes that are accepted.
+        what: What it is; the message begins with it.
+        expected: What would be right.
+        error: Class of the error.
+
+    Raises:
+        CardsError: It is none of these; the message shows the beginning of it.
+    """
+    if not isinstance(value, kinds):
+        raise error(f"{what} is {shown(value)} (expected: {expected})")
+
+
+_SHOWN = 80  # characters
+
+
+def shown(value: Any) -> str:
+    """Return an object as a message shows it: in one line, cut off where it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+# Numbers and choices ---------------------------------------------------------------------------
 
 
 def finite_number(
@@ -53,6 +96,22 @@ def finite_number(
     raise error(f"{what} is {value} (expected: {wanted})")
 
 
+def check_count(value: Any, what: str, *, at_least: int = 1) -> None:
+    """Refuse what is no whole number, or less than ``at_least``.
+
+    Args:
+        value: A whole number.
+        what: What it counts; the message begins with it.
+        at_least: Inclusive lower end.
+
+    Raises:
+        CardsError: It is none.
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not (whole and value >= at_least):
+        raise CardsError(f"{what} is {shown(value)} (expected: a whole number >= {at_least})")
+
+
 def check_choice(value: str, what: str, choices: Iterable[str]) -> None:
     """Refuse a name that is none of the choices.
 
@@ -67,6 +126,25 @@ def check_choice(value: str, what: str, choices: Iterable[str]) -> None:
     choices = tuple(choices)
     if value not in choices:
         raise UnknownNameError(what, str(value), choices)
+
+
+def real_array(values: Any, what: str) -> Array:
+    """Return ``values`` as an array of floats of any shape; NaN and infinity pass.
+
+    Args:
+        values: Real numbers; an array of floats is returned as it is.
+        what: What they are; the message begins with it.
+
+    Raises:
+        ShapeError: They are no real numbers, or lists of different lengths.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "cSUmM":  # complex numbers, texts and times would be converted
+            return np.asarray(array, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ShapeError(f"{what} is {shown(values)} (expected: real numbers)")
 
 
 def finite_array(values: Any, what: str, shape: tuple[int, ...]) -> Array:
@@ -87,3 +165,55 @@ def finite_array(values: Any, what: str, shape: tuple[int, ...]) -> Array:
     if out.shape != shape or not np.isfinite(out).all():
         raise ShapeError(f"{what} is {values!r}; expected finite numbers of shape {shape}")
     return out
+
+
+# Memory ----------------------------------------------------------------------------------------
+
+
+MEMORY_SHARE = 0.5
+"""Of the free memory that one computation may take: others run on the machine too."""
+
+
+def free_memory() -> int:
+    """Return the memory that can be had without swapping, [bytes]."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def most_items(bytes_each: float) -> int:
+    """Return how many things of a size fit into the share of the memory that we take."""
+    return max(1, int(MEMORY_SHARE * free_memory() / bytes_each))
+
+
+def check_fits(count: float, bytes_each: float, what: str, remedy: str) -> None:
+    """Refuse more than fits into the memory.
+
+    Args:
+        count: Number of things; may be infinite.
+        bytes_each: Memory that each takes, [bytes].
+        what: What they are, in the plural.
+        remedy: What would be right; ``{most}`` stands for the largest number of things.
+
+    Raises:
+        CardsError: They do not fit; the message says how many they are and how much they take.
+    """
+    most = most_items(bytes_each)
+    if not count <= most:
+        raise CardsError(
+            f"{count:.4g} {what} take {_size(count * bytes_each)} of memory; "
+            f"{_size(free_memory())} are free, of which half may be used (expected: "
+            f"{remedy.format(most=most)})"
+        )
+
+
+def _size(number: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if number < 1000.0:
+            return f"{number:.3g} {unit}"
+        number /= 1000.0
+    return f"{number:.3g} PB"

@@ -61,7 +61,8 @@ class UnknownNameError(CardsError):
         self.kind = kind
         self.name = name
         self.known = tuple(known)
-        close = get_close_matches(name, self.known, n=1)
+        # whoever looks up a number by mistake is to read this message too
+        close = get_close_matches(str(name), self.known, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else "."
         super().__init__(
             f"no {kind} named '{name}'{hint} Known: {', '.join(self.known) or 'none'}"

@@ -8,6 +8,7 @@ is.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
@@ -23,6 +24,10 @@ PART = ".part"
 
 LONGEST_FILE_NAME = 255
 """Of the usual file systems."""
+
+RUNS = Path("runs")
+"""Default folder of results. It is below the current folder: as for every other path on a command
+line, what counts is where the command was given, and not where CARDS is installed."""
 
 
 @contextlib.contextmanager
@@ -115,6 +120,31 @@ def making(folder: str | os.PathLike[str]) -> Iterator[None]:
             with contextlib.suppress(OSError):  # it holds something, or was not made
                 item.rmdir()
         raise
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str], refusal: str, *, keep: bool = False) -> Iterator[None]:
+    """Keep other processes out; the lock of a process ends with the process.
+
+    Args:
+        path: The file that is locked; made if there is none.
+        refusal: Said if another process has it.
+        keep: Leave the file where it is afterwards.
+
+    Raises:
+        CardsError: Another process has it.
+        OSError: The file cannot be written.
+    """
+    with open(path, "a", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CardsError(refusal) from None
+        try:
+            yield
+        finally:
+            if not keep:
+                Path(path).unlink(missing_ok=True)
 
 
 def is_part(name: str) -> bool:

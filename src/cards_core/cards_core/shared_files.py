@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, UnknownNameError
 
 PACKAGE = "cards_bringup"
 """ROS package that installs them."""
@@ -58,3 +58,25 @@ def shared_folder() -> Path:
     raise CardsError(
         f"no share folder of {PACKAGE} found; source install/setup.bash or run from the repository"
     )
+
+
+def find_file(name: str | Path, *, folder: str, suffix: str = "") -> Path:
+    """Return a file of one of the shared folders, by name or path.
+
+    Args:
+        name: A path, or the name of a file in the folder, with or without its suffix.
+        folder: ``config``, ``launch``, ``worlds`` or ``models``.
+        suffix: Suffix that may be left out, e.g. ``.yaml``.
+
+    Raises:
+        UnknownNameError: No such file; the message lists those there are.
+    """
+    path = Path(name).expanduser()
+    if path.is_file():
+        return path
+    home = shared_folder() / folder
+    for candidate in (home / path, home / f"{name}{suffix}"):
+        if candidate.is_file():
+            return candidate
+    known = sorted(file.name.removesuffix(suffix) for file in home.glob(f"*{suffix}"))
+    raise UnknownNameError(f"file in {home}", str(name), known)

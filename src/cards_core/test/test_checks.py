@@ -15,14 +15,13 @@ from cards_core.analysis.stiffness import joint_stiffness
 from cards_core.analysis.tension_distribution import METHODS, make_tension_distribution
 from cards_core.analysis.workspace import Axis, Grid, Rays, Samples
 from cards_core.analysis.workspace.coordinates import Coordinates
-from cards_core.checks import finite_array, finite_number
+from cards_core.checks import check_fits, finite_array, finite_number, free_memory, most_items
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, RodError, ShapeError
 from cards_core.formats import load
-from cards_core.memory import check_fits, free_memory, most_items
 from cards_core.robot.perturb import perturbed
 from cards_core.rods.analysis.measurements import BaseMeasurement
-from cards_core.rods.analysis.slice_status import SliceOptions
+from cards_core.rods.analysis.workspace_slice import SliceOptions
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 
@@ -143,7 +142,7 @@ def test_an_integration_that_would_take_years_is_refused(dynamics):
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     assert 10 * 2**20 < free_memory() < 2**50
-    monkeypatch.setattr("cards_core.memory.free_memory", partial(int, 2e9))
+    monkeypatch.setattr("cards_core.checks.free_memory", partial(int, 2e9))
     assert most_items(1000.0) == 1_000_000
     check_fits(1e6, 1000.0, "points", "fewer")
     with pytest.raises(CardsError) as caught:

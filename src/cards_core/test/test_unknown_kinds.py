@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from cards_core.analysis.interference.shapes import bodies_of
-from cards_core.analysis.muscle_stiffness import muscle_stiffness
+from cards_core.analysis.interference.distances import bodies_of
+from cards_core.analysis.stiffness import muscle_stiffness
 from cards_core.codegen.model import Variant
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.sympy_backend.options import SymbolicOptions

@@ -15,7 +15,7 @@ import pytest
 
 from cards_core.codegen.toolchain import find_compiler
 from cards_hardware.protocol import Fault, FrameDecoder, MuscleFlag, State, unpack
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ParameterId
 
 FIRMWARE = Path(__file__).resolve().parents[3] / "firmware"
 BUILD_TIME = 900.0

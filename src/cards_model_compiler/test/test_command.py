@@ -110,7 +110,7 @@ def test_several_robots_and_one_that_is_none(capsys):
     [
         (["planar_9r"], "UnknownNameError", "no model or file named 'planar_9r'"),
         (["planar_2r", "--emit", "M,X"], "UnknownNameError", "no quantity named 'X'"),
-        (["planar_2r", "--emit=,"], "UnknownNameError", "no quantity named ''"),
+        (["planar_2r", "--emit=,"], "CardsError", "no quantity is named"),
         (["planar_2r", "--emit=J", "--frame=nose"], "UnknownNameError", "'nose'"),
     ],
 )

@@ -236,8 +236,7 @@ class GazeboHost(Host):
         return self._stamp
 
     @property
-    def state(self) -> RobotState:
-        """The present state; its arrays are not changed afterwards."""
+    def _present(self) -> RobotState:
         if self._state is None:
             lengths, rates = self.muscles.engine.motion(self._poses, self._twists)
             self._state = RobotState(
@@ -266,7 +265,12 @@ class GazeboHost(Host):
         m = self.tensions.size
         values, kinds = self.gate.values(seconds(self.stamp)), self.gate.kinds
         muscles = self.muscles.step(
-            self._poses, self._twists, (self.q, self.qd), values[:m], kinds[:m]
+            self._poses,
+            self._twists,
+            (self.q, self.qd),
+            values[:m],
+            kinds[:m],
+            impedance=self.gate.impedance,
         )
         self.tensions[:] = muscles.tensions
         self.efforts[:] = values[m:]

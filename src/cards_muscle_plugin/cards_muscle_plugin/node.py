@@ -25,22 +25,20 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
-from cards_core.loop.host_log import NAME as LOG_NAME
-from cards_core.loop.host_log import kept_by_reset
-from cards_core.loop.host_parameters import host_parameters, initial_positions
+from cards_core.loop.host import host_parameters, initial_positions, kept_by_reset
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
+from cards_core.loop.run_log import SIMULATOR_LOG
 from cards_core.stamps import NANOSECONDS, end_of, seconds
-from cards_muscle_plugin.cost import StepCost
-from cards_muscle_plugin.delay import Delay, pace
 from cards_muscle_plugin.gazebo_host import GazeboHost
 from cards_muscle_plugin.hosted_robot import HostedRobot
 from cards_muscle_plugin.ports import ModelPort, StepInfo, WorldPort
-from cards_muscle_plugin.time_gate import TimeGate
+from cards_muscle_plugin.simulation_time import Delay, StepCost, TimeGate, pace
 from cards_ros import topics
-from cards_ros.host_shell import HostShell
-from cards_ros.host_topics import REPUBLISH_PERIOD
+from cards_ros.health import HostHealth
+from cards_ros.host_shell import REPUBLISH_PERIOD, HostShell
 from cards_ros.loop import NodeLoop, StopFlag, describe
+from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 
 NODE_NAME = "simulator"
@@ -68,6 +66,7 @@ class SimulatorNode(Node):
         steps: Done since the last reset.
         cost: Time spent per step.
         models: What this and other nodes say of their models.
+        health: What is said on ``/diagnostics``.
         gone: The model is no longer in the world.
     """
 
@@ -94,7 +93,7 @@ class SimulatorNode(Node):
             decay_time=value["decay_time"],
             initial_positions=value["initial_positions"],
             # robots of one world have the same parameters
-            log_path=Path(log_dir, hosted.namespace, LOG_NAME) if log_dir else None,
+            log_path=Path(log_dir, hosted.namespace, SIMULATOR_LOG) if log_dir else None,
         )
         self.mode: str = value["mode"]
         self._lockstep = self.mode == "lockstep"
@@ -118,15 +117,12 @@ class SimulatorNode(Node):
         self._ended = False
         self._published = 0.0
 
+        identity = identity_of(hosted.robot, complete=bool(hosted.urdf))
+        self.models = ModelTopic(self, "host", identity, lambda: value[ACCEPT])
+        self.health = HostHealth(self, self.host, self, self.models)
         self._shell = HostShell(
-            self,
-            self.host,
-            self,
-            identity=identity_of(hosted.robot, complete=bool(hosted.urdf)),
-            description=hosted.urdf,
-            accepts=lambda: value[ACCEPT],
+            self, self.host, self.health, models=self.models, description=hosted.urdf
         )
-        self.models = self._shell.models
         self._loop = NodeLoop(self, self._shell.topics.subscriptions, StopFlag())
         self.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
         self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
@@ -241,7 +237,7 @@ class SimulatorNode(Node):
 
     def reset(self, info: StepInfo) -> None:
         """Take over that the world was put back to the start."""
-        self._shell.health.tell_verdict("until the reset")
+        self.health.tell_verdict("until the reset")
         self._info = info
         self.steps = 0
         self._failure = self._late = None
@@ -261,6 +257,7 @@ class SimulatorNode(Node):
 
     def close(self) -> None:
         """Say how it was, write the log, tell what the steps cost, and leave the ROS graph."""
+        self.health.tell_verdict("until the end")
         self._shell.close()
         if self.cost.steps:
             self.get_logger().info(

@@ -27,6 +27,22 @@ ROS_ARGUMENTS = "CARDS_GAZEBO_ROS_ARGS"
 ``--ros-args --params-file robot.yaml -p mode:=lockstep``."""
 
 
+def load_rclpy() -> None:
+    """Load rclpy into Gazebo's process; to be called before anything that uses rclpy is imported.
+
+    rclpy from wheels brings a spdlog of its own, and Gazebo has another one loaded already. Left
+    to itself the dynamic linker binds rclpy's calls to Gazebo's spdlog, and rclpy.init crashes.
+    With RTLD_DEEPBIND libraries look for a symbol among their own first.
+    """
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(flags | os.RTLD_DEEPBIND)
+    try:
+        # the extension module is loaded by this attribute, not by `import rclpy`
+        from rclpy.impl.implementation_singleton import rclpy_implementation  # noqa: F401
+    finally:
+        sys.setdlopenflags(flags)
+
+
 class MusclePlugin:
     """Muscles of one model.
 
@@ -104,7 +120,7 @@ class MusclePlugin:
         self._orphan = world = GazeboWorld(gz, self._model.world_name)
 
         # here and not above: what cannot be imported is to be reported, too
-        from cards_muscle_plugin import load_rclpy  # noqa: F401, I001, before all that use rclpy
+        load_rclpy()
         from rclpy.context import Context
 
         from cards_muscle_plugin.hosted_robot import namespace_of

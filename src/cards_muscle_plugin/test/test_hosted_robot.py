@@ -7,7 +7,7 @@ from test_gazebo_host import FREE, block_of
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats import load
 from cards_core.formats.sdf.muscle_block import MODULE
-from cards_core.loop.model_differences import differences
+from cards_core.loop.model_agreement import differences
 from cards_core.loop.model_identity import identity_of
 from cards_muscle_plugin.hosted_robot import host_robot, namespace_of, robots_in
 from cards_muscle_plugin.ports import JointInfo

@@ -129,7 +129,7 @@ def test_an_exception_inside_is_told_and_the_muscles_let_go(plugin, model, monke
     plugin.configure(1, Element(block_of("planar_2r")), "ecm", None)
     run(plugin, model, 3)
 
-    def broken(*_):
+    def broken(*_, **__):
         raise ZeroDivisionError("no reason")
 
     monkeypatch.setattr(plugin._node.host.muscles, "step", broken)
@@ -195,7 +195,8 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 sys.path.append(sys.argv[1])
-from cards_muscle_plugin import load_rclpy, system
+from cards_muscle_plugin import system
+system.load_rclpy()
 from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.gazebo_host import GazeboHost
 from cards_muscle_plugin.node import SimulatorNode

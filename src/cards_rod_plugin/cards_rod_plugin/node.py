@@ -16,16 +16,16 @@ from rosgraph_msgs.msg import Clock
 from cards_core.parameters.declaration import Parameter
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.stamps import NANOSECONDS, end_of, seconds
-from cards_muscle_plugin.cost import StepCost
 from cards_muscle_plugin.ports import StepInfo, WorldPort
+from cards_muscle_plugin.simulation_time import StepCost
 from cards_rod_plugin.centre_lines import CentreLines, Requests
 from cards_rod_plugin.hosted_rods import HostedRods
 from cards_rod_plugin.node_parameters import parameters
+from cards_rod_plugin.plate_coupling import CoupledRodSimulation
 from cards_rod_plugin.ports import RodModelPort
 from cards_rod_plugin.rod_host import HostOptions, RodHost
-from cards_rod_plugin.world_session import WorldSession
+from cards_rods.rod_simulation import RodSimulation, make_simulation
 from cards_rods.rod_solver import RodSolverNode
-from cards_rods.session import RodSession, build_session
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import HotPublisher, StopFlag, describe
@@ -59,7 +59,7 @@ class RodGazeboNode(RodSolverNode):
         steps: Done since the last reset.
     """
 
-    session: WorldSession
+    simulation: CoupledRodSimulation
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class RodGazeboNode(RodSolverNode):
         value = self.parameters
         self._model, self._world = model, world
         options = (value[name] for name in ("coupling", "base_joints", "joint_speed", "theta"))
-        self.host = RodHost(hosted, self.session, model, HostOptions(*options))
+        self.host = RodHost(hosted, self.simulation, model, HostOptions(*options))
         self.cost = StepCost()
         self.failure: Exception | None = None
         self.gone = False
@@ -99,17 +99,21 @@ class RodGazeboNode(RodSolverNode):
             self.get_logger().warning(note)
         self.get_logger().info(
             f"{path} in Gazebo: {value['coupling']}, {hosted.robot.n_limbs} rods, smallest "
-            f"eigenvalue of the stiffness {self.session.result.min_eigenvalue:.4g}"
+            f"eigenvalue of the stiffness {self.simulation.result.min_eigenvalue:.4g}"
         )
         if value["play"]:
-            self.session.play(True)
+            self.simulation.play(True)
 
     def _declared(self) -> list[Parameter]:
         return parameters()
 
-    def _make_session(self, robot: RodRobot | None, tracker: Any) -> RodSession:
-        return build_session(
-            self.parameters, robot, tracker, kind=WorldSession, namespace=self._hosted.namespace
+    def _make_simulation(self, robot: RodRobot | None, tracker: Any) -> RodSimulation:
+        return make_simulation(
+            self.parameters,
+            robot,
+            tracker,
+            kind=CoupledRodSimulation,
+            namespace=self._hosted.namespace,
         )
 
     def run(self) -> int:
@@ -199,10 +203,10 @@ class RodGazeboNode(RodSolverNode):
         self.failure = None
         self._ended = False
         self._started = True
-        self.session.show(None)
-        self.session.home()
+        self.simulation.show(None)
+        self.simulation.home()
         if self.parameters["play"]:
-            self.session.play(True)
+            self.simulation.play(True)
         self.host.start()
         self._housekeeping()
 

@@ -13,9 +13,15 @@ w is what brings the simulator's plate to the same place::
 Contacts and further loads in the simulator show in the velocity after the step: the difference to
 the wanted one is taken over as an impulse on the plate. The
 simulator's mass matrix must be near M (within a factor of 2).
+
+While the world moves the plate, its state is the one to report, and the commanded equilibrium is
+only a reference: `CoupledRodSimulation`.
 """
 
 from __future__ import annotations
+
+import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +30,11 @@ from cards_core.rods.dynamics.plate_dynamics import PlateDynamics, PlateStep
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
+from cards_core.rods.status import SEVERITY, Finding, RodStatus
+from cards_core.rods.tracking.tracker import TrackingResult
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
+from cards_rods.rod_simulation import RodSimulation
 
 SAME = 1e-9
 """Difference of poses below which the rods need no other look, [m] and of rotation matrices."""
@@ -100,3 +109,65 @@ class PlateCoupling(PlateDynamics):
         mass, bias = self._inertia(turn, self._measured)
         out = mass @ (self._wanted - self._measured) / dt + bias - self._weight(turn)
         return out, step
+
+
+class CoupledRodSimulation(RodSimulation):
+    """As `RodSimulation`; `show` replaces the reported state, not the commanded one.
+
+    Attributes:
+        reference: The equilibrium that the commands have led to so far.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._shown: TrackingResult | None = None
+        self._step: PlateStep | None = None
+        super().__init__(*args, **kwargs)
+
+    @property
+    def result(self) -> TrackingResult:
+        """Result of the tracker, with the state of the world in place of its own."""
+        if self._step is None:
+            return self._reference
+        if self._shown is None:
+            self._shown = _with(self._reference, self._step)
+        return self._shown
+
+    @result.setter
+    def result(self, result: TrackingResult) -> None:
+        self._reference = result
+        self._shown = None
+
+    @property
+    def reference(self) -> Solution:
+        """The equilibrium that the commands have reached."""
+        solution = self._reference.solution
+        assert solution is not None
+        return solution
+
+    @property
+    def state(self) -> Solution:
+        """The reported state."""
+        return self.reference if self._step is None else self._step.solution
+
+    def show(self, step: PlateStep | None) -> None:
+        """Report this state from now on; None: the reference again."""
+        self._step = step
+        self._shown = None
+
+
+def _with(result: TrackingResult, step: PlateStep) -> TrackingResult:
+    """Return a result with the state of the world in place of its own."""
+    told: dict[str, Any] = {}
+    if step.status is not RodStatus.OK:
+        finding = Finding(step.status, step.message)
+        if SEVERITY.index(step.status) <= SEVERITY.index(result.status):
+            told = {"status": step.status, "message": step.message}
+        others = [item for item in result.findings if item.status is not RodStatus.YIELD]
+        told["findings"] = (finding, *others)
+    return dataclasses.replace(
+        result,
+        solution=step.solution,
+        min_eigenvalue=step.solution.min_eigenvalue,
+        eigenvector=step.solution.eigenvector,
+        **told,
+    )

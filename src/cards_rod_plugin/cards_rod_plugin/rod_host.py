@@ -3,11 +3,14 @@
 No ROS and no Gazebo here: `node` puts topics around `RodHost`, the ports are the simulator's.
 
 =========== ====================================================================================
-kinematic   the plate is put, by its velocity, where the session has its equilibrium: as slow as
+kinematic   the plate is put, by its velocity, where the simulation has its equilibrium: as slow as
             the commands, blind to what it meets on the way
 dynamic     the plate is a body of the simulator, with its mass, contacts and loads; the rods pull
             it with the wrench of `PlateCoupling`; commands move the base joints
 =========== ====================================================================================
+
+The bodies between rods and plate (hinges, sliders and balls that turn with the rods' ends) weigh
+little and nothing depends on where they stand; they are moved to be seen.
 """
 
 from __future__ import annotations
@@ -19,16 +22,82 @@ from typing import Literal
 import numpy as np
 
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.rods.robots.robot import BaseKind
+from cards_core.rods.robots.robot import BaseKind, RodRobot, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import rotation_log
-from cards_core.typing import Array
+from cards_core.typing import Array, Vector3
 from cards_muscle_plugin.ports import JointPort
 from cards_rod_plugin.hosted_rods import HostedRods
-from cards_rod_plugin.plate_coupling import PlateCoupling
+from cards_rod_plugin.plate_coupling import CoupledRodSimulation, PlateCoupling
 from cards_rod_plugin.ports import PlatePort, RodModelPort
-from cards_rod_plugin.tip_joints import TipJoints
-from cards_rod_plugin.world_session import WorldSession
+
+KINDS = (TipKind.REVOLUTE, TipKind.PRISMATIC, TipKind.SPHERICAL)
+"""Joints that are moved; bodies at others stay as the physics has them."""
+
+_ALONG = 1e-3  # of a unit vector: a tangent so near the axis shows no angle
+
+
+class TipJoints:
+    """Moves the plate's joints to where the rods' ends are.
+
+    Args:
+        robot: The robot.
+    """
+
+    def __init__(self, robot: RodRobot) -> None:
+        self._limbs = robot.limbs
+        self._ports: list[tuple[int, JointPort]] = []
+
+    def start(self, model: RodModelPort) -> None:
+        """Look up the joints; those that the simulator does not have are left out."""
+        self._ports = []
+        for i, limb in enumerate(self._limbs):
+            if limb.tip.joint and limb.tip.kind in KINDS:
+                port = model.joint(limb.tip.joint)
+                if port is not None:
+                    self._ports.append((i, port))
+
+    def put(self, pose: Array, lines: Array) -> None:
+        """Move them.
+
+        Args:
+            pose: Of the plate, shape (4, 4).
+            lines: Centre lines, shape (n, points, 3), in the same axes, [m].
+        """
+        for i, port in self._ports:
+            tip, line = self._limbs[i].tip, lines[i]
+            joint = pose @ tip.joint_pose
+            turn = joint[:3, :3]
+            tangent = 3.0 * line[-1] - 4.0 * line[-2] + line[-3]
+            tangent = turn.T @ (tangent / max(float(np.linalg.norm(tangent)), 1e-12))
+            place = turn.T @ (line[-1] - joint[:3, 3])
+            port.put(coordinates(tip.kind, tip.attach, place, tangent))
+
+
+def coordinates(kind: TipKind, attach: Array, place: Vector3, tangent: Vector3) -> list[float]:
+    """Return the coordinates of a joint of `KINDS`, of a ball joint as a rotation vector.
+
+    What turns about the tangent itself cannot be seen in a centre line and is left out.
+
+    Args:
+        kind: Of the joint.
+        attach: Rod tip in the joint frame at zero, shape (4, 4).
+        place: Of the rod's end in the joint frame, shape (3,), [m].
+        tangent: Unit vector of the rod at its end in the joint frame, shape (3,).
+    """
+    rest = attach[:3, 2]
+    if kind is TipKind.PRISMATIC:
+        return [float(place[2] - attach[2, 3])]
+    if kind is TipKind.REVOLUTE:
+        cross = float(rest[0] * tangent[1] - rest[1] * tangent[0])
+        dot = float(rest[:2] @ tangent[:2])
+        return [math.atan2(cross, dot) if math.hypot(cross, dot) > _ALONG else 0.0]
+    axis = np.cross(rest, tangent)
+    sine, cosine = float(np.linalg.norm(axis)), float(rest @ tangent)
+    if sine < 1e-9:
+        return [0.0, 0.0, 0.0]
+    return list((math.atan2(sine, cosine) / sine * axis).tolist())
+
 
 Coupling = Literal["kinematic", "dynamic"]
 BaseJoints = Literal["commands", "world"]
@@ -43,8 +112,8 @@ class HostOptions:
 
     Attributes:
         coupling: See the module.
-        base_joints: Who moves the base joints that the world has: ``commands`` of the session, or
-            the ``world``, from which they are then read. Lengths of rods are always commanded.
+        base_joints: Who moves the base joints that the world has: the ``commands``, or the
+            ``world``, from which they are then read. Lengths of rods are always commanded.
         joint_speed: Fastest motion of a commanded joint with dynamic coupling, [m/s] or [rad/s].
         theta: Of `PlateCoupling`.
     """
@@ -60,7 +129,7 @@ class RodHost:
 
     Args:
         hosted: The robot.
-        session: Its commands.
+        simulation: The robot under command.
         model: Its model in the simulator.
         options: How.
 
@@ -75,11 +144,11 @@ class RodHost:
     def __init__(
         self,
         hosted: HostedRods,
-        session: WorldSession,
+        simulation: CoupledRodSimulation,
         model: RodModelPort,
         options: HostOptions | None = None,
     ) -> None:
-        self.hosted, self.session = hosted, session
+        self.hosted, self.simulation = hosted, simulation
         self.options = options or HostOptions()
         robot = hosted.robot
         self._model = model
@@ -91,7 +160,7 @@ class RodHost:
         self._pose, self._twist = np.eye(4), np.zeros(6)
         self._goal: Array | None = None
         self.lag = 0.0
-        self.q = np.array(session.reference.q)
+        self.q = np.array(simulation.reference.q)
         self._coupling: PlateCoupling | None = None
         if self.options.coupling == "dynamic":
             solver = RodRobotSolver(robot)
@@ -130,10 +199,10 @@ class RodHost:
             self._joints.append((i, joint))
         self._tips.start(self._model)
         self._goal, self.lag = None, 0.0
-        self.q = np.array(self.session.reference.q)
+        self.q = np.array(self.simulation.reference.q)
         if self._coupling is not None:
-            self._coupling.start(self.session.reference)
-        self.session.show(None)
+            self._coupling.start(self.simulation.reference)
+        self.simulation.show(None)
 
     # Steps ------------------------------------------------------------------------------------
 
@@ -143,7 +212,7 @@ class RodHost:
         Args:
             now: Time, [s].
             dt: Length of the step, [s].
-            patience: As of `RodSession.step`, [s].
+            patience: As of `RodSimulation.step`, [s].
 
         Raises:
             CardsError: The state of the world makes no sense, or the rods cannot follow it.
@@ -152,14 +221,14 @@ class RodHost:
         if plate is None or not plate.read_pose(self._pose):
             return  # a simulator may need a step before it knows
         if self._coupling is None:
-            self.session.step(now, patience)
+            self.simulation.step(now, patience)
             self._put(plate, dt)
         elif plate.read_twist(self._twist):
             self._pull(plate, self._coupling, now, dt, patience)
 
     def _put(self, plate: PlatePort, dt: float) -> None:
         """Give the plate the velocity that brings it to the equilibrium in one step."""
-        solution = self.session.reference
+        solution = self.simulation.reference
         now, wanted = self._pose, self._base @ solution.pose
         if self._goal is not None:
             self.lag = math.dist(self._goal[:3, 3].tolist(), now[:3, 3].tolist())
@@ -185,21 +254,21 @@ class RodHost:
         pose[:3, :3] = turn.T @ self._pose[:3, :3]
         pose[:3, 3] = turn.T @ (self._pose[:3, 3] - self._base[:3, 3])
         inner = np.concatenate([turn.T @ twist[:3], turn.T @ twist[3:]])
-        session = self.session
+        simulation = self.simulation
         self._read_joints()
-        session.step(now, patience)
+        simulation.step(now, patience)
         rods.follow(pose, inner)
         self.q = self._next_q(dt)
-        wrench, step = rods.wrench(dt, self.q, session.world_wrench)
+        wrench, step = rods.wrench(dt, self.q, simulation.world_wrench)
         if not math.isfinite(wrench.sum()):
             raise CardsError(f"no finite wrench of the rods at t = {now:g} s")
-        session.show(step)
+        simulation.show(step)
         plate.add_wrench([*(turn @ wrench[:3]).tolist(), *(turn @ wrench[3:]).tolist()])
         self._put_joints(self.q)
 
     def _next_q(self, dt: float) -> Array:
         reach = self.options.joint_speed * dt
-        wanted = self.q + np.clip(self.session.reference.q - self.q, -reach, reach)
+        wanted = self.q + np.clip(self.simulation.reference.q - self.q, -reach, reach)
         if self.options.base_joints == "world":
             places = [i for i, _ in self._joints]
             wanted[places] = self.q[places]
@@ -222,7 +291,7 @@ class RodHost:
         Args:
             lines: Centre lines in the model's axes, shape (n, points, 3), [m].
         """
-        self._tips.put(self.session.state.pose, lines)
+        self._tips.put(self.simulation.state.pose, lines)
 
     def _nowhere(self) -> str:
         return (

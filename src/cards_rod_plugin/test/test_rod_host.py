@@ -10,16 +10,16 @@ from cards_core.rods.robots.initial_guess import InitialGuess
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import axis_rotation
 from cards_rod_plugin.hosted_rods import host_rods
+from cards_rod_plugin.plate_coupling import CoupledRodSimulation
 from cards_rod_plugin.rod_host import HostOptions, RodHost
-from cards_rod_plugin.world_session import WorldSession
 
 pytestmark = pytest.mark.serial
 
 
 def hosted(world, **options):
     found = host_rods(world, "")
-    session = WorldSession(found.robot, substeps=1)
-    host = RodHost(found, session, world, HostOptions(**options))
+    simulation = CoupledRodSimulation(found.robot, substeps=1)
+    host = RodHost(found, simulation, world, HostOptions(**options))
     host.start()
     return host
 
@@ -35,12 +35,12 @@ def placed():
 def test_the_plate_is_where_the_rods_are_in_equilibrium_in_the_axes_of_the_world():
     world = FakeWorld("stewart_6efr", base=placed())
     host = hosted(world)
-    start, turn = host.session.reference, placed()[:3, :3]
+    start, turn = host.simulation.reference, placed()[:3, :3]
     wrenches = np.concatenate([start.base_wrenches[:, k : k + 3] @ turn.T for k in (0, 3)], axis=1)
     q = start.q + 0.02 * np.cos(np.arange(6))
-    assert host.session.command_joints((), q)
+    assert host.simulation.command_joints((), q)
     world.run(host, 40)
-    assert host.session.reference.q == pytest.approx(q, abs=1e-12)
+    assert host.simulation.reference.q == pytest.approx(q, abs=1e-12)
     # the same robot, placed and weighed by the solver itself
     solver = RodRobotSolver(world.robot, base=placed(), gravity=world.world_gravity)
     expected = solver.dgm(q, start=InitialGuess(start.q, placed() @ start.pose, wrenches))
@@ -61,13 +61,13 @@ def test_what_holds_the_plate_up_is_noticed():
 def test_base_joints_and_bodies_of_the_plate_follow():
     world = FakeWorld("stewart_6pfs")
     host = hosted(world)
-    q = host.session.reference.q + 0.01
-    host.session.command_joints((), q)
+    q = host.simulation.reference.q + 0.01
+    host.simulation.command_joints((), q)
     world.run(host, 20)
     names = host.hosted.robot.joint_names
     assert [world.joints[name] for name in names] == pytest.approx(q)
-    solution = host.session.result.solution
-    lines = host.session.tracker.solver.shapes(solution, 51).positions
+    solution = host.simulation.result.solution
+    lines = host.simulation.tracker.solver.shapes(solution, 51).positions
     host.draw(lines)
     # the ball turns its rod's end to where the rod's tangent points
     limb = host.hosted.robot.limbs[0]
@@ -81,7 +81,7 @@ def test_base_joints_and_bodies_of_the_plate_follow():
 def test_a_plate_on_its_rods_stays_at_rest():
     world = FakeWorld("stewart_6efr", base=placed())
     host = hosted(world)
-    world.pose = world.base @ host.session.reference.pose
+    world.pose = world.base @ host.simulation.reference.pose
     dynamic = hosted(world, coupling="dynamic")
     start = world.pose.copy()
     world.run(dynamic, 200)
@@ -144,18 +144,18 @@ def test_commands_move_the_joints_at_their_speed_and_loads_act():
     world = FakeWorld("stewart_6efr")
     host = hosted(world, coupling="dynamic", joint_speed=0.4)
     q = host.q + 0.05
-    host.session.command_joints((), q)
+    host.simulation.command_joints((), q)
     world.run(host, 50)
     # 0.4 mm in each step
     assert host.q == pytest.approx(q - 0.03, abs=1e-9)
-    assert host.session.result.solution.q == pytest.approx(q - 0.03, abs=5e-4)
+    assert host.simulation.result.solution.q == pytest.approx(q - 0.03, abs=5e-4)
     world.run(host, 80)
     assert host.q == pytest.approx(q)
-    host.session.set_wrench([3.0, 0, 0, 0, 0, 0])
+    host.simulation.set_wrench([3.0, 0, 0, 0, 0, 0])
     before = world.pose[0, 3]
     world.run(host, 200)
     assert world.pose[0, 3] - before > 0.01
-    assert host.session.result.solution.pose == pytest.approx(world.pose, abs=5e-3)
+    assert host.simulation.result.solution.pose == pytest.approx(world.pose, abs=5e-3)
 
 
 def test_joints_that_the_world_moves_are_read():
@@ -168,7 +168,7 @@ def test_joints_that_the_world_moves_are_read():
     for name in host.hosted.robot.joint_names:
         world.joints[name] += 0.005
     world.run(host, 100)
-    assert host.session.result.solution.q == pytest.approx(start + 0.005)
+    assert host.simulation.result.solution.q == pytest.approx(start + 0.005)
     assert world.pose[2, 3] > world.robot.plate.pose[2, 3]
     with pytest.raises(CardsError, match="change their lengths"):
         hosted(FakeWorld("stewart_6efr"), base_joints="world")
@@ -182,7 +182,7 @@ def test_a_plate_that_the_rods_cannot_follow_is_told_and_a_start_begins_anew():
     with pytest.raises(RodError, match="do not follow the plate"):
         world.run(host, 1)
     world.home()
-    host.session.home()
+    host.simulation.home()
     host.start()
     world.run(host, 5)
     assert world.pose == pytest.approx(world.robot.plate.pose, abs=1e-6)
@@ -203,7 +203,7 @@ def test_planar_robots_are_put_and_not_pulled():
     world = FakeWorld("planar_3rfr")
     host = hosted(world)
     world.run(host, 5)
-    assert world.pose == pytest.approx(host.session.reference.pose, abs=1e-9)
+    assert world.pose == pytest.approx(host.simulation.reference.pose, abs=1e-9)
     with pytest.raises(RodError, match="planar"):
         hosted(world, coupling="dynamic")
 

@@ -8,7 +8,7 @@ import numpy as np
 from rclpy.node import Node
 
 from cards_core.rods.status import RodStatus
-from cards_rods.session import RodSession
+from cards_rods.rod_simulation import RodSimulation
 from cards_ros.diagnostics import Diagnostics, Level
 
 STATUSES = ("robot", "commands", "loop")
@@ -36,7 +36,7 @@ class RodHealth:
 
     Args:
         node: The node.
-        session: The robot.
+        simulation: The robot under command.
         period: Of the steps, [s].
 
     Attributes:
@@ -44,10 +44,10 @@ class RodHealth:
         rate_hz: Steps per second.
     """
 
-    def __init__(self, node: Node, session: RodSession, period: float) -> None:
-        self._session = session
+    def __init__(self, node: Node, simulation: RodSimulation, period: float) -> None:
+        self._simulation = simulation
         self._period = period
-        self._statuses = Diagnostics(node, session.robot.name, STATUSES)
+        self._statuses = Diagnostics(node, simulation.robot.name, STATUSES)
         self._times = np.zeros(_WINDOW)
         self._steps = 0
         self._begin, self._counted = time.monotonic(), 0
@@ -57,7 +57,7 @@ class RodHealth:
 
     def stepped(self, skipped: int) -> None:
         """Count a step, and those that were left out before it."""
-        self._times[self._steps % _WINDOW] = self._session.step_us
+        self._times[self._steps % _WINDOW] = self._simulation.step_us
         self._steps += 1
         self.skipped += skipped
 
@@ -72,15 +72,15 @@ class RodHealth:
         self._statuses.update()
 
     def _robot(self) -> None:
-        result, status = self._session.result, self._statuses["robot"]
-        solution = self._session.solution
+        result, status = self._simulation.result, self._statuses["robot"]
+        solution = self._simulation.solution
         level = _LEVELS.get(result.status, Level.ERROR)
-        text = result.message or ("moving" if self._session.moving else "ok")
+        text = result.message or ("moving" if self._simulation.moving else "ok")
         status.report(
             level,
             text if level is Level.OK else f"{result.status.name}: {text}",
             held=result.held,
-            mode=self._session.mode,
+            mode=self._simulation.mode,
             min_eigenvalue=float(result.min_eigenvalue),
             start_eigenvalue=float(result.reference_eigenvalue),
             condition=float(solution.condition),
@@ -89,13 +89,15 @@ class RodHealth:
         )
 
     def _commands(self, now: float) -> None:
-        session, status = self._session, self._statuses["commands"]
-        if session.refusals != self._refusals:
-            self._refusals, self._refused_at = session.refusals, now
-        if session.refused and now - self._refused_at < SHOW_REFUSED:
-            status.report(Level.WARN, f"refused: {session.refused}", refused=session.refusals)
+        simulation, status = self._simulation, self._statuses["commands"]
+        if simulation.refusals != self._refusals:
+            self._refusals, self._refused_at = simulation.refusals, now
+        if simulation.refused and now - self._refused_at < SHOW_REFUSED:
+            status.report(
+                Level.WARN, f"refused: {simulation.refused}", refused=simulation.refusals
+            )
         else:
-            status.ok("demo motion" if session.playing else "ok", refused=session.refusals)
+            status.ok("demo motion" if simulation.playing else "ok", refused=simulation.refusals)
 
     def _loop(self) -> None:
         recent = self._times[: min(self._steps, _WINDOW)]
@@ -106,8 +108,8 @@ class RodHealth:
             "rate_hz": float(self.rate_hz),
             "step_p50_us": float(p50),
             "step_p99_us": float(p99),
-            "solve_us": 1e6 * float(self._session.solution.time_s),
-            "iterations": int(self._session.solution.iterations),
+            "solve_us": 1e6 * float(self._simulation.solution.time_s),
+            "iterations": int(self._simulation.solution.iterations),
             "skipped": self.skipped,
         }
         status = self._statuses["loop"]

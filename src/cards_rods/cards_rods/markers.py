@@ -22,7 +22,7 @@ from cards_core.rods.robots.robot import RodRobot, rod_starts
 from cards_core.rods.robots.solution import RobotShapes
 from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
-from cards_rods.session import RodSession
+from cards_rods.rod_simulation import RodSimulation
 from cards_viz.colors import colors, nice_ceiling
 
 FRAME = "world"
@@ -70,16 +70,16 @@ class RodMarkers:
             [*[points] * n, 0, 0, 0],
         )
 
-    def make(self, session: RodSession, shapes: RobotShapes, by: str, stamp: int) -> bytes:
+    def make(self, simulation: RodSimulation, shapes: RobotShapes, by: str, stamp: int) -> bytes:
         """Return the MarkerArray of one state, serialised.
 
         Args:
-            session: The robot.
+            simulation: The robot under command.
             shapes: Of its present solution.
             by: What the colours show: curvature, stress, strain, or none.
             stamp: Time of the state, [ns].
         """
-        solution = session.solution
+        solution = simulation.solution
         message = self._message
         for place, line in zip(message.points, shapes.positions, strict=False):
             place[:] = line
@@ -89,7 +89,7 @@ class RodMarkers:
         plate, bases, load = message.points[-3:]
         plate[:] = _fan(corners)
         bases[:] = rod_starts(self._robot, solution.q)[:, :3, 3]
-        load[:] = self._arrow(session)
+        load[:] = self._arrow(simulation)
         return message.bytes(stamp)
 
     def _rgb(self, shapes: RobotShapes, by: str) -> Array:
@@ -99,9 +99,9 @@ class RodMarkers:
         self._top[by] = max(self._top[by], float(values.max()), 1e-12)
         return colors(values / nice_ceiling(self._top[by])) / 255.0
 
-    def _arrow(self, session: RodSession) -> Array:
+    def _arrow(self, simulation: RodSimulation) -> Array:
         """Return start and end of the arrow, both at the plate where there is no load."""
-        tip, force = session.solution.pose[:3, 3], session.world_wrench[:3]
+        tip, force = simulation.solution.pose[:3, 3], simulation.world_wrench[:3]
         size = float(np.linalg.norm(force))
         self._load = max(self._load, size)
         return np.array([tip - _LOAD_LENGTH * self._size / self._load * force, tip])

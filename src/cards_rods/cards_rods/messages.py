@@ -18,7 +18,7 @@ from cards_core.rods.robots.solution import RobotShapes
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
-from cards_rods.session import RodSession
+from cards_rods.rod_simulation import RodSimulation
 
 POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -72,25 +72,25 @@ def pose_values(pose: Array) -> Array:
 
 
 def state_values(
-    session: RodSession, shapes: RobotShapes | None, rate_hz: float, skipped: int
+    simulation: RodSimulation, shapes: RobotShapes | None, rate_hz: float, skipped: int
 ) -> Array:
     """Return the numbers that belong to `state_names`.
 
     Args:
-        session: The robot.
+        simulation: The robot under command.
         shapes: The shapes that were computed last, for the largest curvature and stress; NaN
             without them.
         rate_hz: Steps per second.
         skipped: Steps left out because others took too long.
     """
-    result, solution = session.result, session.solution
-    none = np.full(len(session.robot.limbs), np.nan)
+    result, solution = simulation.result, simulation.solution
+    none = np.full(len(simulation.robot.limbs), np.nan)
     scalars = (
         result.status,
-        session.mode == "igm",
+        simulation.mode == "igm",
         result.held,
-        session.moving,
-        session.playing,
+        simulation.moving,
+        simulation.playing,
         result.remaining.fraction,
         result.min_eigenvalue,
         result.reference_eigenvalue,
@@ -99,7 +99,7 @@ def state_values(
         solution.iterations,
         result.substeps,
         1e6 * solution.time_s,
-        session.step_us,
+        simulation.step_us,
         rate_hz,
         skipped,
     )
@@ -107,9 +107,9 @@ def state_values(
         [
             np.array(scalars, dtype=float),
             solution.q,
-            session.target_q,
+            simulation.target_q,
             pose_values(solution.pose),
-            pose_values(session.target_pose),
+            pose_values(simulation.target_pose),
             solution.wrench,
             solution.plate_wrench,
             result.eigenvector,
@@ -122,7 +122,7 @@ def state_values(
     )
 
 
-def status_text(session: RodSession) -> str:
+def status_text(simulation: RodSimulation) -> str:
     """Return the status as a JSON object; equal texts mean that nothing changed.
 
     Keys: ``status`` (name of a RodStatus), ``message``, ``limb`` (name) and ``missing`` ([m] or
@@ -130,11 +130,11 @@ def status_text(session: RodSession) -> str:
     ``held``, ``eigenvector`` of the softest motion where it matters, ``warnings``, ``mode``,
     ``playing``, ``states`` (saved names), ``refused``.
     """
-    result = session.result
+    result = simulation.result
     worst = result.findings[0] if result.findings else None
-    limb = None if worst is None or worst.limb is None else session.robot.limbs[worst.limb].name
+    limb = None if worst is None or worst.limb is None else simulation.robot.limbs[worst.limb].name
     about = [f.limb for f in result.findings if worst is not None and f.status is worst.status]
-    limbs = [session.robot.limbs[i].name for i in dict.fromkeys(about) if i is not None]
+    limbs = [simulation.robot.limbs[i].name for i in dict.fromkeys(about) if i is not None]
     missing = None if worst is None or not worst.missing else _rounded(worst.missing)
     soft = result.status in (RodStatus.NEAR_LIMIT, RodStatus.UNSTABLE)
     return json.dumps(
@@ -147,29 +147,29 @@ def status_text(session: RodSession) -> str:
             "held": bool(result.held),
             "eigenvector": [_rounded(x) for x in result.eigenvector] if soft else None,
             "warnings": list(result.warnings),
-            "mode": session.mode,
-            "playing": session.playing,
-            "states": list(session.states.names),
-            "refused": session.refused,
+            "mode": simulation.mode,
+            "playing": simulation.playing,
+            "states": list(simulation.states.names),
+            "refused": simulation.refused,
         }
     )
 
 
-def report_text(session: RodSession) -> str:
+def report_text(simulation: RodSimulation) -> str:
     """Return everything about the last solution as a JSON object, for ``~/solve``."""
-    result, solution = session.result, session.solution
+    result, solution = simulation.result, simulation.solution
     position, *quaternion = np.split(pose_values(solution.pose), [3])
-    joints = session.robot.joint_names
+    joints = simulation.robot.joint_names
     return json.dumps(
         {
-            **json.loads(status_text(session)),
+            **json.loads(status_text(simulation)),
             "arrived": bool(result.arrived),
             "remaining": _number(result.remaining.fraction),
             "q": dict(zip(joints, map(_number, solution.q), strict=True)),
             "position": [_number(x) for x in position],
             "orientation_wxyz": [_number(x) for x in quaternion[0]],
-            "external_wrench": [_number(x) for x in session.wrench],
-            "external_frame": session.wrench_frame,
+            "external_wrench": [_number(x) for x in simulation.wrench],
+            "external_frame": simulation.wrench_frame,
             "plate_wrench": [_number(x) for x in solution.plate_wrench],
             "limbs": {
                 limb.name: {
@@ -177,7 +177,10 @@ def report_text(session: RodSession) -> str:
                     "tip_wrench": [_number(x) for x in tip],
                 }
                 for limb, base, tip in zip(
-                    session.robot.limbs, solution.base_wrenches, solution.tip_wrenches, strict=True
+                    simulation.robot.limbs,
+                    solution.base_wrenches,
+                    solution.tip_wrenches,
+                    strict=True,
                 )
             },
             "stiffness": [[_number(x) for x in row] for row in np.asarray(solution.stiffness)],

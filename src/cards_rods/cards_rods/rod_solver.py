@@ -24,9 +24,8 @@ from cards_core.rods.robots.robot import RodRobot
 from cards_rods.health import RodHealth
 from cards_rods.messages import report_text
 from cards_rods.node_parameters import parameters
-from cards_rods.publishers import RodPublishers
-from cards_rods.session import RodSession, build_session
-from cards_rods.subscriptions import RodSubscriptions
+from cards_rods.node_topics import RodPublishers, RodSubscriptions
+from cards_rods.rod_simulation import RodSimulation, make_simulation
 from cards_ros import topics
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, describe, run
 from cards_ros.parameters import Parameters
@@ -48,7 +47,7 @@ class RodSolverNode(Node):
         **node_options: Passed to `rclpy.node.Node`.
 
     Attributes:
-        session: The robot.
+        simulation: The robot under command.
     """
 
     def __init__(
@@ -65,42 +64,42 @@ class RodSolverNode(Node):
         self.parameters = value = Parameters(self)
         value.declare(self._declared())
         value.refuse_others()
-        self.session: RodSession = self._make_session(robot, tracker)
-        for note in self.session.robot.notes:
+        self.simulation: RodSimulation = self._make_simulation(robot, tracker)
+        for note in self.simulation.robot.notes:
             self.get_logger().info(note)
         self._period = 1.0 / value["rate"]
         self._draw_period = 1.0 / value["draw_rate"]
-        self._inputs = RodSubscriptions(self, self.session)
-        self._outputs = RodPublishers(self, self.session, value["points"])
-        self._health = RodHealth(self, self.session, self._period)
+        self._inputs = RodSubscriptions(self, self.simulation)
+        self._outputs = RodPublishers(self, self.simulation, value["points"])
+        self._health = RodHealth(self, self.simulation, self._period)
         self._make_services()
         self._loop = NodeLoop(self, self._inputs.subscriptions, stop)
         self._drawn = 0.0
-        self._told = (self.session.result.status, "")
+        self._told = (self.simulation.result.status, "")
 
     def _declared(self) -> list[Parameter]:
         """Return the parameters."""
         return parameters()
 
-    def _make_session(self, robot: RodRobot | None, tracker: Any) -> RodSession:
+    def _make_simulation(self, robot: RodRobot | None, tracker: Any) -> RodSimulation:
         """Return the robot at its start."""
-        return build_session(self.parameters, robot, tracker)
+        return make_simulation(self.parameters, robot, tracker)
 
     def _make_services(self) -> None:
-        session = self.session
+        simulation = self.simulation
         for topic, act in (
             (topics.SAVE_STATE, self._save),
-            (topics.LOAD_STATE, session.load),
-            (topics.DELETE_STATE, session.states.delete),
+            (topics.LOAD_STATE, simulation.load),
+            (topics.DELETE_STATE, simulation.states.delete),
         ):
             self.create_subscription(String, topic, self._by_name(act), topics.COMMAND_QOS)
         for service, call in (
             (topics.SAVE_STATE, lambda: self._save(self.parameters["state_name"])),
-            (topics.LOAD_STATE, lambda: session.load(self.parameters["state_name"])),
-            (topics.HOME_SERVICE, session.home),
-            (topics.STOP_SERVICE, session.stop),
-            (topics.ACCEPT_SERVICE, session.accept_branch),
-            (topics.RESTORE_SERVICE, session.restore),
+            (topics.LOAD_STATE, lambda: simulation.load(self.parameters["state_name"])),
+            (topics.HOME_SERVICE, simulation.home),
+            (topics.STOP_SERVICE, simulation.stop),
+            (topics.ACCEPT_SERVICE, simulation.accept_branch),
+            (topics.RESTORE_SERVICE, simulation.restore),
             (topics.SOLVE_SERVICE, self._solve),
         ):
             self.create_service(Trigger, service, self._answering(call))
@@ -110,15 +109,15 @@ class RodSolverNode(Node):
 
     def run(self) -> int:
         """Step until the stop flag is set or ``duration`` is over; return the exit code."""
-        session = self.session
+        simulation = self.simulation
         self.get_logger().info(
-            f"{session.robot.name}: {session.robot.n_limbs} limbs, "
-            f"smallest eigenvalue of the stiffness {session.result.min_eigenvalue:.4g}"
+            f"{simulation.robot.name}: {simulation.robot.n_limbs} limbs, "
+            f"smallest eigenvalue of the stiffness {simulation.result.min_eigenvalue:.4g}"
         )
         begin = due = time.monotonic()
         end = begin + (self.parameters["duration"] or float("inf"))
         if self.parameters["play"]:
-            session.play(True)
+            simulation.play(True)
         self._outputs.refresh()
         while not self._stop and due < end:
             self._inputs.take()
@@ -135,7 +134,7 @@ class RodSolverNode(Node):
         return 0
 
     def _step(self, elapsed: float, skipped: int) -> None:
-        self.session.step(elapsed, _SHARE * self._period)
+        self.simulation.step(elapsed, _SHARE * self._period)
         self._health.stepped(skipped)
         stamp = self.get_clock().now().nanoseconds
         self._outputs.step(stamp, self._health.rate_hz, self._health.skipped)
@@ -152,7 +151,7 @@ class RodSolverNode(Node):
 
     def _tell(self) -> None:
         """Log status and messages of the robot when they change."""
-        result = self.session.result
+        result = self.simulation.result
         said = (result.status, result.message)
         if result.held and said != self._told:
             self.get_logger().warning(f"{result.status.name}: {result.message}")
@@ -161,11 +160,11 @@ class RodSolverNode(Node):
     # Commands ---------------------------------------------------------------------------------
 
     def _save(self, name: str) -> str:
-        return json.dumps(self.session.save(name))
+        return json.dumps(self.simulation.save(name))
 
     def _solve(self) -> str:
-        self.session.solve(self.parameters["solve_timeout"])
-        return report_text(self.session)
+        self.simulation.solve(self.parameters["solve_timeout"])
+        return report_text(self.simulation)
 
     def _by_name(self, act: Callable[[str], object]) -> Callable[[String], None]:
         """Return the callback for a name on a topic."""
@@ -174,7 +173,7 @@ class RodSolverNode(Node):
             try:
                 act(message.data)
             except (CardsError, OSError) as error:
-                self.session.refuse("state", str(error))
+                self.simulation.refuse("state", str(error))
 
         return on_message
 
@@ -196,7 +195,7 @@ class RodSolverNode(Node):
         return on_request
 
     def _on_play(self, request: Any, response: Any) -> Any:
-        self.session.play(bool(request.data))
+        self.simulation.play(bool(request.data))
         response.success = True
         response.message = "demo motion" if request.data else "stopped"
         return response
@@ -204,7 +203,7 @@ class RodSolverNode(Node):
     def close(self) -> None:
         """Write the log and destroy the node."""
         try:
-            self.session.close()
+            self.simulation.close()
         except OSError as error:
             self.get_logger().error(f"log not written: {error}")
         self._loop.close()

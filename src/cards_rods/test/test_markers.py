@@ -15,8 +15,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import rod_starts
 from cards_rods.markers import FRAME, ROD_COLOR, RodMarkers
-from cards_rods.publishers import COLUMNS, shapes_message
-from cards_rods.session import RodSession
+from cards_rods.node_topics import COLUMNS, shapes_message
+from cards_rods.rod_simulation import RodSimulation
 from cards_ros import topics
 
 pytestmark = pytest.mark.ros
@@ -26,12 +26,12 @@ POINTS = 17
 
 
 @pytest.fixture(scope="module")
-def session():
-    return RodSession(read_rod_robot("stewart_6pfs"))
+def simulation():
+    return RodSimulation(read_rod_robot("stewart_6pfs"))
 
 
-def shapes_of(session):
-    return session.tracker.solver.shapes(session.result.solution, POINTS)
+def shapes_of(simulation):
+    return simulation.tracker.solver.shapes(simulation.result.solution, POINTS)
 
 
 def decoded(data):
@@ -44,13 +44,13 @@ def array(points):
     return np.array([[p.x, p.y, p.z] for p in points])
 
 
-def test_markers_are_where_the_robot_is(session):
-    robot = session.robot
+def test_markers_are_where_the_robot_is(simulation):
+    robot = simulation.robot
     markers = RodMarkers(robot, POINTS)
-    session.set_wrench([0.0, 0.2, 0.0, 0.0, 0.0, 0.0])
-    session.solve(5.0)
-    shapes, pose = shapes_of(session), session.result.solution.pose
-    found = decoded(markers.make(session, shapes, "curvature", 12_000_000_034))
+    simulation.set_wrench([0.0, 0.2, 0.0, 0.0, 0.0, 0.0])
+    simulation.solve(5.0)
+    shapes, pose = shapes_of(simulation), simulation.result.solution.pose
+    found = decoded(markers.make(simulation, shapes, "curvature", 12_000_000_034))
     assert len(found) == robot.n_limbs + 3
     for marker in found.values():
         assert marker.header.frame_id == FRAME
@@ -64,7 +64,7 @@ def test_markers_are_where_the_robot_is(session):
         assert {c.a for c in rod.colors} == {1.0}
         colors |= {(c.r, c.g, c.b) for c in rod.colors}
     assert len(colors) > 5
-    starts = rod_starts(robot, session.result.solution.q)[:, :3, 3]
+    starts = rod_starts(robot, simulation.result.solution.q)[:, :3, 3]
     np.testing.assert_allclose(array(found["bases", 0].points), starts, atol=1e-12)
     corners = np.array([limb.tip.joint_pose[:3, 3] for limb in robot.limbs])
     corners = corners @ pose[:3, :3].T + pose[:3, 3]
@@ -77,20 +77,20 @@ def test_markers_are_where_the_robot_is(session):
     np.testing.assert_allclose(along, [0.0, 1.0, 0.0], atol=1e-12)
 
 
-def test_the_next_message_does_not_change_the_last(session):
-    markers = RodMarkers(session.robot, POINTS)
-    shapes = shapes_of(session)
-    first = markers.make(session, shapes, "stress", 1)
+def test_the_next_message_does_not_change_the_last(simulation):
+    markers = RodMarkers(simulation.robot, POINTS)
+    shapes = shapes_of(simulation)
+    first = markers.make(simulation, shapes, "stress", 1)
     copy = bytes(bytearray(first))
-    plain = markers.make(session, shapes, "none", 2)
+    plain = markers.make(simulation, shapes, "none", 2)
     assert first == copy
     rods = [marker for (ns, _), marker in decoded(plain).items() if ns == "rods"]
     rgb = {(round(c.r, 6), round(c.g, 6), round(c.b, 6)) for rod in rods for c in rod.colors}
     assert rgb == {ROD_COLOR}
 
 
-def test_centre_lines_are_a_table_with_names(session):
-    shapes = shapes_of(session)
+def test_centre_lines_are_a_table_with_names(simulation):
+    shapes = shapes_of(simulation)
     sent = shapes_message(shapes, Time(sec=3, nanosec=7))
     message = deserialize_message(serialize_message(sent), PointCloud2)
     assert (message.height, message.width) == (6, POINTS)
@@ -105,13 +105,15 @@ def test_centre_lines_are_a_table_with_names(session):
 
 
 @pytest.mark.skipif(not CONFIG.exists(), reason="config/rods.rviz is not here: no checkout")
-def test_the_configuration_of_rviz_names_what_is_sent(session):
+def test_the_configuration_of_rviz_names_what_is_sent(simulation):
     manager = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["Visualization Manager"]
     assert manager["Global Options"]["Fixed Frame"] == FRAME
     shown = {d["Name"]: d for d in manager["Displays"]}
     node = f"/{topics.ROD_SOLVER}"
     assert shown["Robot"]["Topic"]["Value"] == topics.ROD_MARKERS.replace("~", node)
     assert shown["Plate"]["Topic"]["Value"] == topics.ROD_POSE.replace("~", node)
-    data = RodMarkers(session.robot, POINTS).make(session, shapes_of(session), "strain", 1)
+    data = RodMarkers(simulation.robot, POINTS).make(
+        simulation, shapes_of(simulation), "strain", 1
+    )
     namespaces = {ns for ns, _ in decoded(data)}
     assert shown["Robot"]["Namespaces"] == dict.fromkeys(namespaces, True)

@@ -61,13 +61,13 @@ class Robot:
 
     def home(self):
         assert self.probe.call(Trigger, full(topics.HOME_SERVICE)).success
-        q = self.node.session.result.solution.q
+        q = self.node.simulation.result.solution.q
         self.until(lambda: list(self.states[-1].position[16:22]) == q.tolist(), "home")
 
     def pose(self, shift=(0.0, 0.0, 0.0), frame="world"):
         message = PoseStamped()
         message.header.frame_id = frame
-        place = self.node.session.result.solution.pose[:3, 3] + shift
+        place = self.node.simulation.result.solution.pose[:3, 3] + shift
         message.pose.position.x, message.pose.position.y, message.pose.position.z = place.tolist()
         message.pose.orientation.w = 1.0
         return message, place
@@ -112,7 +112,7 @@ def test_a_joint_command_moves_the_plate(robot):
     )
     robot.until(lambda: abs(robot.value("q/limb_1_length") - q) < 1e-9, "the length")
     robot.until(lambda: robot.value("moving") == 0.0, "rest")
-    solution = robot.node.session.result.solution
+    solution = robot.node.simulation.result.solution
     robot.until(
         lambda: abs(robot.poses[-1].pose.position.z - solution.pose[2, 3]) < 1e-12, "its pose"
     )
@@ -150,7 +150,7 @@ def test_a_pose_command_is_reached_and_the_message_of_one_step_has_one_stamp(rob
 def test_loads_have_a_frame(robot):
     for frame, acts in (("", "world"), ("plate", "plate"), ("world", "world"), ("plate", "plate")):
         robot.load(-0.25, frame)
-        robot.until(lambda a=acts: robot.node.session.wrench_frame == a, f"load in {frame}")
+        robot.until(lambda a=acts: robot.node.simulation.wrench_frame == a, f"load in {frame}")
         robot.until(lambda: abs(robot.value("external/fz") + 0.25) < 1e-9, "the load")
     robot.load(-0.5, "moon")
     text = robot.probe.until_status(f"{NODE}: commands", Level.WARN, "moon").message
@@ -261,15 +261,15 @@ def test_a_run_with_an_end_leaves_its_log(domain, tmp_path):
 def test_steps_that_take_too_long_are_left_out_and_counted(domain, monkeypatch):
     import time
 
-    from cards_rods.session import RodSession
+    from cards_rods.rod_simulation import RodSimulation
 
-    step = RodSession.step
+    step = RodSimulation.step
 
     def slow(self, *args):
         time.sleep(0.03)
         return step(self, *args)
 
-    monkeypatch.setattr(RodSession, "step", slow)
+    monkeypatch.setattr(RodSimulation, "step", slow)
     with (
         Probe(domain) as probe,
         NodeThread(RodSolverNode, domain, {"robot": ROBOT}, rate=200.0) as node,
@@ -279,7 +279,7 @@ def test_steps_that_take_too_long_are_left_out_and_counted(domain, monkeypatch):
         assert int(values["skipped"]) > 10
         # services are answered all the same
         assert probe.call(Trigger, full(topics.HOME_SERVICE)).success
-        assert node.node.session.steps > 0
+        assert node.node.simulation.steps > 0
 
 
 def test_parameters_that_do_not_fit(domain, tmp_path):

@@ -26,9 +26,9 @@ from std_srvs.srv import SetBool, Trigger
 
 from cards_core.control.interface import ControlOutput
 from cards_core.loop.control_setup import make_control_loop
-from cards_core.loop.missed_states import MissedStates
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
+from cards_core.loop.task_tally import MissedStates
 from cards_core.loop.verdict import Ending, judge
 from cards_core.muscles.command import Command
 from cards_core.robot.model import Robot
@@ -37,8 +37,9 @@ from cards_core.stamps import nanoseconds, seconds
 from cards_core.trajectories import Reference
 from cards_core.typing import Array
 from cards_ros import topics
-from cards_ros.controller_health import ControllerHealth
+from cards_ros.controller_inputs import MuscleInput, subscribe_reference
 from cards_ros.diagnostics import tell
+from cards_ros.health import ControllerHealth
 from cards_ros.loop import HOT_NICE, HotPublisher, HotSubscription, NodeLoop, StopFlag, run
 from cards_ros.messages import (
     JointSetError,
@@ -46,11 +47,10 @@ from cards_ros.messages import (
     JointStateSample,
     JointStateWriter,
     NameOrder,
+    command_fields,
 )
 from cards_ros.model_topic import ModelTopic
-from cards_ros.muscle_input import MuscleInput
 from cards_ros.parameters import Parameters
-from cards_ros.reference_inputs import subscribe_reference
 
 _WAIT = 0.02  # [s], longest wait of the loop
 
@@ -118,7 +118,7 @@ class ControllerNode(Node):
                 HotPublisher(
                     self, JointState, topics.COMMAND_TOPICS[part.kind], topics.COMMAND_QOS
                 ),
-                JointStateWriter(part.names, (topics.COMMAND_FIELDS[part.kind],)),
+                JointStateWriter(part.names, [name for name, _ in command_fields(part)]),
             )
             for part in self.controller.command
         ]
@@ -236,7 +236,7 @@ class ControllerNode(Node):
     def _written(self, stamp: int, command: Command) -> list[bytes | JointState]:
         """Return a command as one message for each of its parts."""
         return [
-            writer.write(stamp, part.values)
+            writer.write(stamp, *(values for _, values in command_fields(part)))
             for (_, writer), part in zip(self._commands, command, strict=True)
         ]
 

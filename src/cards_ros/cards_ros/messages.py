@@ -27,8 +27,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from cards_core.errors import CardsError, ShapeError
+from cards_core.muscles.command import CommandPart
+from cards_core.robot.actuators import CommandKind
 from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
+from cards_ros.topics import COMMAND_FIELDS
 
 FIELDS = ("position", "velocity", "effort")
 """The numeric fields of a JointState, in the order of the message."""
@@ -375,3 +378,69 @@ class FloatArrayWriter:
 def clock_message(stamp: int) -> bytes | Clock:
     """Return a serialised ``/clock`` message for ``stamp`` [ns]."""
     return _LITTLE_ENDIAN + _STAMP.pack(*divmod(stamp, NANOSECONDS))
+
+
+class MuscleStateNames:
+    """Tells muscles and actuator states of ``muscle_states`` apart.
+
+    Args:
+        muscles: Names of the robot's muscles.
+    """
+
+    def __init__(self, muscles: Sequence[str]) -> None:
+        self._muscles = frozenset(muscles)
+        self._order = NameOrder(muscles, "muscle")
+        self._last: tuple[str, ...] | None = None
+        self._places: Any = None
+        self._states: tuple[tuple[str, int], ...] = ()
+
+    def places(self, names: tuple[str, ...]) -> tuple[Any, tuple[tuple[str, int], ...]]:
+        """Return where the muscles are, in their own order, and each state with its place.
+
+        Args:
+            names: Of a message.
+
+        Raises:
+            JointSetError: A muscle is missing or listed twice, or a name is neither a muscle nor
+                a state of one.
+        """
+        if names is self._last:
+            return self._places, self._states
+        rest = [
+            index
+            for index, name in enumerate(names)
+            if name in self._muscles or name.rpartition("/")[0] not in self._muscles
+        ]
+        order = self._order.order(tuple(names[index] for index in rest))
+        self._places = np.array(rest, dtype=np.intp)[order]
+        states = sorted(set(range(len(names))) - set(rest))
+        self._states = tuple((names[index], index) for index in states)
+        self._last = names
+        return self._places, self._states
+
+
+def command_part(kind: CommandKind, sample: JointStateSample) -> CommandPart:
+    """Return what a message of the topic of a kind of command says."""
+    if kind == "impedance":
+        return CommandPart(
+            kind,
+            sample.names,
+            sample.effort,
+            rest_lengths=sample.position,
+            rest_rates=sample.velocity,
+        )
+    (name,) = COMMAND_FIELDS[kind]
+    return CommandPart(kind, sample.names, getattr(sample, name))
+
+
+def command_fields(part: CommandPart) -> list[tuple[str, Array]]:
+    """Return fields and values of the JointState that says the same as a part of a command."""
+    if part.kind == "impedance":
+        fields = (
+            ("position", part.rest_lengths),
+            ("velocity", part.rest_rates),
+            ("effort", part.values),
+        )
+        return [(name, values) for name, values in fields if values.size]
+    (name,) = COMMAND_FIELDS[part.kind]
+    return [(name, part.values)]

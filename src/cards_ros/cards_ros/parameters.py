@@ -23,7 +23,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
 from cards_core.errors import CardsError, ParameterError, UnknownNameError
-from cards_core.parameters.declaration import Parameter, Value
+from cards_core.parameters.declaration import Parameter, Value, check_new
 from cards_core.parameters.parameter_file import (
     check_parameters,
     command_line_sections,
@@ -72,6 +72,7 @@ class Parameters:
         self._declaring = True
         try:
             for spec in specs:
+                check_new(spec.name, self._specs)
                 self._specs[spec.name] = spec
                 self._check_given(spec)  # before ROS does, which knows no files
                 declared = self._node.declare_parameter(

@@ -19,6 +19,7 @@ LENGTH_COMMAND = "length_command"
 PRESSURE_COMMAND = "pressure_command"
 EXCITATION_COMMAND = "excitation_command"
 EFFORT_COMMAND = "effort_command"
+IMPEDANCE_COMMAND = "impedance_command"
 ROBOT_DESCRIPTION = "robot_description"
 MODEL = "model"
 CLOCK = "/clock"
@@ -30,17 +31,20 @@ COMMAND_TOPICS: Mapping[CommandKind, str] = {
     "pressure": PRESSURE_COMMAND,
     "excitation": EXCITATION_COMMAND,
     "effort": EFFORT_COMMAND,
+    "impedance": IMPEDANCE_COMMAND,
 }
 """Topic of each kind of command."""
 
-COMMAND_FIELDS: Mapping[CommandKind, str] = {
-    "force": "effort",
-    "length": "position",
-    "pressure": "effort",
-    "excitation": "effort",
-    "effort": "effort",
+COMMAND_FIELDS: Mapping[CommandKind, tuple[str, ...]] = {
+    "force": ("effort",),
+    "length": ("position",),
+    "pressure": ("effort",),
+    "excitation": ("effort",),
+    "effort": ("effort",),
+    "impedance": ("position", "velocity", "effort"),
 }
-"""Field of the JointState that has the values: [N], [m], [Pa], 0..1, and [Nm] or [N]."""
+"""Fields of the JointState that have the values: [N], [m], [Pa], 0..1, [Nm] or [N]; of the
+impedance law l0 [m], v0 [m/s] and T0 [N]."""
 
 RESET_SERVICE = "sim/reset"
 PAUSE_SERVICE = "sim/pause"

@@ -14,14 +14,18 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from cards_core.errors import ShapeError
+from cards_core.muscles.command import CommandPart
 from cards_ros.messages import (
     FIELDS,
     FloatArrayWriter,
     JointSetError,
     JointStateReader,
     JointStateWriter,
+    MuscleStateNames,
     NameOrder,
     clock_message,
+    command_fields,
+    command_part,
 )
 
 pytestmark = pytest.mark.ros
@@ -183,3 +187,46 @@ def test_other_names_are_refused(names, words):
             order.order(names)
         for word in [*words, "expected: a, b, c"]:
             assert word in str(caught.value)
+
+
+def test_muscles_and_states_of_a_message():
+    reader = MuscleStateNames(["a", "b", "b/x"])
+    places, states = reader.places(("a", "b", "b/x"))
+    assert (places.tolist(), states) == ([0, 1, 2], ())
+    # another order, states in between; a muscle's own name counts first
+    names = ("b/x", "b", "a/activation", "a", "b/x/activation")
+    for _ in range(2):
+        places, states = reader.places(names)
+        assert places.tolist() == [3, 1, 0]
+        assert states == (("a/activation", 2), ("b/x/activation", 4))
+    for wrong, text in (
+        (("a", "b"), "no value for b/x"),
+        (("a", "b", "b/x", "c"), "unknown: c"),
+        (("a", "b", "b/x", "c/activation"), "unknown: c/activation"),
+        (("a", "a", "b", "b/x"), "more than once: a"),
+    ):
+        with pytest.raises(JointSetError, match=text):
+            reader.places(wrong)
+        assert reader.places(names)[0].tolist() == [3, 1, 0]
+
+
+def test_set_points_of_the_impedance_law_travel_in_one_message():
+    names = ("a", "b")
+    part = CommandPart(
+        "impedance", names, np.array([1.0, 2.0]), np.array([0.3, np.nan]), np.array([0.0, 0.1])
+    )
+    fields = command_fields(part)
+    assert [name for name, _ in fields] == ["position", "velocity", "effort"]
+    writer = JointStateWriter(names, [name for name, _ in fields])
+    message = writer.write(5, *(values for _, values in fields))
+    data = message if isinstance(message, bytes) else serialize_message(message)
+    again = command_part("impedance", JointStateReader().read(data))
+    assert again.values.tolist() == [1.0, 2.0]
+    assert again.rest_lengths[0] == 0.3
+    assert np.isnan(again.rest_lengths[1])
+    assert again.rest_rates.tolist() == [0.0, 0.1]
+    # what is left out is kept by the host
+    short = CommandPart("impedance", names, np.array([1.0, 2.0]))
+    assert [name for name, _ in command_fields(short)] == ["effort"]
+    length = CommandPart("length", names, np.array([0.3, 0.4]))
+    assert [name for name, _ in command_fields(length)] == ["position"]

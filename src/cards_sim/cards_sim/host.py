@@ -1,25 +1,30 @@
-"""The embedded simulator as a host: a world, a command gate and a log.
+"""Robots of the embedded simulator as hosts: a command gate and a log each.
 
 The node puts topics around `SimulatorHost`; a runner without ROS calls it directly. Both
 therefore do the same arithmetic, and a closed loop gives the same trajectory to the last bit.
+
+Several robots of one world share its time: each is a `SimulatorHost`, a `WorldHost` steps them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from cards_core.errors import CardsError
 from cards_core.loop.host import SteppedHost
 from cards_core.robot.state import RobotState
 from cards_core.stamps import nanoseconds, seconds
 from cards_core.typing import Array
 from cards_sim.simulator import Simulator
+from cards_sim.world_simulator import WorldSimulator
 
 
 class SimulatorHost(SteppedHost):
     """A simulated robot that takes commands by name.
 
     Args:
-        simulator: The world.
+        simulator: The robot in its world.
         command_timeout: Time without a valid command after which tensions decay, [s].
         decay_time: How long they take to decay to the minimum, [s].
         initial_positions: Joint coordinates at time zero, shape (nq,); home if None.
@@ -27,7 +32,7 @@ class SimulatorHost(SteppedHost):
             begins its next part.
 
     Attributes:
-        simulator: The world.
+        simulator: The robot in its world.
         dt: Its time step, [s].
 
     Raises:
@@ -53,8 +58,9 @@ class SimulatorHost(SteppedHost):
         )
         self.simulator = simulator
         self.dt = simulator.dt
-        self._initial = initial_positions
-        self.reset()
+        simulator.begin_at(initial_positions)
+        simulator.world.reset()
+        self.begin()
 
     @property
     def stamp(self) -> int:
@@ -62,27 +68,124 @@ class SimulatorHost(SteppedHost):
         return self._stamp
 
     @property
-    def state(self) -> RobotState:
-        """The present state; its arrays are not changed afterwards."""
+    def _present(self) -> RobotState:
         return self._state
 
     def reset(self) -> None:
-        """Go back to time zero, forget all commands, release the emergency stop."""
-        self.simulator.reset(self._initial)
+        """Go back to time zero, forget all commands, release the emergency stop.
+
+        Raises:
+            CardsError: The world has other robots, which `WorldHost.reset` resets with this one.
+        """
+        self._check_alone("reset")
+        self.simulator.world.reset()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin anew in a world that was put back to time zero."""
         super().reset()
-        self._read()
+        self.read()
 
     def advance(self) -> None:
         """Advance by one step with what the command gate says.
 
         Raises:
             SimulationStoppedError: The physics diverged; `state` is the last good one.
+            CardsError: The world has other robots, which `WorldHost.advance` steps with this one.
         """
-        values = self.gate.values(seconds(self._stamp))
-        self.simulator.step(values, self.gate.kinds)
-        self._read()
+        self._check_alone("advance")
+        self.tell()
+        self.simulator.world.step()
+        self.read()
 
-    def _read(self) -> None:
+    def tell(self) -> None:
+        """Tell muscles and motors what the command gate says for the present time."""
+        values = self.gate.values(seconds(self._stamp))
+        self.simulator.tell(values, self.gate.kinds, impedance=self.gate.impedance)
+
+    def read(self) -> None:
+        """Take over the state of the world."""
         self._state = self.simulator.state
         self._stamp = nanoseconds(self._state.time)
         self._state.time = seconds(self._stamp)
+
+    def _check_alone(self, what: str) -> None:
+        if len(self.simulator.world.pullers) > 1:
+            raise CardsError(
+                f"'{self.simulator.name}' shares its world with other robots (expected: {what} of "
+                "the WorldHost of all)"
+            )
+
+
+class WorldHost:
+    """The robots of one world, which step together; each is commanded through its own host.
+
+        for name, host in world.robots.items():
+            host.submit(controllers[name].step(host.state))
+        world.step()
+
+    Args:
+        simulator: The world.
+        robots: A host for each of its robots, by name.
+
+    Attributes:
+        simulator: The world: objects, contacts, wrenches, grasps.
+        robots: As given.
+        dt: Time step, [s].
+
+    Raises:
+        CardsError: There is no robot, or one is of another world.
+    """
+
+    def __init__(self, simulator: WorldSimulator, robots: Mapping[str, SimulatorHost]) -> None:
+        if not robots:
+            raise CardsError(
+                f"world '{simulator.world.name}' has no robot with muscles (expected: "
+                "cards.Simulator(robot, world=...), which puts one into it)"
+            )
+        for name, host in robots.items():
+            if host.simulator.world is not simulator:
+                raise CardsError(f"'{name}' is a robot of another world")
+        self.simulator = simulator
+        self.robots = dict(robots)
+        self.dt = simulator.dt
+
+    @property
+    def stamp(self) -> int:
+        """Time of the present states, [ns]."""
+        return next(iter(self.robots.values())).stamp
+
+    def advance(self) -> None:
+        """Advance by one step with what the command gates of all robots say.
+
+        Raises:
+            SimulationStoppedError: The physics diverged; states are the last good ones.
+        """
+        hosts = self.robots.values()
+        for host in hosts:
+            host.tell()
+        self.simulator.step()
+        for host in hosts:
+            host.read()
+
+    def step(self) -> None:
+        """Advance by one step and log it. Errors as of `advance` and `SimulatorHost.record`."""
+        self.advance()
+        for host in self.robots.values():
+            host.record()
+
+    def reset(self) -> None:
+        """Go back to time zero with everything, forget all commands, release emergency stops."""
+        self.simulator.reset()
+        for host in self.robots.values():
+            host.begin()
+
+    def estop(self) -> None:
+        """Let go of all that was commanded, and refuse commands until the stop is released."""
+        for host in self.robots.values():
+            host.estop()
+
+    def close(self) -> None:
+        """Write the logs. Raises `OSError` if one cannot be written."""
+        for host in self.robots.values():
+            host.close()

@@ -1,18 +1,19 @@
-"""MuJoCo models of robots: compiled from the description, with what touches at home excluded."""
+"""MuJoCo models of worlds: compiled from the description, with what touches at home excluded."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import mujoco
 import numpy as np
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.mjcf.writer import Integrator, to_mjcf
+from cards_core.formats.mjcf.writer import Integrator, merged_links, to_mjcf
 from cards_core.robot.elements import WORLD, PathElement, Wrap
 from cards_core.robot.model import Robot
+from cards_core.robot.world import World, WorldModel
 from cards_core.spatial import Pose
 from cards_core.typing import Array
 
@@ -20,21 +21,24 @@ _log = logging.getLogger(__name__)
 
 
 def build_model(
-    robot: Robot,
+    world: World,
     *,
     timestep: float,
     integrator: Integrator = "Euler",
     ground: float | None = None,
     world_xml: str = "",
 ) -> mujoco.MjModel:
-    """Return the MuJoCo model of a robot, with link sensors; see `to_mjcf` for the arguments.
+    """Return the MuJoCo model of a world, with link sensors; see `to_mjcf` for the arguments.
 
-    Links whose collision shapes overlap in the home pose never collide with each other: shapes
-    drawn generously around a joint would otherwise push the robot apart from the first step.
+    Links of one model whose collision shapes overlap in the home pose never collide with each
+    other: shapes drawn generously around a joint would otherwise push the robot apart from the
+    first step. Nor do links that are joined by a joint between models.
 
     Raises:
-        DescriptionError: MuJoCo does not accept the robot or the additional world.
+        DescriptionError: MuJoCo does not accept the world or the additional one.
     """
+    robot = world.combined()
+    grasps = possible_grasps(world)
     if mujoco.get_mju_user_warning() is None:
         # MuJoCo's own handler writes a file MUJOCO_LOG.TXT into the working directory
         mujoco.set_mju_user_warning(lambda text: _log.warning("MuJoCo: %s", text))
@@ -46,7 +50,9 @@ def build_model(
             integrator=integrator,
             ground=ground,
             world_xml=world_xml,
-            exclude=exclude,
+            exclude=exclude | joined,
+            joints=world.joints,
+            grasps=grasps,
             link_sensors=True,
         )
         try:
@@ -58,12 +64,32 @@ def build_model(
                 element=f"robot '{robot.name}'",
             ) from error
 
+    joined = {(j.parent, j.child) for j in world.joints if j.parent != WORLD}
+    owner = {m.prefixed(link.name): m for m in world.models for link in m.robot.links}
     model = compiled(set())
-    touching = links_in_contact(model, robot)
+    pairs = links_in_contact(model, robot)
+    touching = {(a, b) for a, b in pairs if owner[a] is owner[b]}
     if touching:
         _log.info("links that touch at home do not collide: %s", sorted(touching))
         model = compiled(touching)
     return model
+
+
+def possible_grasps(world: World) -> list[tuple[str, str]]:
+    """Return the pairs of links of which the first can grasp the second.
+
+    Robots grasp objects: with every link that moves, each link that moves.
+    """
+
+    def links(models: Iterable[WorldModel]) -> list[str]:
+        return [
+            model.prefixed(link)
+            for model in models
+            for link in model.moving_links()
+            if link not in merged_links(model.robot)
+        ]
+
+    return [(hand, thing) for hand in links(world.driven) for thing in links(world.objects)]
 
 
 def links_in_contact(model: mujoco.MjModel, robot: Robot) -> set[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cards_core.loop.host_parameters import host_parameters, initial_positions
+from cards_core.loop.host import host_parameters, initial_positions
 from cards_core.parameters.declaration import Parameter
 from cards_core.robot.model import Tree
 
@@ -11,6 +11,12 @@ def general_parameters() -> list[Parameter]:
     """Return the parameters that do not depend on the robot."""
     return [
         Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF."),
+        Parameter(
+            "world",
+            "",
+            "World that the robot is put into: name of a file in worlds/, or path of an SDF; "
+            "empty: none.",
+        ),
         Parameter("dt", 0.001, "Time step.", "s", lower=1e-6, upper=0.1),
         Parameter(
             "speed",

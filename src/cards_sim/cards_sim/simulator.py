@@ -1,4 +1,4 @@
-"""The embedded simulator: MuJoCo moves the links, the muscle engine pulls them.
+"""A robot in a simulated world: the muscle engine pulls the links that MuJoCo moves.
 
 No ROS here: `cards_sim`'s node is a shell around `Simulator` and `cards_core.loop.pacing.Pacer`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import mujoco
@@ -17,40 +16,15 @@ import numpy.typing as npt
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError
 from cards_core.formats.mjcf.writer import Integrator, merged_links
+from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.system import MuscleSystem
 from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
+from cards_core.robot.world import World, WorldModel, empty_world_with
 from cards_core.typing import Array
-from cards_sim.errors import SimulationStoppedError
-from cards_sim.model import (
-    at_centres_of_mass,
-    build_model,
-    joint_of_coordinate,
-    joint_of_velocity,
-)
-
-_W = mujoco.mjtWarning
-_PROBLEMS = {
-    _W.mjWARN_BADQPOS: "a joint position is NaN, infinite or huge",
-    _W.mjWARN_BADQVEL: "a joint velocity is NaN, infinite or huge",
-    _W.mjWARN_BADQACC: "a joint acceleration is NaN, infinite or huge",
-    _W.mjWARN_INERTIA: "the mass matrix is singular",
-    _W.mjWARN_CONTACTFULL: "there are more contacts than MuJoCo has memory for",
-    _W.mjWARN_CNSTRFULL: "there are more constraints than MuJoCo has memory for",
-    _W.mjWARN_BADCTRL: "a control value is NaN, infinite or huge",
-}
-
-
-@dataclass(eq=False)
-class _Push:
-    """A wrench from outside: on a body, at a point in body axes from its centre of mass."""
-
-    body: int
-    force: Array
-    torque: Array
-    lever: Array
-    steps: int
+from cards_sim.model import at_centres_of_mass
+from cards_sim.world_simulator import WorldSimulator
 
 
 class Simulator:
@@ -63,6 +37,8 @@ class Simulator:
     Args:
         robot: The description.
         dt: Time step, [s].
+        world: What else there is: the robot is put into it, as ``robot.name``, where its own file
+            puts it. Gravity is then the world's. None: the robot is alone.
         integrator: See `cards_core.formats.mjcf.writer.to_mjcf`.
         ground: Height of a ground plane, [m]; none if `None`.
         world_xml: Additional MJCF elements for the world.
@@ -70,37 +46,83 @@ class Simulator:
 
     Attributes:
         robot, tree, dt: As given; the tree lays out q and qd.
+        name: Of the robot in its world; empty where it is alone.
+        world: What it is part of: objects, contacts, grasps, time.
         muscles: Paths and actuator models.
         motors: Joints with a motor of their own.
-        model, data: MuJoCo's own objects, for viewers and tests.
+        model, data: MuJoCo's own objects, of the whole world, for viewers and tests.
 
     Raises:
         DescriptionError: The robot cannot be simulated; the message says why.
     """
+
+    name: str
 
     def __init__(
         self,
         robot: Robot,
         dt: float = 1e-3,
         *,
+        world: World | None = None,
         integrator: Integrator = "Euler",
         ground: float | None = None,
         world_xml: str = "",
         muscle_backend: Literal["compiled", "numeric"] = "compiled",
     ) -> None:
-        if not (dt > 0.0 and math.isfinite(dt)):
-            raise CardsError(f"time step is {dt} s, expected a finite time > 0")
-        self.robot = robot
-        self.dt = float(dt)
-        self.tree = robot.tree
-        self.model = build_model(
-            robot, timestep=dt, integrator=integrator, ground=ground, world_xml=world_xml
+        whole = empty_world_with(robot) if world is None else world.with_robot(robot)
+        simulator = WorldSimulator(
+            whole, dt, integrator=integrator, ground=ground, world_xml=world_xml
         )
-        self.data = mujoco.MjData(self.model)
+        self._join(simulator, whole.models[-1], muscle_backend)
+        simulator.reset()
+
+    @classmethod
+    def within(
+        cls,
+        world: WorldSimulator,
+        name: str,
+        *,
+        muscle_backend: Literal["compiled", "numeric"] = "compiled",
+    ) -> Simulator:
+        """Return a robot of a world that may hold several; the world is reset.
+
+        Args:
+            world: The world.
+            name: Of the model in it.
+            muscle_backend: Backend of the muscle engine.
+
+        Raises:
+            UnknownNameError: There is no such model.
+            CardsError: It is simulated already.
+        """
+        robot = cls.__new__(cls)
+        robot._join(world, world.world.model(name), muscle_backend)
+        world.reset()
+        return robot
+
+    def _join(
+        self,
+        world: WorldSimulator,
+        placed: WorldModel,
+        muscle_backend: Literal["compiled", "numeric"],
+    ) -> None:
+        if any(
+            isinstance(other, Simulator) and other.name == placed.name for other in world.pullers
+        ):
+            raise CardsError(f"'{placed.name}' is simulated already (expected: one of each)")
+        self.world = world
+        self.name = placed.name
+        self.robot = robot = placed.robot
+        self.dt = world.dt
+        self.tree = robot.tree
+        self.model, self.data = world.model, world.data
+        self._placed = placed
         self._merged = merged_links(robot)
         names = [link.name for link in robot.links]
         self._rows = np.array([i for i, x in enumerate(names) if x not in self._merged], np.intp)
-        self._bodies = np.array([self.model.body(names[i]).id for i in self._rows], np.intp)
+        self._bodies = np.array(
+            [self.model.body(placed.prefixed(names[i])).id for i in self._rows], np.intp
+        )
         self._coms = np.zeros((len(names), 3))
         self._coms[self._rows] = self.model.body_ipos[self._bodies]
         relocated = at_centres_of_mass(robot, dict(zip(names, self._coms, strict=True)))
@@ -108,34 +130,42 @@ class Simulator:
         self.motors = motors_of(self.tree)
         n, m, k = len(robot.links), len(robot.muscles), len(self.motors)
 
-        # views of MuJoCo's memory; the layout of the sensors is that of `to_mjcf`
+        # views of MuJoCo's memory; the layout of the sensors is that of `to_mjcf`, that of the
+        # coordinates is that of `World.combined`
+        before = world.world.models[: world.world.models.index(placed)]
+        q0 = sum(other.robot.tree.nq for other in before)
+        v0 = sum(other.robot.tree.nv for other in before)
+        first, total = sum(len(other.robot.links) for other in before), len(world.combined.links)
         data, sensors = self.data, self.data.sensordata
-        self._q = data.qpos[: self.tree.nq]
-        self._qd = data.qvel[: self.tree.nv]
+        self._q = data.qpos[q0 : q0 + self.tree.nq]
+        self._qd = data.qvel[v0 : v0 + self.tree.nv]
         self._joints = (self._q, self._qd)
-        self._sensed_poses = sensors[: 12 * n].reshape(n, 4, 3).transpose(0, 2, 1)
-        self._twists = sensors[12 * n : 18 * n].reshape(n, 6)
-        self._warnings = data.warning.number
+        poses = sensors[12 * first : 12 * (first + n)]
+        self._sensed_poses = poses.reshape(n, 4, 3).transpose(0, 2, 1)
+        twists = 12 * total + 6 * first
+        self._twists = sensors[twists : twists + 6 * n].reshape(n, 6)
 
         # of frames at the centres of mass, parallel to the link frames
         self._poses = np.zeros((n, 4, 4))
         self._poses[:, 3, 3] = 1.0
+        self._told: tuple[Array, npt.NDArray[np.intp] | None] = (np.zeros(m + k), None)
+        self._impedance: ImpedanceLaw | None = None
+        self._given = (np.zeros(m), np.zeros(k))
         self._tensions = np.zeros(m)
         self._efforts = np.zeros(k)
+        self._contact_forces = np.zeros((n, 3))
         # MuJoCo's degrees of freedom are laid out as the tree's velocities
-        self._joint_forces = data.qfrc_applied[: self.tree.nv]
-        self._last_q = np.zeros(self.model.nq)
-        self._last_qd = np.zeros(self.model.nv)
+        self._joint_forces = data.qfrc_applied[v0 : v0 + self.tree.nv]
         self._last_actuators = self.muscles.actuators.state.copy()
         # lengths and rates of the muscles now, once somebody asked for them
         self._motion: tuple[Array, Array] | None = None
-        self._pushes: list[_Push] = []
-        self.reset()
+        self._start = (self.tree.home, np.zeros(self.tree.nv))
+        world.pullers.append(self)
 
     # State ------------------------------------------------------------------------------------
 
     def reset(self, q: Array | Sequence[float] | None = None, qd: Array | None = None) -> None:
-        """Put the world back to time zero.
+        """Put the world back to time zero, with all that is in it.
 
         Args:
             q: Joint coordinates, shape (nq,); the home pose if `None`.
@@ -144,6 +174,19 @@ class Simulator:
         Raises:
             ShapeError: Wrong number of values, or values that are not finite or huge.
             SimulationStoppedError: The world is impossible from the start.
+        """
+        self.begin_at(q, qd)
+        self.world.reset()
+
+    def begin_at(self, q: Array | Sequence[float] | None = None, qd: Array | None = None) -> None:
+        """Say where the robot is after the next reset of its world.
+
+        Args:
+            q: Joint coordinates, shape (nq,); the home pose if `None`.
+            qd: Joint velocities, shape (nv,); at rest if `None`.
+
+        Raises:
+            ShapeError: Wrong number of values, or values that are not finite or huge.
         """
         tree = self.tree
         start = tree.check_q(np.asarray(tree.home if q is None else q, dtype=float))
@@ -154,28 +197,12 @@ class Simulator:
                     raise ShapeError(
                         f"'{name}' starts at {value:g}, expected at most {mujoco.mjMAXVAL:g}"
                     )
-        mujoco.mj_resetData(self.model, self.data)
-        # integrating by zero normalises quaternions
-        self._q[:] = tree.integrate(start, np.zeros(tree.nv))
-        self._qd[:] = velocity
-        self._last_q[:] = self.data.qpos
-        self._last_qd[:] = self.data.qvel
-        self._tensions[:] = 0.0
-        self._efforts[:] = 0.0
-        self._pushes.clear()
-        self._step = 0
-        self._stopped: SimulationStoppedError | None = None
-        mujoco.mj_step1(self.model, self.data)
-        self._refresh()
-        if np.count_nonzero(self._warnings):
-            self._stop()
-        self.muscles.reset(self._poses)
+        self._start = (start, velocity.copy())
 
     @property
     def time(self) -> float:
         """Simulated time, [s]."""
-        # a product of whole numbers of steps does not collect rounding errors as a sum does
-        return self._step * self.dt
+        return self.world.time
 
     @property
     def state(self) -> RobotState:
@@ -193,17 +220,13 @@ class Simulator:
             tensions=self._tensions.copy(),
             efforts=self._efforts.copy(),
             actuators=self.muscles.state_values.copy(),
+            contact_forces=self._contact_forces.copy(),
         )
 
     @property
     def steps(self) -> int:
         """Number of steps since the last reset."""
-        return self._step
-
-    @property
-    def contacts(self) -> int:
-        """Number of contact points now."""
-        return int(self.data.ncon)
+        return self.world.steps
 
     def link_poses(self) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4), in the order of robot.links."""
@@ -214,7 +237,7 @@ class Simulator:
             exact = make_dynamics(self.robot, "numeric").link_poses(self._q)
             for row, link in enumerate(self.robot.links):
                 if link.name in self._merged:
-                    poses[row] = exact[row]
+                    poses[row] = self._placed.pose.matrix @ exact[row]
         return poses
 
     def muscle_paths(self) -> list[Array]:
@@ -222,66 +245,60 @@ class Simulator:
         return self.muscles.engine.path_points(self._poses)
 
     def energy(self) -> tuple[float, float]:
-        """Return kinetic and potential energy now, [J]; the zero of the latter is MuJoCo's."""
-        mujoco.mj_energyPos(self.model, self.data)
-        mujoco.mj_energyVel(self.model, self.data)
-        potential, kinetic = self.data.energy
-        return float(kinetic), float(potential)
+        """Return kinetic and potential energy of the world now, [J]; see `WorldSimulator`."""
+        return self.world.energy()
 
     # Motion -----------------------------------------------------------------------------------
 
     def step(
-        self, commands: Array | Sequence[float], kinds: npt.NDArray[np.intp] | None = None
+        self,
+        commands: Array | Sequence[float],
+        kinds: npt.NDArray[np.intp] | None = None,
+        *,
+        impedance: ImpedanceLaw | None = None,
     ) -> None:
-        """Advance by one time step.
+        """Advance the world by one time step; other robots in it do what they were told last.
 
         Args:
-            commands: What every muscle is told, in the order of robot.muscles, then the efforts of
-                the motors, shape (m + k,). Limits are the business of `MuscleCommand`.
-            kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m + k,), of which those of
-                the muscles count; tensions [N] if None.
+            commands: As of `tell`.
+            kinds: As of `tell`.
+            impedance: As of `tell`.
 
         Raises:
             ShapeError: Wrong number of commands, or one that is not finite; nothing moves.
             SimulationStoppedError: The physics diverged in this step or in an earlier one. The
                 state is the last good one.
         """
-        if self._stopped is not None:
-            raise self._stopped
+        self.world.check_running()
+        self.tell(commands, kinds, impedance=impedance)
+        self.world.step()
+
+    def tell(
+        self,
+        commands: Array | Sequence[float],
+        kinds: npt.NDArray[np.intp] | None = None,
+        *,
+        impedance: ImpedanceLaw | None = None,
+    ) -> None:
+        """Say what muscles and motors do in the next steps of the world.
+
+        Args:
+            commands: What every muscle is told, in the order of robot.muscles, then the efforts of
+                the motors, shape (m + k,). Limits are the business of `MuscleCommand`.
+            kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m + k,), of which those of
+                the muscles count; tensions [N] if None.
+            impedance: The law of muscles that are under it, with its set-points.
+
+        Raises:
+            ShapeError: Wrong number of commands, or one that is not finite.
+        """
         values = np.asarray(commands, dtype=float)
         m = self._tensions.size
         wanted = (m + self._efforts.size,)
         if values.shape != wanted or not np.isfinite(values).all():
             self._refuse(values)
-        values, efforts = values[:m], values[m:]
-        data = self.data
-        self._last_q[:] = data.qpos
-        self._last_qd[:] = data.qvel
-        self._last_actuators[:] = self.muscles.actuators.state
-        if kinds is not None:
-            kinds = kinds[:m]
-        muscles = self.muscles.step(
-            self._poses, self._twists, self._joints, values, kinds, motion=self._motion
-        )
-        if efforts.size:
-            self._joint_forces[self.motors.rows] = efforts
-        wrenches = muscles.wrenches
-        data.xfrc_applied[self._bodies] = wrenches[self._rows] if self._merged else wrenches
-        if self._pushes:
-            self._apply_pushes()
-        # MuJoCo warns instead of failing; asked twice, so that the cause is found, not what
-        # follows from it
-        mujoco.mj_step2(self.model, data)
-        if np.count_nonzero(self._warnings):
-            self._stop()
-        # kinematics of the new state, for whoever reads it and for the next wrench
-        mujoco.mj_step1(self.model, data)
-        if np.count_nonzero(self._warnings):
-            self._stop()
-        self._tensions[:] = muscles.tensions
-        self._efforts[:] = efforts
-        self._step += 1
-        self._refresh()
+        self._told = (values, None if kinds is None else kinds[:m])
+        self._impedance = impedance
 
     def apply_wrench(
         self,
@@ -292,15 +309,14 @@ class Simulator:
         duration: float,
         point: Array | Sequence[float] | None = None,
     ) -> None:
-        """Push a link from outside, from the next step on.
+        """Push a link of the robot from outside; see `WorldSimulator.apply_wrench`.
 
         Args:
-            link: Name of the link.
+            link: Name of the link within the robot.
             force: In world axes, [N].
             torque: In world axes, [Nm].
             duration: [s], rounded to time steps, at least one.
-            point: Where the force acts, in link coordinates, [m]; moves with the link. The
-                centre of mass if `None`.
+            point: Where the force acts, in link coordinates, [m]; the centre of mass if `None`.
 
         Raises:
             UnknownNameError: No such link.
@@ -311,29 +327,64 @@ class Simulator:
         self.robot.link(link)
         if link in self._merged:
             raise CardsError(f"link '{link}' has no mass to push; push the link it carries")
-        if not math.isfinite(duration):
-            raise ShapeError(f"duration of a push is {duration}, expected a finite time in s")
-        body = self.model.body(link).id
-        com = self.model.body_ipos[body]
-        lever = np.zeros(3) if point is None else _vector(point, "point") - com
-        steps = max(1, round(duration / self.dt))
-        push = _Push(body, _vector(force, "force"), _vector(torque, "torque"), lever, steps)
-        self._pushes.append(push)
+        name = self._placed.prefixed(link)
+        self.world.apply_wrench(name, force, torque, duration=duration, point=point)
 
-    # Inside -----------------------------------------------------------------------------------
+    # Puller -----------------------------------------------------------------------------------
 
-    def _refresh(self) -> None:
+    def put(self) -> None:
+        """Put the coordinates and velocities at time zero into MuJoCo's memory."""
+        start, velocity = self._start
+        # integrating by zero normalises quaternions
+        self._q[:] = self.tree.integrate(start, np.zeros(self.tree.nv))
+        self._qd[:] = velocity
+        self._told = (np.zeros_like(self._told[0]), None)
+        self._impedance = None
+        self._tensions[:] = 0.0
+        self._efforts[:] = 0.0
+        self._contact_forces[:] = 0.0
+
+    def begin(self) -> None:
+        """Begin anew with the motion at time zero."""
+        self.muscles.reset(self._poses)
+
+    def pull(self) -> None:
+        """Write the wrenches and joint efforts of this step into MuJoCo's memory."""
+        values, kinds = self._told
+        m = self._tensions.size
+        values, efforts = values[:m], values[m:]
+        self._last_actuators[:] = self.muscles.actuators.state
+        muscles = self.muscles.step(
+            self._poses,
+            self._twists,
+            self._joints,
+            values,
+            kinds,
+            motion=self._motion,
+            impedance=self._impedance,
+        )
+        if efforts.size:
+            self._joint_forces[self.motors.rows] = efforts
+        wrenches = muscles.wrenches
+        applied = self.data.xfrc_applied
+        applied[self._bodies] = wrenches[self._rows] if self._merged else wrenches
+        self._given = (muscles.tensions, efforts)
+
+    def refresh(self) -> None:
+        """Take over the motion of the links."""
         self._poses[:, :3] = self._sensed_poses
         self._motion = None
 
-    def _apply_pushes(self) -> None:
-        for push in self._pushes:
-            arm = self.data.xmat[push.body].reshape(3, 3) @ push.lever
-            applied = self.data.xfrc_applied[push.body]
-            applied[:3] += push.force
-            applied[3:] += push.torque + np.cross(arm, push.force)
-            push.steps -= 1
-        self._pushes = [push for push in self._pushes if push.steps > 0]
+    def undo(self) -> None:
+        """Go back to before `pull`."""
+        self.muscles.actuators.state[:] = self._last_actuators
+
+    def finish(self) -> None:
+        """Take over what acted in the step that was done."""
+        self._tensions[:], self._efforts[:] = self._given
+        self._contact_forces[self._rows] = self.world.body_forces[self._bodies]
+
+    # Inside -----------------------------------------------------------------------------------
 
     def _refuse(self, values: Array) -> None:
         muscles = [f"muscle '{muscle.name}'" for muscle in self.robot.muscles]
@@ -347,30 +398,20 @@ class Simulator:
             if not math.isfinite(value):
                 raise ShapeError(f"command of {name} is {value}, expected a finite number")
 
-    def _stop(self) -> None:
-        """Find out what went wrong, go back to the state before the step, and raise."""
-        kind = int(np.argmax(self._warnings > 0))
-        index = int(self.data.warning[kind].lastinfo)
-        joint = body = None
-        if kind == _W.mjWARN_BADQPOS:
-            joint, body = joint_of_coordinate(self.model, index)
-        elif kind in (_W.mjWARN_BADQVEL, _W.mjWARN_BADQACC, _W.mjWARN_INERTIA):
-            joint, body = joint_of_velocity(self.model, index)
-        self._stopped = SimulationStoppedError(
-            _PROBLEMS[_W(kind)], step=self._step + 1, time=self.time, joint=joint, body=body
-        )
-        self.data.qpos[:] = self._last_q
-        self.data.qvel[:] = self._last_qd
-        self.muscles.actuators.state[:] = self._last_actuators
-        self.data.xfrc_applied[:] = 0.0
-        self._joint_forces[:] = 0.0
-        mujoco.mj_step1(self.model, self.data)
-        self._refresh()
-        raise self._stopped
 
+def robots_within(
+    world: WorldSimulator, *, muscle_backend: Literal["compiled", "numeric"] = "compiled"
+) -> dict[str, Simulator]:
+    """Return the robots of a world by name, all of them at their homes.
 
-def _vector(values: Array | Sequence[float], name: str) -> Array:
-    array = np.array(values, dtype=float)
-    if array.shape != (3,) or not np.all(np.isfinite(array)):
-        raise ShapeError(f"{name} is {values}, expected three finite numbers")
-    return array
+    Args:
+        world: The world, of which no robot is simulated yet.
+        muscle_backend: Backend of the muscle engines.
+
+    Raises:
+        DescriptionError: A robot cannot be simulated; the message says why.
+    """
+    return {
+        model.name: Simulator.within(world, model.name, muscle_backend=muscle_backend)
+        for model in world.world.driven
+    }

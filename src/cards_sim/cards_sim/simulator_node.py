@@ -23,16 +23,17 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.formats.urdf import to_urdf
-from cards_core.loop.host_log import kept_by_reset
+from cards_core.loop.host import kept_by_reset
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
 from cards_core.loop.pacing import Pacer
 from cards_core.robot.model import Robot
 from cards_core.stamps import NANOSECONDS, end_of
 from cards_ros import topics
-from cards_ros.host_shell import HostShell
-from cards_ros.host_topics import REPUBLISH_PERIOD
+from cards_ros.health import HostHealth
+from cards_ros.host_shell import REPUBLISH_PERIOD, HostShell
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
+from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
 from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
@@ -61,6 +62,7 @@ class SimulatorNode(Node):
         steps: Done since the last reset.
         failure: Why the world stopped, if it did.
         models: What this and other nodes say of their models.
+        health: What is said on ``/diagnostics``.
     """
 
     def __init__(
@@ -92,15 +94,11 @@ class SimulatorNode(Node):
         self.failure: SimulationStoppedError | None = None
         self._finished = False
         self._published = -1.0
+        self.models = ModelTopic(self, "host", identity_of(simulator.robot), lambda: value[ACCEPT])
+        self.health = HostHealth(self, self.host, self, self.models)
         self._shell = HostShell(
-            self,
-            self.host,
-            self,
-            identity=identity_of(simulator.robot),
-            description=to_urdf(simulator.robot),
-            accepts=lambda: value[ACCEPT],
+            self, self.host, self.health, models=self.models, description=to_urdf(simulator.robot)
         )
-        self.models = self._shell.models
         self._loop = NodeLoop(self, self._shell.topics.subscriptions, self._stop)
         self._make_services()
 
@@ -187,7 +185,7 @@ class SimulatorNode(Node):
     # Services ---------------------------------------------------------------------------------
 
     def _on_reset(self, _request: Any, response: Any) -> Any:
-        self._shell.health.tell_verdict("until the reset")
+        self.health.tell_verdict("until the reset")
         kept = kept_by_reset(self.host.log)
         self.host.reset()
         self.failure = None
@@ -260,7 +258,7 @@ class SimulatorNode(Node):
 
     def world_values(self) -> Mapping[str, object]:
         """Return what else to show of the world."""
-        return {"contacts": self.host.simulator.contacts}
+        return {"contacts": len(self.host.simulator.world.contacts)}
 
     def loop_values(self) -> Mapping[str, object]:
         """Return what else to show of the loop."""
@@ -273,6 +271,7 @@ class SimulatorNode(Node):
 
     def close(self) -> None:
         """Say how it was, write the log and destroy the node."""
+        self.health.tell_verdict("until the end")
         self._shell.close()
         self._loop.close()
         self.destroy_node()

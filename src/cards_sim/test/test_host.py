@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from cards_core.errors import ShapeError
+from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.formats import load
+from cards_core.formats.sdf.world import load_world
 from cards_core.muscles.command import CommandRefusedError, command_of
+from cards_core.parameters.declaration import ParameterSet
+from cards_sim.build import build_host, build_world_host
 from cards_sim.host import SimulatorHost
 from cards_sim.simulator import Simulator
 
@@ -159,3 +162,82 @@ def test_the_log_says_when_the_muscles_were_let_go(robot, tmp_path):
         assert log["gate"].tolist() == [0] * 10 + [1] * 5 + [2] * 5
         assert log["refused"].tolist() == [0] * 10 + [1] * 10
         assert log["behind"].tolist() == [0.0] * 10 + [0.25] * 10
+
+
+# Several robots of one world ---------------------------------------------------------------------
+
+
+def two_arms(**options):
+    return build_world_host(load_world("two_arms"), DT, **options)
+
+
+def test_robots_of_one_world_step_together():
+    world = two_arms()
+    assert list(world.robots) == ["left_arm", "right_arm"]
+    names = names_of(load("roboy_arm"))
+    plain = Simulator(load("roboy_arm"), DT)
+    for _ in range(50):
+        for host in world.robots.values():
+            host.submit(command_of(names, np.full(11, 30.0)))
+        world.step()
+        plain.step(np.full(11, 30.0))
+    assert {host.stamp for host in world.robots.values()} == {world.stamp} == {50_000_000}
+    for host in world.robots.values():
+        np.testing.assert_allclose(host.state.q, plain.state.q, atol=1e-10)
+    world.reset()
+    assert world.stamp == 0
+    for host in world.robots.values():
+        np.testing.assert_array_equal(host.state.q, host.robot.tree.home)
+
+
+def test_each_robot_of_a_world_has_its_own_gate():
+    world = two_arms(command_timeout=0.01)
+    names = names_of(load("roboy_arm"))
+    for _ in range(30):
+        world.robots["left_arm"].submit(command_of(names, np.full(11, 50.0)))
+        world.step()
+    left, right = (world.robots[name] for name in ("left_arm", "right_arm"))
+    assert not left.gate.stale
+    assert right.gate.stale
+    assert left.state.tensions.min() == 50.0
+    assert right.state.tensions.max() < 50.0
+    world.estop()
+    with pytest.raises(CommandRefusedError):
+        left.submit(command_of(names, np.full(11, 50.0)))
+
+
+def test_a_world_begins_where_it_is_told():
+    start = load("roboy_arm").tree.home + 0.05
+    world = two_arms(initial_positions={"left_arm": start})
+    for _ in range(2):
+        np.testing.assert_array_equal(world.robots["left_arm"].state.q, start)
+        home = world.robots["right_arm"].robot.tree.home
+        np.testing.assert_array_equal(world.robots["right_arm"].state.q, home)
+        world.step()
+        world.reset()
+    with pytest.raises(UnknownNameError, match="left_arm"):
+        two_arms(initial_positions={"arm": start})
+
+
+def test_one_robot_of_several_does_not_step_alone():
+    left = two_arms().robots["left_arm"]
+    for act in (left.advance, left.step, left.reset):
+        with pytest.raises(CardsError, match="'left_arm' shares its world"):
+            act()
+
+
+def test_a_world_without_robots_has_no_hosts():
+    with pytest.raises(CardsError, match="'table' has no robot"):
+        build_world_host(load_world("table"))
+
+
+def test_the_parameter_world_puts_the_robot_among_objects():
+    given = {"model": "roboy_arm", "world": "table"}
+    host = build_host(ParameterSet(given))
+    host.step()
+    assert "box::link" in host.simulator.world.object_poses()
+    assert host.state.contact_forces.shape == (len(host.robot.links), 3)
+    with pytest.raises(CardsError, match="has robots of its own: left_arm, right_arm"):
+        build_host(ParameterSet(given | {"world": "two_arms"}))
+    with pytest.raises(UnknownNameError, match="table"):
+        build_host(ParameterSet(given | {"world": "tabel"}))

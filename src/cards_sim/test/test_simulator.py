@@ -12,6 +12,7 @@ from cards_core.muscles.command import KINDS
 from cards_core.robot.actuators import Cable
 from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, Muscle, ViaPoint
 from cards_core.robot.model import Robot
+from cards_core.robot.world import empty_world_with
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.model import build_model
 from cards_sim.simulator import Simulator
@@ -35,7 +36,7 @@ def test_starts_at_home_at_rest():
     joint = Joint("elbow", "revolute", WORLD, "rod", axes=(JointAxis(Y),))
     sim = simulator(Robot("arm", (Link("rod", ROD),), (joint,), home={"elbow": (0.4,)}))
     state = sim.state
-    assert (state.time, sim.steps, sim.contacts) == (0.0, 0, 0)
+    assert (state.time, sim.steps, len(sim.world.contacts)) == (0.0, 0, 0)
     assert state.q.tolist() == [0.4]
     assert state.qd.tolist() == [0.0]
     assert state.tensions.tolist() == []
@@ -95,7 +96,9 @@ def test_senseless_time_step_is_an_error(dt):
 
 def test_what_mujoco_refuses_is_an_error_of_ours():
     with pytest.raises(DescriptionError, match=r"MuJoCo does not accept it: .*pyramid"):
-        build_model(floating(), timestep=1e-3, world_xml="<geom type='pyramid'/>")
+        build_model(
+            empty_world_with(floating()), timestep=1e-3, world_xml="<geom type='pyramid'/>"
+        )
 
 
 # Divergence ----------------------------------------------------------------------------------
@@ -107,7 +110,7 @@ def test_divergence_stops_the_world_and_names_the_place(tmp_path, monkeypatch):
     sim = simulator(robot)
     for _ in range(5):
         sim.step(np.full(4, 1.0))
-    before, steps, contacts = sim.state, sim.steps, sim.contacts
+    before, steps, contacts = sim.state, sim.steps, len(sim.world.contacts)
     with pytest.raises(SimulationStoppedError, match="acceleration") as caught:
         sim.step(np.full(4, 1e14))
     error = caught.value
@@ -119,7 +122,7 @@ def test_divergence_stops_the_world_and_names_the_place(tmp_path, monkeypatch):
         assert text in str(error)
     # the last good state stays, and nothing moves until a reset
     after = sim.state
-    assert (after.time, sim.steps, sim.contacts) == (before.time, steps, contacts)
+    assert (after.time, sim.steps, len(sim.world.contacts)) == (before.time, steps, contacts)
     for name in ("q", "qd", "muscle_lengths", "muscle_rates", "tensions"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
     with pytest.raises(SimulationStoppedError) as again:

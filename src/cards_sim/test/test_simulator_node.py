@@ -18,7 +18,7 @@ from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.host_topics import REPUBLISH_PERIOD
+from cards_ros.host_shell import REPUBLISH_PERIOD
 from cards_ros.testing import NodeThread, Probe, private_domain
 from cards_sim.simulator import Simulator
 from cards_sim.simulator_node import SimulatorNode

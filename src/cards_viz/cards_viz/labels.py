@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cards_core.loop.task_units import POSITIONS, joint_units, operational_units
+from cards_core.loop.task_tally import POSITIONS, joint_units, operational_units
 from cards_core.robot.model import Tree
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.paths.wrapping.mesh_file import mesh_path
+from cards_core.paths.wrapping.mesh import mesh_path
 from cards_core.robot.elements import (
     Box,
     Capsule,
@@ -119,8 +119,7 @@ def surface_triangles(
         return None
     import trimesh
 
-    from cards_core.paths.wrapping.mesh_file import mesh_vertices
-    from cards_core.paths.wrapping.mesh_hull import smooth_hull
+    from cards_core.paths.wrapping.mesh import mesh_vertices, smooth_hull
 
     try:
         body = smooth_hull(mesh_vertices(path.read_bytes(), path.name) * geometry.scale)

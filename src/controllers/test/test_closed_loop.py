@@ -15,7 +15,7 @@ from cards_core.formats import load
 from cards_core.loop.run_log import recover
 from cards_core.robot.state import RobotState
 from cards_core.stamps import quantised
-from cards_core.trajectories.reference_files import read_reference
+from cards_core.trajectories.library import read_reference
 from cards_ros.diagnostics import Level
 from cards_ros.testing import Probe, end_process, private_domain, start_process
 from cards_sim.simulator import Simulator

@@ -1,8 +1,9 @@
-"""The command line: one module per command, imported when the command is used.
+"""The command line: each command is in a module that is imported when the command is used.
 
-A command's module has ``add_parser(subparsers)``, which declares it and sets ``run`` as a default,
-a function of the parsed arguments that returns the exit code. Only the module that was asked for
-is imported, so ``--help`` is quick and a broken optional package affects its own command alone.
+The module has ``add_COMMAND(subparsers)``, which declares the command and sets ``run`` as a
+default, a function of the parsed arguments that returns the exit code. Only the module that was
+asked for is imported, so ``--help`` is quick and a broken optional package affects its own command
+alone.
 """
 
 from __future__ import annotations
@@ -27,12 +28,21 @@ COMMANDS = {
     "monitor": ("cards_bringup.cli.monitor", "watch a real robot: muscles, temperatures, faults"),
     "calibrate": ("cards_bringup.cli.calibrate", "set zero points of a real robot's sensors"),
     "models": ("cards_bringup.cli.models", "list the robots there are"),
+    "controllers": (
+        "cards_bringup.cli.controllers",
+        "list the controllers, or parameters of one",
+    ),
     "eval": ("cards_bringup.cli.eval", "M, C, G, l, L, J and tensions of a robot at one state"),
     "analyse": ("cards_bringup.cli.analyse", "kinematics, tensions, stiffness, workspaces"),
-    "compile": ("cards_bringup.cli.compile", "turn a robot into native code, with a report"),
-    "export": ("cards_bringup.cli.export", "a robot's equations as LaTeX, Markdown or Python"),
-    "import": ("cards_bringup.cli.import_robot", "convert a robot of another program to SDF"),
+    "check": ("cards_bringup.cli.check", "whether a robot of muscles is fit to be controlled"),
+    "compile": ("cards_bringup.cli.conversion", "turn a robot into native code, with a report"),
+    "export": ("cards_bringup.cli.conversion", "a robot's equations as LaTeX, Markdown or Python"),
+    "import": ("cards_bringup.cli.conversion", "convert a robot of another program to SDF"),
     "bench": ("cards_bringup.cli.bench", "measure the model update, the QP and the control loop"),
+    "reproduce": (
+        "cards_bringup.cli.reproduce",
+        "repeat experiments of papers",
+    ),
     "doctor": ("cards_bringup.cli.doctor", "look at this machine and say what is missing"),
     "test": ("cards_bringup.cli.test", "run the tests"),
     "setup": (None, "make the environment now (others make it when needed)"),
@@ -43,6 +53,7 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm            the arm draws a flower; watch at http://127.0.0.1:8080
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards models                    what robots there are
+  ./cards controllers               what can drive them
   ./cards doctor                    when something does not work
   ./cards COMMAND --help            all about one command
 
@@ -139,7 +150,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     else:
         module = COMMANDS[command][0]
         assert module is not None
-        importlib.import_module(module).add_parser(subparsers)
+        getattr(importlib.import_module(module), f"add_{command}")(subparsers)
         for one in subparsers.choices.values():  # docstrings are marked up, terminals are not
             one.description = (one.description or "").replace("``", "")
     return parser
@@ -217,6 +228,14 @@ def _words(error: Exception) -> str:
         case OSError():
             return str(error.strerror or error)
     raise error
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of cells, the same number in each, in columns as wide as their longest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
 
 
 def _drop_output() -> None:

@@ -30,7 +30,7 @@ CHOICES = (*OF_A_ROBOT, "muscles", "paper", "compiler", "rods")
 DEFAULT_ROBOT = "roboy_arm"
 
 
-def add_parser(subparsers: Any) -> None:
+def add_bench(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "bench",
@@ -108,8 +108,8 @@ def _measure(what: str, robot: str) -> dict[str, Any]:
 
 
 def _soak(args: argparse.Namespace) -> dict[str, Any]:
+    from cards_bringup.benchmarks.hil import bench_hil
     from cards_bringup.hil.options import choose_firmware
-    from cards_bringup.hil.soak import bench_hil
 
     minutes = 1.0 if args.minutes is None else args.minutes
     firmware = choose_firmware(args.firmware, _say)

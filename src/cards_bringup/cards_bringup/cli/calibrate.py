@@ -27,7 +27,7 @@ The procedure in full: docs/hardware.md."""
 SECONDS, CHECK_SECONDS = Number(at_least=0.2, at_most=60.0), Number(at_least=0.2, at_most=600.0)
 
 
-def add_parser(subparsers: Any) -> None:
+def add_calibrate(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "calibrate",

@@ -27,7 +27,7 @@ MODES = ("lockstep", "realtime", "as_fast_as_possible")
 SIMULATORS = ("mujoco", "gazebo", "auto")
 
 
-def add_parser(subparsers: Any) -> None:
+def add_demo(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "demo",

@@ -20,7 +20,7 @@ Exit code 0 unless something that is required fails. Nothing is installed or cha
 COLORS = {"OK": "\033[32m", "WARN": "\033[33m", "FAIL": "\033[31m"}
 
 
-def add_parser(subparsers: Any) -> None:
+def add_doctor(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "doctor",

@@ -23,7 +23,7 @@ conventions: tension f >= 0 pulls, L = dl/dq, M qdd + C + G = -L' f. SI units an
 J: linear, then angular velocity of the frame in world axes, per unit qd."""
 
 
-def add_parser(subparsers: Any) -> None:
+def add_eval(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "eval",

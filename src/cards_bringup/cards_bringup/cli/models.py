@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli import print_columns
 from cards_core.exit_codes import ExitCode
 
 EXAMPLES = """examples:
@@ -26,7 +27,7 @@ COLUMNS = (
 )
 
 
-def add_parser(subparsers: Any) -> None:
+def add_models(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "models",
@@ -112,11 +113,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     cells += [
         [str(row[key] if row[key] is not None else "-") for key, _ in COLUMNS] for row in good
     ]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
-    for line in cells:
-        print(
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-        )
+    print_columns(cells)
     for row in rows:
         if "error" in row:
             print(f"{row['name']}: error: {row['error']}")

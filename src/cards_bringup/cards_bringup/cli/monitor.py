@@ -26,7 +26,7 @@ RATE = Number(at_least=0.5, at_most=60.0)
 """Pictures a second."""
 
 
-def add_parser(subparsers: Any) -> None:
+def add_monitor(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "monitor",

@@ -53,7 +53,7 @@ WITHOUT_VALUE = ("-x", "-v", "-vv", "-q", "-s", "-l", "--dev", "--lf", "--ff", "
 """Options of pytest behind which a path stands; behind others it may be their value."""
 
 
-def add_parser(subparsers: Any) -> None:
+def add_test(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "test",

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cards_bringup.demo.reset_parts import RunPart, arrange
 from cards_bringup.demo.run_end import (
     RunEnd,
     RunInterrupts,
@@ -22,7 +21,7 @@ from cards_bringup.demo.run_end import (
     say,
     simulate,
 )
-from cards_bringup.demo.run_folder import new_run_folder
+from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
 from cards_bringup.hil import options as hil_options
 from cards_bringup.nodes import node_list
 from cards_bringup.nodes.plan import Plan, make_plan
@@ -31,7 +30,7 @@ from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import make_control_loop
-from cards_core.loop.host_parameters import initial_positions
+from cards_core.loop.host import initial_positions
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot import Robot

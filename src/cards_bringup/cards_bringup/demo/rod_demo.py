@@ -134,7 +134,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         if not _has_rows(out / _LOG):
             return nothing_recorded(args, end, out, SOLVER)
         from cards_rods.run_folder import write_results
-        from cards_rods.verdict import RodRun
+        from cards_rods.summary import RodRun
 
         metadata = {
             "transport": "ROS topics" if use_ros else "in process",
@@ -196,21 +196,21 @@ def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) ->
 def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
     """Solve the motion in this process, as fast as possible."""
     from cards_rods.node_parameters import parameters
-    from cards_rods.session import build_session
+    from cards_rods.rod_simulation import make_simulation
 
     values.declare(parameters())
     values.refuse_others()
-    session = build_session(values)
+    simulation = make_simulation(values)
     period, duration = 1.0 / values["rate"], values["duration"]
     try:
         if values["play"]:
-            session.play(True)
-        while not duration or session.steps * period <= duration:
-            session.step(session.steps * period)
-            if session.steps % 50 == 0:
-                on_time(session.steps * period)
+            simulation.play(True)
+        while not duration or simulation.steps * period <= duration:
+            simulation.step(simulation.steps * period)
+            if simulation.steps % 50 == 0:
+                on_time(simulation.steps * period)
     finally:
-        session.close()
+        simulation.close()
 
 
 class StepClock(Clock):

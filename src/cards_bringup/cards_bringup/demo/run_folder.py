@@ -1,22 +1,31 @@
-"""The folder of a demonstration run: named, created, and kept from other runs."""
+"""The folder of a demonstration run: named, created, kept from other runs, split at resets.
+
+A run that was reset has parts, and each part its own run folder. The run folder holds the last
+part that is long enough to be evaluated. What was recorded before its first reset is in
+``before_reset_1``, before the second in ``before_reset_2``, and so on; what came after it, if it
+is too short, is in ``after_reset_N``.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cards_bringup.resources import runs_folder
+import numpy as np
+
 from cards_core.errors import CardsError
-from cards_core.files import inside, making
+from cards_core.files import RUNS, inside, locked, making
+from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG, begun, part_paths
 
 RESULTS = (
     "summary.json",
-    "simulator.npz",
-    "controller.npz",
+    SIMULATOR_LOG,
+    CONTROLLER_LOG,
     "hardware.npz",
     "hil.npz",
     "rod_solver.npz",
@@ -26,16 +35,18 @@ RESULTS = (
 LOCK_FILE = ".running"
 """File in a run folder that is locked during a run, and removed afterwards."""
 
+LEAST_TIME = 0.1
+"""Least simulated time of a part for which plots and a recording are made, [s]."""
+
 
 def new_run_folder(robot: str, controller: str) -> Path:
     """Return a run folder that does not exist yet, named after robot, controller and time."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    folder = runs_folder()
-    out = inside(folder, f"{robot}_{controller}_{stamp}")
+    out = inside(RUNS, f"{robot}_{controller}_{stamp}")
     count = 1
     while out.exists():
         count += 1
-        out = inside(folder, f"{robot}_{controller}_{stamp}_{count}")
+        out = inside(RUNS, f"{robot}_{controller}_{stamp}_{count}")
     return out
 
 
@@ -53,7 +64,8 @@ def preparing() -> Iterator[Callable[[Path], None]]:
                 stack.enter_context(making(out))
                 with tempfile.TemporaryFile(dir=out):
                     pass
-                stack.enter_context(_locked(out))
+                refusal = f"--out {out} is in use by another run (expected: a folder of its own)"
+                stack.enter_context(locked(out / LOCK_FILE, refusal))
             except OSError as error:
                 raise CardsError(f"--out {out} cannot be written: {error}") from error
             _check_empty(out)  # a run may have ended in there since
@@ -70,23 +82,103 @@ def _check_empty(out: Path) -> None:
             )
 
 
-@contextlib.contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Keep other runs out of a run folder; the lock of a process ends with the process.
+@dataclass(frozen=True)
+class RunPart:
+    """What was recorded between two resets.
+
+    Attributes:
+        folder: Where its logs are now.
+        name: Name of the folder below the run folder; empty: the run folder itself.
+        time: Simulated time, [s].
+        begun: When it began, on the monotonic clock, [s].
+    """
+
+    folder: Path
+    name: str
+    time: float
+    begun: float
+
+    @property
+    def useful(self) -> bool:
+        """Whether plots and a recording are made; always true for the run folder itself."""
+        return not self.name or self.time >= LEAST_TIME
+
+
+@dataclass(frozen=True)
+class _Log:
+    path: Path
+    begun: float
+    time: float
+
+    @classmethod
+    def of(cls, path: Path) -> _Log | None:
+        """Read start and duration of a log; None if it has no rows. Raises `CardsError`."""
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                time = arrays["time"]
+            start = begun(path)
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise CardsError(f"{path} cannot be read: {error} (expected: a log)") from error
+        early = -np.inf if np.isnan(start) else start
+        return cls(path, early, float(time[-1])) if len(time) else None
+
+
+def arrange(folder: Path) -> list[RunPart]:
+    """Move every part of a run to its folder; return the parts in order of time.
+
+    Logs without rows are removed; if the last part has none, it is returned with time 0. A
+    controller's part belongs to the part of the simulator during which it began: the controller
+    learns of a reset from the first state after it.
+
+    Args:
+        folder: Run folder with the logs (`cards_core.loop.run_log`) of simulator and controller.
 
     Raises:
-        CardsError: Another run uses the folder.
-        OSError: The folder cannot be written.
+        CardsError: A log is damaged; nothing was moved then.
+        OSError: A folder cannot be made.
     """
-    path = out / LOCK_FILE
-    with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CardsError(
-                f"--out {out} is in use by another run (expected: a folder of its own)"
-            ) from None
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+    hosts = _logs(folder / SIMULATOR_LOG)
+    if not hosts:
+        return []
+    empty = not (folder / SIMULATOR_LOG).exists()  # after the last reset
+    controllers = _logs(folder / CONTROLLER_LOG)
+    long = [i for i, log in enumerate(hosts) if log.time >= LEAST_TIME]
+    main = long[-1] if long else len(hosts) - 1
+    # temporary names first: parts may exchange their places
+    parts = []
+    moves: list[tuple[Path, Path]] = []
+    for i, host in enumerate(hosts):
+        name = "" if i == main else f"before_reset_{i + 1}" if i < main else f"after_reset_{i}"
+        place = folder / name
+        parts.append(RunPart(place, name, host.time, host.begun))
+        moves.append((host.path, place / SIMULATOR_LOG))
+        since = -np.inf if i == 0 else host.begun
+        until = hosts[i + 1].begun if i + 1 < len(hosts) else np.inf
+        own = [log for log in controllers if since <= log.begun < until]
+        # the longest is the part's; one that was too late for its own has a row or two
+        own.sort(key=lambda log: log.time, reverse=True)
+        for k, log in enumerate(own):
+            moves.append(
+                (
+                    log.path,
+                    place / (f"{Path(CONTROLLER_LOG).stem}.{k}.npz" if k else CONTROLLER_LOG),
+                )
+            )
+    if empty:
+        name = f"after_reset_{len(hosts)}"
+        parts.append(RunPart(folder / name, name, 0.0, np.inf))
+    for number, (source, _target) in enumerate(moves):
+        source.rename(folder / f".part.{number}.npz")
+    for number, (_source, target) in enumerate(moves):
+        target.parent.mkdir(exist_ok=True)
+        (folder / f".part.{number}.npz").rename(target)
+    return parts
+
+
+def _logs(path: Path) -> list[_Log]:
+    files = part_paths(path)
+    found = [_Log.of(file) for file in files]
+    for file, log in zip(files, found, strict=True):
+        if log is None:
+            file.unlink()
+    return [log for log in found if log is not None]

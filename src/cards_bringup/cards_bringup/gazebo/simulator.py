@@ -13,6 +13,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,12 @@ import yaml
 
 from cards_bringup.gazebo.installation import Gazebo, examine, problem, python_environment
 from cards_bringup.gazebo.process import network, run_until_end
-from cards_bringup.gazebo.ros_arguments import RosArguments, read_ros_arguments
 from cards_bringup.gazebo.world import World, make_world
-from cards_bringup.resources import find_file
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 from cards_core.parameters.declaration import Parameter, ParameterSet
-from cards_core.parameters.parameter_file import check_parameters
+from cards_core.parameters.parameter_file import Section, check_parameters, command_line_sections
+from cards_core.shared_files import find_file
 
 NODE_NAME = "simulator"
 
@@ -181,6 +181,99 @@ def _compile(world: World, dt: float) -> None:
 
 def _has_display() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+# ROS arguments -----------------------------------------------------------------------------------
+#
+# Read without ROS: the node of this name runs inside Gazebo. Parameters that concern the world are
+# used here, the rest is passed on.
+
+
+@dataclass(frozen=True)
+class RosArguments:
+    """What stands behind ``--ros-args``.
+
+    Attributes:
+        node: Node name, from ``-r __node:=``.
+        namespace: From ``-r __ns:=``, without slashes at its ends.
+        log_level: From ``--log-level``; empty if not given.
+        parameters: Parameters of this node, from files and ``-p``.
+        rest: All other tokens, remappings included, as they were.
+        sections: Where the parameters come from.
+    """
+
+    node: str
+    namespace: str = ""
+    log_level: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    rest: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+
+
+def read_ros_arguments(arguments: Sequence[str], node: str) -> RosArguments:
+    """Read a command line.
+
+    Args:
+        arguments: Without the program.
+        node: Node name where the arguments give none.
+
+    Raises:
+        CardsError: A token without its value, a parameter that is no ``name:=value``, a file that
+            cannot be read, or an argument outside ``--ros-args``.
+    """
+    tokens = _pairs(arguments)
+    namespace, log_level = "", ""
+    rest: list[str] = []
+    for flag, value in tokens:
+        if flag in ("-r", "--remap"):
+            rule, _, target = value.partition(":=")
+            if rule == "__node":
+                node = target
+            elif rule == "__ns":
+                namespace = target.strip("/")
+                if not namespace:
+                    continue  # `/` is for nodes that have none; it would undo one of their own
+            rest += [flag, value]
+        elif flag == "--log-level":
+            log_level = value
+            rest += [flag, value]
+        elif flag not in ("-p", "--param", "--params-file"):
+            rest += [flag, value] if value else [flag]
+    # as in ROS: a section counts if it has the node's full name, the section that was named first
+    # is read first, and the last one wins, not the one with more in its name
+    full = f"{namespace}/{node}" if namespace else node
+    own = tuple(one for one in command_line_sections(arguments) if one.concerns(full))
+    merged: dict[str, dict[str, Any]] = {}
+    for section in own:
+        merged.setdefault(section.name.lstrip("/"), {}).update(section.values)
+    parameters: dict[str, Any] = {}
+    for values in merged.values():
+        parameters |= values
+    return RosArguments(node, namespace, log_level, parameters, tuple(rest), own)
+
+
+_WITH_VALUE = ("-r", "--remap", "-p", "--param", "--params-file", "--log-level", "-e", "--enclave")
+
+
+def _pairs(arguments: Sequence[str]) -> list[tuple[str, str]]:
+    out = []
+    inside = False
+    given = iter(arguments)
+    for token in given:
+        if token == "--ros-args":
+            inside = True
+        elif token == "--" and inside:
+            inside = False
+        elif not inside:
+            raise CardsError(f"argument '{token}' (expected: --ros-args, then ROS arguments)")
+        elif token in _WITH_VALUE:
+            value = next(given, None)
+            if value is None:
+                raise CardsError(f"{token} without a value")
+            out.append((token, value))
+        else:
+            out.append((token, ""))
+    return out
 
 
 if __name__ == "__main__":

@@ -23,10 +23,11 @@ from cards_core.control import Controller
 from cards_core.errors import CardsError
 from cards_core.files import replacing
 from cards_core.loop.control_setup import make_control_loop
-from cards_core.loop.task_units import units_of
+from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
+from cards_core.loop.task_tally import units_of
 from cards_core.loop.verdict import NOTABLE_SHARE
 from cards_core.typing import Array
-from cards_hardware.bridge.log import NAME as BRIDGE_LOG
+from cards_hardware.bridge.board_host import LOG_NAME as BRIDGE_LOG
 from cards_hardware.hil.plant import HIL_LOG
 from cards_hardware.protocol import State
 
@@ -60,8 +61,8 @@ def align(folder: Path, plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) 
     Raises:
         CardsError: A log is missing or holds nothing of the run.
     """
-    path = folder / "controller.npz"
-    controller, plant, hil = _read(path), _read(folder / "simulator.npz"), _read(folder / HIL_LOG)
+    path = folder / CONTROLLER_LOG
+    controller, plant, hil = _read(path), _read(folder / SIMULATOR_LOG), _read(folder / HIL_LOG)
     wall, time = hil["wall"], hil["time"]
     if len(time) < 2:
         raise CardsError(f"{folder}: the plant has logged nothing, no command reached the drives")

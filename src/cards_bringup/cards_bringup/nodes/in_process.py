@@ -9,34 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup.nodes.plan import Plan
-from cards_core.errors import CardsError
-from cards_core.loop.closed_loop import run_closed_loop
-from cards_core.loop.control_loop import ControlLoop
+from cards_core.loop.closed_loop import check_models, run_closed_loop
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.model_agreement import ACCEPT
-from cards_core.loop.model_differences import differences
-from cards_core.loop.model_identity import identity_of
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_file import Section, load_parameters, read_file
 from cards_sim.build import build_host
-from cards_sim.host import SimulatorHost
 
 LOG = logging.getLogger(__name__)
-
-
-def check_models(control: ControlLoop, host: SimulatorHost) -> None:
-    """Compare the models of controller and simulator, as the nodes do over the topic ``model``.
-
-    Raises:
-        CardsError: They differ; the message says in what.
-    """
-    found = differences(identity_of(control.robot), identity_of(host.robot))
-    if found:
-        raise CardsError(
-            f"controller (here) and simulator (there) have different models: {'; '.join(found)}; "
-            f"give both the same parameter model, or set {ACCEPT} of both"
-        )
 
 
 @dataclass(frozen=True)

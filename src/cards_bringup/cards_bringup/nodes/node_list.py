@@ -33,8 +33,8 @@ from typing import Any
 
 from cards_bringup.gazebo.process import STOP_TIME
 from cards_bringup.nodes import launch_arguments
-from cards_bringup.resources import find_file
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.shared_files import find_file
 from cards_core.yaml_fields import Field, read_yaml
 
 SUFFIX = ".nodes.yaml"

@@ -14,9 +14,9 @@ from cards_bringup.gazebo.process import network
 from cards_bringup.nodes import node_list
 from cards_bringup.nodes.launch_arguments import arguments_for, is_true, read_values
 from cards_bringup.nodes.node_list import NodeList, NodeSpec
-from cards_bringup.resources import find_file
 from cards_core.errors import CardsError
 from cards_core.parameters.parameter_file import check_nodes, own_parameters
+from cards_core.shared_files import find_file
 
 HOST_PACKAGES = {
     "mujoco": "cards_sim",

@@ -8,6 +8,7 @@ import os
 import signal
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -78,7 +79,7 @@ class RosDomain:
         return out
 
 
-class RosListener:
+class RosListener(ABC):
     """A node with its own ROS context and without services. Context manager.
 
     ROS leaves signals alone, so that Ctrl-C stays with the program.
@@ -87,9 +88,9 @@ class RosListener:
     _node: Any
     _executor: Any
 
+    @abstractmethod
     def _subscribe(self) -> None:
         """Create the subscriptions of ``_node``."""
-        raise NotImplementedError
 
     def _spin(self, seconds: float) -> None:
         """Process one message, waiting for it at most so long, [s]; defer Ctrl-C until then."""

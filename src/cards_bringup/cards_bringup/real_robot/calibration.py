@@ -15,11 +15,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cards_bringup.resources import runs_folder
 from cards_bringup.vectors import vector
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.exit_codes import ExitCode
-from cards_core.files import inside
+from cards_core.files import RUNS, inside
 from cards_core.formats import load
 from cards_core.typing import Array
 from cards_hardware.boards.board import Board
@@ -55,7 +54,7 @@ def calibrate(args: argparse.Namespace) -> int:
     q = tree.home if given is None else tree.check_q(given)
     date = datetime.now().astimezone()
     name = f"{robot.name}_calibration_{date:%Y%m%d_%H%M%S}.yaml"
-    out = args.out or inside(runs_folder(), name)
+    out = args.out or inside(RUNS, name)
     if out.suffix not in {".yaml", ".yml", ".json"}:
         raise CardsError(f"--out {out} (expected: a name that ends on .yaml or .json)")
     layout = read_layout(

@@ -21,7 +21,7 @@ from cards_hardware.boards.layout import read_layout
 from cards_hardware.calibration.procedure import Calibration
 from cards_hardware.calibration.recording import Recorder
 from cards_hardware.calibration.report import STEPS, CalibrationReport
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ParameterId
 
 pytestmark = pytest.mark.serial
 

@@ -25,12 +25,12 @@ def command(monkeypatch):
     module = types.ModuleType("fake_command")
     state = types.SimpleNamespace(run=lambda _: 0)
 
-    def add_parser(subparsers):
+    def add_fake(subparsers):
         parser = subparsers.add_parser("fake", description="``./cards fake``: nothing.")
         parser.add_argument("--json", action="store_true")
         parser.set_defaults(run=lambda args: state.run(args))
 
-    module.add_parser = add_parser
+    module.add_fake = add_fake
     monkeypatch.setitem(sys.modules, "fake_command", module)
     monkeypatch.setitem(cli.COMMANDS, "fake", ("fake_command", "for the test"))
     return state
@@ -103,12 +103,12 @@ def test_closed_pipe_is_quiet():
         import sys, types
         from cards_bringup import cli
         module = types.ModuleType("fake_command")
-        def add_parser(subparsers):
+        def add_fake(subparsers):
             def run(_):
                 for i in range(100000):
                     print(i)
             subparsers.add_parser("fake").set_defaults(run=run)
-        module.add_parser = add_parser
+        module.add_fake = add_fake
         sys.modules["fake_command"] = module
         cli.COMMANDS["fake"] = ("fake_command", "")
         sys.exit(cli.main(["fake"]))
@@ -193,16 +193,6 @@ def test_broken_model_does_not_hide_the_others(tmp_path, monkeypatch, capsys):
     assert "error" not in rows["planar_2r"]
     assert cli.main(["models"]) == 2
     assert "broken_robot: error:" in capsys.readouterr().out
-
-
-def test_import_passes_everything_on(monkeypatch):
-    import cards_core.formats.caspr.cli as caspr
-
-    seen = []
-    monkeypatch.setattr(caspr, "main", lambda rest: seen.append(rest) or 5)
-    assert cli.main(["import", "caspr", "some folder", "-o", "out", "--json"]) == 5
-    assert cli.main(["import", "caspr", "--help"]) == 5
-    assert seen == [["some folder", "-o", "out", "--json"], ["--help"]]
 
 
 def test_tests_run_apart_from_the_user_s_robots():

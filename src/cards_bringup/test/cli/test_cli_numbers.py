@@ -75,6 +75,14 @@ WITH_NUMBERS = {
             ("fix", "joint_1={}"),
         )
     },
+    **{
+        ("check", name): ("planar_2r", f"--{name}={value}")
+        for name, value in (
+            ("grid", "joint_1={}:1:3"),
+            ("range", "joint_1=-1:{}"),
+            ("fix", "joint_1={}"),
+        )
+    },
     ("analyse", "workspace", "rays"): ("planar_2r", "--condition=static", "--rays=joint_1=0:{}"),
     ("analyse", "workspace", "option"): (
         "planar_2r", "--condition=static", "--samples=2", "--option=tolerance={}"

@@ -10,7 +10,7 @@ from cards_bringup.cli import test as test_command
 from cards_bringup.cli.analyse import KINDS
 from cards_core.analysis.status import PointStatus
 from cards_core.exit_codes import MEANING, UNANSWERED, ExitCode, of_answers, of_process
-from cards_core.rods.analysis.slice_status import SliceStatus
+from cards_core.rods.analysis.workspace_slice import SliceStatus
 from cards_core.rods.status import RodStatus
 
 pytestmark = pytest.mark.serial

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 
 import numpy as np
 import pytest
 
-from cards_bringup import cli
-from cards_bringup.hil import options, results, soak
+from cards_bringup.hil import options, results
 from cards_bringup.hil.run import BridgeStatus, DiagnosticsListener
 from cards_bringup.nodes.plan import make_plan
-from cards_bringup.nodes.ros_network import RosListener
 from cards_core.errors import CardsError
 from cards_hardware.protocol import State
 
@@ -75,16 +72,6 @@ def test_missing_packages_are_named(monkeypatch, module):
     )  # fmt: skip
     with pytest.raises(CardsError, match=f"--hil needs {'py' * (module == 'serial')}{module}"):
         options.firmware(args, lambda _note: None)
-
-
-def test_soak_options_belong_to_the_soak(capsys):
-    assert cli.main(["bench", "qp", "--minutes", "3"]) == 2
-    assert "of hil only" in capsys.readouterr().err
-    assert cli.main(["bench", "hil", "--minutes", "0"]) == 2
-    assert (
-        "argument --minutes: '0' (expected: a finite number >= 0.05 and <= 1e+07)"
-        in capsys.readouterr().err
-    )
 
 
 # Logs -------------------------------------------------------------------------------------------
@@ -238,24 +225,6 @@ def test_a_run_without_a_command_is_told(tmp_path, plan):
 # Statistics -------------------------------------------------------------------------------------
 
 
-def test_growth_of_memory_is_a_slope_of_the_settled_part():
-    memory = soak.Memory()
-    memory.times = [2.0 * k for k in range(100)]
-    memory.rows = {
-        "flat": [30.0 + (20.0 if k > 5 else 0.0) for k in range(100)],
-        "leaky": [40.0 + 0.1 * k for k in range(100)],
-    }
-    found = memory.summary()
-    assert found["flat"]["growth_mb_per_min"] == pytest.approx(0.0, abs=1e-9)
-    assert found["flat"]["first_mb"] == 30.0
-    assert found["leaky"]["growth_mb_per_min"] == pytest.approx(3.0)
-
-
-def test_resident_memory_of_this_process():
-    assert 10.0 < soak.resident(os.getpid()) < 1e5
-    assert np.isnan(soak.resident(2**22 + 1))
-
-
 def test_only_errors_that_last_are_complaints(monkeypatch):
     listener = DiagnosticsListener()
     now = [100.0]
@@ -278,7 +247,7 @@ def test_ctrl_c_inside_ros_counts_when_ros_is_done():
             signal.raise_signal(signal.SIGINT)
             done.append(timeout_sec)
 
-    guest = RosListener()
+    guest = DiagnosticsListener()
     guest._executor = Executor()
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The analyses' C, as one library: compiled on first use, then cached."""
+"""The analyses' C, compiled on first use, then cached; and how arrays are handed to it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.analysis.status import PointStatus
 from cards_core.codegen.library import load_library
 from cards_core.typing import Array
 
 SOURCES = ("factor", "least_squares", "closure", "dexterity", "required", "zonotope")
-"""Files of ``native/``, each using those before it."""
+"""Files of ``native/`` for `cards_core.analysis.conditions`, each using those before it."""
 
 
 @cache
+def native_library(title: str, *names: str) -> ctypes.CDLL:
+    """Return files of ``native/``, in this order one program that knows `PointStatus`.
+
+    Args:
+        title: Of the library, for messages.
+        names: Of the files, without the suffix.
+
+    Raises:
+        CompilationError: There is no C compiler, or it refused the sources.
+    """
+    folder = Path(__file__).parent / "native"
+    statuses = ", ".join(f"{status.name} = {status.value}" for status in PointStatus)
+    parts = [f"enum {{ {statuses} }};\n"]
+    parts += [(folder / f"{name}.c").read_text(encoding="utf-8") for name in names]
+    return load_library(title, "\n".join(parts))
+
+
 def conditions_library() -> ctypes.CDLL:
     """Return the library of `cards_core.analysis.conditions`.
 
@@ -26,11 +44,7 @@ def conditions_library() -> ctypes.CDLL:
     Raises:
         CompilationError: There is no C compiler, or it refused the sources.
     """
-    folder = Path(__file__).parent / "native"
-    names = ", ".join(f"{status.name} = {status.value}" for status in PointStatus)
-    parts = [f"enum {{ {names} }};\n"]
-    parts += [(folder / f"{name}.c").read_text(encoding="utf-8") for name in SOURCES]
-    return load_library("analysis conditions", "\n".join(parts))
+    return native_library("analysis conditions", *SOURCES)
 
 
 class Rows:
@@ -59,13 +73,13 @@ class Rows:
         return ctypes.c_void_p(self.values.ctypes.data), ctypes.c_long(self.stride)
 
 
-def pointer(values: np.ndarray[Any, Any]) -> ctypes.c_void_p:
+def pointer(values: npt.NDArray[Any]) -> ctypes.c_void_p:
     """Return the address of a contiguous array, which the caller keeps alive."""
     return ctypes.c_void_p(values.ctypes.data)
 
 
 def run(function: str, *arguments: Any) -> None:
-    """Call a function of the library.
+    """Call a function of `conditions_library`.
 
     Raises:
         MemoryError: The function found no memory for its workspace.

@@ -138,3 +138,21 @@ def _right_jacobian_inverse(theta: Array) -> Array:
         factor = 1.0 / angle**2 - (1.0 + math.cos(angle)) / (2.0 * angle * math.sin(angle))
     out: Array = np.eye(3) + 0.5 * cross + factor * (cross @ cross)
     return out
+
+
+def unit_quaternions(tree: Tree, q: Array) -> Array:
+    """Return coordinates whose quaternions have length 1; one that is zero becomes NaN.
+
+    Args:
+        tree: Kinematic tree.
+        q: Coordinates, shape (n, nq); not changed.
+    """
+    starts = [node.q for node in tree.nodes if node.kind == "ball"]
+    if not starts:
+        return q
+    q = q.copy()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for start in starts:
+            block = q[:, start : start + 4]
+            block /= np.linalg.norm(block, axis=1, keepdims=True)
+    return q

@@ -13,7 +13,15 @@ from pathlib import Path
 from cards_core.codegen.toolchain import target
 from cards_core.errors import CompilationError
 
-SOURCES = ("codegen", "dynamics", "muscles", "paths", "robot", "spatial.py")
+SOURCES = (
+    "codegen",
+    "dynamics",
+    "muscles",
+    "parameters",
+    "paths",
+    "robot",
+    "spatial.py",
+)
 """Parts of the package that decide what the generated code computes."""
 
 

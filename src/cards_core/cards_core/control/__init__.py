@@ -7,7 +7,7 @@ command = controller.step(state)
 
 from cards_core.control.ctc_joint import CtcJoint
 from cards_core.control.ctc_operational import CtcOperational
-from cards_core.control.interface import Controller, ControlOutput, ControlStatus, Reference
+from cards_core.control.interface import Controller, ControlOutput, ControlStatus
 from cards_core.control.model import ControlModel
 from cards_core.control.registry import (
     controller_class,
@@ -24,7 +24,6 @@ __all__ = [
     "Controller",
     "CtcJoint",
     "CtcOperational",
-    "Reference",
     "controller_class",
     "controller_kinds",
     "controller_parameters",

@@ -14,7 +14,6 @@ from cards_core.control.interface import (
     ControlStatus,
     Gains,
     HoldPoint,
-    Reference,
     Setting,
     check_reference,
     is_finite,
@@ -29,6 +28,7 @@ from cards_core.optimize.goal_program import GoalProgram, GoalResult
 from cards_core.optimize.qp import QP_INFINITY, QpMethod
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
+from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
 STANDARD_GRAVITY = 9.81
@@ -164,7 +164,7 @@ class QpController(Controller):
         if self._rate is not None:
             self._limit_change(t, self._rate)
         out.time = t
-        if not is_finite(q, qd):
+        if not (math.isfinite(t) and is_finite(q, qd)):
             self._invalid()
             return self.command
         reference = self._reference

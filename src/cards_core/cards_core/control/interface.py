@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
-from cards_core.trajectories.base import Space
+from cards_core.trajectories.base import Reference, Sample, Space, as_reference
 from cards_core.typing import Array
 
 Setting: TypeAlias = float | Sequence[float] | Array
@@ -110,24 +110,8 @@ class ControlOutput:
         )
 
 
-class Reference(Protocol):
-    """What to track: ``y, yd, ydd = reference(t)``, t in [s] since its start.
-
-    y has `size` entries, with rotations as quaternions (w, x, y, z); yd and ydd have one entry
-    per velocity, with angular velocities (joint space: in the axes of the ball joint's child;
-    operational space: in world axes). Without rotations all three have `size` entries.
-    """
-
-    size: int
-    duration: float
-
-    def __call__(self, t: float, /) -> tuple[Array, Array, Array]:
-        """Return y, yd, ydd at time ``t``."""
-        ...
-
-
-class HoldPoint:
-    """Reference that stays where it is; see `Reference`.
+class HoldPoint(Reference):
+    """Reference that stays where it is, and returns the same arrays at all times.
 
     Args:
         position: y, shape (size,).
@@ -135,11 +119,10 @@ class HoldPoint:
     """
 
     def __init__(self, position: Array, velocities: int) -> None:
-        self.size = position.size
-        self.duration = 0.0
+        super().__init__(position.size, 0.0)
         self._sample = (position.copy(), np.zeros(velocities), np.zeros(velocities))
 
-    def __call__(self, t: float, /) -> tuple[Array, Array, Array]:
+    def __call__(self, t: float) -> Sample:
         """Return the same point at all times."""
         return self._sample
 
@@ -348,8 +331,10 @@ def check_reference(reference: Reference, names: Sequence[str], velocities: int)
     """Refuse a reference of the wrong size.
 
     Raises:
+        TrajectoryError: It is no reference.
         ParameterError: y, yd or ydd have not one entry per coordinate and velocity.
     """
+    reference = as_reference(reference)
     if reference.size != len(names):
         raise ParameterError(
             f"the reference has {reference.size} coordinates; expected {len(names)}: "

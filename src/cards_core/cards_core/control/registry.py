@@ -11,22 +11,30 @@ The class is loaded when it is asked for, and not before.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib.metadata import EntryPoint
+from typing import Any, get_args
 
+from cards_core.checks import check_kind, shown
 from cards_core.control.ctc_joint import CtcJoint
 from cards_core.control.ctc_operational import CtcOperational
 from cards_core.control.interface import Controller
 from cards_core.control.model import ControlModel
+from cards_core.control.mrc.controller import MuscleRelaxationControl
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.muscles.command import KINDS, check_command
 from cards_core.parameters.declaration import Parameter, ParameterSet
+from cards_core.plugins import load_offered, offered
 from cards_core.robot.model import Robot
+from cards_core.trajectories.base import Space
 
 GROUP = "cards.controllers"
 """Group of entry points."""
 
-OWN: dict[str, type[Controller]] = {c.kind: c for c in (CtcJoint, CtcOperational)}
+OWN: dict[str, type[Controller]] = {
+    c.kind: c for c in (CtcJoint, CtcOperational, MuscleRelaxationControl)
+}
 """The controllers of CARDS, by kind."""
 
 
@@ -44,31 +52,86 @@ def controller_class(kind: str) -> type[Controller]:
     """
     if kind in OWN:
         return OWN[kind]
-    offered = _offered()
-    if kind not in offered:
+    known = _offered()
+    if kind not in known:
         raise UnknownNameError("controller", kind, controller_kinds())
-    entry = offered[kind]
-    where = f"controller '{kind}' ({entry.value})"
-    try:
-        found = entry.load()
-    except Exception as error:
-        raise CardsError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Controller)):
-        raise CardsError(
-            f"{where} is no controller (expected: a subclass of "
-            "cards_core.control.interface.Controller)"
-        )
-    if getattr(found, "kind", None) != kind:
-        raise CardsError(
-            f"{where} has the kind {getattr(found, 'kind', None)!r} (expected: the name of its "
-            "entry point)"
-        )
+    found: type[Controller] = load_offered(
+        "controller", known[kind], lambda found: _problem_of(found, kind)
+    )
     return found
 
 
+def _problem_of(found: Any, kind: str) -> str:
+    """Return what keeps an object from being the class of a kind; empty if nothing does."""
+    if not (isinstance(found, type) and issubclass(found, Controller)):
+        return "is no controller (expected: a subclass of cards_core.control.interface.Controller)"
+    if getattr(found, "kind", None) != kind:
+        return (
+            f"has the kind {getattr(found, 'kind', None)!r} (expected: the name of its "
+            "entry point)"
+        )
+    return _problem_of_class(found)
+
+
+def _problem_of_class(controller: type[Controller]) -> str:
+    """Return what keeps a class from being a controller; empty if nothing does."""
+    if missing := sorted(getattr(controller, "__abstractmethods__", ())):
+        return f"lacks {', '.join(missing)} (expected: all methods of Controller)"
+    if (space := getattr(controller, "space", None)) not in get_args(Space):
+        return f"has the space {shown(space)} (expected: {' or '.join(get_args(Space))})"
+    for kind in controller.commands:
+        if kind not in KINDS:
+            return f"gives commands of the kind {shown(kind)} (expected: some of {KINDS})"
+    return ""
+
+
+_OF_INSTANCES = ("model", "reference_names", "error_names", "output", "command", "relaxed")
+
+
+def check_controller(controller: Any) -> None:
+    """Refuse what is not a complete controller.
+
+    Raises:
+        CardsError: Another kind of object, or one whose constructor has not set all attributes of
+            `Controller`; the message names them.
+    """
+    check_kind(controller, Controller, "the controller", "an instance of Controller")
+    name = f"controller '{getattr(controller, 'kind', type(controller).__name__)}'"
+    missing = [item for item in _OF_INSTANCES if not hasattr(controller, item)]
+    if missing:
+        remedy = "super().__init__(model) in its constructor" if "model" in missing else "all"
+        raise CardsError(f"{name} has no {', '.join(missing)} (expected: {remedy})")
+    check_command(controller.command, f"command of {name}")
+
+
+def check_suited(kind: str, robot: Robot) -> None:
+    """Refuse a controller that cannot drive a robot.
+
+    Raises:
+        UnknownNameError: No such kind; the message lists all.
+        CardsError: It cannot; the message says why.
+    """
+    reason = controller_class(kind).unsuited(robot)
+    if reason:
+        raise CardsError(f"controller '{kind}' cannot drive {robot.name}: {reason}")
+
+
 def suited_controllers(robot: Robot) -> list[str]:
-    """Return the kinds of the controllers that can drive a robot."""
-    return [kind for kind in controller_kinds() if not controller_class(kind).unsuited(robot)]
+    """Return the kinds of the controllers that can drive a robot.
+
+    A controller of another package that fails is left out, with a warning that names it.
+    """
+    suited = []
+    for kind in controller_kinds():
+        try:
+            if not controller_class(kind).unsuited(robot):
+                suited.append(kind)
+        except Exception as error:
+            if kind in OWN:
+                raise
+            text = str(error) if isinstance(error, CardsError) else repr(error)
+            warnings.warn(f"controller '{kind}' is left out: {text}", stacklevel=2)
+    return suited
 
 
 def make_controller(kind: str, model: Robot | ControlModel, **parameters: Any) -> Controller:
@@ -81,6 +144,7 @@ def make_controller(kind: str, model: Robot | ControlModel, **parameters: Any) -
 
     Raises:
         UnknownNameError: No such kind or parameter; the message lists all.
+        CardsError: The controller cannot drive the robot.
         ParameterError: A parameter of the wrong size or out of range.
     """
     factory: Callable[..., Controller] = controller_class(kind)
@@ -88,8 +152,10 @@ def make_controller(kind: str, model: Robot | ControlModel, **parameters: Any) -
     for name in parameters:
         if name not in known:
             raise UnknownNameError(f"parameter of {kind}", name, known)
+    check_kind(model, (Robot, ControlModel), "the robot", "a Robot or a ControlModel")
     if isinstance(model, Robot):
         model = ControlModel(model)
+    check_suited(kind, model.robot)
     return factory(model, **parameters)
 
 
@@ -108,9 +174,10 @@ def controller_parameters(
         CardsError: The controller cannot drive the robot, or a value does not fit.
     """
     parameters = ParameterSet(given or {})
+    check_suited(kind, robot)
     controller_class(kind).from_parameters(ControlModel(robot, "numeric"), parameters)
     return list(parameters.specs)
 
 
 def _offered() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    return offered(GROUP)

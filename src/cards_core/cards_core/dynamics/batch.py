@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_core.checks import real_array
 from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.model import NativeModel, Variant
 from cards_core.codegen.native import load_or_build
@@ -131,12 +132,12 @@ def state_columns(tree: Any, q: Array, qd: Array | None) -> tuple[Array, Array]:
     Raises:
         ShapeError: The shapes do not fit the robot or each other.
     """
-    q = np.asarray(q, dtype=float)
+    q = real_array(q, "q")
     if q.ndim != 2 or q.shape[1] != tree.nq:
         raise ShapeError(f"q has shape {q.shape}, expected (n, {tree.nq})")
     if qd is None:
         return q, np.zeros((len(q), tree.nv))
-    qd = np.asarray(qd, dtype=float)
+    qd = real_array(qd, "qd")
     if qd.shape != (len(q), tree.nv):
         raise ShapeError(f"qd has shape {qd.shape}, expected ({len(q)}, {tree.nv})")
     return q, qd

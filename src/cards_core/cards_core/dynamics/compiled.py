@@ -16,7 +16,7 @@ from cards_core.dynamics.differences import (
     gradient_by_differences,
 )
 from cards_core.dynamics.symbolic import symbolic_kernels
-from cards_core.paths.fingerprint import fingerprint
+from cards_core.paths.layout import fingerprint
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
 from cards_core.robot.model import Robot
 from cards_core.typing import Array

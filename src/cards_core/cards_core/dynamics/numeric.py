@@ -9,18 +9,20 @@ accelerations and I its inertia in world axes [Siciliano2009]_:
     L_i = sum over straight pieces A->B of u' (J_B - J_A),  u = (B - A) / |B - A|
 
 where A and B are via points or tangent points of wrap surfaces, taken as fixed to their links.
+Other quantities have the names of `cards_core.dynamics.variables`, by closed forms instead of the
+automatic differentiation of compiled code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from cards_core.dynamics.batch import BatchState, state_columns
 from cards_core.dynamics.differences import bias_by_differences, gradient_by_differences
-from cards_core.dynamics.variables import body_nodes
+from cards_core.dynamics.variables import body_nodes, chosen
 from cards_core.paths.layout import tree_layout
 from cards_core.paths.numeric import Paths
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
@@ -259,3 +261,70 @@ def _piece_body_rows(tree: Tree, motion: Motion, node: int, local: Vector3, u: V
     """
     pull = motion.rotation[node].T @ u
     return np.concatenate([pull, np.cross(local - tree.nodes[node].inertia.com, pull)])
+
+
+def evaluate(
+    dynamics: NumericDynamics,
+    emit: str | Iterable[str],
+    q: Array,
+    qd: Array,
+    frame: str | None = None,
+) -> dict[str, Array]:
+    """Return quantities by name, newly allocated.
+
+    Args:
+        dynamics: Of the robot.
+        emit: Names of `cards_core.dynamics.variables.VARIABLES`.
+        q: Coordinates, shape (nq,).
+        qd: Velocities, shape (nv,).
+        frame: Frame of y, R, J, Jdot_qd; the operational frame if not given.
+
+    Raises:
+        UnknownNameError: A quantity or a frame that does not exist.
+    """
+    variables = chosen(emit)
+    state = dynamics.update(q, qd)
+    bodies = body_quantities(dynamics.tree, forward_kinematics(dynamics.tree, q, qd))
+    out: dict[str, Array] = {
+        "M": state.mass_matrix,
+        "C": state.coriolis,
+        "G": state.gravity,
+        "l": state.muscle_lengths,
+        "L": state.muscle_jacobian,
+        **bodies,
+    }
+    names = {variable.name for variable in variables}
+    if "V" in names:
+        out["V"] = dynamics.muscle_body_jacobian(q)
+    if "Ldot_qd" in names:
+        out["Ldot_qd"] = dynamics.muscle_bias(q, qd)
+    if "dL_dq" in names:
+        out["dL_dq"] = dynamics.jacobian_gradient(q)
+    if "M_inv" in names:
+        out["M_inv"] = np.asarray(np.linalg.inv(state.mass_matrix), dtype=float)
+    if any(variable.operational for variable in variables):
+        pose = dynamics.operational(q, qd, frame)
+        out |= {"y": pose.position, "R": pose.rotation, "J": pose.jacobian, "Jdot_qd": pose.bias}
+    return {variable.name: out[variable.name] for variable in variables}
+
+
+def body_quantities(tree: Tree, motion: Motion) -> dict[str, Array]:
+    """Return W, M_b, C_b and G_b at one state."""
+    nodes = body_nodes(tree)
+    rows = 6 * len(nodes)
+    jacobian, mass = np.zeros((rows, tree.nv)), np.zeros((rows, tree.nv))
+    coriolis, gravity = np.zeros(rows), np.zeros(rows)
+    for k, i in enumerate(nodes):
+        body, back = tree.nodes[i].inertia, motion.rotation[i].T
+        linear, angular = slice(6 * k, 6 * k + 3), slice(6 * k + 3, 6 * k + 6)
+        jacobian[linear] = back @ motion.point_jacobian(i, body.com)
+        jacobian[angular] = back @ motion.angular_jacobian[i]
+        mass[linear] = body.mass * jacobian[linear]
+        mass[angular] = body.tensor @ jacobian[angular]
+        omega = back @ motion.angular_velocity[i]
+        coriolis[linear] = body.mass * back @ motion.point_bias(i, body.com)
+        coriolis[angular] = body.tensor @ (back @ motion.angular_bias[i]) + np.cross(
+            omega, body.tensor @ omega
+        )
+        gravity[linear] = body.mass * back @ tree.robot.gravity
+    return {"W": jacobian, "M_b": mass, "C_b": coriolis, "G_b": gravity}

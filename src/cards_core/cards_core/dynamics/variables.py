@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cards_core.errors import UnknownNameError
+from cards_core.checks import check_kind
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.robot.model import WORLD_NODE, Tree
 
 
@@ -71,16 +72,18 @@ def chosen(names: str | Iterable[str]) -> tuple[Variable, ...]:
         names: Names, or one text with commas between them.
 
     Raises:
-        UnknownNameError: A name that does not exist, or none at all.
+        UnknownNameError: A name that does not exist.
+        CardsError: No name at all.
     """
     if isinstance(names, str):
         names = [part.strip() for part in names.split(",") if part.strip()]
+    check_kind(names, Iterable, "emit", "names of quantities")
     unique = list(dict.fromkeys(names))
     for name in unique:
         if name not in VARIABLES:
             raise UnknownNameError("quantity", name, VARIABLES)
     if not unique:
-        raise UnknownNameError("quantity", "", VARIABLES)
+        raise CardsError(f"no quantity is named (expected: some of {', '.join(VARIABLES)})")
     return tuple(VARIABLES[name] for name in unique)
 
 

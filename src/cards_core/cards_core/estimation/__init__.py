@@ -1,8 +1,14 @@
 """Estimation: what a robot does not measure, from what it measures. Pure numbers, no hardware."""
 
-from cards_core.estimation.initial_guess import EstimationError, InitialGuess, find_initial_guess
+from cards_core.estimation.initial_guess import (
+    EstimationError,
+    InitialGuess,
+    Observability,
+    find_initial_guess,
+    observability,
+)
 from cards_core.estimation.joint_estimator import Estimate, JointEstimator
-from cards_core.estimation.observability import Observability, observability
+from cards_core.estimation.offsets import OffsetObservability, offset_observability
 
 __all__ = [
     "Estimate",
@@ -10,6 +16,8 @@ __all__ = [
     "InitialGuess",
     "JointEstimator",
     "Observability",
+    "OffsetObservability",
     "find_initial_guess",
     "observability",
+    "offset_observability",
 ]

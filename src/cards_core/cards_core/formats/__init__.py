@@ -4,10 +4,9 @@
 `cards_core.robot.Robot`.
 """
 
-from cards_core.formats.loading import load
 from cards_core.formats.locate import find_model, known_models
 from cards_core.formats.sdf.muscle_block import MuscleBlock, parse_muscle_block
-from cards_core.formats.sdf.reader import read_sdf
+from cards_core.formats.sdf.reader import load, read_sdf
 from cards_core.formats.sdf.writer import to_sdf, write_model
 
 __all__ = [

@@ -1,4 +1,10 @@
-"""Find a robot by name or path."""
+"""Find a robot by name or path, and the files that an SDF document refers to.
+
+These are included models and meshes. ``model://name/...`` and relative paths are looked for, in
+this order, beside the file that names them, in the folders of ``CARDS_MODEL_PATH``, in the
+repository's ``models``, in the installed ``share/cards_bringup/models``, and in the folders of
+``GZ_SIM_RESOURCE_PATH``. Nothing is downloaded.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +12,11 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from cards_core.checks import check_kind
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats.sdf.schema import VERSIONS
 from cards_core.formats.sdf.values import required, text_of
-from cards_core.formats.xml_lines import XmlElement, parse_xml
+from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.shared_files import shared_folders
 
 MODEL_PATH = "CARDS_MODEL_PATH"
@@ -72,10 +79,13 @@ def find_model(name_or_path: str | os.PathLike[str]) -> Path:
             in one of `model_folders`.
 
     Raises:
+        CardsError: It is neither a text nor a path.
         UnknownNameError: There is no such model; the message lists those there are.
         DescriptionError: The folder exists, but holds no SDF file.
     """
+    check_kind(name_or_path, (str, os.PathLike), "the source of a robot", _SOURCE)
     text = os.fspath(name_or_path)
+    check_kind(text, str, "the source of a robot", _SOURCE)
     if text and "\0" not in text and len(text) < 4096:
         path = Path(text)
         if is_folder(path) and (os.sep in text or _has_model(path)):
@@ -87,7 +97,10 @@ def find_model(name_or_path: str | os.PathLike[str]) -> Path:
             for folder in model_folders():
                 if is_folder(folder / text):
                     return model_file(folder / text)
-    raise UnknownNameError("model or file", text, known_models())
+    raise UnknownNameError("model or file", shorten(text), known_models())
+
+
+_SOURCE = "the name of a model, or the path of an SDF file"
 
 
 def model_file(folder: Path) -> Path:
@@ -188,3 +201,79 @@ def _is_file(path: Path) -> bool:
 
 def _has_model(folder: Path) -> bool:
     return _is_file(folder / "model.config") or _is_file(folder / "model.sdf")
+
+
+# Included files and meshes ---------------------------------------------------------------------
+
+
+REMOTE = ("http://", "https://", "package://")
+"""Schemes that are never resolved to a file here."""
+
+
+def find_resource(uri: str, element: XmlElement, base: Path | None) -> Path:
+    """Return the existing file or folder that a URI in an SDF document means.
+
+    Args:
+        uri: ``model://name/...``, ``file://...``, or a path.
+        element: Element that holds it, for messages.
+        base: Folder of the document; None for text without a file.
+
+    Raises:
+        DescriptionError: There is no such file, or the scheme is not one of the above.
+    """
+    # gz-sim shares models by their folder: model://arm is the folder `arm` in any search folder
+    scheme, separator, rest = uri.partition("://")
+    name = rest if separator else uri
+    if not uri or "\0" in uri or len(uri) > 4096 or not name.strip("/"):
+        raise element.error(f"'{shorten(uri)}' is not a path", "model://NAME or a relative path")
+    if separator and scheme not in ("model", "file"):
+        raise element.error(
+            f"'{shorten(uri)}' is not downloaded", "model://NAME, file:// or a relative path"
+        )
+    searched: list[Path] = []
+    path = Path(name)
+    if scheme == "file" or path.is_absolute():
+        searched.append(path)
+    else:
+        searched += [folder / name for folder in ([base] if base else [])]
+        # a model may refer to itself by name: model://arm/meshes/x.stl inside folder arm
+        searched += [base.parent / name] if base and separator else []
+        searched += [folder / name for folder in resource_folders()]
+    for candidate in searched:
+        try:
+            if candidate.is_file() or candidate.is_dir():
+                return candidate.resolve()
+        except OSError:
+            continue
+    places = ", ".join(str(p.parent) for p in searched[:8]) or "no folder (text without a file)"
+    raise element.error(f"'{shorten(uri)}' was not found", f"a file or folder in {places}")
+
+
+def include_file(element: XmlElement, base: Path | None) -> Path:
+    """Return the SDF file that an ``<include>`` element means.
+
+    Raises:
+        DescriptionError: It does not exist, or is a folder without a model.
+    """
+    uri = required(element, "uri")
+    found = find_resource(text_of(uri), uri, base)
+    if not is_folder(found):
+        return found
+    try:
+        return model_file(found)
+    except CardsError as error:
+        raise uri.error(f"{error}", "a folder with model.config or model.sdf") from None
+
+
+def mesh_uri(uri: str, element: XmlElement, base: Path | None) -> str:
+    """Return the path of a mesh as an absolute path; remote ones stay as they are.
+
+    Text that does not come from a file keeps its URIs: there is nothing to resolve them against.
+    Arguments and errors as `find_resource`.
+    """
+    if uri.startswith(REMOTE) or (base is None and "://" not in uri and uri):
+        return uri
+    found = find_resource(uri, element, base)
+    if not found.is_file():
+        raise element.error(f"'{shorten(uri)}' is a folder", "a mesh file")
+    return str(found)

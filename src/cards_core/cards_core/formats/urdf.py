@@ -37,7 +37,7 @@ from typing import get_args
 import numpy as np
 
 from cards_core.errors import UnknownNameError
-from cards_core.formats.sdf.geometry_xml import THIN, mesh_path, numbers, rotation_to
+from cards_core.formats.sdf.elements import THIN, mesh_path, numbers, rotation_to
 from cards_core.robot.elements import (
     AXES_PER_KIND,
     WORLD,

@@ -7,16 +7,43 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from cards_core.errors import CardsError
 from cards_core.loop.control_loop import ControlLoop
-from cards_core.loop.host import SteppedHost
+from cards_core.loop.host import Host, SteppedHost
+from cards_core.loop.model_agreement import ACCEPT, differences
+from cards_core.loop.model_identity import identity_of
 from cards_core.loop.pacing import Pacer
 from cards_core.muscles.command import CommandRefusedError
 from cards_core.stamps import end_of
 
+MODEL_REMEDY = f"give both the same parameter model, or set {ACCEPT} of both"
+"""What to do about different models where both come from parameters."""
+
 REPORT_PERIOD = 0.1
 """How often progress is reported, [s] of wall time."""
+
+
+def check_models(control: ControlLoop, host: Host, remedy: str = MODEL_REMEDY) -> None:
+    """Compare the models of controller and simulator, as the nodes do over the topic ``model``.
+
+    Args:
+        control: The controller.
+        host: The simulator.
+        remedy: What would make them agree, for the message.
+
+    Raises:
+        CardsError: They differ; the message says in what.
+    """
+    if control.robot is host.robot:
+        return
+    found = differences(identity_of(control.robot), identity_of(host.robot))
+    if found:
+        raise CardsError(
+            f"controller (here) and simulator (there) have different models: {'; '.join(found)}; "
+            f"{remedy}"
+        )
 
 
 def run_closed_loop(
@@ -40,27 +67,57 @@ def run_closed_loop(
         CardsError: The physics diverged, or the controller needs what the host does not know.
         OSError: A log cannot be written.
     """
+    return run_closed_loops([(host, control)], host.step, duration, pacer=pacer, on_time=on_time)
+
+
+def run_closed_loops(
+    pairs: Sequence[tuple[Host, ControlLoop | None]],
+    step: Callable[[], None],
+    duration: float,
+    *,
+    pacer: Pacer | None = None,
+    on_time: Callable[[float], None] | None = None,
+) -> float:
+    """Step hosts that share their time, and their controllers; see `run_closed_loop`.
+
+    Args:
+        pairs: At least one host, each with what answers its states, if anything.
+        step: Advances all hosts by one step and logs it.
+        duration: As of `run_closed_loop`.
+        pacer: As of `run_closed_loop`.
+        on_time: As of `run_closed_loop`.
+
+    Raises:
+        CardsError: As `run_closed_loop`.
+        OSError: A log cannot be written.
+    """
     clock = time.perf_counter
     begin = shown = clock()
     end = end_of(duration)
     if pacer is not None:
         pacer.start(begin)
-    while end == 0 or host.stamp < end:
-        start = clock()
-        if control is not None:
+    first = pairs[0][0]
+    while end == 0 or first.stamp < end:
+        start = begun = clock()
+        for host, control in pairs:
+            if control is None:
+                continue
             command = control.step(host.state)
             # the gate counts refusals, and its watchdog lets go of muscles that are told nothing
             with contextlib.suppress(CommandRefusedError):
                 host.submit(command)
-            control.record(1e6 * (clock() - start), 0 if pacer is None else pacer.overruns)
-        host.step()
+            now = clock()
+            control.record(1e6 * (now - begun), 0 if pacer is None else pacer.overruns)
+            begun = now
+        step()
         if pacer is not None:
             now = clock()
             pacer.done(now)
-            host.behind = pacer.behind
+            for host, _ in pairs:
+                host.behind = pacer.behind
             if (rest := pacer.remaining(now)) > 0.0:
                 time.sleep(rest)
         if on_time is not None and start - shown > REPORT_PERIOD:
             shown = start
-            on_time(host.state.time)
+            on_time(first.state.time)
     return clock() - begin

@@ -13,16 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.checks import check_kind, real_array
 from cards_core.control.interface import Controller
+from cards_core.control.registry import check_controller
+from cards_core.errors import CardsError, ShapeError
 from cards_core.loop.run_log import RunLog
-from cards_core.loop.task_tally import TaskTally
-from cards_core.loop.task_units import units_of
-from cards_core.muscles.command import Command
+from cards_core.loop.task_tally import TaskTally, units_of
+from cards_core.muscles.command import Command, CommandPart, check_command
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
-from cards_core.trajectories import Reference, tolerance_of, with_approach
-from cards_core.trajectories.tolerance import HOLDING, UNKNOWN
+from cards_core.trajectories import Reference, as_reference, tolerance_of, with_approach
+from cards_core.trajectories.base import HOLDING_TOLERANCE, UNKNOWN_TOLERANCE
+from cards_core.typing import Array
 
 COLUMNS: Mapping[CommandKind, str] = {
     "force": "tensions",
@@ -30,8 +33,9 @@ COLUMNS: Mapping[CommandKind, str] = {
     "pressure": "pressures",
     "excitation": "excitations",
     "effort": "efforts",
+    "impedance": "set_lengths",
 }
-"""Column of the log for each kind of command."""
+"""Column of the log for each kind of command; of set-points of the impedance law l0."""
 
 _NOTHING = np.empty(0)
 
@@ -58,6 +62,7 @@ class ControlLoop:
 
     Raises:
         ParameterError: The reference has the wrong size.
+        CardsError: The controller lacks something, or the reference is none.
         OSError: The log cannot be written there.
     """
 
@@ -70,14 +75,21 @@ class ControlLoop:
         log_path: str | Path | None = None,
         robot: Robot | None = None,
     ) -> None:
+        check_controller(controller)
+        reference = None if reference is None else as_reference(reference)
         self.controller = controller
+        tree = controller.model.dynamics.tree
+        self._shapes = (tree.nq,), (tree.nv,)
+        self._name = f"controller '{controller.kind}'"
         self._needs = controller.needs
         self.robot = robot or controller.model.robot
         self.reference = reference
         self.approach_speed = approach_speed
         controller.set_reference(reference)  # refuses wrong sizes now, not in the first step
         units, error_units = units_of(controller)
-        self._own_tolerance = HOLDING if reference is None else tolerance_of(reference, units)
+        self._own_tolerance = (
+            HOLDING_TOLERANCE if reference is None else tolerance_of(reference, units)
+        )
         self.tolerance = self._own_tolerance
         self._end = math.nan
         self.tally = TaskTally(error_units)
@@ -85,6 +97,9 @@ class ControlLoop:
         parts = {part.kind: part for part in controller.command}
         # a robot without motors has no part for them, and its log an empty column
         self._logged = [parts.get(kind) for kind in controller.commands]
+        self._tells_tensions = "force" in controller.commands
+        self._answer: Command = controller.command
+        self._told: dict[str, dict[str, float]] = {}
         if log_path is not None:
             self.open_log(log_path)
         self.steps = 0
@@ -109,7 +124,7 @@ class ControlLoop:
         """Track another reference that begins at a time [s]. Raises `ParameterError`."""
         self.controller.set_reference(reference, start=start)
         self._begin = False
-        self.tolerance = UNKNOWN
+        self.tolerance = UNKNOWN_TOLERANCE
         self._end = _end(reference, start)
 
     def step(self, state: RobotState) -> Command:
@@ -119,16 +134,37 @@ class ControlLoop:
             state: Of the robot. Hosts state times as messages carry them, in whole nanoseconds.
 
         Raises:
-            CardsError: The state lacks what the controller needs.
+            CardsError: It is no state of this robot, or lacks what the controller needs; or what
+                the controller returned is no command.
         """
+        try:
+            fits = (state.q.shape, state.qd.shape) == self._shapes
+        except AttributeError:
+            fits = False
+        if not fits:
+            self._refuse_state(state)
         # where the reference begins must be known; the answer to nonsense is the relaxed command
-        if self._begin and np.isfinite(state.q).all():
+        if self._begin and math.isfinite(state.time) and np.isfinite(state.q).all():
             if self._needs:
                 state.require(self._needs, f"controller {self.controller.kind}")
             self._begin_reference(state)
             self._begin = False
         self.steps += 1
-        return self.controller.step(state)
+        self._answer = command = self.controller.step(state)
+        check_command(command, f"the answer of {self._name}")
+        return command
+
+    def _refuse_state(self, state: object) -> None:
+        """Say why something is no state of this robot."""
+        check_kind(state, RobotState, "the state", "a RobotState, e.g. sim.state")
+        for name, shape in zip(("q", "qd"), self._shapes, strict=True):
+            given = getattr(state, name)
+            check_kind(given, np.ndarray, f"{name} of the state", f"an array of shape {shape}")
+            if given.shape != shape:
+                raise ShapeError(
+                    f"{name} of the state has shape {given.shape} (expected: {shape}, that of "
+                    f"{self.robot.name})"
+                )
 
     def _begin_reference(self, state: RobotState) -> None:
         controller, reference = self.controller, self.reference
@@ -172,7 +208,8 @@ class ControlLoop:
             out.desired_dot,
             out.actual,
             out.error,
-            *(_NOTHING if part is None else part.values for part in self._logged),
+            *([] if self._tells_tensions else [out.tensions]),
+            *(_NOTHING if part is None else self._submitted(part) for part in self._logged),
             float(out.status),
             out.residual,
             loop_us,
@@ -181,6 +218,32 @@ class ControlLoop:
             self.tolerance.angle,
             left,
         )
+
+    def _submitted(self, column: CommandPart) -> Array:
+        """Return the values of a column of the log: what the last answer says.
+
+        A muscle that it does not name keeps what it was told before, at first its part of
+        ``controller.command``; values that are not numbers are NaN.
+
+        Args:
+            column: The part of ``controller.command`` that names the entries of the column.
+        """
+        if self._answer is self.controller.command:
+            return _logged_values(column)
+        told = self._told.get(column.kind)
+        if told is None:
+            told = dict(zip(column.names, _logged_values(column).tolist(), strict=True))
+            self._told[column.kind] = told
+        for part in self._answer:
+            if part is column:
+                return _logged_values(part)
+            if part.kind == column.kind:
+                try:
+                    values = real_array(_logged_values(part), "command")
+                    told.update(zip(part.names, values.tolist(), strict=True))
+                except (CardsError, TypeError, ValueError):
+                    told.update(dict.fromkeys(column.names, math.nan))
+        return np.array([told[name] for name in column.names], dtype=float)
 
     def open_log(self, path: str | Path) -> None:
         """Record the steps to come. Raises `OSError` if the log cannot be written there."""
@@ -194,6 +257,8 @@ class ControlLoop:
                 "desired_dot": velocities,
                 "actual": size,
                 "error": velocities,
+                # what those expect that command something else
+                **({} if self._tells_tensions else {COLUMNS["force"]: out.tensions.size}),
                 **{
                     COLUMNS[kind]: 0 if part is None else len(part.names)
                     for kind, part in zip(controller.commands, self._logged, strict=True)
@@ -214,6 +279,13 @@ class ControlLoop:
         if self.log is not None:
             log, self.log = self.log, None
             log.close()
+
+
+def _logged_values(part: CommandPart) -> Array:
+    """Return what the log has of a part, one number for each name: values, or l0 of the law."""
+    if part.kind != "impedance":
+        return part.values
+    return part.rest_lengths if part.rest_lengths.size else np.full(len(part.names), math.nan)
 
 
 def _end(reference: Reference | None, start: float) -> float:

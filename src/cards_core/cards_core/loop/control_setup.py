@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cards_core.checks import check_kind
 from cards_core.control.interface import Controller
 from cards_core.control.model import ControlModel
-from cards_core.control.registry import controller_class
+from cards_core.control.registry import check_suited, controller_class
 from cards_core.formats import load
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.model_agreement import accept_parameter
+from cards_core.loop.run_log import CONTROLLER_LOG
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.model import Robot
 from cards_core.robot.perturb import perturbed
 from cards_core.trajectories import Reference
-from cards_core.trajectories.reference_files import read_reference
+from cards_core.trajectories.library import read_reference
 
 
 def model_parameters() -> list[Parameter]:
@@ -81,7 +83,7 @@ def run_parameters() -> list[Parameter]:
             lower=0.01,
             upper=3600.0,
         ),
-        Parameter("log_dir", "", "Folder for controller.npz, one row per step; empty: no log."),
+        Parameter("log_dir", "", f"Folder for {CONTROLLER_LOG}, one row per step; empty: no log."),
     ]
 
 
@@ -102,7 +104,10 @@ def reference_parameters(controller: type[Controller]) -> list[Parameter]:
 
 
 def make_control_loop(
-    kind: str, parameters: ParameterStore, robot: Robot | None = None
+    kind: str,
+    parameters: ParameterStore,
+    robot: Robot | None = None,
+    reference: Reference | None = None,
 ) -> ControlLoop:
     """Declare all parameters of a controller and make it with its model, reference and log.
 
@@ -110,13 +115,15 @@ def make_control_loop(
         kind: Of the controller, see `cards_core.control.registry`.
         parameters: Where the values come from.
         robot: Replaces the parameter ``model``.
+        reference: Replaces the parameter ``reference``.
 
     Raises:
         CardsError: A parameter, the model or the reference is not usable; the message says why.
     """
     controller_type = controller_class(kind)
     parameters.declare(model_parameters())
-    robot = robot or load(parameters["model"])
+    robot = load(parameters["model"]) if robot is None else robot
+    check_suited(kind, robot)
     known = robot
     if parameters["mass_factor"] != 1.0 or parameters["attachment_offset"] != 0.0:
         known = perturbed(
@@ -128,14 +135,16 @@ def make_control_loop(
     model = ControlModel(known, parameters["backend"])
     parameters.declare(run_parameters())
     controller = controller_type.from_parameters(model, parameters)
+    expected = "what from_parameters returns to be one"
+    check_kind(controller, Controller, f"controller '{kind}'", expected)
     parameters.declare(reference_parameters(controller_type))
     parameters.refuse_others()
     log_dir: str = parameters["log_dir"]
     return ControlLoop(
         controller,
-        _reference(controller, parameters, robot),
+        _reference(controller, parameters, robot) if reference is None else reference,
         approach_speed=parameters["approach_speed"],
-        log_path=Path(log_dir) / "controller.npz" if log_dir else None,
+        log_path=Path(log_dir) / CONTROLLER_LOG if log_dir else None,
         robot=robot,
     )
 

@@ -1,7 +1,13 @@
 """What every host of muscles is: a robot that gives states and takes commands.
 
 The embedded simulator, Gazebo and the real robot are hosts. What they do with a command, when they
-refuse it, and what they record is decided here, so that a controller cannot tell them apart.
+refuse it, which parameters they have and what they record is decided here, so that a controller
+cannot tell them apart.
+
+The log has one row per step and the same columns from every host. Beside the state it has what a
+verdict needs to know: ``gate``, the `cards_core.muscles.command.GateCondition` of the step,
+``accepted`` and ``refused``, the commands so far, and ``behind``, the real time that has been
+lost so far, [s], in mode realtime.
 """
 
 from __future__ import annotations
@@ -10,12 +16,141 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from cards_core.loop.host_log import open_host_log
+import numpy as np
+
+from cards_core.loop.model_agreement import accept_parameter
 from cards_core.loop.run_log import RunLog
-from cards_core.muscles.command import Command, CommandRefusedError, MuscleCommand
-from cards_core.robot.model import Robot
+from cards_core.muscles.command import (
+    Command,
+    CommandPart,
+    CommandRefusedError,
+    MuscleCommand,
+    check_command,
+)
+from cards_core.parameters.declaration import Parameter
+from cards_core.robot.model import Robot, Tree
+from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
-from cards_core.stamps import seconds
+from cards_core.stamps import LONGEST_RUN, seconds
+
+# Parameters ------------------------------------------------------------------------------------
+
+
+MODES = ("realtime", "as_fast_as_possible", "lockstep")
+
+
+def host_parameters() -> list[Parameter]:
+    """Return the parameters that depend neither on the simulator nor on the robot."""
+    return [
+        Parameter("mode", "realtime", "How time advances.", choices=MODES),
+        Parameter(
+            "publish_rate",
+            1000.0,
+            "Rate of the states in simulated time; in lockstep every step is published.",
+            "Hz",
+            lower=0.1,
+            upper=1e6,
+        ),
+        Parameter(
+            "clock_rate", 100.0, "Rate of /clock in simulated time.", "Hz", lower=0.1, upper=1e6
+        ),
+        Parameter(
+            "command_timeout",
+            0.1,
+            "Simulated time without a valid command after which tensions decay to the minimum.",
+            "s",
+            lower=1e-3,
+            upper=3600.0,
+        ),
+        Parameter("decay_time", 0.0, "How long that decay takes.", "s", lower=0.0, upper=3600.0),
+        Parameter(
+            "wait_for_command",
+            True,
+            "Time starts with the first accepted command (always so in lockstep).",
+        ),
+        Parameter(
+            "duration",
+            0.0,
+            "Simulated time after which the simulation ends; 0: endless.",
+            "s",
+            lower=0.0,
+            upper=LONGEST_RUN,
+        ),
+        accept_parameter("Obey commands although another node has another model (compiler.md)."),
+        Parameter("log_dir", "", "Folder for simulator.npz, one row per step; empty: no log."),
+    ]
+
+
+def initial_positions(tree: Tree) -> Parameter:
+    """Return the parameter with the coordinates at time zero."""
+    return Parameter(
+        "initial_positions",
+        tuple(tree.home),
+        "Joint coordinates at time zero.",
+        "rad or m",
+        length=tree.nq,
+        names=tree.position_names,
+        default_text="the model's home",
+    )
+
+
+# Log -------------------------------------------------------------------------------------------
+
+
+def open_host_log(
+    path: Path,
+    robot: Robot,
+    tree: Tree,
+    state_names: Sequence[str],
+    columns: Sequence[str] = (),
+) -> RunLog:
+    """Open a log of time, q, qd, muscles, actuator states, efforts, gate, commands and behind.
+
+    Args:
+        path: The ``.npz`` to write.
+        robot: The robot.
+        tree: Lays out q and qd.
+        state_names: Names of the actuator states.
+        columns: Names of further numbers, which only this host has.
+
+    Raises:
+        OSError: It cannot be written there.
+    """
+    muscles, motors = len(robot.muscles), motors_of(tree)
+    return RunLog(
+        path,
+        {
+            "time": None,
+            "q": tree.nq,
+            "qd": tree.nv,
+            "muscle_lengths": muscles,
+            "muscle_rates": muscles,
+            "tensions": muscles,
+            "actuators": len(state_names),
+            "efforts": len(motors),
+            "gate": None,
+            "accepted": None,
+            "refused": None,
+            "behind": None,
+            **dict.fromkeys(columns),
+        },
+        {
+            "position_names": np.array(tree.position_names, dtype=np.str_),
+            "muscle_names": np.array([muscle.name for muscle in robot.muscles], dtype=np.str_),
+            "actuator_names": np.array(state_names, dtype=np.str_),
+            "motor_names": np.array(motors.names, dtype=np.str_),
+        },
+    )
+
+
+def kept_by_reset(log: RunLog | None) -> str:
+    """Return what the answer of a reset says of what has been recorded so far."""
+    if log is None or not log.rows:
+        return ""
+    return f"; the {log.rows} steps before are kept as part {log.number} of the log"
+
+
+# Hosts -----------------------------------------------------------------------------------------
 
 
 class Host(ABC):
@@ -38,6 +173,9 @@ class Host(ABC):
     Raises:
         OSError: The log cannot be written there.
     """
+
+    log_columns: tuple[str, ...] = ()
+    """Names of further numbers in each row of the log; see `log_values`."""
 
     def __init__(
         self,
@@ -63,8 +201,18 @@ class Host(ABC):
 
     @property
     @abstractmethod
+    def _present(self) -> RobotState:
+        """The present state as the host keeps it, for reading only."""
+
+    @property
     def state(self) -> RobotState:
-        """The present state; its arrays are not changed afterwards."""
+        """The present state as a copy, which belongs to the reader."""
+        return self._present.copy()
+
+    @property
+    def now(self) -> float:
+        """Time at which a command arrives now, [s]: that of the present state in simulators."""
+        return seconds(self.stamp)
 
     def submit(self, command: Command) -> None:
         """Take over a command at the present time.
@@ -73,21 +221,38 @@ class Host(ABC):
 
         Raises:
             CommandRefusedError: A part is not acceptable, and nothing of that part was applied.
+            CardsError: It is no command at all; see `check_command`.
         """
+        check_command(command, "the command")
         refusal: CommandRefusedError | None = None
-        now = seconds(self.stamp)
+        now = self.now
         for part in command:
             try:
-                self.gate.submit(part.names, part.values, now, kind=part.kind)
+                self._accept(part, now)
             except CommandRefusedError as error:
                 refusal = refusal or error
         if refusal is not None:
             raise refusal
 
+    def _accept(self, part: CommandPart, now: float) -> None:
+        """Take over one part of a command, or raise `CommandRefusedError`."""
+        self.gate.submit(
+            part.names,
+            part.values,
+            now,
+            kind=part.kind,
+            rest_lengths=part.rest_lengths,
+            rest_rates=part.rest_rates,
+        )
+
     @property
     def unanswered(self) -> tuple[str, ...]:
         """Who was told nothing at the present time; see `MuscleCommand.unanswered`."""
-        return self.gate.unanswered(seconds(self.stamp))
+        return self.gate.unanswered(self.now)
+
+    def estop(self) -> None:
+        """Let go of all that was commanded, and refuse commands until the stop is released."""
+        self.gate.estop()
 
     def reset(self) -> None:
         """Forget all commands, release the emergency stop, begin the next part of the log.
@@ -103,7 +268,7 @@ class Host(ABC):
         """Log the present state. Raises `OSError` if the log cannot be written."""
         if self.log is None:
             return
-        state, gate = self.state, self.gate
+        state, gate = self._present, self.gate
         self.log.append(
             state.time,
             state.q,
@@ -114,13 +279,23 @@ class Host(ABC):
             state.measured("actuators"),
             state.measured("efforts"),
             float(gate.condition),
-            float(gate.refused),
+            float(gate.accepted - self._before[0]),
+            float(gate.refused - self._before[1]),
             self.behind,
+            *self.log_values(),
         )
+
+    def log_values(self) -> tuple[float, ...]:
+        """Return the values of `log_columns` for the present state."""
+        return ()
 
     def open_log(self, path: str | Path) -> None:
         """Record the steps to come. Raises `OSError` if the log cannot be written there."""
-        self.log = open_host_log(Path(path), self.robot, self.robot.tree, self.actuator_names)
+        # commands are counted from the beginning of the log
+        self._before = self.gate.accepted, self.gate.refused
+        self.log = open_host_log(
+            Path(path), self.robot, self.robot.tree, self.actuator_names, self.log_columns
+        )
 
     def close(self) -> None:
         """Write the log, which ends. Raises `OSError` if it cannot be written."""

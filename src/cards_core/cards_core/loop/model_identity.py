@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from cards_core import __version__
 from cards_core.errors import CardsError
-from cards_core.paths.fingerprint import robot_hash
+from cards_core.paths.layout import robot_hash
 from cards_core.robot.elements import Mesh, WrapSurface
 from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of

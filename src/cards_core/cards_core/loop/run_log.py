@@ -33,6 +33,12 @@ from cards_core.errors import ShapeError
 from cards_core.files import replacing
 from cards_core.typing import Array
 
+SIMULATOR_LOG = "simulator.npz"
+"""Log of a host, simulated or emulated, in the folder of a run; see `cards_core.loop.host_log`."""
+
+CONTROLLER_LOG = "controller.npz"
+"""Log of a controller in the folder of a run; see `cards_core.loop.control_loop`."""
+
 ROWS_PER_WRITE = 256
 """Rows that are written at once: small enough to take some ten microseconds."""
 

@@ -1,16 +1,103 @@
-"""Counts, step by step, what `cards_core.loop.verdict` needs to know of a controller's work."""
+"""How a controller's task went, counted step by step for `cards_core.loop.verdict`.
+
+A task is to track coordinates. They and the entries of their error have units, by which lengths
+and angles are told apart: `units_of`. `TaskTally` counts the steps and sums their errors,
+`MissedStates` counts the states that got no answer, from the stamps of those that did.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
-from cards_core.control.interface import ControlStatus
+from cards_core.control.interface import Controller, ControlStatus
+from cards_core.errors import UnknownNameError
 from cards_core.loop.verdict import TaskFacts, Tracking
+from cards_core.robot.model import Tree
 from cards_core.trajectories.base import Tolerance
 from cards_core.typing import Array
+
+# Units -----------------------------------------------------------------------------------------
+
+
+Units: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""Of the coordinates and of the entries of the error: ``m``, ``rad``, or empty for components of
+quaternions, which only coordinates are."""
+
+POSITIONS = ("x", "y", "z")
+"""Operational coordinates that are lengths; all others are components of a quaternion."""
+
+
+def joint_units(tree: Tree) -> Units:
+    """Return the units of a task in joint space: coordinates q, error in the tangent space."""
+    units: list[str] = []
+    error_units: list[str] = []
+    for node in tree.nodes:
+        unit = "m" if node.kind == "prismatic" else "rad"
+        units += [unit] if node.nq == 1 else [""] * node.nq
+        error_units += [unit] * node.nv
+    return tuple(units), tuple(error_units)
+
+
+def operational_units(names: Sequence[str]) -> Units:
+    """Return the units of a task in operational space.
+
+    Args:
+        names: Of the coordinates: some of x, y, z, then those of a quaternion, if any.
+    """
+    units = tuple("m" if name in POSITIONS else "" for name in names)
+    positions = units.count("m")
+    rotations = 3 if len(names) > positions else 0
+    return units, ("m",) * positions + ("rad",) * rotations
+
+
+def units_of(controller: Controller) -> Units:
+    """Return the units of what a controller tracks.
+
+    Raises:
+        UnknownNameError: The controller has references in a space that is not known here.
+    """
+    if controller.space == "joint":
+        return joint_units(controller.model.dynamics.tree)
+    if controller.space == "operational":
+        return operational_units(controller.reference_names)
+    raise UnknownNameError("space of references", controller.space, ("joint", "operational"))
+
+
+# Missed states ---------------------------------------------------------------------------------
+
+
+_REMEMBERED = 100  # gaps
+_SHARE = 10  # the period is the gap that one in so many is shorter than
+
+
+class MissedStates:
+    """Tells how many states lay between two answered ones.
+
+    A host does not say its period, so it is estimated: the tenth percentile of the last gaps. Not
+    the shortest, because stamps of a real robot are measured and now and then two lie close; nor
+    the median, because a controller that answers every second state would then miss none.
+
+    Attributes:
+        count: Missed states since the start.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._gaps: deque[int] = deque(maxlen=_REMEMBERED)
+
+    def note(self, gap: int) -> None:
+        """Take over the time between two answered states, [ns]."""
+        self._gaps.append(gap)
+        period = sorted(self._gaps)[len(self._gaps) // _SHARE]
+        self.count += max(0, round(gap / period) - 1)
+
+
+# Steps and errors ------------------------------------------------------------------------------
 
 
 class TaskTally:

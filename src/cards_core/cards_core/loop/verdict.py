@@ -5,10 +5,11 @@ A run has **failed** if
 - it ended before its time, for whatever reason but a wish of the user's;
 - the watchdog of the host acted, or an emergency stop: the muscles were let go;
 - a state, a tension or an answer was not a finite number;
+- at least half of the commands were refused;
 - the controller found no tensions within their limits that do what is asked
   (`ControlStatus.INFEASIBLE` or worse) in more than `INFEASIBLE_SHARE` of its steps;
 - the RMS error, or the error at the end, is above the tolerance of what was tracked
-  (`cards_core.trajectories.tolerance`); positions and angles are judged each for themselves.
+  (`cards_core.trajectories.tolerance_of`); positions and angles are judged each for themselves.
 
 What a task survives is a **warning**: states that got no answer, muscles at their greatest
 tension, a host slower than real time, a reference that was longer than the run.
@@ -119,6 +120,8 @@ class HostFacts:
         stopped: Steps under an emergency stop.
         stopped_time: When that began, [s].
         refused: Commands refused.
+        accepted: Commands accepted; None where that is not known.
+        refusal: Why the last refused command was refused; empty where that is not known.
         behind: Real time lost, [s].
         duration: Time of the host that passed, [s].
         saturated: Muscle to the share of the steps in which it had its greatest tension.
@@ -132,6 +135,8 @@ class HostFacts:
     stopped: int = 0
     stopped_time: float = math.nan
     refused: int = 0
+    accepted: int | None = None
+    refusal: str = ""
     behind: float = 0.0
     duration: float = 0.0
     saturated: Mapping[str, float] = field(default_factory=dict)
@@ -223,7 +228,11 @@ def _judge_host(host: HostFacts, failures: list[str], warnings: list[str]) -> No
     if host.stopped:
         failures.append(f"emergency stop at t = {host.stopped_time:.3f} s")
     if host.refused:
-        warnings.append(f"{host.refused} commands were refused by the host")
+        reason = f", the last: {host.refusal}" if host.refusal else ""
+        text = f"{host.refused} commands were refused by the host{reason}"
+        # an emergency stop, which refuses all of them, is a failure of its own
+        useless = host.accepted is not None and host.refused >= host.accepted
+        (failures if useless and not host.stopped else warnings).append(text)
     if host.behind > NOTABLE_SHARE * host.duration:
         took = host.duration + host.behind
         warnings.append(f"slower than real time: {host.duration:.3g} s took {took:.3g} s")

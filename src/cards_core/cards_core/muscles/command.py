@@ -8,15 +8,17 @@ and nothing else, so what is refused, and what happens when a controller dies, i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NoReturn, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import check_kind, shown
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.robot.actuators import CommandKind, Pneumatic
 from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
@@ -39,13 +41,22 @@ class GateCondition(IntEnum):
     """An emergency stop is active."""
 
 
-KINDS: tuple[CommandKind, ...] = ("force", "length", "pressure", "excitation", "effort")
+KINDS: tuple[CommandKind, ...] = (
+    "force",
+    "length",
+    "pressure",
+    "excitation",
+    "effort",
+    "impedance",
+)
 """Kinds of commands; the position in this tuple is the code in `MuscleCommand.kinds`."""
 
 NO_COMMAND = -1
 """Code of a muscle or motor that was never told anything."""
 
-FORCE, LENGTH, PRESSURE, EXCITATION, EFFORT = range(5)
+FORCE, LENGTH, PRESSURE, EXCITATION, EFFORT, IMPEDANCE = range(6)
+
+_NOTHING: Array = np.empty(0)
 
 _LARGEST = float(np.finfo(float).max)
 
@@ -55,7 +66,12 @@ _QUANTITY = {
     "pressure": ("pressure", "Pa"),
     "excitation": ("excitation", ""),
     "effort": ("effort", "Nm or N"),
+    "impedance": ("impedance", "N"),
 }
+
+
+_SET_POINTS = ("tension", "rest length", "rest rate")
+"""Set-points of the impedance law, as messages call them."""
 
 
 @dataclass(eq=False, slots=True)
@@ -65,12 +81,17 @@ class CommandPart:
     Attributes:
         kind: What the values are; says on which topic they travel.
         names: Of muscles; of joint coordinates if the kind is ``effort``.
-        values: One for each name; [N], [m], [Pa], 0..1, or for ``effort`` [Nm] or [N].
+        values: One for each name; [N], [m], [Pa], 0..1, or for ``effort`` [Nm] or [N]; for
+            ``impedance`` T0, [N].
+        rest_lengths, rest_rates: For ``impedance`` l0 [m] and v0 [m/s], one for each name. Empty,
+            or NaN for one muscle: what was set before. So it is for its ``values``.
     """
 
     kind: CommandKind
     names: Sequence[str]
     values: Array
+    rest_lengths: Array = field(default_factory=lambda: _NOTHING)
+    rest_rates: Array = field(default_factory=lambda: _NOTHING)
 
 
 Command: TypeAlias = tuple[CommandPart, ...]
@@ -89,6 +110,30 @@ def command_of(
     """
     # the gate of the host checks values, and says what is wrong with them
     return (CommandPart(kind, names, cast(Array, values)),)
+
+
+def check_command(command: object, what: str) -> None:
+    """Refuse what is no command.
+
+    Args:
+        command: What is to be one: a tuple or list of parts.
+        what: What it is; the message begins with it.
+
+    Raises:
+        CardsError: It is none, or has two parts of one kind.
+    """
+    if type(command) is not tuple:
+        check_kind(command, (tuple, list), what, _COMMAND)
+    for part in cast(Command, command):
+        if type(part) is not CommandPart:
+            check_kind(part, CommandPart, f"a part of {what}", "a CommandPart")
+    kinds = [part.kind for part in cast(Command, command)]
+    if len(kinds) > 1 and len(set(kinds)) < len(kinds):
+        twice = next(kind for kind in kinds if kinds.count(kind) > 1)
+        raise CardsError(f"{what} has two parts of the kind '{twice}' (expected: each kind once)")
+
+
+_COMMAND = "a tuple of CommandPart, as command_of(names, values) returns"
 
 
 class _Group:
@@ -128,7 +173,8 @@ class MuscleCommand:
         f = f_min + (f_command - f_min) max(0, 1 - (age - timeout) / decay_time)
 
     a straight line that arrives after ``decay_time``, and a muscle that was told a length gets
-    ``tension_min`` instead: a length held without anybody watching can pull without bound. The
+    ``tension_min`` instead: a length held without anybody watching can pull without bound. Muscles
+    under the impedance law let go along the same line as those that were told a tension. The
     watchdog works muscle by muscle: if two senders command different muscles and one of them dies,
     its muscles relax. The last command of a muscle counts, of whichever kind it is.
 
@@ -145,6 +191,8 @@ class MuscleCommand:
     Attributes:
         minimum, maximum: Limits of the tensions, shape (m,), [N].
         motors: Names of the k motors.
+        impedance: The law of the muscles, with the set-points that hold as of the last call of
+            `values`; whoever knows lengths and rates computes the tensions from it.
         kinds: Code of the kind of command of every muscle and motor (index in `KINDS`, or
             `NO_COMMAND`), shape (m + k,), as of the last call of `values`.
         accepted, refused: Number of commands since construction.
@@ -174,7 +222,7 @@ class MuscleCommand:
         self._motors = _Group("motor", self.motors, m, count, commanded=bool(self.motors))
         self.minimum: Array = np.array([m.tension_min for m in robot.muscles], dtype=float)
         self.maximum: Array = np.array([m.tension_max for m in robot.muscles], dtype=float)
-        # limits per kind, shape (5, m + k); finite, so that an infinite command fails the
+        # limits per kind, shape (6, m + k); finite, so that an infinite command fails the
         # comparison even without a limit; empty (lower > upper) where a kind is not taken
         self._lower = np.full((len(KINDS), count), np.inf)
         self._upper = np.full((len(KINDS), count), -np.inf)
@@ -190,6 +238,8 @@ class MuscleCommand:
         self._floor = self._lower.copy()
         self._floor[EFFORT, m:] = 0.0
         self._relaxed = np.concatenate([self.minimum, np.zeros(len(self.motors))])
+        self.impedance = ImpedanceLaw(robot.muscles)
+        self._under_law = False  # whether a muscle was ever told to be
         self.accepted = 0
         self.refused = 0
         self.last_refusal: str | None = None
@@ -203,6 +253,8 @@ class MuscleCommand:
     def reset(self) -> None:
         """Forget all commands and release the emergency stop; the counters go on."""
         self._stopped = False
+        self.impedance.reset()
+        self._under_law = False
         self._told_kinds[:] = NO_COMMAND
         self._told[:] = self._relaxed
         self._times[:] = -math.inf
@@ -296,15 +348,19 @@ class MuscleCommand:
         time: float,
         *,
         kind: CommandKind = "force",
+        rest_lengths: Array = _NOTHING,
+        rest_rates: Array = _NOTHING,
     ) -> None:
         """Take over a command for some or all muscles, or for some or all motors.
 
         Args:
             names: Muscle names, or for the kind ``effort`` names of motors, in any order.
             values: For each, tension [N], rest length [m], pressure [Pa], excitation 0..1, or
-                effort [Nm] or [N].
+                effort [Nm] or [N]; T0 [N] of the kind ``impedance``.
             time: Time of arrival in the host's time, [s].
             kind: What the values are.
+            rest_lengths: Of the kind ``impedance``, see `CommandPart`.
+            rest_rates: Likewise.
 
         Raises:
             CommandRefusedError: Emergency stop active; no names; an unknown name or one given
@@ -320,8 +376,14 @@ class MuscleCommand:
         try:
             array = np.asarray(values, dtype=float)
         except (TypeError, ValueError):
-            self._refuse(kind, f"values are not numbers: {values!r:.80}", time)
-        names = names if type(names) is list else list(names)
+            self._refuse(kind, f"values are not numbers: {shown(values)}", time)
+        if type(names) is not list:
+            if isinstance(names, str) or not isinstance(names, Iterable):
+                self._refuse(kind, f"names are {shown(names)}, expected a list of names", time)
+            names = list(names)
+        if kind == "impedance":
+            self._submit_impedance(names, array, rest_lengths, rest_rates, time)
+            return
         group = self._motors if kind == "effort" else self._muscles
         if names == group.names and array.shape == group.shape and (names or group.whole):
             code, rows = KINDS.index(kind), group.rows
@@ -347,23 +409,11 @@ class MuscleCommand:
         """Take over a partial or reordered command, or find out why it has to be refused."""
         code = KINDS.index(kind)
         quantity, unit = _QUANTITY[kind]
-        if not math.isfinite(time):
-            self._refuse(kind, f"time of the command is {time}", time)
-        if not names:
-            self._refuse(kind, f"no {group.noun} is named", time)
+        rows = self._rows(group, names, kind, time)
         if values.shape != (len(names),):
             count = values.size if values.ndim == 1 else f"an array of shape {values.shape} of"
             self._refuse(kind, f"{count} values for {len(names)} names", time)
-        rows = []
-        for name, value in zip(names, values.tolist(), strict=True):
-            row = group.index.get(name)
-            if row is None:
-                self._refuse(kind, str(UnknownNameError(group.noun, str(name), group.names)), time)
-            if kind != "effort" and kind not in self._accepts[row]:
-                known = ", ".join(self._accepts[row]) or "none: it is passive"
-                self._refuse(
-                    kind, f"muscle '{name}' takes no {kind} command (it takes {known})", time
-                )
+        for row, name, value in zip(rows, names, values.tolist(), strict=True):
             low, high = self._lower[code, row], self._upper[code, row]
             if not low <= value <= high:
                 bottom, top = (
@@ -375,13 +425,81 @@ class MuscleCommand:
                     + f", expected {bottom:g} .. {top:g} {unit}".rstrip(),
                     time,
                 )
+        self._told[rows] = values
+        self._told_kinds[rows] = code
+        self._took(rows, time)
+
+    def _rows(self, group: _Group, names: list[str], kind: CommandKind, time: float) -> list[int]:
+        """Return the rows of names that may all be told this, or refuse the command."""
+        if not math.isfinite(time):
+            self._refuse(kind, f"time of the command is {time}", time)
+        if not names:
+            self._refuse(kind, f"no {group.noun} is named", time)
+        rows = []
+        for name in names:
+            row = group.index.get(name)
+            if row is None:
+                self._refuse(kind, str(UnknownNameError(group.noun, str(name), group.names)), time)
+            if kind != "effort" and kind not in self._accepts[row]:
+                known = ", ".join(self._accepts[row]) or "none: it is passive"
+                self._refuse(
+                    kind, f"muscle '{name}' takes no {kind} command (it takes {known})", time
+                )
             rows.append(row)
         if len(set(rows)) < len(rows):
             twice = next(name for name in names if names.count(name) > 1)
             self._refuse(kind, f"{group.noun} '{twice}' is named more than once", time)
-        self._told[rows] = values
-        self._told_kinds[rows] = code
-        self._took(rows, time)
+        return rows
+
+    def _submit_impedance(
+        self, names: list[str], tensions: Array, lengths: Array, rates: Array, time: float
+    ) -> None:
+        """Take over set-points of the impedance law."""
+        kind: CommandKind = "impedance"
+        rows = self._rows(self._muscles, names, kind, time)
+        law = self.impedance
+        under = self._told_kinds[rows] == IMPEDANCE
+        before = (
+            np.where(under, self._told[rows], law.tension_floor[rows]),
+            np.where(under, law.rest_length[rows], np.nan),
+            np.where(under, law.rest_rate[rows], 0.0),
+        )
+        merged = []
+        for what, given, last in zip(_SET_POINTS, (tensions, lengths, rates), before, strict=True):
+            array = np.asarray(given, dtype=float)
+            if array.size and array.shape != (len(names),):
+                self._refuse(kind, f"{array.size} {what}s for {len(names)} names", time)
+            merged.append(np.where(np.isnan(array), last, array) if array.size else last)
+        # a muscle without stiffness needs no length
+        needed = law.stiffness[rows] > 0.0
+        bounds = (
+            (np.zeros(len(rows)), self.maximum[rows]),
+            (np.zeros(len(rows)), np.full(len(rows), math.inf)),
+            (np.full(len(rows), -math.inf), np.full(len(rows), math.inf)),
+        )
+        for what, unit, array, (low, high) in zip(
+            _SET_POINTS, ("N", "m", "m/s"), merged, bounds, strict=True
+        ):
+            good = np.isfinite(array) & (array >= low) & (array <= high)
+            if what == "rest length":
+                good |= np.isnan(array) & ~needed
+            if not good.all():
+                bad = int(np.argmin(good))
+                expected = "a finite number"
+                if what == "rest length" and math.isnan(array[bad]):
+                    expected = "one in the first command, because the muscle has a stiffness"
+                elif math.isfinite(low[bad]):
+                    expected = f"{low[bad]:g} .. {high[bad]:g} {unit}"
+                self._refuse(
+                    kind,
+                    f"{what} of muscle '{names[bad]}' is {array[bad]:g} {unit}, "
+                    f"expected {expected}",
+                    time,
+                )
+        self._told[rows], law.rest_length[rows], law.rest_rate[rows] = merged
+        self._told_kinds[rows] = IMPEDANCE
+        self._under_law = True
+        self._took(rows, time, whole=len(rows) == len(self._told))
 
     def _refuse(self, kind: CommandKind, reason: str, time: float) -> NoReturn:
         self.refused += 1
@@ -400,6 +518,11 @@ class MuscleCommand:
         """
         self._now = time
         self.kinds[:] = self._told_kinds
+        law = self.impedance
+        if self._under_law:
+            np.equal(self.kinds[: law.active.size], IMPEDANCE, out=law.active)
+            law.any_active = bool(law.active.any())
+            law.share[:] = 1.0
         if time - self._oldest <= self.timeout:
             return self._told.copy()
         if self.condition is GateCondition.WATCHDOG:
@@ -418,6 +541,10 @@ class MuscleCommand:
         floor[passive] = self._told[passive]
         out: Array = floor + share * (self._told - floor)
         out[lost] = self._relaxed[lost]
+        if law.any_active:
+            muscles = slice(0, law.active.size)
+            law.share[:] = np.where(law.active, share[muscles], 1.0)
+            out[muscles][law.active] = self._told[muscles][law.active]
         return out
 
 
@@ -441,4 +568,5 @@ _LIMITS: Mapping[str, Callable[[Muscle], tuple[float, float]]] = {
     "length": lambda _: (0.0, math.inf),
     "pressure": _pressure_limits,
     "excitation": lambda _: (0.0, 1.0),
+    "impedance": lambda muscle: (0.0, muscle.tension_max),
 }

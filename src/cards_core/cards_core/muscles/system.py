@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.muscles.actuators.bank import ActuatorBank
+from cards_core.muscles.command import FORCE
 from cards_core.muscles.engine import MuscleEngine, MuscleState
+from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
@@ -76,6 +78,7 @@ class MuscleSystem:
         kinds: npt.NDArray[np.intp] | None = None,
         *,
         motion: tuple[Array, Array] | None = None,
+        impedance: ImpedanceLaw | None = None,
     ) -> MuscleState:
         """Return what the muscles do now, and advance the actuator states by dt.
 
@@ -89,7 +92,13 @@ class MuscleSystem:
             kinds: Codes of `cards_core.muscles.command.KINDS`, shape (m,); tensions if None.
             motion: Lengths and rates for these poses and twists, shape (m,) each, if they have
                 been asked for already.
+            impedance: The law of muscles that are under it, with its set-points.
         """
+        if impedance is not None and impedance.any_active and kinds is not None:
+            # a controller measures, computes and then pulls: explicit, like the real one
+            motion = motion or self.engine.motion(link_poses, link_twists)
+            kinds = np.where(impedance.active, FORCE, kinds)
+            values = impedance.tensions(values, *motion, self.actuators.dt)
         implicit = self._implicit
         if self.ideal and implicit is None:
             return self.engine.update(link_poses, link_twists, values)

@@ -1,23 +1,37 @@
-"""What a parameter is, and sets of parameters.
+"""What a parameter is, parameters as fields of a dataclass, and sets of parameters.
+
+A parameter is declared once: as a `Parameter` with its name, or with `parameter` as a field of a
+dataclass, whose name and type it then has. Readers, messages and the tables of the documentation
+come from that.
 
 Whole numbers are accepted where real numbers are meant (``kp: 100``), and one number where all
-entries of a vector are to be equal. A value that does not fit is refused with a message that names
-the expected length and range.
+entries of a vector are to be equal, or where a vector may have any length. A value that does not
+fit is refused with a message that names the expected length and range.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import types
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cache
+from typing import Any, Protocol, cast, get_args, get_type_hints
 
 import numpy as np
 
+from cards_core.checks import shown
 from cards_core.errors import ParameterError, UnknownNameError
 from cards_core.parameters.parameter_file import Section, check_parameters, where_given
 
-Value = bool | int | float | str | np.ndarray
+Value = bool | int | float | str | np.ndarray | tuple[str, ...] | tuple[np.ndarray, ...] | None
+
+_SCALARS = {bool: "bool", int: "integer", float: "double", str: "string"}
+"""Types of single values, and their names; bool first, because True is an int."""
+
+REQUIRED: Any = dataclasses.MISSING
+"""Default of a parameter that must be given."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +40,12 @@ class Parameter:
 
     Attributes:
         name: As in ``ros2 param``.
-        default: Its type decides what is accepted; a sequence of numbers makes a vector.
+        default: Its type decides what is accepted; a sequence of numbers makes a vector. None
+            where there need be no value, `REQUIRED` where one must be given.
         description: One sentence.
         unit: Shown in brackets after the description.
         lower, upper: Limits of each number, inclusive.
+        above: Exclusive lower limit of each number.
         choices: Accepted texts, if only these are.
         length: Accepted length of a vector; None means any.
         names: What the entries of a vector belong to, for messages.
@@ -37,14 +53,18 @@ class Parameter:
         infinite: Infinite numbers are accepted where a limit allows them.
         live: May be changed while the node runs.
         default_text: Says what the default is where it comes from the model.
+        kind: Type that the default does not show: of a single value, bool, int, float or str; of
+            the entries of a sequence that are no numbers, str, or tuple for rows of numbers.
+        noun: What messages and tables call it.
     """
 
     name: str
-    default: bool | int | float | str | Sequence[float]
+    default: bool | int | float | str | Sequence[float] | None
     description: str
     unit: str = ""
     lower: float = -math.inf
     upper: float = math.inf
+    above: float = -math.inf
     choices: tuple[str, ...] = ()
     length: int | None = None
     names: tuple[str, ...] = ()
@@ -52,17 +72,32 @@ class Parameter:
     infinite: bool = False
     live: bool = False
     default_text: str = ""
+    kind: type | None = None
+    noun: str = "parameter"
+
+    @property
+    def required(self) -> bool:
+        """Whether a value must be given."""
+        return self.default is REQUIRED
+
+    @property
+    def scalar_type(self) -> type | None:
+        """Type of a single value; None for a sequence."""
+        if isinstance(self.default, Sequence | np.ndarray) and not isinstance(self.default, str):
+            return None
+        if self.kind is not None:
+            return self.kind
+        return next(kind for kind in _SCALARS if isinstance(self.default, kind))
 
     @property
     def type_name(self) -> str:
         """Type in words."""
         if self.or_vector:
             return "string or double[]"
-        kinds = ((bool, "bool"), (int, "integer"), (float, "double"), (str, "string"))
-        for kind, name in kinds:
-            if isinstance(self.default, kind):
-                return name
-        return "double[]"
+        scalar = self.scalar_type
+        if scalar is not None:
+            return _SCALARS[scalar]
+        return "string[]" if self.kind is str else "double[][]" if self.kind else "double[]"
 
     @property
     def full_description(self) -> str:
@@ -70,28 +105,62 @@ class Parameter:
         text = self.description
         if self.unit:
             text += f" [{self.unit}]"
-        if math.isfinite(self.lower) and math.isfinite(self.upper):
-            text += f" {self.lower:g} .. {self.upper:g}"
-        elif math.isfinite(self.lower):
-            text += f" >= {self.lower:g}"
-        elif math.isfinite(self.upper):
-            text += f" <= {self.upper:g}"
         if self.choices:
-            text += f" ({' | '.join(self.choices)})"
-        return text
+            return f"{text} ({self.range_text})"
+        return f"{text} {self.range_text}".rstrip()
+
+    @property
+    def range_text(self) -> str:
+        """Limits of each number, or the choices; empty if there are none."""
+        if self.choices:
+            return " | ".join(self.choices)
+        if math.isfinite(self.above):
+            end = f", <= {self.upper:g}" if math.isfinite(self.upper) else ""
+            return f"> {self.above:g}{end}"
+        if math.isfinite(self.lower) and math.isfinite(self.upper):
+            return f"{self.lower:g} .. {self.upper:g}"
+        if math.isfinite(self.lower):
+            return f">= {self.lower:g}"
+        return f"<= {self.upper:g}" if math.isfinite(self.upper) else ""
+
+    @property
+    def shown_default(self) -> str:
+        """The default in Markdown, in words where the model decides."""
+        default = self.default
+        if self.default_text:
+            return self.default_text
+        if self.required:
+            return "required"
+        if default is None:
+            return "none"
+        if isinstance(default, bool):
+            return "true" if default else "false"
+        if isinstance(default, str):
+            return f"`{default}`" if default else "empty"
+        if isinstance(default, int | float):
+            return f"{default:g}"
+        values = set(default)
+        alike = len(values) == 1 and all(map(_is_number, values))
+        return f"{default[0]:g} each" if alike else str(list(default))
 
     def check(self, value: Any) -> Value:
-        """Return the value in the form the node works with.
+        """Return the value in the form its user works with.
+
+        Vectors are arrays, lists of texts or of rows tuples.
 
         Raises:
             ParameterError: With what was wrong and what would be right.
         """
-        default = self.default
-        if isinstance(default, bool):
+        if isinstance(value, np.generic):  # a number of NumPy is a number
+            value = value.item()
+        if value is None and self.default is None:
+            return None
+        scalar = self.scalar_type
+        if scalar is bool:
             if isinstance(value, bool):
                 return value
             raise self._wrong(value, "true or false")
-        if isinstance(default, str):
+        if scalar is str:
             if self.or_vector and not isinstance(value, str):
                 return self._check_vector(value)
             if not isinstance(value, str):
@@ -99,78 +168,199 @@ class Parameter:
             if self.choices and value not in self.choices:
                 raise self._wrong(value, " or ".join(self.choices))
             return value
-        if isinstance(default, int):
+        if scalar is int:
             if isinstance(value, bool) or not isinstance(value, int):
                 raise self._wrong(value, "a whole number")
             self._check_range(np.array([float(value)]), value)
             return value
-        if isinstance(default, float):
+        if scalar is float:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self._wrong(value, "a number")
             self._check_range(np.array([float(value)]), value)
             return float(value)
+        if self.kind is str:
+            return self._check_texts(value)
+        if self.kind is tuple:
+            if not isinstance(value, list | tuple | np.ndarray):
+                raise self._wrong(value, "a list of lists of numbers")
+            return tuple(self._check_vector(row) for row in value)
         return self._check_vector(value)
+
+    def _check_texts(self, value: Any) -> tuple[str, ...]:
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
+            raise self._wrong(value, "a list of texts")
+        return tuple(texts)
 
     def _check_vector(self, value: Any) -> np.ndarray:
         expected = "numbers" if self.length is None else f"{self.length} numbers"
         if self.names:
             expected += f", one for each of {', '.join(self.names)}"
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            if self.length is None:
-                raise self._wrong(value, f"a list of {expected}")
-            value = [value] * self.length
-        entries = [] if value is None or isinstance(value, str) else list(value)
-        if isinstance(value, str) or any(
-            isinstance(v, bool) or not isinstance(v, int | float) for v in entries
-        ):
+        entries = value.tolist() if isinstance(value, np.ndarray) else value
+        if _is_number(entries):
+            entries = [entries] * (1 if self.length is None else self.length)
+        numbers = [] if entries is None else entries  # ROS has no type for an empty list
+        listed = isinstance(numbers, Iterable) and not isinstance(numbers, str | bytes | Mapping)
+        if listed:
+            numbers = [v.item() if isinstance(v, np.generic) else v for v in numbers]
+        if not listed or not all(map(_is_number, numbers)):
             raise self._wrong(value, f"a list of {expected}")
-        array = np.array(entries, dtype=float)
+        array = np.array(list(numbers), dtype=float)
         if self.length is not None and array.size != self.length:
             raise ParameterError(
-                f"parameter '{self.name}' has {array.size} values (expected: {expected})"
+                f"{self.noun} '{self.name}' has {array.size} values (expected: {expected})"
             )
         self._check_range(array, value)
         return array
 
     def _check_range(self, array: np.ndarray, value: Any) -> None:
         good = (array >= self.lower) & (array <= self.upper)
+        if math.isfinite(self.above):
+            good &= array > self.above
         if not self.infinite:
             good &= np.isfinite(array)
         if not np.all(good):
             finite = "" if self.infinite else "finite, "
-            raise self._wrong(value, f"{finite}{self.lower:g} .. {self.upper:g}")
+            limits = f"{self.lower:g} .. {self.upper:g}"
+            if math.isfinite(self.above):
+                limits = self.range_text
+            raise self._wrong(value, f"{finite}{limits}")
 
     def _wrong(self, value: Any, expected: str) -> ParameterError:
-        return ParameterError(f"parameter '{self.name}' is {value!r} (expected: {expected})")
+        return ParameterError(
+            f"{self.noun} '{self.name}' is {shown(value)} (expected: {expected})"
+        )
 
     @property
     def ros_default(self) -> Any:
-        """The default in a form that rclpy declares."""
-        if isinstance(self.default, bool | int | float | str):
+        """The default in a form that rclpy declares; parameters of nodes have one."""
+        if self.required:
+            raise ParameterError(f"{self.noun} '{self.name}' has no default (nodes need one)")
+        if self.default is None or isinstance(self.default, bool | int | float | str):
             return self.default
-        return [float(x) for x in self.default]
+        return [float(x) for x in self.default] if self.kind is None else list(self.default)
 
 
-def parameter_table(specs: Iterable[Parameter]) -> list[str]:
-    """Return the rows of a Markdown table: name, type, default, live, description."""
-    rows = ["| parameter | type | default | live | meaning |", "|---|---|---|---|---|"]
+def parameter(
+    default: bool | float | str | None,
+    description: str,
+    unit: str = "",
+    *,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    above: float = -math.inf,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """Return a field of a dataclass that is a parameter; the arguments are those of `Parameter`.
+
+    The field gives the parameter its name, the field's annotation its type: bool, int, float or
+    str, or one of them and None. A field without it that is a dataclass of parameters itself is a
+    group of them, see `groups_of`.
+    """
+    spec = Parameter(
+        "", default, description, unit, lower=lower, upper=upper, above=above, choices=choices
+    )
+    return dataclasses.field(default=default, metadata={"parameter": spec})
+
+
+@dataclass(frozen=True)
+class Group:
+    """A field of a dataclass of parameters that holds parameters of its own.
+
+    Attributes:
+        name: Of the field.
+        kind: The dataclass.
+        default: What holds where the group is not given: its parameters' defaults, or None;
+            `REQUIRED` if it must be given.
+    """
+
+    name: str
+    kind: type
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether the group must be given."""
+        return self.default is REQUIRED
+
+
+def parameters_of(cls: type) -> tuple[Parameter, ...]:
+    """Return the parameters that are fields of a dataclass, without those of its groups."""
+    return _fields_of(cast(Any, cls))[0]
+
+
+def groups_of(cls: type) -> tuple[Group, ...]:
+    """Return the groups of parameters that are fields of a dataclass."""
+    return _fields_of(cast(Any, cls))[1]
+
+
+@cache
+def _fields_of(cls: Any) -> tuple[tuple[Parameter, ...], tuple[Group, ...]]:
+    hints = get_type_hints(cls)
+    specs, groups = [], []
+    for item in dataclasses.fields(cls):
+        kind = _only_type(hints[item.name])
+        if "parameter" in item.metadata:
+            spec = item.metadata["parameter"]
+            specs.append(dataclasses.replace(spec, name=item.name, kind=kind))
+            continue
+        default = item.default
+        if item.default_factory is not dataclasses.MISSING:
+            default = item.default_factory()
+        groups.append(Group(item.name, kind, default))
+    return tuple(specs), tuple(groups)
+
+
+def _only_type(hint: Any) -> type:
+    """Return T of the annotations ``T`` and ``T | None``."""
+    arms = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    (found,) = (arm for arm in arms if arm is not type(None))
+    only: type = found
+    return only
+
+
+def parameter_table(specs: Sequence[Parameter], *, live: bool = True) -> list[str]:
+    """Return the rows of a Markdown table: name, type, default, live, description.
+
+    Args:
+        specs: At least one.
+        live: With a column that says which may be changed while the node runs.
+    """
+    column, line = (" live |", "---|") if live else ("", "")
+    rows = [f"| {specs[0].noun} | type | default |{column} meaning |", f"|---|---|---|{line}---|"]
     for spec in specs:
-        default = spec.default_text or _default_text(spec.default)
-        live = "yes" if spec.live else ""
+        cell = (" yes |" if spec.live else "  |") if live else ""
         text = spec.full_description.replace("|", "\\|")
-        rows.append(f"| `{spec.name}` | {spec.type_name} | {default} | {live} | {text} |")
+        rows.append(f"| `{spec.name}` | {spec.type_name} | {spec.shown_default} |{cell} {text} |")
     return rows
 
 
-def _default_text(default: bool | int | float | str | Sequence[float]) -> str:
-    if isinstance(default, bool):
-        return "true" if default else "false"
-    if isinstance(default, str):
-        return f"`{default}`" if default else "empty"
-    if isinstance(default, int | float):
-        return f"{default:g}"
-    values = sorted(set(default))
-    return f"{values[0]:g} each" if len(values) == 1 else str(list(default))
+def attribute_table(specs: Iterable[Parameter]) -> list[str]:
+    """Return the rows of a Markdown table: name, unit, default, accepted values, meaning."""
+    rows = ["| attribute | unit | default | accepted | meaning |", "|---|---|---|---|---|"]
+    for spec in specs:
+        accepted = ", ".join(f"`{name}`" for name in spec.choices) or spec.range_text
+        default = "" if spec.default is None else spec.shown_default
+        cells = (f"`{spec.name}`", spec.unit, default, accepted)
+        rows.append(f"| {' | '.join(cells)} | {spec.description} |")
+    return rows
+
+
+def check_new(name: str, declared: Collection[str]) -> None:
+    """Refuse a name that has been declared before, by the same class or by the loop.
+
+    Raises:
+        ParameterError: It has.
+    """
+    if name in declared:
+        raise ParameterError(
+            f"parameter '{name}' is declared twice (expected: a name that neither the class nor "
+            "the loop around it has declared)"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class ParameterStore(Protocol):
@@ -215,6 +405,7 @@ class ParameterSet:
     def declare(self, specs: Iterable[Parameter]) -> None:
         """Declare parameters. Raises `ParameterError` for a value that does not fit."""
         for spec in specs:
+            check_new(spec.name, self._specs)
             self._specs[spec.name] = spec
             value = self._given.get(spec.name, spec.ros_default)
             try:

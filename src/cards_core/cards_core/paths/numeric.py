@@ -7,11 +7,13 @@ from itertools import pairwise
 import numpy as np
 
 from cards_core.paths.layout import FRICTION_MARGIN, ContactSpec, PathLayout
-from cards_core.paths.wrapping.contact import Contact
-from cards_core.paths.wrapping.cylinder import cylinder_contact
+from cards_core.paths.wrapping.closed_forms import (
+    Contact,
+    cylinder_contact,
+    pulley_contact,
+    sphere_contact,
+)
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.paths.wrapping.pulley import pulley_contact
-from cards_core.paths.wrapping.sphere import sphere_contact
 from cards_core.robot.elements import Cylinder, Pulley, Sphere, Wrap
 from cards_core.typing import Array, Vector3
 

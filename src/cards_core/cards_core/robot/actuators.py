@@ -1,7 +1,8 @@
-"""Parameters of the actuator models, with units and defaults.
+"""Parameters of the actuator models, with units, ranges and defaults.
 
 The single source for the reader of model files, its errors, the writer and the tables of the
-documentation. The equations are in `cards_core.muscles.actuators`.
+documentation (`cards_core.parameters.declaration`). The equations are in
+`cards_core.muscles.actuators`.
 """
 
 from __future__ import annotations
@@ -10,56 +11,43 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
-CommandKind: TypeAlias = Literal["force", "length", "pressure", "excitation", "effort"]
-"""What a muscle can be told: tension [N], rest length [m], pressure [Pa], excitation 0..1; and
-what the motor of a joint can be told: effort, [Nm] or [N]."""
+from cards_core.errors import ParameterError
+from cards_core.parameters.declaration import REQUIRED, groups_of, parameter, parameters_of
 
-
-def parameter(
-    unit: str,
-    meaning: str,
-    default: Any = dataclasses.MISSING,
-    *,
-    above: float = -math.inf,
-    minimum: float = -math.inf,
-    maximum: float = math.inf,
-    choices: tuple[str, ...] = (),
-) -> Any:
-    """A dataclass field that is an XML attribute.
-
-    Args:
-        unit: As in the documentation, e.g. ``N/m``; empty for numbers without unit and names.
-        meaning: Half a sentence.
-        default: None makes the parameter optional without a value; missing makes it mandatory.
-        above: Exclusive lower end of the accepted range.
-        minimum: Inclusive lower end.
-        maximum: Inclusive upper end.
-        choices: Accepted names, for text.
-    """
-    return field(
-        default=default,
-        metadata={
-            "unit": unit,
-            "meaning": meaning,
-            "above": above,
-            "minimum": minimum,
-            "maximum": maximum,
-            "choices": choices,
-        },
-    )
+CommandKind: TypeAlias = Literal[
+    "force", "length", "pressure", "excitation", "effort", "impedance"
+]
+"""What a muscle can be told: tension [N], rest length [m], pressure [Pa], excitation 0..1, or the
+set-points of its impedance law (`cards_core.muscles.impedance`); and what the motor of a joint can
+be told: effort, [Nm] or [N]."""
 
 
 class _Parameters:
     """Base of all groups of parameters."""
 
     def check(self) -> None:
-        """Check what concerns several parameters at once, and nested groups.
+        """Check every parameter, every group in this one, then what concerns several of them.
 
         Raises:
-            ValueError: The message names the attribute.
+            ParameterError: The message names group and parameter, its value and what is accepted.
         """
+        for spec in parameters_of(type(self)):
+            value = getattr(self, spec.name)
+            if value is not None or spec.default is not None:
+                spec.check(value)
+        for group in groups_of(type(self)):
+            inner = getattr(self, group.name)
+            if inner is not None:
+                try:
+                    inner.check()
+                except ParameterError as error:
+                    raise ParameterError(f"{group.name}: {error}") from None
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Check what concerns several parameters at once; raises `ParameterError`."""
 
 
 class _Actuator(_Parameters):
@@ -69,7 +57,29 @@ class _Actuator(_Parameters):
     @property
     def accepted_commands(self) -> tuple[CommandKind, ...]:
         """The commands that an actuator with these parameters accepts."""
-        return self.commands
+        return _with_impedance(self.commands)
+
+
+def _with_impedance(commands: tuple[CommandKind, ...]) -> tuple[CommandKind, ...]:
+    """Return the kinds of commands, with the law that makes a tension where one is accepted."""
+    return (*commands, "impedance") if "force" in commands else commands
+
+
+# Impedance law -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImpedanceControl(_Parameters):
+    """The muscle's impedance law; see `cards_core.muscles.impedance`."""
+
+    stiffness: float = parameter(0.0, "K", "N/m", lower=0.0)
+    damping: float = parameter(0.0, "B", "N s/m", lower=0.0)
+    tension_floor: float | None = parameter(
+        None, "T_floor; the least tension of the muscle without it", "N", lower=0.0
+    )
+    tension_rate: float | None = parameter(
+        None, "fastest change of the tension; unlimited without it", "N/s", above=0.0
+    )
 
 
 # Cable ---------------------------------------------------------------------------------------
@@ -86,33 +96,34 @@ class Cable(_Actuator):
     commands: ClassVar[tuple[CommandKind, ...]] = ("force", "length")
 
     stiffness: float | None = parameter(
-        "N/m", "k of the elastic cable; ideal without it", None, above=0.0
+        None, "k of the elastic cable; ideal without it", "N/m", above=0.0
     )
-    damping: float = parameter("N s/m", "c, acts while the cable is taut", 0.0, minimum=0.0)
+    damping: float = parameter(0.0, "c, acts while the cable is taut", "N s/m", lower=0.0)
     rest_length: float | None = parameter(
-        "m",
-        "L0 before the first command; without it, what gives the minimum tension at home",
         None,
+        "L0 before the first command; without it, what gives the minimum tension at home",
+        "m",
         above=0.0,
     )
     winch_speed: float | None = parameter(
-        "m/s", "fastest change of the rest length; unlimited without it", None, above=0.0
+        None, "fastest change of the rest length; unlimited without it", "m/s", above=0.0
     )
 
     @property
     def accepted_commands(self) -> tuple[CommandKind, ...]:
         """An ideal cable has no rest length that could be commanded."""
-        return ("force",) if self.stiffness is None else self.commands
+        return _with_impedance(("force",) if self.stiffness is None else self.commands)
 
-    def check(self) -> None:
-        """See the base class."""
+    def _check_together(self) -> None:
         if self.stiffness is not None:
             return
         for name in ("rest_length", "winch_speed"):
             if getattr(self, name) is not None:
-                raise ValueError(f"'{name}' needs a 'stiffness': an ideal cable has none of both")
+                raise ParameterError(
+                    f"'{name}' needs a 'stiffness': an ideal cable has none of both"
+                )
         if self.damping > 0.0:
-            raise ValueError("'damping' needs a 'stiffness': an ideal cable has none of both")
+            raise ParameterError("'damping' needs a 'stiffness': an ideal cable has none of both")
 
 
 # Series elastic unit -------------------------------------------------------------------------
@@ -122,25 +133,25 @@ class Cable(_Actuator):
 class Motor(_Parameters):
     """A DC or brushless motor with gear; the defaults are those of the MyoMuscle unit."""
 
-    resistance: float = parameter("ohm", "R of the winding at 25 degC", 0.797, above=0.0)
+    resistance: float = parameter(0.797, "R of the winding at 25 degC", "ohm", above=0.0)
     torque_constant: float = parameter(
-        "N m/A", "kt; the back-EMF constant in V s is the same number", 0.0142, above=0.0
+        0.0142, "kt; the back-EMF constant in V s is the same number", "N m/A", above=0.0
     )
-    voltage: float = parameter("V", "U, supply", 24.0, above=0.0)
-    max_current: float = parameter("A", "I_max that the driver allows", 5.0, above=0.0)
+    voltage: float = parameter(24.0, "U, supply", "V", above=0.0)
+    max_current: float = parameter(5.0, "I_max that the driver allows", "A", above=0.0)
     rotor_inertia: float = parameter(
-        "kg m^2", "J of rotor and gear, seen at the rotor", 4.49e-7, above=0.0
+        4.49e-7, "J of rotor and gear, seen at the rotor", "kg m^2", above=0.0
     )
-    gear_ratio: float = parameter("", "N, rotor turns per spool turn", 53.0, above=0.0)
+    gear_ratio: float = parameter(53.0, "N, rotor turns per spool turn", above=0.0)
     gear_efficiency: float = parameter(
-        "", "eta: share of the power that the gear passes on", 0.59, above=0.0, maximum=1.0
+        0.59, "eta: share of the power that the gear passes on", above=0.0, upper=1.0
     )
-    dry_friction: float = parameter("N m", "Coulomb friction at the rotor", 0.0, minimum=0.0)
-    viscous_friction: float = parameter("N m s", "torque per speed at the rotor", 0.0, minimum=0.0)
+    dry_friction: float = parameter(0.0, "Coulomb friction at the rotor", "N m", lower=0.0)
+    viscous_friction: float = parameter(0.0, "torque per speed at the rotor", "N m s", lower=0.0)
     friction_speed: float = parameter(
-        "rad/s",
-        "rotor speed at which dry friction and gear loss have three quarters of their value",
         50.0,
+        "rotor speed at which dry friction and gear loss have three quarters of their value",
+        "rad/s",
         above=0.0,
     )
 
@@ -155,37 +166,36 @@ class Spring(_Parameters):
     """
 
     law: str = parameter(
-        "", "form of the curve", choices=("polynomial", "exponential", "triangle")
+        REQUIRED, "form of the curve", choices=("polynomial", "exponential", "triangle")
     )
     stiffness: float | None = parameter(
-        "N/m", "k of polynomial, coil spring of triangle", None, above=0.0
+        None, "k of polynomial, coil spring of triangle", "N/m", above=0.0
     )
-    quadratic: float | None = parameter("N/m^2", "k2 of polynomial; 0 without it", None)
-    cubic: float | None = parameter("N/m^3", "k3 of polynomial; 0 without it", None, minimum=0.0)
-    force_scale: float | None = parameter("N", "A of exponential", None, above=0.0)
-    growth: float | None = parameter("1/m", "B of exponential", None, above=0.0)
+    quadratic: float | None = parameter(None, "k2 of polynomial; 0 without it", "N/m^2")
+    cubic: float | None = parameter(None, "k3 of polynomial; 0 without it", "N/m^3", lower=0.0)
+    force_scale: float | None = parameter(None, "A of exponential", "N", above=0.0)
+    growth: float | None = parameter(None, "B of exponential", "1/m", above=0.0)
     c1: float | None = parameter(
-        "m", "triangle: distance of the first roller from the cable's line; 0.012", None, above=0.0
+        None, "triangle: distance of the first roller from the cable's line; 0.012", "m", above=0.0
     )
     c2: float | None = parameter(
-        "m", "triangle: distance of the second roller; 0.008", None, above=0.0
+        None, "triangle: distance of the second roller; 0.008", "m", above=0.0
     )
     c3: float | None = parameter(
-        "m", "triangle: distance between the rollers along the line; 0.018", None, minimum=0.0
+        None, "triangle: distance between the rollers along the line; 0.018", "m", lower=0.0
     )
     c4: float | None = parameter(
-        "m", "triangle: distance of the unloaded spring's end; 0.039", None, above=0.0
+        None, "triangle: distance of the unloaded spring's end; 0.039", "m", above=0.0
     )
     travel: float | None = parameter(
-        "m",
+        None,
         "elongation (triangle: compression of the coil spring) at the end of the curve; "
         "triangle 0.02, exponential 10/B, polynomial endless",
-        None,
+        "m",
         above=0.0,
     )
 
-    def check(self) -> None:
-        """See the base class."""
+    def _check_together(self) -> None:
         own = {
             "polynomial": ("stiffness", "quadratic", "cubic"),
             "exponential": ("force_scale", "growth"),
@@ -198,12 +208,12 @@ class Spring(_Parameters):
         }
         for name in needed[self.law]:
             if getattr(self, name) is None:
-                raise ValueError(f"law '{self.law}' needs '{name}'")
+                raise ParameterError(f"law '{self.law}' needs '{name}'")
         for item in dataclasses.fields(self):
             name = item.name
             given = getattr(self, name) is not None
             if given and name not in ("law", "travel", *own[self.law]):
-                raise ValueError(
+                raise ParameterError(
                     f"'{name}' does not belong to law '{self.law}', which has: "
                     f"{', '.join((*own[self.law], 'travel'))}"
                 )
@@ -212,7 +222,7 @@ class Spring(_Parameters):
             end = math.inf if self.travel is None else self.travel
             lowest = min(-k2 / (3.0 * k3) if k3 > 0.0 else math.inf, end)
             if k2 < 0.0 and (math.isinf(lowest) or k + lowest * (2 * k2 + 3 * k3 * lowest) <= 0.0):
-                raise ValueError(
+                raise ParameterError(
                     f"'quadratic' {k2:g} makes the tension fall with the elongation: "
                     "T' = k + 2 k2 d + 3 k3 d^2 must be above 0 up to 'travel'"
                 )
@@ -220,20 +230,20 @@ class Spring(_Parameters):
             c4 = 0.039 if self.c4 is None else self.c4
             travel = 0.02 if self.travel is None else self.travel
             if not travel < c4:
-                raise ValueError(f"'travel' {travel:g} m must be shorter than 'c4' {c4:g} m")
+                raise ParameterError(f"'travel' {travel:g} m must be shorter than 'c4' {c4:g} m")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Thermal(_Parameters):
     """Two-node thermal model of a motor; the defaults are typical of a 90 W brushless motor."""
 
-    winding_heat_capacity: float = parameter("J/K", "C1", 10.0, above=0.0)
-    housing_heat_capacity: float = parameter("J/K", "C2", 69.0, above=0.0)
-    winding_resistance: float = parameter("K/W", "R1, winding to housing", 0.2, above=0.0)
-    housing_resistance: float = parameter("K/W", "R2, housing to ambient", 10.0, above=0.0)
-    ambient: float = parameter("degC", "Ta, also the temperature at the start", 25.0)
+    winding_heat_capacity: float = parameter(10.0, "C1", "J/K", above=0.0)
+    housing_heat_capacity: float = parameter(69.0, "C2", "J/K", above=0.0)
+    winding_resistance: float = parameter(0.2, "R1, winding to housing", "K/W", above=0.0)
+    housing_resistance: float = parameter(10.0, "R2, housing to ambient", "K/W", above=0.0)
+    ambient: float = parameter(25.0, "Ta, also the temperature at the start", "degC")
     copper_coefficient: float = parameter(
-        "1/K", "growth of the electrical resistance, relative to 25 degC", 0.0039, minimum=0.0
+        0.0039, "growth of the electrical resistance, relative to 25 degC", "1/K", lower=0.0
     )
 
 
@@ -244,27 +254,20 @@ class SeriesElastic(_Actuator):
     kind: ClassVar[str] = "series_elastic"
     commands: ClassVar[tuple[CommandKind, ...]] = ("length", "force")
 
-    spool_radius: float = parameter("m", "r", 0.0045, above=0.0)
+    spool_radius: float = parameter(0.0045, "r", "m", above=0.0)
     position_gain: float | None = parameter(
-        "N/m",
+        None,
         "kp of the motor's position loop, as force at the cable; m (100 rad/s)^2 without it, with "
         "m = J N^2/r^2",
-        None,
+        "N/m",
         above=0.0,
     )
     velocity_gain: float | None = parameter(
-        "N s/m", "kd of the loop; critical damping 2 sqrt(kp m) without it", None, minimum=0.0
+        None, "kd of the loop; critical damping 2 sqrt(kp m) without it", "N s/m", lower=0.0
     )
     motor: Motor = field(default_factory=Motor)
     spring: Spring
     thermal: Thermal | None = None
-
-    def check(self) -> None:
-        """See the base class."""
-        self.motor.check()
-        self.spring.check()
-        if self.thermal is not None:
-            self.thermal.check()
 
 
 # Pneumatic muscle ----------------------------------------------------------------------------
@@ -275,17 +278,17 @@ class Valve(_Parameters):
     """Proportional valve (ISO 6358) that fills and vents the volume of a pneumatic muscle."""
 
     conductance: float = parameter(
-        "m^3/(s Pa)", "C, sonic conductance of the open valve", 1e-8, above=0.0
+        1e-8, "C, sonic conductance of the open valve", "m^3/(s Pa)", above=0.0
     )
     critical_ratio: float = parameter(
-        "", "b, pressure ratio below which the flow is sonic", 0.3, minimum=0.0, maximum=0.99
+        0.3, "b, pressure ratio below which the flow is sonic", lower=0.0, upper=0.99
     )
-    supply_pressure: float = parameter("Pa", "above atmosphere", 7e5, above=0.0)
-    band: float = parameter("Pa", "pressure error that opens the valve fully", 2e4, above=0.0)
+    supply_pressure: float = parameter(7e5, "above atmosphere", "Pa", above=0.0)
+    band: float = parameter(2e4, "pressure error that opens the valve fully", "Pa", above=0.0)
     polytropic_exponent: float = parameter(
-        "", "1 isothermal .. 1.4 adiabatic", 1.0, minimum=1.0, maximum=1.4
+        1.0, "1 isothermal .. 1.4 adiabatic", lower=1.0, upper=1.4
     )
-    atmosphere: float = parameter("Pa", "absolute pressure outside", 101325.0, above=0.0)
+    atmosphere: float = parameter(101325.0, "absolute pressure outside", "Pa", above=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,53 +298,54 @@ class Pneumatic(_Actuator):
     kind: ClassVar[str] = "pneumatic"
     commands: ClassVar[tuple[CommandKind, ...]] = ("pressure", "force")
 
-    thread_length: float = parameter("m", "b, length of one thread of the braid", above=0.0)
-    turns: float = parameter("", "n, turns of a thread around the muscle", above=0.0)
-    rest_length: float = parameter("m", "L0, length of the braid without pressure", above=0.0)
+    thread_length: float = parameter(
+        REQUIRED, "b, length of one thread of the braid", "m", above=0.0
+    )
+    turns: float = parameter(REQUIRED, "n, turns of a thread around the muscle", above=0.0)
+    rest_length: float = parameter(
+        REQUIRED, "L0, length of the braid without pressure", "m", above=0.0
+    )
     tendon_length: float = parameter(
-        "m", "inextensible rest of the path in series with the braid", 0.0, minimum=0.0
+        0.0, "inextensible rest of the path in series with the braid", "m", lower=0.0
     )
     end_correction: float = parameter(
-        "", "k of Tondu and Lopez for the ends that stay cylindrical; 1.25..1.35", 1.0, minimum=1.0
+        1.0, "k of Tondu and Lopez for the ends that stay cylindrical; 1.25..1.35", lower=1.0
     )
     threshold_pressure: float = parameter(
-        "Pa", "pressure that the bladder itself takes", 0.0, minimum=0.0
+        0.0, "pressure that the bladder itself takes", "Pa", lower=0.0
     )
     bladder_stiffness: float = parameter(
-        "N/m", "kb; pushes while shorter than the rest length, pulls beyond", 0.0, minimum=0.0
+        0.0, "kb; pushes while shorter than the rest length, pulls beyond", "N/m", lower=0.0
     )
     friction: float = parameter(
-        "", "dry friction of the threads as a share of the tension", 0.03, minimum=0.0, maximum=0.5
+        0.03, "dry friction of the threads as a share of the tension", lower=0.0, upper=0.5
     )
     friction_speed: float = parameter(
-        "m/s", "speed at which friction has three quarters of its value", 0.01, above=0.0
+        0.01, "speed at which friction has three quarters of its value", "m/s", above=0.0
     )
-    max_pressure: float = parameter("Pa", "largest pressure, above atmosphere", 6e5, above=0.0)
+    max_pressure: float = parameter(6e5, "largest pressure, above atmosphere", "Pa", above=0.0)
     pressure_time: float = parameter(
-        "s", "time constant of the pressure where no valve is given", 0.05, above=0.0
+        0.05, "time constant of the pressure where no valve is given", "s", above=0.0
     )
     valve: Valve | None = None
 
-    def check(self) -> None:
-        """See the base class."""
+    def _check_together(self) -> None:
         low, high = self.thread_length / math.sqrt(3.0), self.thread_length
         if not low < self.rest_length < high:
-            raise ValueError(
+            raise ParameterError(
                 f"'rest_length' {self.rest_length:g} m must lie between thread_length/sqrt(3) = "
                 f"{low:g} m (fully contracted) and 'thread_length' {high:g} m"
             )
         if not self.threshold_pressure < self.max_pressure:
-            raise ValueError(
+            raise ParameterError(
                 f"'threshold_pressure' {self.threshold_pressure:g} Pa must be below "
                 f"'max_pressure' {self.max_pressure:g} Pa"
             )
-        if self.valve is not None:
-            self.valve.check()
-            if not self.valve.supply_pressure > self.max_pressure:
-                raise ValueError(
-                    f"'supply_pressure' {self.valve.supply_pressure:g} Pa of the valve must be "
-                    f"above 'max_pressure' {self.max_pressure:g} Pa"
-                )
+        if self.valve is not None and not self.valve.supply_pressure > self.max_pressure:
+            raise ParameterError(
+                f"'supply_pressure' {self.valve.supply_pressure:g} Pa of the valve must be "
+                f"above 'max_pressure' {self.max_pressure:g} Pa"
+            )
 
 
 # Muscle and ligament -------------------------------------------------------------------------
@@ -354,39 +358,35 @@ class Hill(_Actuator):
     kind: ClassVar[str] = "hill"
     commands: ClassVar[tuple[CommandKind, ...]] = ("excitation", "force")
 
-    max_isometric_force: float = parameter("N", "F0", above=0.0)
-    optimal_fiber_length: float = parameter("m", "l_opt", above=0.0)
-    tendon_slack_length: float = parameter("m", "l_slack", above=0.0)
+    max_isometric_force: float = parameter(REQUIRED, "F0", "N", above=0.0)
+    optimal_fiber_length: float = parameter(REQUIRED, "l_opt", "m", above=0.0)
+    tendon_slack_length: float = parameter(REQUIRED, "l_slack", "m", above=0.0)
     pennation_angle: float = parameter(
-        "rad", "angle of the fibres at optimal length", 0.0, minimum=0.0, maximum=1.4
+        0.0, "angle of the fibres at optimal length", "rad", lower=0.0, upper=1.4
     )
     max_velocity: float = parameter(
-        "1/s", "v_max, fastest shortening in optimal fibre lengths per second", 10.0, above=0.0
+        10.0, "v_max, fastest shortening in optimal fibre lengths per second", "1/s", above=0.0
     )
     curves: str = parameter(
-        "",
-        "set of curves and activation dynamics",
         "de_groote_2016",
+        "set of curves and activation dynamics",
         choices=("de_groote_2016", "thelen_2003"),
     )
     tendon: str = parameter(
-        "",
-        "auto: rigid when l_slack/l_opt < 1, else elastic",
         "auto",
+        "auto: rigid when l_slack/l_opt < 1, else elastic",
         choices=("auto", "elastic", "rigid"),
     )
     tendon_strain: float | None = parameter(
-        "", "strain of the tendon at F0; De Groote 0.049, Thelen 0.04", None, above=0.0
+        None, "strain of the tendon at F0; De Groote 0.049, Thelen 0.04", above=0.0
     )
-    damping: float = parameter(
-        "", "beta, viscous force at v_max as a share of F0", 0.01, above=0.0
-    )
-    activation_time: float | None = parameter("s", "tau_a; 0.015 in both sets", None, above=0.0)
+    damping: float = parameter(0.01, "beta, viscous force at v_max as a share of F0", above=0.0)
+    activation_time: float | None = parameter(None, "tau_a; 0.015 in both sets", "s", above=0.0)
     deactivation_time: float | None = parameter(
-        "s", "tau_d; De Groote 0.060, Thelen 0.050", None, above=0.0
+        None, "tau_d; De Groote 0.060, Thelen 0.050", "s", above=0.0
     )
     min_activation: float = parameter(
-        "", "lowest activation, of a relaxed muscle", 0.01, minimum=0.0, maximum=0.5
+        0.01, "lowest activation, of a relaxed muscle", lower=0.0, upper=0.5
     )
 
     @property
@@ -404,13 +404,15 @@ class Ligament(_Actuator):
     kind: ClassVar[str] = "ligament"
     commands: ClassVar[tuple[CommandKind, ...]] = ()
 
-    stiffness: float = parameter("N", "k, tension per strain in the linear region", above=0.0)
-    slack_length: float = parameter("m", "l0", above=0.0)
+    stiffness: float = parameter(
+        REQUIRED, "k, tension per strain in the linear region", "N", above=0.0
+    )
+    slack_length: float = parameter(REQUIRED, "l0", "m", above=0.0)
     toe_strain: float = parameter(
-        "", "strain at which the linear region begins", 0.06, above=0.0, maximum=1.0
+        0.06, "strain at which the linear region begins", above=0.0, upper=1.0
     )
     damping: float = parameter(
-        "N s", "c, tension per strain rate, while taut and lengthening", 0.003, minimum=0.0
+        0.003, "c, tension per strain rate, while taut and lengthening", "N s", lower=0.0
     )
 
 
@@ -423,43 +425,3 @@ ACTUATORS: Mapping[str, type[Actuator]] = {
     "ligament": Ligament,
 }
 """Values of ``<muscle type="...">``."""
-
-
-def check_parameters(group: Any, where: str = "") -> None:
-    """Check every parameter of an actuator against its range, then what `check` knows.
-
-    Args:
-        group: An actuator, or a nested group of one.
-        where: Name of the nested group, for messages.
-
-    Raises:
-        ValueError: The message names the attribute, its value and what is accepted.
-    """
-    prefix = f"{where}: " if where else ""
-    for item in dataclasses.fields(group):
-        value = getattr(group, item.name)
-        if value is None:
-            continue
-        if dataclasses.is_dataclass(value):
-            check_parameters(value, item.name)
-            continue
-        limits = item.metadata
-        if limits["choices"] or isinstance(value, str):
-            if value not in limits["choices"]:
-                raise ValueError(
-                    f"{prefix}'{item.name}' is '{value}', expected one of: "
-                    f"{', '.join(limits['choices'])}"
-                )
-        elif not math.isfinite(value):
-            raise ValueError(f"{prefix}'{item.name}' is {value:g}, expected a finite number")
-        elif not value > limits["above"]:
-            raise ValueError(
-                f"{prefix}'{item.name}' is {value:g}, expected above {limits['above']:g}"
-            )
-        elif not limits["minimum"] <= value <= limits["maximum"]:
-            low, high = limits["minimum"], limits["maximum"]
-            raise ValueError(f"{prefix}'{item.name}' is {value:g}, expected {low:g} .. {high:g}")
-    try:
-        group.check()
-    except ValueError as error:
-        raise ValueError(f"{prefix}{error}") from None

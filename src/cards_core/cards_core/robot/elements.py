@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from cards_core.errors import UnknownNameError
-from cards_core.robot.actuators import Actuator, Cable
+from cards_core.robot.actuators import Actuator, Cable, ImpedanceControl
 from cards_core.spatial import Pose
 from cards_core.typing import Matrix3, Vector3
 
@@ -328,6 +328,7 @@ class Muscle:
         actuator: What makes the tension; its class is the type, its fields the parameters.
         friction_speed: Sliding speed v0 at which capstan friction is three quarters of its full
             value (``tanh(v / v0)``), [m/s].
+        control: Its impedance law; without stiffness and damping by default.
     """
 
     name: str
@@ -336,6 +337,7 @@ class Muscle:
     tension_max: float = math.inf
     actuator: Actuator = field(default_factory=Cable)
     friction_speed: float = 0.01
+    control: ImpedanceControl = field(default_factory=ImpedanceControl)
     line: int | None = None
 
     @property

@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from cards_core.checks import check_choice
+from cards_core.checks import check_choice, real_array
 from cards_core.errors import DescriptionError, ShapeError, UnknownNameError
 from cards_core.names import EXPECTED, name_problem
 from cards_core.robot.elements import (
@@ -415,7 +415,7 @@ class Tree:
 
 
 def _checked(values: Array, size: int, name: str, names: tuple[str, ...]) -> Array:
-    array = np.asarray(values, dtype=float)
+    array = real_array(values, name)
     if array.shape != (size,):
         raise ShapeError(
             f"{name} has shape {array.shape}, expected ({size},): one value for each of "

@@ -15,7 +15,7 @@ class RobotState:
     """Time, joint coordinates and velocities, and whatever else a host measures or simulates.
 
     A quantity that the host does not know is None, never a guess. Vectors are in the order of the
-    robot's description; the arrays belong to the reader.
+    robot's description.
 
     Attributes:
         time: [s].
@@ -26,7 +26,7 @@ class RobotState:
         tensions: Shape (m,), [N]. Simulators give those of the step that led here.
         efforts: Of the joint motors, shape (k,), [Nm] or [N]; likewise.
         actuators: States of the actuator models, in the order of the host's ``actuator_names``.
-        temperatures: Of the muscles' motors, shape (m,), [K].
+        temperatures: Of the muscles' motors, shape (m,), [degC].
         contact_forces: On every link, in world axes, shape (n, 3), [N].
     """
 
@@ -40,6 +40,26 @@ class RobotState:
     actuators: Array | None = None
     temperatures: Array | None = None
     contact_forces: Array | None = None
+
+    def copy(self) -> RobotState:
+        """Return a state with arrays of its own."""
+        return RobotState(
+            self.time,
+            self.q.copy(),
+            self.qd.copy(),
+            *[
+                None if array is None else array.copy()
+                for array in (
+                    self.muscle_lengths,
+                    self.muscle_rates,
+                    self.tensions,
+                    self.efforts,
+                    self.actuators,
+                    self.temperatures,
+                    self.contact_forces,
+                )
+            ],
+        )
 
     def measured(self, name: str) -> Array:
         """Return a quantity that must be present.

@@ -9,13 +9,11 @@ commands in ``tracking``, motion in ``dynamics``, workspaces and force sensing i
 
 from cards_core.rods.ends import clamped, free, jointed
 from cards_core.rods.loads import DistributedLoad, Loading, PointLoad
-from cards_core.rods.material import Material
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
+from cards_core.rods.rod import Material, Rod, Section
 from cards_core.rods.stability import conjugate_points_of
 from cards_core.rods.statics import solve_rod
 from cards_core.rods.status import RodStatus

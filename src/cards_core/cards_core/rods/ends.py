@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.errors import RodError
-from cards_core.rods.shape import state_of
 from cards_core.spatial import hat, rotation_log
 from cards_core.typing import Array, Matrix3
 
@@ -162,6 +161,22 @@ def jointed(
             raise RodError(f"mask '{mask}'; expected six characters 0 (held) or 1 (free)")
         mask = [mark == "1" for mark in mask]
     return End(pose, np.asarray(mask, dtype=bool), np.asarray(wrench, dtype=float))
+
+
+def state_of(pose: Array, wrench: Sequence[float] | Array) -> Array:
+    """Return the state (p, R by rows, n, m), shape (18,), of a section.
+
+    Raises:
+        RodError: Not a 4x4 pose and 6 numbers, or not finite.
+    """
+    matrix, loads = np.asarray(pose, dtype=float), np.asarray(wrench, dtype=float)
+    if matrix.shape != (4, 4) or not np.isfinite(matrix).all():
+        raise RodError(f"pose of shape {matrix.shape}; expected finite homogeneous 4x4 matrix")
+    if loads.shape != (6,) or not np.isfinite(loads).all():
+        raise RodError(f"wrench of shape {loads.shape}; expected 6 finite numbers (n, m)")
+    if np.abs(matrix[:3, :3] @ matrix[:3, :3].T - np.eye(3)).max() > 1e-6:
+        raise RodError("the 3x3 part of a pose is no rotation: its rows are not orthonormal")
+    return np.concatenate([matrix[:3, 3], matrix[:3, :3].ravel(), loads])
 
 
 def unheld(ends: Sequence[End]) -> Array:

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from cards_core.rods.ends import End
+from cards_core.rods.ends import End, state_of
 from cards_core.rods.loads import Loading, pieces
 from cards_core.rods.rod import Rod
-from cards_core.rods.shape import advance, pose_matrix, state_of
+from cards_core.rods.solution import advance, pose_matrix
 from cards_core.spatial import hat, quaternion_matrix, rotation_exp
 from cards_core.typing import Array, Matrix3, Vector3
 

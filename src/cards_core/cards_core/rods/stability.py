@@ -28,12 +28,11 @@ import numpy as np
 from scipy.linalg import block_diag, eig_banded
 
 from cards_core.errors import RodError
-from cards_core.rods.ends import End
+from cards_core.rods.ends import End, state_of
 from cards_core.rods.loads import Loading, Piece, pieces
 from cards_core.rods.rod import Rod
-from cards_core.rods.rod_solution import RodSolution
-from cards_core.rods.shape import state_of
 from cards_core.rods.shooting import scales, shoot, steps_of, transfer
+from cards_core.rods.solution import RodSolution
 from cards_core.typing import Array
 
 TURN = 1.5

@@ -19,11 +19,14 @@ from cards_core.rods.ends import End, unheld
 from cards_core.rods.initial_shape import InitialShape, initial_shapes
 from cards_core.rods.loads import Loading, Piece, pieces
 from cards_core.rods.rod import Rod
-from cards_core.rods.rod_solution import RodSolution
 from cards_core.rods.shooting import (
+    NewtonResult,
     ShootingProblem,
     cut_pieces,
     cuts_of,
+    homotopy,
+    newton,
+    relax,
     scales,
     shoot,
     slenderness,
@@ -31,7 +34,7 @@ from cards_core.rods.shooting import (
     states_from_start,
     steps_of,
 )
-from cards_core.rods.shooting_solvers import NewtonResult, homotopy, newton, relax
+from cards_core.rods.solution import RodSolution
 from cards_core.rods.stability import Stability, stability
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import quaternion_matrix, rotation_exp

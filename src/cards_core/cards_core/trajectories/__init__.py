@@ -7,6 +7,8 @@ from cards_core.trajectories.base import (
     Space,
     Tolerance,
     TrajectoryError,
+    as_reference,
+    tolerance_of,
 )
 from cards_core.trajectories.compose import Sequence, Stack, rotation_spline, with_approach
 from cards_core.trajectories.curves import Circle, Flower, PlaneCurve
@@ -32,7 +34,6 @@ from cards_core.trajectories.splines import (
     quintic_spline,
     spline,
 )
-from cards_core.trajectories.tolerance import tolerance_of
 
 __all__ = [
     "Circle",
@@ -56,6 +57,7 @@ __all__ = [
     "Tolerance",
     "TrajectoryError",
     "TrajectoryPoint",
+    "as_reference",
     "caspr_times",
     "check_limits",
     "cubic_average_spline",

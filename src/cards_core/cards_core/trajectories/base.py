@@ -1,22 +1,29 @@
-"""What a reference is: a point that moves in time, with its first two derivatives.
+"""What a reference is: a point that moves in time, its first two derivatives, its tolerance.
 
 Controllers call ``y, yd, ydd = reference(t)`` once per cycle. A reference is a pure function of
 time (`LiveReference` excepted), so that a run can be repeated, and it never runs off its ends: it
 holds the first point before ``t = 0`` and the last one after ``t = duration``, both at rest.
+
+The tolerance is how far from its path a robot may be and still have followed it. A file states it
+(key ``tolerance``), or it follows from the size of the path: `TOLERANCE_SHARE` of it, at least
+`LEAST_LENGTH_TOLERANCE` or `LEAST_ANGLE_TOLERANCE`. The size of the lengths among the coordinates
+is the diagonal of their bounding box, that of the angles likewise; of a rotation that a quaternion
+describes it is the greatest angle to where it begins.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import CardsError
+from cards_core.checks import finite_number, real_array, shown
+from cards_core.errors import CardsError, ShapeError
 from cards_core.typing import Array
 
 Sample: TypeAlias = tuple[Array, Array, Array]
@@ -58,13 +65,19 @@ class Reference(ABC):
         name: Name in the file it was read from, else empty.
         space: ``joint`` (y in [rad] or [m]) or ``operational`` (y in [m], world axes).
         coordinate_names: Names of the coordinates if known, else empty.
-        tolerance: As stated in the file; `cards_core.trajectories.tolerance` has what holds.
+        tolerance: As stated in the file; `tolerance_of` returns what holds.
+
+    A reference of one's own derives from this class, or is any callable with ``size`` and
+    ``duration``: `as_reference`. With rotations y has a quaternion (w, x, y, z) for each, and yd
+    and ydd one entry per velocity, with angular velocities (joint space: in the axes of the ball
+    joint's child; operational space: in world axes). Without rotations all three have `size`
+    entries.
     """
 
-    def __init__(self, size: int, duration: float, breaks: Sequence[float]) -> None:
+    def __init__(self, size: int, duration: float, breaks: Sequence[float] | None = None) -> None:
         self.size = size
         self.duration = duration
-        self.breaks = tuple(breaks)
+        self.breaks = (0.0, duration) if breaks is None else tuple(breaks)
         self.name = ""
         self.space: Space = "joint"
         self.coordinate_names: tuple[str, ...] = ()
@@ -138,6 +151,55 @@ class Hold(Reference):
         return self._position.copy(), np.zeros(self.size), np.zeros(self.size)
 
 
+class _Adapted(Reference):
+    """A callable that is no `Reference` as one; see `as_reference`."""
+
+    def __init__(self, function: Callable[[float], Any], size: int, duration: float) -> None:
+        super().__init__(size, duration)
+        self._function = function
+
+    def __call__(self, t: float) -> Sample:
+        """Return what the callable does, as arrays."""
+        found = self._function(t)
+        try:
+            y, yd, ydd = (real_array(part, "it") for part in found)
+        except (TypeError, ValueError, ShapeError):
+            raise TrajectoryError(
+                f"the reference returned {shown(found)} at t = {t:g} s (expected: y, yd, ydd, "
+                "three arrays)"
+            ) from None
+        if y.shape != (self.size,) or yd.shape != ydd.shape or yd.ndim != 1:
+            raise TrajectoryError(
+                f"the reference returned y, yd, ydd of shapes {y.shape}, {yd.shape}, {ydd.shape} "
+                f"at t = {t:g} s (expected: {self.size} coordinates and their derivatives)"
+            )
+        return y, yd, ydd
+
+
+def as_reference(value: object) -> Reference:
+    """Return a reference itself, or a callable with ``size`` and ``duration`` as one.
+
+    Raises:
+        TrajectoryError: It is neither, or its size or duration makes no sense.
+    """
+    if isinstance(value, Reference):
+        return value
+    size, duration = getattr(value, "size", None), getattr(value, "duration", None)
+    if not callable(value) or size is None or duration is None:
+        raise TrajectoryError(
+            f"the reference is {shown(value)} (expected: a name of the trajectory file, or a "
+            "cards_core.trajectories.Reference: a callable y, yd, ydd = reference(t) with size "
+            "and duration)"
+        )
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise TrajectoryError(f"the reference has size {shown(size)} (expected: a whole number)")
+    finite_number(
+        duration, "duration of the reference [s]", at_least=0.0, infinite=True,
+        error=TrajectoryError,
+    )  # fmt: skip
+    return _Adapted(value, size, float(duration))
+
+
 # Checks of arguments, shared by all kinds ------------------------------------------------------
 
 
@@ -197,3 +259,64 @@ def check_times(times: npt.ArrayLike) -> Array:
             f"times has shape {array.shape} or is not finite, expected finite numbers, shape (k,)"
         )
     return array
+
+
+# Tolerance -------------------------------------------------------------------------------------
+
+
+TOLERANCE_SHARE = 0.05
+"""Tolerance as a part of the path's size: a deviation that a plot of the path shows."""
+
+LEAST_LENGTH_TOLERANCE = 0.005
+"""Least tolerance that follows from a size, [m]: a path of no size is a place to hold."""
+
+LEAST_ANGLE_TOLERANCE = 0.02
+"""Likewise for angles, [rad]: about a degree."""
+
+TOLERANCE_SAMPLES = 400
+"""Points at which a path is measured, beside those where its pieces meet."""
+
+
+UNKNOWN_TOLERANCE = Tolerance()
+"""Of a reference that comes piece by piece, over a topic: nobody said how exact it is meant."""
+
+HOLDING_TOLERANCE = Tolerance(LEAST_LENGTH_TOLERANCE, LEAST_ANGLE_TOLERANCE)
+"""Of a place that is held."""
+
+
+def tolerance_of(reference: Reference, units: Sequence[str]) -> Tolerance:
+    """Return the tolerance of a reference: what its file says, else what its size gives.
+
+    Args:
+        reference: Of finite duration; one without end has `UNKNOWN_TOLERANCE`.
+        units: Of its coordinates: ``m``, ``rad``, or empty for components of quaternions.
+    """
+    stated = reference.tolerance
+    if not math.isfinite(reference.duration):
+        return stated
+    if math.isfinite(stated.length) and math.isfinite(stated.angle):
+        return stated
+    times = np.union1d(np.linspace(0.0, reference.duration, TOLERANCE_SAMPLES), reference.breaks)
+    path = reference.sample(times)[0]
+    kinds = np.array(units)
+    length = max(LEAST_LENGTH_TOLERANCE, TOLERANCE_SHARE * _diagonal(path[:, kinds == "m"]))
+    turn = math.hypot(_diagonal(path[:, kinds == "rad"]), _turn(path[:, kinds == ""]))
+    angle = max(LEAST_ANGLE_TOLERANCE, TOLERANCE_SHARE * turn)
+    return Tolerance(
+        stated.length if math.isfinite(stated.length) else length,
+        stated.angle if math.isfinite(stated.angle) else angle,
+    )
+
+
+def _diagonal(points: Array) -> float:
+    """Return the diagonal of the bounding box of points, shape (k, n)."""
+    return float(np.linalg.norm(np.ptp(points, axis=0))) if points.shape[1] else 0.0
+
+
+def _turn(components: Array) -> float:
+    """Return the norm of the greatest angles of unit quaternions, shape (k, 4 n), [rad]."""
+    total = 0.0
+    for i in range(0, components.shape[1] - 3, 4):
+        along = np.abs(components[:, i : i + 4] @ components[0, i : i + 4])
+        total = math.hypot(total, 2.0 * math.acos(min(1.0, float(along.min()))))
+    return total

@@ -16,16 +16,13 @@ from cards_core.trajectories.base import (
     check_number,
     check_vector,
 )
-from cards_core.trajectories.polynomial import PiecewisePolynomial, quintic
+from cards_core.trajectories.polynomial import DURATION_RATIO, PiecewisePolynomial, quintic
 from cards_core.trajectories.rotation import Convention, EulerRotation
 from cards_core.trajectories.splines import SplineKind, check_knots, spline
 from cards_core.typing import Array
 
 Continuity: TypeAlias = Literal["position", "velocity", "acceleration"]
 """What may not jump where two parts of a `Sequence` meet."""
-
-DURATION_RATIO = 1.875
-"""Greatest speed of a minimum-jerk motion, divided by its average speed (15/8)."""
 
 
 class Sequence(Reference):

@@ -1,4 +1,8 @@
-"""References that come from outside while the controller runs."""
+"""References that come from outside while the controller runs.
+
+`LiveReference` is the last target as it came, `PoseMotion` a smooth way to it,
+`from_joint_trajectory` a whole motion sent in one message.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.errors import UnknownNameError
+from cards_core.spatial import quaternion_log, quaternion_product, rotation_exp
 from cards_core.trajectories.base import (
     Reference,
     Sample,
@@ -18,7 +23,13 @@ from cards_core.trajectories.base import (
     check_number,
     check_vector,
 )
-from cards_core.trajectories.polynomial import PiecewisePolynomial, cubic, linear, quintic
+from cards_core.trajectories.polynomial import (
+    DURATION_RATIO,
+    PiecewisePolynomial,
+    cubic,
+    linear,
+    quintic,
+)
 from cards_core.trajectories.splines import MIN_SEGMENT
 from cards_core.typing import Array
 
@@ -219,3 +230,69 @@ def _join(knots: list[tuple[float, list[Array]]], names: tuple[str, ...]) -> Pie
     out = PiecewisePolynomial([t for t, _ in knots], np.array(coefficients))
     out.coordinate_names = names
     return out
+
+
+MIN_DURATION = 0.1
+"""Shortest motion, [s]: a stream of close targets is smoothed over this time."""
+
+
+class PoseMotion(Reference):
+    """Quintic in position and in rotation about a fixed axis.
+
+    Position: ``y(0), yd(0), ydd(0)`` as given, at rest at the target. Rotation: from the given
+    orientation to the target about one axis, from rest to rest (its initial velocity is dropped).
+    The duration is the shortest with which a motion from rest keeps below the speed.
+
+    Args:
+        start: y, yd, ydd at time zero: p position axes, then a quaternion (w, x, y, z) if there is
+            a target rotation; the derivatives then end with world angular velocity, acceleration.
+        position: Target, shape (p,), [m].
+        rotation: Target quaternion (w, x, y, z), shape (4,); None without orientation.
+        speed: [m/s] and [rad/s].
+
+    Raises:
+        TrajectoryError: A number that is not finite, a quaternion that is not of unit length.
+    """
+
+    def __init__(
+        self, start: Sample, position: Array, rotation: Array | None, *, speed: float
+    ) -> None:
+        target = check_vector(position, "position of the target") if position.size else position
+        p = target.size
+        y, yd, ydd = start
+        distance = float(np.linalg.norm(target - y[:p]))
+        turn = np.zeros(3)
+        self._first = None if rotation is None else y[p:].copy()
+        if rotation is not None:
+            last = check_vector(rotation, "orientation of the target", 4)
+            norm = float(np.linalg.norm(last))
+            if abs(norm - 1.0) > 1e-3:
+                raise TrajectoryError(
+                    f"orientation of the target is {last}, expected a quaternion of unit length"
+                )
+            conjugate = y[p:] * np.array([1.0, -1.0, -1.0, -1.0])
+            # rotation vector in world axes: the turn is applied from the left
+            turn = quaternion_log(quaternion_product(last / norm, conjugate))
+            distance = max(distance, float(np.linalg.norm(turn)))
+        self._turn = turn
+        length = max(DURATION_RATIO * distance / speed, MIN_DURATION)
+        super().__init__(p + (0 if rotation is None else 4), length, (0.0, length))
+        self.space = "operational"
+        zero = np.zeros(p)
+        ends = quintic((y[:p], yd[:p], ydd[:p]), (target, zero, zero), length)
+        share = quintic(
+            (np.zeros(1), np.zeros(1), np.zeros(1)), (np.ones(1), np.zeros(1), np.zeros(1)), length
+        )
+        self._motion = PiecewisePolynomial([0.0, length], np.array([np.hstack([ends, share])]))
+
+    def __call__(self, t: float) -> Sample:
+        """Return y, yd, ydd at time ``t`` [s]."""
+        y, yd, ydd = self._motion(t)
+        if self._first is None:
+            return y[:-1], yd[:-1], ydd[:-1]
+        quaternion = quaternion_product(rotation_exp(y[-1] * self._turn), self._first)
+        return (
+            np.concatenate([y[:-1], quaternion]),
+            np.concatenate([yd[:-1], yd[-1] * self._turn]),
+            np.concatenate([ydd[:-1], ydd[-1] * self._turn]),
+        )

@@ -31,6 +31,9 @@ from cards_core.typing import Array
 ORDER = 6
 """Number of coefficients of a piece."""
 
+DURATION_RATIO = 1.875
+"""Greatest speed of a minimum-jerk motion, divided by its average speed (15/8)."""
+
 
 class PiecewisePolynomial(Reference):
     """Polynomials up to degree five, one after the other.

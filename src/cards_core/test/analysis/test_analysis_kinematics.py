@@ -9,8 +9,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from cards_core.analysis.forward_kinematics import METHODS, ForwardKinematics
-from cards_core.analysis.inverse_kinematics import inverse_kinematics
-from cards_core.analysis.operational_motion import follow
+from cards_core.analysis.inverse_kinematics import follow, inverse_kinematics
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tangent import TangentSpace
 from cards_core.dynamics import make_dynamics

@@ -7,9 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from cards_core.analysis.muscle_stiffness import muscle_stiffness
 from cards_core.analysis.status import PointStatus
-from cards_core.analysis.stiffness import gravity_gradient, joint_stiffness
+from cards_core.analysis.stiffness import gravity_gradient, joint_stiffness, muscle_stiffness
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError
 from cards_core.formats import load

@@ -13,7 +13,7 @@ from cards_core.analysis.cable_function import (
     analyse_cable_function,
     tension_ranges,
 )
-from cards_core.analysis.conditions.options import ConditionError
+from cards_core.analysis.conditions.base import ConditionError
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError, UnknownNameError

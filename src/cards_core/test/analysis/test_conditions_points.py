@@ -13,13 +13,12 @@ from caspr_samples import SHARED, needs_caspr_models
 
 from cards_core.analysis import native_library
 from cards_core.analysis.conditions.actuation import Actuation
-from cards_core.analysis.conditions.base import STATUS
-from cards_core.analysis.conditions.options import ConditionError, Options, option
+from cards_core.analysis.conditions.base import STATUS, ConditionError, Options, option
 from cards_core.analysis.conditions.registry import CONDITIONS, make_condition
-from cards_core.analysis.passive_muscles import PassiveMuscles
+from cards_core.analysis.inverse_dynamics import PassiveMuscles
 from cards_core.analysis.status import ANSWERS, PointStatus
 from cards_core.dynamics import make_dynamics
-from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.errors import ParameterError, ShapeError, UnknownNameError
 from cards_core.formats import load
 from cards_core.formats.caspr import import_caspr
 from cards_core.robot.actuators import Ligament
@@ -85,9 +84,12 @@ def test_options_are_documented_json(name):
     text = json.dumps(options.to_json())
     assert kind.options.from_json(json.loads(text)) == options
     assert kind.text
-    for field in dataclasses.fields(options):
-        assert field.metadata["text"]
-        assert isinstance(field.metadata["unit"], str)
+    declared = kind.options.parameters()
+    assert [item.name for item in declared] == [item.name for item in dataclasses.fields(options)]
+    for item in declared:
+        assert item.description.endswith(".")
+        assert item.noun == "option"
+        assert item.type_name
 
 
 def test_options_refuse_what_they_do_not_know():
@@ -103,32 +105,32 @@ def test_options_refuse_what_they_do_not_know():
         ("threshold", -1.0),
         ("rank_tolerance", None),
     ):
-        with pytest.raises(ConditionError, match=name):
+        with pytest.raises(ParameterError, match=name):
             make_condition(dynamics, "wrench_closure", {name: values})
-    with pytest.raises(UnknownNameError, match="facets"):
+    with pytest.raises(ParameterError, match=r"option 'method' is 'facet'.* facets"):
         make_condition(dynamics, "wrench_feasible", {"method": "facet"})
     for values in (True, "a", [[1.0]], ["a"]):
-        with pytest.raises(ConditionError, match="accelerations"):
+        with pytest.raises(ParameterError, match="accelerations"):
             make_condition(dynamics, "dynamic", {"accelerations": values})
-    with pytest.raises(ConditionError, match="max_facets"):
+    with pytest.raises(ParameterError, match="max_facets"):
         make_condition(dynamics, "dynamic", {"max_facets": 1.5})
 
 
 def test_lists_and_arrays_become_tuples_and_integers_floats():
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Sample(Options):
-        row: tuple[float, ...] = option("m", "a row", ())
-        table: tuple[tuple[float, ...], ...] = option("m", "rows", ())
-        count: int = option("", "how many", 1)
+        row: tuple[float, ...] = option((), "A row.", "m")
+        table: tuple[tuple[float, ...], ...] = option((), "Rows.", "m", kind=tuple)
+        count: int = option(1, "How many.")
 
     sample = Sample(row=np.arange(2), table=[[1, 2], (3, 4)])
     assert sample == Sample(row=(0.0, 1.0), table=((1.0, 2.0), (3.0, 4.0)))
     assert sample.to_json() == {"row": [0.0, 1.0], "table": [[1.0, 2.0], [3.0, 4.0]], "count": 1}
     assert Sample(row=5).row == (5.0,)  # one number for all
     for wrong in (True, "5", [[5.0]]):
-        with pytest.raises(ConditionError, match="row"):
+        with pytest.raises(ParameterError, match="row"):
             Sample(row=wrong)
-    with pytest.raises(ConditionError, match="table"):
+    with pytest.raises(ParameterError, match="table"):
         Sample(table=5.0)
 
 

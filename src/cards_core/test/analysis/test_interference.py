@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from cards_core.analysis.conditions.options import ConditionError
+from cards_core.analysis.conditions.base import ConditionError
 from cards_core.analysis.interference import Interference, InterferenceOptions
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics import make_dynamics
-from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.errors import ParameterError, ShapeError, UnknownNameError
 from cards_core.formats import load
 from cards_core.muscles.engine import MuscleEngine
 from cards_core.robot.elements import (
@@ -140,7 +140,7 @@ def test_ignored_pairs():
         at(robot, ignore=["left"])
     with pytest.raises(ConditionError, match="one for each of the 2 muscles"):
         at(robot, diameters=[0.1])
-    with pytest.raises(ConditionError, match="min_distance"):
+    with pytest.raises(ParameterError, match="min_distance"):
         at(robot, min_distance=-0.1)
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from cards_core.analysis.conditions.registry import CONDITIONS, make_condition
 from cards_core.analysis.status import PointStatus
-from cards_core.analysis.workspace.chunk_file import pack
-from cards_core.analysis.workspace.evaluate import evaluate_points
+from cards_core.analysis.workspace.chunks import evaluate_points, pack
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 

@@ -9,7 +9,7 @@ from workspace_cases import ball_robot, chain_robot
 from cards_core.analysis.workspace import Axis, Grid, PointSetError, Rays, Samples, read_points
 from cards_core.analysis.workspace.coordinates import Coordinates, rotations
 from cards_core.analysis.workspace.job import points_from_json
-from cards_core.analysis.workspace.samples import uniform_quaternions, uniforms
+from cards_core.analysis.workspace.points import uniform_quaternions, uniforms
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.spatial import quaternion_log, quaternion_matrix, rotation_exp
 

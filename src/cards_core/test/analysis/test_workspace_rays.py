@@ -9,7 +9,7 @@ from workspace_cases import KIND, ball_robot, cube_robot
 from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace import Axis, Grid, PointSetError, Rays, Samples
-from cards_core.analysis.workspace.evaluate import evaluate_points
+from cards_core.analysis.workspace.chunks import evaluate_points
 from cards_core.analysis.workspace.job import points_from_json
 from cards_core.errors import UnknownNameError
 from cards_core.spatial import quaternion_log

@@ -19,7 +19,7 @@ from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace import Axis, Grid, Rays, Samples, execute, make_job, read_points
 from cards_core.analysis.workspace import folder as folders
-from cards_core.analysis.workspace.chunk_file import DamagedChunkError, pack, unpack
+from cards_core.analysis.workspace.chunks import DamagedChunkError, pack, unpack
 from cards_core.analysis.workspace.folder import JobFolder
 from cards_core.errors import CardsError, UnknownNameError
 

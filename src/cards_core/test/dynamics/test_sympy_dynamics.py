@@ -19,8 +19,7 @@ from sympy_cases import (
 )
 
 from cards_core.dynamics import make_dynamics
-from cards_core.dynamics.numeric import NumericDynamics
-from cards_core.dynamics.numeric_variables import evaluate
+from cards_core.dynamics.numeric import NumericDynamics, evaluate
 from cards_core.dynamics.sympy_backend import (
     SymbolicModel,
     SymbolicOptions,

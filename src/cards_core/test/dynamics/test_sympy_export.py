@@ -14,7 +14,7 @@ import sympy as sp
 from sympy_cases import robot_of, states
 
 from cards_core.dynamics import VARIABLES, make_dynamics
-from cards_core.dynamics.numeric_variables import evaluate
+from cards_core.dynamics.numeric import evaluate
 from cards_core.dynamics.sympy_backend import (
     QUANTITIES,
     SymbolicModel,
@@ -24,7 +24,7 @@ from cards_core.dynamics.sympy_backend import (
     markdown_document,
     python_module,
 )
-from cards_core.dynamics.sympy_backend.latex_expressions import number, symbol
+from cards_core.dynamics.sympy_backend.document import number, symbol
 from cards_core.errors import UnknownNameError
 from cards_core.formats import load
 

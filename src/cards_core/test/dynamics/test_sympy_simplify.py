@@ -10,16 +10,14 @@ import pytest
 import sympy as sp
 
 from cards_core.dynamics.sympy_backend import simplify as simplify_module
-from cards_core.dynamics.sympy_backend.abbreviations import Abbreviations
 from cards_core.dynamics.sympy_backend.constants import (
     ConstantTable,
     exact,
     exact_axis,
     exact_rotation,
 )
-from cards_core.dynamics.sympy_backend.normal_form import NormalForm, is_polynomial
-from cards_core.dynamics.sympy_backend.simplify import Simplifier
-from cards_core.dynamics.sympy_backend.subexpressions import common_subexpressions
+from cards_core.dynamics.sympy_backend.simplify import NormalForm, Simplifier, is_polynomial
+from cards_core.dynamics.sympy_backend.subexpressions import Abbreviations, common_subexpressions
 from cards_core.spatial import quaternion_matrix, rpy_matrix
 
 A, B, C = sp.symbols("q_1:4", real=True)

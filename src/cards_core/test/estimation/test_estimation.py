@@ -9,24 +9,11 @@ from scipy.special import chdtri
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError
 from cards_core.estimation import EstimationError, JointEstimator, observability
-from cards_core.formats import load
 from random_robots import random_robot
 
 DT = 0.002
 NOISE = 2e-4
 ROBOTS = ("roboy_arm", "planar_2r", "bm_arm", "ipanema_1", "wrap_elbow")
-
-
-@pytest.fixture(scope="module")
-def models():
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = make_dynamics(load(name))
-        return made[name]
-
-    return get
 
 
 def lengths_at(dynamics, q):

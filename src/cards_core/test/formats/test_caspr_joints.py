@@ -9,7 +9,7 @@ from caspr_samples import TWO_CABLES, bodies, link, write
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats.caspr import import_caspr
-from cards_core.formats.caspr.joint_types import JOINT_TYPES
+from cards_core.formats.caspr.joints import JOINT_TYPES
 
 c, s = np.cos, np.sin
 E = np.eye(3)

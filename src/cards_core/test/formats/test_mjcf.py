@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.formats.mjcf.writer import merged_links, to_mjcf
-from cards_core.formats.sdf.geometry_xml import numbers
+from cards_core.formats.sdf.elements import numbers
 from cards_core.robot.elements import (
     WORLD,
     Box,

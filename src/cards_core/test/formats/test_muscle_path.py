@@ -9,8 +9,7 @@ from sdf_documents import block, link, model
 
 from cards_core.errors import DescriptionError
 from cards_core.formats import parse_muscle_block, read_sdf, to_sdf, write_model
-from cards_core.formats.sdf.muscle_path import pulley_problem
-from cards_core.formats.sdf.wrap_surfaces import depth_inside
+from cards_core.formats.sdf.muscle_path import depth_inside, pulley_problem
 from cards_core.robot import (
     Cylinder,
     Ellipsoid,

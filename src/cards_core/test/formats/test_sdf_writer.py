@@ -10,7 +10,7 @@ from sdf_documents import JOINTS, NESTED, WORLD, link, model
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats import load, parse_muscle_block, read_sdf, to_sdf, write_model
-from cards_core.formats.sdf.prepare import DUMMY_RATIO, prepare_for_sdf
+from cards_core.formats.sdf.writer import DUMMY_RATIO, prepare_for_sdf
 from cards_core.robot import (
     Capsule,
     Collision,

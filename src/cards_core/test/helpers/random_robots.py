@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 
-from cards_core.formats.sdf.muscle_checks import home_poses
-from cards_core.formats.sdf.muscle_parameters import Parameter, parameters_of
-from cards_core.formats.sdf.muscle_path import inside_problem, pulley_problem, spans
-from cards_core.formats.sdf.wrap_surfaces import depth_inside
+from cards_core.errors import ParameterError
+from cards_core.formats.sdf.checks import home_poses
+from cards_core.formats.sdf.muscle_path import depth_inside, inside_problem, pulley_problem, spans
+from cards_core.parameters.declaration import Group, Parameter, groups_of, parameters_of
 from cards_core.robot.actuators import ACTUATORS
 from cards_core.robot.elements import (
     WORLD,
@@ -261,28 +261,31 @@ def _with_type(rng: np.random.Generator, muscle: Muscle, kind: str) -> Muscle:
 def random_parameters(rng: np.random.Generator, cls):
     """Return an actuator with random parameters near their defaults, all within their ranges."""
     while True:
-        made = cls(**{item.name: _random_value(rng, item) for item in parameters_of(cls)})
+        values = {spec.name: _random_value(rng, spec) for spec in parameters_of(cls)}
+        groups = {group.name: _random_group(rng, group) for group in groups_of(cls)}
+        made = cls(**values, **groups)
         try:
             made.check()
-        except ValueError:
+        except ParameterError:
             continue
         return made
 
 
-def _random_value(rng: np.random.Generator, item: Parameter):
-    if item.nested:
-        if not item.required and rng.random() < 0.3:
-            return item.default
-        return random_parameters(rng, item.type)
-    if not item.required and rng.random() < 0.5:
-        return item.default
-    if item.type is bool:
+def _random_group(rng: np.random.Generator, group: Group):
+    if not group.required and rng.random() < 0.3:
+        return group.default
+    return random_parameters(rng, group.kind)
+
+
+def _random_value(rng: np.random.Generator, spec: Parameter):
+    if not spec.required and rng.random() < 0.5:
+        return spec.default
+    if spec.scalar_type is bool:
         return bool(rng.random() < 0.5)
-    if item.type is str:
-        return str(rng.choice(item.metadata["choices"]))
-    low = max(item.metadata["above"], item.metadata["minimum"])
-    high = item.metadata["maximum"]
-    centre = item.default if not item.required and item.default else max(low, 0.0) + 0.3
+    if spec.scalar_type is str:
+        return str(rng.choice(spec.choices))
+    low, high = max(spec.above, spec.lower), spec.upper
+    centre = spec.default if not spec.required and spec.default else max(low, 0.0) + 0.3
     value = centre * float(rng.uniform(0.8, 1.25))
     value = min(max(value, low + 1e-3 if low > 0 else low), high)
-    return round(value) if item.type is int else value
+    return round(value) if spec.scalar_type is int else value

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from cards_core.rods.material import Material
 from cards_core.rods.robots.robot import (
     Base,
     BaseKind,
@@ -18,9 +17,8 @@ from cards_core.rods.robots.robot import (
     rod_lengths,
     rod_starts,
 )
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
-from cards_core.rods.shape import shape
+from cards_core.rods.rod import Material, Rod, Section
+from cards_core.rods.solution import shape
 from cards_core.spatial import axis_rotation
 
 STEEL = Material(200e9, shear=80e9, density=8000.0)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.analysis.conditions.base import STATUS, Column
-from cards_core.analysis.conditions.options import Options, option
+from cards_core.analysis.conditions.base import STATUS, Column, Options, option
 from cards_core.analysis.conditions.registry import CONDITIONS, ConditionKind
 from cards_core.analysis.status import PointStatus
 from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link
@@ -28,8 +27,8 @@ CALLS = itertools.count()
 
 @dataclass(frozen=True, kw_only=True)
 class BallOptions(Options):
-    radius: float = option("m", "of the ball", 0.5, above=0.0)
-    pause: float = option("s", "time that every call takes", 0.0, minimum=0.0)
+    radius: float = option(0.5, "Radius of the ball.", "m", above=0.0)
+    pause: float = option(0.0, "Time that every call takes.", "s", lower=0.0)
 
 
 class InBall:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cards_core.paths.wrapping.contact import Contact
-from cards_core.paths.wrapping.cylinder import cylinder_contact
-from cards_core.paths.wrapping.pulley import pulley_contact
-from cards_core.paths.wrapping.sphere import sphere_contact
+from cards_core.paths.wrapping.closed_forms import (
+    Contact,
+    cylinder_contact,
+    pulley_contact,
+    sphere_contact,
+)
 
 R = 0.1
 SIDE = np.array([0.05, 0.2, -0.1])

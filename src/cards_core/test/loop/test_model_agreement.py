@@ -1,13 +1,114 @@
-"""Who has to stop when models differ."""
+"""What is said of two models that differ, and who has to stop then."""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hybrid_robots import platform_arm, without_motors
 
 from cards_core.formats import load
-from cards_core.loop.model_agreement import Agreement
+from cards_core.loop.model_agreement import Agreement, differences
 from cards_core.loop.model_identity import Announcement, encode, identity_of
-from changed_robots import with_mass
+from cards_core.robot.actuators import Cable
+from changed_robots import with_limits, with_mass, with_moved_point, with_muscle
+
+# Differences -----------------------------------------------------------------------------------
+
+
+PLANAR = load("planar_2r")
+HERE = identity_of(PLANAR)
+
+
+def test_the_same_model_read_twice_does_not_differ():
+    for name in ("planar_2r", "roboy_arm", "wrap_elbow", "antagonist_joint"):
+        assert differences(identity_of(load(name)), identity_of(load(name))) == []
+
+
+def test_names_and_versions_do_not_count():
+    other = replace(identity_of(replace(PLANAR, name="left_arm")), cards_version="9.9")
+    assert differences(HERE, other) == []
+    # but another version may be the reason
+    (found,) = differences(HERE, replace(other, hash="0123456789abcdef"))
+    assert found.endswith(f"0123456789abcdef there, of CARDS {HERE.cards_version} here, 9.9 there")
+
+
+@pytest.mark.parametrize(
+    ("robot", "words"),
+    [
+        (with_limits(PLANAR, -1.5, 0.25), ["joint limits: joint_2 ", "-1.5 .. 0.25 there"]),
+        (
+            with_muscle(PLANAR, tension_max=200.0),
+            ["tension limits [N]: cable_1 10.0 .. 100.0 here, 10.0 .. 200.0 there"],
+        ),
+        (
+            with_mass(PLANAR, 2.0),
+            ["equations (masses, inertias or placements", f"hash {HERE.hash} here, "],
+        ),
+        (with_moved_point(PLANAR, 0.01), ["equations (muscle paths): hash "]),
+        (replace(PLANAR, frames=(), operational_frame=None), ["equations (named frames): hash "]),
+        (
+            replace(PLANAR, gravity=np.array([0.0, 0.0, -1.62])),
+            ["gravity: (0, 0, -9.81) here, (0, 0, -1.62) there", "equations (masses"],
+        ),
+        (
+            replace(PLANAR, muscles=PLANAR.muscles[::-1]),
+            ["muscles: in another order", "equations (muscle paths)"],
+        ),
+        (
+            replace(PLANAR, muscles=PLANAR.muscles[1:]),
+            ["muscles: cable_1 only here", "equations (muscle paths)"],
+        ),
+        (
+            with_muscle(PLANAR, name="biceps"),
+            ["muscles: cable_1 only here; biceps only there", "equations (muscle paths)"],
+        ),
+    ],
+)
+def test_the_part_that_differs_is_named(robot, words):
+    found = differences(HERE, identity_of(robot))
+    text = "; ".join(found)
+    for word in words:
+        assert word in text
+    # and nothing else: each entry holds one of the words
+    assert all(any(word in entry for word in words) for entry in found)
+
+
+def test_types_of_muscles_are_named():
+    other = replace(HERE, muscle_types=("hill", *HERE.muscle_types[1:]))
+    assert differences(HERE, other) == ["muscle types: cable_1 cable here, hill there"]
+    # parameters of an actuator are the host's own business
+    elastic = with_muscle(PLANAR, actuator=Cable(stiffness=1e4))
+    assert differences(HERE, identity_of(elastic)) == []
+
+
+def test_another_robot_altogether():
+    found = differences(HERE, identity_of(load("roboy_arm")))
+    assert found[0].startswith("joints: joint_1, joint_2 only here; ")
+    assert found[1].startswith("muscles: cable_1, cable_2, cable_3 and 1 more only here; ")
+    assert found[-1].startswith("equations (masses")
+
+
+def test_what_one_side_does_not_know_is_not_compared():
+    unknown = identity_of(with_mass(PLANAR, 2.0), complete=False)
+    assert differences(HERE, unknown) == differences(unknown, HERE) == []
+    fewer = identity_of(replace(PLANAR, muscles=PLANAR.muscles[1:]), complete=False)
+    assert differences(HERE, fewer) == ["muscles: cable_1 only here"]
+
+
+def test_motors_and_their_limits_count():
+    here = identity_of(platform_arm())
+    assert differences(here, identity_of(platform_arm())) == []
+    (found,) = differences(here, identity_of(without_motors(platform_arm())))
+    assert found == "joint motors: shoulder, elbow only here"
+    (found,) = differences(here, identity_of(platform_arm((12.0, 6.0))))
+    assert found == "effort limits [Nm or N]: elbow -5.0 .. 5.0 here, -6.0 .. 6.0 there"
+    # a node that says nothing of motors, and one that knows no limits
+    assert differences(here, replace(here, motor_names=None, effort_limits=None)) == []
+    assert differences(here, replace(here, effort_limits=None)) == []
+
+
+# Agreement -------------------------------------------------------------------------------------
+
 
 SAME = identity_of(load("planar_2r"))
 OTHER = identity_of(with_mass(load("planar_2r"), 2.0))

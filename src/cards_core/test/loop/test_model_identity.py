@@ -12,7 +12,7 @@ from cards_core import __version__
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
-from cards_core.paths.fingerprint import robot_hash
+from cards_core.paths.layout import robot_hash
 from cards_core.robot.elements import Mesh
 from changed_robots import with_mass, with_moved_point
 

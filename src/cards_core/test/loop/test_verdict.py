@@ -3,12 +3,8 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from cards_core.control import ControlStatus
-from cards_core.errors import DescriptionError
-from cards_core.loop.task_tally import TaskTally
 from cards_core.loop.verdict import (
     Ending,
     HostFacts,
@@ -17,15 +13,6 @@ from cards_core.loop.verdict import (
     Verdict,
     judge,
     verdict_line,
-)
-from cards_core.trajectories import (
-    Hold,
-    LiveReference,
-    PointToPoint,
-    Tolerance,
-    from_dict,
-    tolerance_of,
-    with_approach,
 )
 
 HOST = HostFacts(steps=1000, duration=1.0)
@@ -116,72 +103,3 @@ def test_a_run_that_was_stopped():
 def test_one_line():
     entries = Verdict.of(["this", "that"], ["x"]).entries()
     assert verdict_line(entries) == "FAILED: this; that (1 warning)"
-
-
-def test_tally_against_numpy():
-    rng = np.random.default_rng(3)
-    count, error = 50, rng.normal(size=(50, 5))
-    limits = rng.uniform(0.5, 1.0, size=(count, 2))
-    status = rng.choice(list(ControlStatus), size=count)
-    tally = TaskTally(("m", "rad", "m", "rad", "rad"))
-    tally.add(-1.0, ControlStatus.INVALID_STATE, error[0], Tolerance(1.0, 1.0), 9.0)
-    tally.reset()
-    for k in range(count):
-        answer = ControlStatus(int(status[k]))
-        tally.add(0.1 * k, answer, error[k], Tolerance(*limits[k]), 7.0 - 0.1 * k)
-    facts = tally.facts(missed=4, reached=5.0)
-    assert (facts.steps, facts.missed) == (count, 4)
-    assert facts.invalid == np.sum(status == ControlStatus.INVALID_STATE)
-    assert facts.joint_limit == np.sum(status == ControlStatus.JOINT_LIMIT)
-    assert facts.infeasible == np.sum((status == 2) | (status == 3))
-    assert facts.remaining == pytest.approx(7.0 - 5.0)
-    good = status != ControlStatus.INVALID_STATE
-    for one, columns, column in zip(facts.tracking, ([0, 2], [1, 3, 4]), (0, 1), strict=True):
-        sizes = np.linalg.norm(error[good][:, columns], axis=1)
-        used = sizes / limits[good, column]
-        assert one.unit == ("m", "rad")[column]
-        assert one.rms == pytest.approx(math.sqrt(np.mean(sizes**2)))
-        assert one.used == pytest.approx(math.sqrt(np.mean(used**2)))
-        assert (one.end, one.used_at_end) == pytest.approx((sizes[-1], used[-1]))
-
-
-def test_a_task_without_tolerance_is_not_judged():
-    tally = TaskTally(("m",))
-    tally.add(0.0, ControlStatus.OK, np.array([5.0]), Tolerance(), math.nan)
-    assert tally.facts().tracking == ()
-    assert tally.facts().remaining == 0.0
-
-
-def test_tolerance_from_the_size_of_the_path():
-    straight = PointToPoint([0.0, 1.0, 0.0], [3.0, 1.0, -4.0], duration=1.0)
-    assert tolerance_of(straight, ("m", "m", "m")) == Tolerance(0.25, 0.02)
-    mixed = tolerance_of(straight, ("m", "m", "rad"))
-    assert (mixed.length, mixed.angle) == pytest.approx((0.15, 0.2))
-    # a place to hold has the least
-    assert tolerance_of(Hold([1.0, 2.0]), ("m", "rad")) == Tolerance(0.005, 0.02)
-    # nobody knows how exact a point that comes over a topic is meant
-    live = tolerance_of(LiveReference(1), ("rad",))
-    assert math.isnan(live.length)
-    assert math.isnan(live.angle)
-
-
-def test_tolerance_of_a_turn():
-    quaternion = [math.cos(0.4), math.sin(0.4), 0.0, 0.0]  # by 0.8 rad
-    turn = PointToPoint([1.0, 0.0, 0.0, 0.0], quaternion, duration=1.0)
-    assert tolerance_of(turn, ("",) * 4).angle == pytest.approx(0.05 * 0.8)
-
-
-def test_tolerance_in_a_file():
-    def read(tolerance):
-        motion = {"kind": "point_to_point", "from": [0.0], "to": [1.0], "duration": 1.0}
-        return from_dict({"trajectories": {"a": {**motion, "tolerance": tolerance}}})["a"]
-
-    stated = read({"angle": 0.001})
-    assert tolerance_of(stated, ("rad",)).angle == 0.001
-    assert tolerance_of(with_approach(stated, [5.0], 1.0), ("rad",)).angle == 0.001
-    with pytest.raises(DescriptionError, match=r"unknown key 'angel', did you mean 'angle'"):
-        read({"angel": 0.1})
-    with pytest.raises(DescriptionError, match=r"tolerance\.length: is 0"):
-        read({"length": 0})
-    with pytest.raises(DescriptionError, match="a mapping of keys and values"):
-        read(0.1)

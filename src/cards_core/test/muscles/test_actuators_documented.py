@@ -9,7 +9,7 @@ import pytest
 from cards_core.robot.actuators import ACTUATORS
 
 DOCS = Path(__file__).parents[4] / "docs"
-SCRIPT = DOCS / "muscle_tables.py"
+SCRIPT = DOCS / "parameter_tables.py"
 
 pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="docs/ is not here (no checkout)")
 
@@ -19,10 +19,10 @@ def page():
 
 
 def test_the_tables_are_up_to_date():
-    spec = importlib.util.spec_from_file_location("muscle_tables", SCRIPT)
+    spec = importlib.util.spec_from_file_location("parameter_tables", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.with_tables(page()) == page(), "run python docs/muscle_tables.py"
+    assert module.with_tables("muscles.md", page()) == page(), f"run python docs/{SCRIPT.name}"
 
 
 def test_every_type_has_a_section_and_every_picture_exists():

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.actuators.arithmetic import NUMPY
-from cards_core.muscles.actuators.hill_curves import CURVES, DeGroote2016
+from cards_core.muscles.actuators.hill import CURVES, DeGroote2016
 from cards_core.muscles.command import EXCITATION, FORCE
 from cards_core.robot.actuators import Hill
 

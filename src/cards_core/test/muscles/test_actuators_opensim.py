@@ -6,7 +6,7 @@ from actuator_samples import actuator_robot
 
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.actuators.arithmetic import NUMPY
-from cards_core.muscles.actuators.hill_curves import CURVES
+from cards_core.muscles.actuators.hill import CURVES
 from cards_core.muscles.command import EXCITATION
 from cards_core.robot.actuators import Hill
 

@@ -273,8 +273,13 @@ def test_emergency_stop_asks_for_the_smallest_tension_whatever_was_told():
 @pytest.mark.parametrize(
     ("name", "value", "kind", "reason"),
     [
-        ("m0", 0.3, "pressure", r"'m0' takes no pressure command \(it takes force, length\)"),
-        ("m4", 0.3, "length", r"'m4' takes no length command \(it takes force\)"),
+        (
+            "m0",
+            0.3,
+            "pressure",
+            r"'m0' takes no pressure command \(it takes force, length, impedance\)",
+        ),
+        ("m4", 0.3, "length", r"'m4' takes no length command \(it takes force, impedance\)"),
         ("m3", 9.0, "force", r"'m3' takes no force command \(it takes none: it is passive\)"),
         ("m0", -0.1, "length", "rest length of muscle 'm0' is -0.1 m, expected 0 .. inf m"),
         ("m0", math.inf, "length", "rest length of muscle 'm0' is inf m"),

@@ -2,9 +2,23 @@
 
 import numpy as np
 import pytest
-from parameter_samples import COUNT, FLAG, KP, LIMIT, MODE, POSTURE, RATE
+from parameter_samples import (
+    ABOVE,
+    COUNT,
+    FLAG,
+    KP,
+    LIMIT,
+    MAYBE,
+    MODE,
+    NUMBERS,
+    POSTURE,
+    RATE,
+    ROWS,
+    TEXTS,
+)
 
 from cards_core.errors import ParameterError
+from cards_core.parameters.declaration import parameter_table
 
 
 @pytest.mark.parametrize(
@@ -22,12 +36,48 @@ from cards_core.errors import ParameterError
         (POSTURE, "home", "home"),
         (POSTURE, [0.5, 1], [0.5, 1.0]),
         (LIMIT, [np.inf, 1.0], [np.inf, 1.0]),
+        (ABOVE, 1, 1.0),
+        (MAYBE, None, None),
+        (MAYBE, 2, 2.0),
+        (NUMBERS, 5, [5.0]),
+        (NUMBERS, (1, 2, 3), [1.0, 2.0, 3.0]),
+        (NUMBERS, np.arange(2), [0.0, 1.0]),
+        (TEXTS, "a", ("a",)),
+        (TEXTS, ["a", "b"], ("a", "b")),
     ],
 )
 def test_accepted_values(spec, value, result):
     checked = spec.check(value)
     assert type(checked) is (np.ndarray if isinstance(result, list) else type(result))
     assert np.array_equal(checked, result)
+
+
+def test_rows_of_numbers():
+    first, second = ROWS.check([[1, 2], (3.0,)])
+    assert first.tolist() == [1.0, 2.0]
+    assert second.tolist() == [3.0]
+
+
+def test_types_and_limits_in_words():
+    specs = (ABOVE, MAYBE, NUMBERS, TEXTS, ROWS)
+    names = ["double", "double", "double[]", "string[]", "double[][]"]
+    assert [spec.type_name for spec in specs] == names
+    assert ABOVE.full_description == "Step. [s] > 0, <= 1"
+    assert [spec.ros_default for spec in specs] == [1e-3, None, [], [], []]
+
+
+def test_tables():
+    assert parameter_table([KP, MAYBE]) == [
+        "| parameter | type | default | live | meaning |",
+        "|---|---|---|---|---|",
+        "| `kp` | double[] | 400 each | yes | Stiffness. [1/s^2] >= 0 |",
+        "| `reach` | double | none |  | Reach, if there is one. [m] >= 0 |",
+    ]
+    assert parameter_table([ROWS], live=False) == [
+        "| option | type | default | meaning |",
+        "|---|---|---|---|",
+        "| `rows` | double[][] | [] | Rows of numbers. >= 0 |",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +105,17 @@ def test_accepted_values(spec, value, result):
         (POSTURE, [1.0], ["1 values", "a, b"]),
         (LIMIT, [np.nan, 1.0], ["0 .. inf"]),
         (LIMIT, [-1.0, 1.0], ["0 .. inf"]),
+        (KP, True, ["list of 2 numbers"]),
+        (KP, "", ["list of 2 numbers"]),
+        (ABOVE, 0.0, ["finite, > 0, <= 1"]),
+        (MAYBE, "near", ["a number"]),
+        (MAYBE, -1.0, ["0 .. inf"]),
+        (NUMBERS, [[1.0]], ["a list of numbers"]),
+        (TEXTS, 1, ["a list of texts"]),
+        (TEXTS, ["a", 1], ["a list of texts"]),
+        (ROWS, 5.0, ["option", "a list of lists of numbers"]),
+        (ROWS, [["a"]], ["a list of numbers"]),
+        (ROWS, [[-1.0]], ["0 .. inf"]),
     ],
 )
 def test_refused_values(spec, value, words):

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from wrap_cases import SOLVERS, R, Solver, path_length, random_ends, row, unit
 
-from cards_core.paths.wrapping.arcs import arc_points
-from cards_core.paths.wrapping.contact import Contact
-from cards_core.paths.wrapping.cylinder import cylinder_contact
-from cards_core.paths.wrapping.sphere import sphere_contact
+from cards_core.paths.drawing import arc_points
+from cards_core.paths.wrapping.closed_forms import Contact, cylinder_contact, sphere_contact
 from cards_core.robot.elements import Cylinder, Sphere
 
 # Values --------------------------------------------------------------------------------------

@@ -24,11 +24,9 @@ from wrap_cases import (
     row,
 )
 
-from cards_core.paths.wrapping.arcs import arc_points, pulley_arc_points
+from cards_core.paths.drawing import arc_points, pulley_arc_points
+from cards_core.paths.wrapping.closed_forms import cylinder_contact, pulley_contact, sphere_contact
 from cards_core.paths.wrapping.closed_symbolic import cylinder_expr, pulley_expr, sphere_expr
-from cards_core.paths.wrapping.cylinder import cylinder_contact
-from cards_core.paths.wrapping.pulley import pulley_contact
-from cards_core.paths.wrapping.sphere import sphere_contact
 from cards_core.robot.elements import Cylinder, Pulley, Sphere
 
 EXPRESSIONS: dict[str, Callable] = {
@@ -82,7 +80,7 @@ def test_numbers_need_no_casadi() -> None:
     """Hosts run on compiled kernels and must not need the compiler's packages."""
     code = (
         "import sys; sys.modules['casadi'] = None\n"
-        "from cards_core.paths.wrapping import arcs, cylinder, pulley, sphere\n"
+        "import cards_core.paths.drawing, cards_core.paths.wrapping.closed_forms\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

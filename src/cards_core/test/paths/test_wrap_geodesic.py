@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cards_core.paths.wrapping.geodesic import MATRIX, WEIGHTS, sample, trace
-from cards_core.paths.wrapping.mesh_hull import smooth_hull
+from cards_core.paths.wrapping.mesh import smooth_hull
 from cards_core.paths.wrapping.surfaces import CylinderSurface, EllipsoidSurface, TorusSurface
 
 BOX = np.array(list(itertools.product((-0.05, 0.05), (-0.04, 0.04), (-0.03, 0.03))))

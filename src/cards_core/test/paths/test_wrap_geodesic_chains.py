@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from cards_core.paths.wrapping.cylinder import cylinder_contact
+from cards_core.paths.wrapping.closed_forms import cylinder_contact, sphere_contact
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.paths.wrapping.sphere import sphere_contact
 from cards_core.robot.elements import Cylinder, Ellipsoid, Sphere, Torus
 from cards_core.spatial import Pose
 

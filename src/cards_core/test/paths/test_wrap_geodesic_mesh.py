@@ -10,8 +10,7 @@ from scipy.spatial import ConvexHull
 
 from cards_core.errors import DescriptionError
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.paths.wrapping.mesh_file import mesh_path, mesh_vertices
-from cards_core.paths.wrapping.mesh_hull import smooth_hull
+from cards_core.paths.wrapping.mesh import mesh_path, mesh_vertices, smooth_hull
 from cards_core.robot.elements import Ellipsoid, Mesh
 from cards_core.spatial import Pose
 

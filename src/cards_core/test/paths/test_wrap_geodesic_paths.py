@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cards_core.errors import DescriptionError
+from cards_core.paths.wrapping.closed_forms import sphere_contact
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
 from cards_core.paths.wrapping.path_newton import Placed, solve_path, start_towards
-from cards_core.paths.wrapping.sphere import sphere_contact
 from cards_core.paths.wrapping.surfaces import EllipsoidSurface, TorusSurface
 from cards_core.robot.elements import Cylinder, Ellipsoid, Muscle, Sphere, Torus, Wrap
 from cards_core.robot.model import Robot

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from wrap_cases import path_length
 
-from cards_core.paths.wrapping.contact import Contact
-from cards_core.paths.wrapping.cylinder import cylinder_contact
-from cards_core.paths.wrapping.sphere import sphere_contact
+from cards_core.paths.wrapping.closed_forms import Contact, cylinder_contact, sphere_contact
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from wrap_cases import PULLEY_AXIS, PULLEY_POSITION, R, row, unit
 
-from cards_core.paths.wrapping.arcs import arc_points, pulley_arc_points
-from cards_core.paths.wrapping.cylinder import cylinder_contact
-from cards_core.paths.wrapping.pulley import pulley_contact
-from cards_core.paths.wrapping.sphere import sphere_contact
+from cards_core.paths.drawing import arc_points, pulley_arc_points
+from cards_core.paths.wrapping.closed_forms import cylinder_contact, pulley_contact, sphere_contact
 from cards_core.robot.elements import Cylinder, Mesh, Pulley, Sphere
 
 

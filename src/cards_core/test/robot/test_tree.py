@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
-from cards_core.paths.fingerprint import robot_hash
+from cards_core.paths.layout import robot_hash
 from cards_core.robot import Tree
 from cards_core.robot.elements import (
     WORLD,

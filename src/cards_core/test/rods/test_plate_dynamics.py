@@ -10,13 +10,11 @@ from cards_core.rods.dynamics.modes import natural_frequencies, reduced_inertia
 from cards_core.rods.dynamics.plate_dynamics import PlateDynamics
 from cards_core.rods.dynamics.robot_dynamics import RobotDynamics
 from cards_core.rods.loads import Loading
-from cards_core.rods.material import Material
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import rod_lengths, rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
-from cards_core.rods.shape import shape
+from cards_core.rods.rod import Material, Rod, Section
+from cards_core.rods.solution import shape
 from cards_core.rods.status import RodStatus
 
 

@@ -11,10 +11,8 @@ from scipy.special import ellipe, ellipeinc, ellipk, ellipkinc
 
 from cards_core.rods.ends import clamped, free, jointed
 from cards_core.rods.loads import DistributedLoad, Loading, PointLoad
-from cards_core.rods.material import Material
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
-from cards_core.rods.shape import shape
+from cards_core.rods.rod import Material, Rod, Section
+from cards_core.rods.solution import shape
 from cards_core.rods.stability import stability
 from cards_core.rods.statics import solve_rod
 from cards_core.rods.status import RodStatus

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import chi2
 
 from cards_core.rods.analysis.force_sensing import from_bases, from_limbs, from_robot
-from cards_core.rods.analysis.limb_curve import Limbs
 from cards_core.rods.analysis.measurements import (
     BaseMeasurement,
+    Limbs,
     MeasurementError,
     ShapeMeasurement,
     simulated_bases,

@@ -13,8 +13,7 @@ from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import Base, BaseKind, Tip, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
-from cards_core.rods.tracking.continuation import follow
+from cards_core.rods.tracking.continuation import Bounds, StepAcceptance, follow
 from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
 from cards_core.rods.tracking.search_methods import Budget
 from cards_core.rods.tracking.targets import Target, pose_difference

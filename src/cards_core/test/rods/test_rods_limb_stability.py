@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cards_core.rods.loads import Loading
-from cards_core.rods.robots.limb_stability import limb_morse_index
+from cards_core.rods.robots.limb_failure import limb_morse_index
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import rod_lengths, rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver

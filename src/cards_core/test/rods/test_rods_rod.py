@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from cards_core.errors import RodError
-from cards_core.rods.material import Material
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
+from cards_core.rods.rod import Material, Rod, Section
 
 STEEL = Material(200e9, shear=80e9, density=8000.0)
 

@@ -8,9 +8,8 @@ import pytest
 
 from cards_core.analysis.workspace import Axis, Grid, PointSetError
 from cards_core.errors import UnknownNameError
-from cards_core.rods.analysis.slice_result import METRICS
-from cards_core.rods.analysis.slice_status import SliceOptions, SliceStatus
 from cards_core.rods.analysis.workspace import SliceError, solve_slice
+from cards_core.rods.analysis.workspace_slice import METRICS, SliceOptions, SliceStatus
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
 

@@ -10,7 +10,6 @@ import pytest
 from rod_robots import Start, plane_robot, pose, ring_robot
 
 from cards_core.errors import RodError, ShapeError
-from cards_core.rods.material import Material
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import (
     Base,
@@ -24,8 +23,7 @@ from cards_core.rods.robots.robot import (
 )
 from cards_core.rods.robots.solution import INFO
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
+from cards_core.rods.rod import Material, Rod, Section
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.commands import checked_joints, checked_pose, checked_wrench
 

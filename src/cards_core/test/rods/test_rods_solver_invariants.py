@@ -10,13 +10,11 @@ from rod_robots import Start, pose
 
 from cards_core.formats.locate import known_models
 from cards_core.rods.loads import Loading
-from cards_core.rods.material import Material
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import BaseKind, SolverSettings, rod_lengths, rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
-from cards_core.rods.shape import shape
+from cards_core.rods.rod import Material, Rod, Section
+from cards_core.rods.solution import shape
 
 EXACT = SolverSettings(steps=12, tolerance=3e-13, max_iterations=40)
 NAMES = sorted(known_models(rods=True))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rod_robots import EVERY_LIMB, FLAT, ROUND, any_robot, plane_robot, pose
 
-from cards_core.rods.robots.native_robot import NativeRobot
+from cards_core.rods.robots.newton_solver import NativeRobot
 from cards_core.rods.robots.robot import BaseKind, TipKind
 
 Q = {

@@ -24,7 +24,7 @@ from cards_core.rods.loads import Loading
 from cards_core.rods.native_library import rod_library
 from cards_core.rods.robots.robot import BaseKind, SolverSettings, TipKind, rod_lengths, rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.shape import shape
+from cards_core.rods.solution import shape
 from cards_core.rods.status import RodStatus
 
 EXACT = SolverSettings(steps=12, tolerance=1e-12, max_iterations=60)

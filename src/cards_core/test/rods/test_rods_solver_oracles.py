@@ -11,7 +11,7 @@ from cards_core.rods.loads import Loading
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import SolverSettings, rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.shape import shape
+from cards_core.rods.solution import shape
 from cards_core.spatial import axis_rotation
 
 EXACT = SolverSettings(steps=8, tolerance=1e-11)

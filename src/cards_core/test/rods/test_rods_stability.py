@@ -10,9 +10,7 @@ from scipy.optimize import brentq
 
 from cards_core.rods.ends import clamped, free
 from cards_core.rods.loads import Loading
-from cards_core.rods.material import Material
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
+from cards_core.rods.rod import Material, Rod, Section
 from cards_core.rods.stability import conjugate_points, conjugate_points_of, stability
 from cards_core.rods.statics import solve_rod
 

@@ -12,11 +12,9 @@ import pytest
 from cards_core.errors import RodError
 from cards_core.rods.ends import End, clamped, free, jointed
 from cards_core.rods.loads import DistributedLoad, Loading, PointLoad, pieces
-from cards_core.rods.material import Material
-from cards_core.rods.rod import Rod
-from cards_core.rods.rod_solution import RodSolution
-from cards_core.rods.section import Section
+from cards_core.rods.rod import Material, Rod, Section
 from cards_core.rods.shooting import BAND, ShootingProblem, scales, transfer
+from cards_core.rods.solution import RodSolution
 from cards_core.rods.stability import conjugate_points_of, stability
 from cards_core.rods.statics import solve_rod
 from cards_core.rods.status import RodStatus

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cards_core.rods.robots.limb_stability import limb_morse_index
+from cards_core.rods.robots.limb_failure import limb_morse_index
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import REJECTED, RodStatus, is_good

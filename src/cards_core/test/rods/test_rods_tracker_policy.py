@@ -14,10 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cards_core.rods.material import Material
 from cards_core.rods.robots.robot import Base, BaseKind, Limb, Plate, RodRobot, Tip, TipKind
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
+from cards_core.rods.rod import Material, Rod, Section
 from cards_core.rods.status import Finding, RodStatus
 from cards_core.rods.tracking.initial_search import SearchResult
 from cards_core.rods.tracking.tracker import Tracker

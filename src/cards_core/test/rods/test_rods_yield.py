@@ -13,7 +13,7 @@ from cards_core.rods.loads import Loading
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import rod_lengths, rod_starts
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.shape import shape
+from cards_core.rods.solution import shape
 from cards_core.rods.status import RodStatus, is_good
 from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
 from cards_core.rods.tracking.search_methods import Budget

@@ -22,8 +22,7 @@ from cards_hardware.boards.status import BoardStatus, muscle_faults, status_of
 from cards_hardware.boards.telemetry import BoardSample, Telemetry
 from cards_hardware.boards.transport import TIMEOUT, TRIES
 from cards_hardware.errors import BoardError, RequestError
-from cards_hardware.protocol.enums import EstopReason, Fault, Request, State
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import EstopReason, Fault, ParameterId, Request, State
 from cards_hardware.protocol.schema import BROADCAST
 
 COMMANDED = frozenset({State.ARMED, State.ACTIVE, State.HOLD})

@@ -21,7 +21,8 @@ from cards_hardware.protocol.table import MESSAGES
 _MAX_SLEW = 65000.0
 _NEEDED = {
     "force": (Caps.TENSION, "tensions"),
-    "length": (Caps.MSC, "lengths"),
+    "length": (Caps.IMPEDANCE, "lengths"),
+    "impedance": (Caps.IMPEDANCE, "set-points of an impedance law"),
     "pressure": (Caps.PRESSURE, "pressures"),
 }
 
@@ -80,6 +81,7 @@ class Commands:
         self._transport = transport
         self._handshake = handshake
         self._armed = armed
+        self._laws = layout.impedance
         self._kinds: set[str] = set()  # of commands that the board is known to take
 
     def reset(self) -> None:
@@ -106,16 +108,45 @@ class Commands:
         self._transport.command("CMD_TENSION", pack_tension(mask, chosen, rate))
         return True
 
-    def lengths(self, lengths: Array) -> bool:
-        """Command lengths from which muscles pull with the layout's stiffness, [m]; as above."""
+    def impedance(self, lengths: Array, rates: Array, tensions: Array) -> bool:
+        """Command set-points of the muscle impedance law.
+
+        Args:
+            lengths: l0 per channel, [m]; NaN leaves the channel out of the command.
+            rates: v0 per channel, [m/s].
+            tensions: T0 per channel, [N].
+
+        Returns:
+            Whether it was sent: only to an armed board.
+
+        Raises:
+            ProtocolError: A value does not fit into the message.
+        """
         mask, chosen = finite_channels(lengths)
-        values = {
-            "mask": mask,
-            "l_target": chosen,
-            "stiffness": np.full(len(chosen), self._layout.stiffness),
-            "bias": np.full(len(chosen), self._layout.bias),
-        }
-        return self._send("CMD_MSC", mask, values)
+        named = ~np.isnan(lengths)
+        values = {"mask": mask, "length": chosen}
+        values |= {"rate": rates[named], "tension": tensions[named]}
+        return self._send("CMD_IMPEDANCE", mask, values)
+
+    def lengths(self, lengths: Array) -> bool:
+        """Command lengths from which muscles pull with their stiffness, [m]; as above.
+
+        Muscle stiffness control: v0 = 0, T0 = T_floor.
+
+        Raises:
+            BoardError: A muscle has no stiffness, so that a length means nothing to it.
+        """
+        named = np.flatnonzero(~np.isnan(lengths)).tolist()
+        if not named:
+            return False
+        for row in named:
+            if not (self._laws and self._laws[row].stiffness > 0.0):
+                raise self._handshake.error(
+                    f"takes no lengths: muscle '{self._layout.muscles[row]}' has no stiffness "
+                    f"('impedance' in {self._layout.source or 'the layout'})"
+                )
+        floors = np.array([law.tension_floor for law in self._laws])
+        return self.impedance(lengths, np.zeros(len(lengths)), floors)
 
     def pressures(self, pressures: Array) -> bool:
         """Command pressures, [Pa]; as above."""

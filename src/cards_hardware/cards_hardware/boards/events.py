@@ -11,11 +11,11 @@ from cards_hardware.protocol.enums import (
     EventCode,
     Fault,
     MuscleFlag,
+    ParameterId,
     ResetCause,
     Severity,
     State,
 )
-from cards_hardware.protocol.parameters import ParameterId
 from cards_hardware.protocol.table import BY_ID
 
 

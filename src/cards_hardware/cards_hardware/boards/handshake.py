@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_hardware.boards.layout import BoardLayout
-from cards_hardware.boards.limits import NAMES, MuscleLimits
+from cards_hardware.boards.layout import IMPEDANCE, NAMES, BoardLayout, MuscleLimits
 from cards_hardware.boards.transport import Transport
 from cards_hardware.errors import BoardError, RequestError
 from cards_hardware.protocol.enums import AckCode, Caps
@@ -68,6 +67,7 @@ class Ident:
 
 
 _LIMITS_TIMEOUT = 0.5  # [s] for an answer to limits
+_SETTING_TIMEOUT = 0.2  # [s] for an answer to a parameter
 _DUPLICATE_WAIT = 0.02  # [s] in which a second board with the same address would answer, too
 # limits read back differ by the rounding of the protocol only
 _TOLERANCES = dict.fromkeys(NAMES, 0.06) | dict.fromkeys(("length_min", "length_max"), 1e-6)
@@ -75,7 +75,7 @@ _TOLERANCES |= {"rate_max": 1e-4, "current_max": 1e-3, "slew": 1.0}
 
 
 class Handshake:
-    """Identifies one board, checks it, and loads its limits.
+    """Identifies one board, checks it, and loads its limits and impedance laws.
 
     Args:
         layout: What the board should be; without muscles and joints any board will do.
@@ -227,6 +227,20 @@ class Handshake:
                 raise
             return self._has_limits(values)
         return True
+
+    def load_impedance(self) -> None:
+        """Tell the board the impedance laws of its muscles, if it has such laws.
+
+        Raises:
+            RequestError: It refuses them or does not answer.
+        """
+        if self.ident is None or not self.ident.caps & Caps.IMPEDANCE:
+            return
+        for index, law in enumerate(self._layout.impedance):
+            for name, parameter in IMPEDANCE.items():
+                value = round(getattr(law, name) / parameter.scale)
+                told = {"id": int(parameter), "index": index, "value": value}
+                self._transport.request("PARAM_SET", told, timeout=_SETTING_TIMEOUT)
 
     def _limits_error(self, error: RequestError) -> BoardError:
         names = self._layout.muscles

@@ -11,22 +11,30 @@ Format::
         namespace: left_arm             # of the bridge that owns the board; optional
         muscles: [motor0, motor1]       # in the order of the board's channels
         joints: [shoulder, elbow]       # in the order of its joint sensors; may be left out
-        limits: {tension_max: 400.0}    # of all its muscles, see `cards_hardware.boards.limits`
+        limits: {tension_max: 400.0}    # of all its muscles, see `MuscleLimits`
         muscle_limits: {motor0: {tension_max: 300.0}}
-        stiffness: 20000.0              # [N/m] K, and
-        bias: 10.0                      # [N], of length commands T = bias + max(0, K (l - l_cmd))
+        impedance: {stiffness: 20000.0} # of all its muscles, see `MuscleImpedance`
+        muscle_impedance: {motor0: {damping: 50.0}}
 
 ``{port}`` stands for the launch argument; where that names several ports, separated by commas,
 ``{port_1}`` is the first. Every muscle that takes commands must be on a board. Either all
 coordinates of the robot have a sensor, or none: then they are estimated from muscle lengths.
+
+Limits are what a board enforces by itself. Tension limits come from the model. The window of
+lengths is what the model's muscle can have within the joint limits, and a margin: it keeps a motor
+from winding up a wire that came loose. The others are of the motor unit, which the model does not
+know.
+
+Impedance laws are the model's where nothing is said.
 """
 
 from __future__ import annotations
 
-import os
+import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,25 +42,202 @@ import numpy.typing as npt
 
 from cards_core.dynamics.interface import Dynamics, make_dynamics
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
+from cards_core.shared_files import shared_folders
 from cards_core.typing import Array
 from cards_core.yaml_fields import Field, read_yaml
-from cards_hardware.boards.limits import (
-    NAMES,
-    MuscleLimits,
-    check_limits,
-    default_limits,
-    length_windows,
-    limited_muscles,
-)
+from cards_hardware.protocol.enums import ParameterId
 from cards_hardware.protocol.schema import MAX_JOINTS, MAX_MUSCLES
+
+LENGTH_MARGIN = 0.02
+"""Beyond the lengths that the model's joint limits allow, [m]."""
+
+_SAMPLES = 4096
+_CORNERS = 10  # coordinates up to which all corners of the joint limits are looked at
+_SPAN = math.pi  # [rad] of a coordinate without limits
+
+
+@dataclass(frozen=True)
+class MuscleLimits:
+    """Limits of one muscle, as in the message LIMITS.
+
+    Attributes:
+        tension_max: Largest tension that may be commanded, [N].
+        tension_min: Least tension that may be commanded, [N].
+        tension_safe: Tension of an armed or stopped robot: nothing drops, no wire jumps off, [N].
+        length_min, length_max: Below the board does not pull, above it holds against, [m].
+        rate_max: Fastest change of the length, [m/s].
+        current_max: Largest current of the motor, [A].
+        soft, hard: Housing temperatures where derating begins and where it reached zero, [C].
+        slew: Fastest change of the tension, [N/s]. It guards against wrong commands, and must
+            leave room for right ones: a computed-torque loop with kp 2000 /s^2 answers an error of
+            1 mm with changes of some kN/s; a limit below that delays it until it diverges.
+    """
+
+    tension_max: float
+    tension_min: float = 0.0
+    tension_safe: float = 10.0
+    length_min: float = 0.0
+    length_max: float = 100.0
+    rate_max: float = 1.0
+    current_max: float = 15.0
+    soft: float = 60.0
+    hard: float = 80.0
+    slew: float = 20_000.0
+
+
+NAMES: tuple[str, ...] = tuple(item.name for item in fields(MuscleLimits))
+"""Names of the limits, as in files."""
+
+# what the fields of the message hold, and below zero nothing makes sense
+_LARGEST: Mapping[str, float] = {
+    "tension_max": 3276.0,
+    "tension_min": 3276.0,
+    "tension_safe": 3276.0,
+    "length_min": 2000.0,
+    "length_max": 2000.0,
+    "rate_max": 3.2,
+    "current_max": 32.0,
+    "soft": 300.0,
+    "hard": 300.0,
+    "slew": 65000.0,
+}
+
+
+@dataclass(frozen=True)
+class MuscleImpedance:
+    """Parameters of the muscle impedance law on the board.
+
+    T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0)), and then the limits; the set-points l0, v0
+    and T0 are commanded.
+
+    Attributes:
+        stiffness: K, [N/m].
+        damping: B, [N s/m].
+        tension_floor: T_floor, [N].
+    """
+
+    stiffness: float = 0.0
+    damping: float = 0.0
+    tension_floor: float = 0.0
+
+
+IMPEDANCE: Mapping[str, ParameterId] = {
+    "stiffness": ParameterId.STIFFNESS,
+    "damping": ParameterId.DAMPING,
+    "tension_floor": ParameterId.TENSION_FLOOR,
+}
+"""Parameter of the board for each number of `MuscleImpedance`."""
+
+
+def check_impedance(values: Mapping[str, float], limits: MuscleLimits) -> MuscleImpedance:
+    """Return the parameters of the impedance law.
+
+    Args:
+        values: Some of them; the others have their defaults.
+        limits: Of the muscle.
+
+    Raises:
+        CardsError: A value is beyond what the protocol carries, or the floor is beyond the limits
+            of the tension.
+    """
+    given = {"tension_floor": limits.tension_min} | dict(values)
+    for name, parameter in IMPEDANCE.items():
+        largest = parameter.maximum * parameter.scale
+        if not 0.0 <= given.get(name, 0.0) <= largest:
+            raise CardsError(f"{name} is {given[name]:g}, expected 0 .. {largest:g}")
+    if not limits.tension_min <= given["tension_floor"] <= limits.tension_max:
+        raise CardsError(
+            f"tension_floor is {given['tension_floor']:g}, expected tension_min .. tension_max, "
+            f"which are {limits.tension_min:g} and {limits.tension_max:g}"
+        )
+    return MuscleImpedance(**given)
+
+
+def default_limits(muscle: Muscle, window: tuple[float, float]) -> dict[str, float]:
+    """Return the limits of a muscle for which nothing is said, by name.
+
+    Args:
+        muscle: A muscle of the model.
+        window: Least and largest length, [m].
+    """
+    base = MuscleLimits(tension_max=muscle.tension_max)
+    values = {name: float(getattr(base, name)) for name in NAMES}
+    values["tension_min"] = muscle.tension_min
+    values["tension_safe"] = max(base.tension_safe, muscle.tension_min)
+    values["length_min"], values["length_max"] = window
+    return values
+
+
+def check_limits(values: Mapping[str, float]) -> MuscleLimits:
+    """Return the limits.
+
+    Raises:
+        CardsError: They contradict each other, or are beyond what the protocol carries; the
+            message names the limit and what would be right.
+    """
+    for name, largest in _LARGEST.items():
+        if not 0.0 <= values[name] <= largest:
+            raise CardsError(f"{name} is {values[name]:g}, expected 0 .. {largest:g}")
+    ordered = (
+        ("tension_min", "tension_safe"),
+        ("tension_safe", "tension_max"),
+        ("length_min", "length_max"),
+        ("soft", "hard"),
+    )
+    for low, high in ordered:
+        if values[low] > values[high]:
+            raise CardsError(
+                f"{low} is {values[low]:g}, expected at most {high}, which is {values[high]:g}"
+            )
+    for name in ("tension_max", "rate_max", "current_max", "slew"):
+        if values[name] == 0.0:
+            raise CardsError(f"{name} is 0, expected more")
+    return MuscleLimits(**{name: float(values[name]) for name in NAMES})
+
+
+def length_windows(dynamics: Dynamics, margin: float = LENGTH_MARGIN) -> Array:
+    """Return the lengths that muscles have within the joint limits, shape (m, 2), [m].
+
+    The extremes over all corners of the limits (up to ten coordinates) and 4096 random poses,
+    widened by the margin.
+
+    Args:
+        dynamics: Dynamics of the robot.
+        margin: [m]
+    """
+    tree = dynamics.tree
+    rng = np.random.default_rng(0)
+    poses = [tree.home, *(tree.random(rng, span=_SPAN) for _ in range(_SAMPLES))]
+    limited = np.flatnonzero(np.isfinite(tree.lower) & np.isfinite(tree.upper))
+    if len(limited) <= _CORNERS:
+        ends = [(tree.lower[i], tree.upper[i]) for i in limited]
+        for corner in itertools.product(*ends):
+            pose = tree.random(rng, span=_SPAN)
+            pose[limited] = corner
+            poses.append(pose)
+    lengths = dynamics.batch(np.array(poses)).muscle_lengths
+    low = np.nanmin(lengths, axis=0) - margin
+    return np.stack([np.maximum(low, 0.0), np.nanmax(lengths, axis=0) + margin], axis=1)
+
+
+def limited_muscles(robot: Robot, limits: Mapping[str, MuscleLimits]) -> tuple[Muscle, ...]:
+    """Return the muscles with the narrower of the model's and the boards' tension limits."""
+    out = []
+    for muscle in robot.muscles:
+        limit = limits.get(muscle.name)
+        if limit is not None:
+            low = max(muscle.tension_min, limit.tension_min)
+            high = min(muscle.tension_max, limit.tension_max)
+            muscle = replace(muscle, tension_min=low, tension_max=high)  # noqa: PLW2901
+        out.append(muscle)
+    return tuple(out)
+
 
 SUFFIX = ".boards.yaml"
 BAUDRATE = 1_000_000
 """Without another one, [baud]; boards on USB ignore it."""
-
-STIFFNESS = 20_000.0
-"""Stiffness of length commands, [N/m]."""
 
 _MAX_NODE = 126
 _KEYS = (
@@ -65,8 +250,8 @@ _KEYS = (
     "joints",
     "limits",
     "muscle_limits",
-    "stiffness",
-    "bias",
+    "impedance",
+    "muscle_impedance",
 )
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
@@ -82,8 +267,7 @@ class BoardLayout:
         baudrate: [baud]
         muscles, joints: Names, in the order of the board's channels.
         limits: Limits of every muscle, in that order.
-        stiffness: Stiffness of length commands, [N/m].
-        bias: Bias tension of length commands, [N].
+        impedance: Impedance law of every muscle, in that order.
         muscle_rows: Where its muscles are among those of the robot.
         position_rows, velocity_rows: Where its joints are in q and in qd.
         source: File that says so.
@@ -96,8 +280,7 @@ class BoardLayout:
     muscles: tuple[str, ...] = ()
     joints: tuple[str, ...] = ()
     limits: tuple[MuscleLimits, ...] = ()
-    stiffness: float = STIFFNESS
-    bias: float = 10.0
+    impedance: tuple[MuscleImpedance, ...] = ()
     muscle_rows: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     position_rows: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     velocity_rows: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
@@ -119,28 +302,31 @@ class Layout:
     has_joints: bool
 
     def limited(self, robot: Robot) -> Robot:
-        """Return the robot with tension limits that neither model nor boards object to."""
+        """Return the robot as its boards have it.
+
+        With tension limits that neither model nor boards object to, and the boards' impedance
+        laws.
+        """
         limits = {
             name: limit
             for board in self.boards
             for name, limit in zip(board.muscles, board.limits, strict=True)
         }
-        return replace(robot, muscles=limited_muscles(robot, limits))
+        laws = {
+            name: asdict(law)
+            for board in self.boards
+            for name, law in zip(board.muscles, board.impedance, strict=True)
+        }
+        muscles = tuple(
+            replace(muscle, control=replace(muscle.control, **laws.get(muscle.name, {})))
+            for muscle in limited_muscles(robot, limits)
+        )
+        return replace(robot, muscles=muscles)
 
 
 def layout_folders() -> list[Path]:
-    """Return the existing folders with layouts, in the order of search.
-
-    ``config`` of this repository if the code runs from a checkout, then
-    ``share/cards_bringup/config`` of every prefix in ``AMENT_PREFIX_PATH``.
-    """
-    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
-    folders = [
-        # src/cards_hardware/cards_hardware/boards/layout.py -> the checkout
-        Path(__file__).resolve().parents[4] / "config",
-        *(Path(p, "share", "cards_bringup", "config") for p in prefixes if p),
-    ]
-    return [folder for folder in folders if folder.is_dir()]
+    """Return the existing folders with layouts, in the order of search."""
+    return shared_folders("config")
 
 
 def find_layout(name_or_path: str | Path) -> Path:
@@ -280,6 +466,7 @@ class _Reader:
         muscles = self._names(item, "muscles", list(self._muscles), MAX_MUSCLES)
         shared = [name for name in tree.velocity_names if name in tree.position_names]
         joints = self._names(item, "joints", shared, MAX_JOINTS) if item.has("joints") else ()
+        limits = self._limits(item, muscles)
         return BoardLayout(
             name=item["name"].name(),
             node=node,
@@ -287,9 +474,8 @@ class _Reader:
             baudrate=self._rate(item),
             muscles=muscles,
             joints=joints,
-            limits=self._limits(item, muscles),
-            stiffness=item["stiffness"].number(above=0.0) if item.has("stiffness") else STIFFNESS,
-            bias=item["bias"].number(at_least=0.0) if item.has("bias") else 10.0,
+            limits=limits,
+            impedance=self._impedance(item, muscles, limits),
             muscle_rows=np.array([self._muscles[n] for n in muscles], dtype=np.intp),
             position_rows=np.array([tree.position_names.index(n) for n in joints], dtype=np.intp),
             velocity_rows=np.array([tree.velocity_names.index(n) for n in joints], dtype=np.intp),
@@ -349,12 +535,12 @@ class _Reader:
         return item["baudrate"].whole(at_least=9600)
 
     def _limits(self, item: Field, muscles: tuple[str, ...]) -> tuple[MuscleLimits, ...]:
-        common = self._given(item["limits"]) if item.has("limits") else {}
+        common = _given(item["limits"], NAMES) if item.has("limits") else {}
         single = item["muscle_limits"] if item.has("muscle_limits") else None
         names = single.mapping(muscles) if single else []
         out = []
         for name in muscles:
-            given = common | (self._given(single[name]) if single and name in names else {})
+            given = common | (_given(single[name], NAMES) if single and name in names else {})
             values = default_limits(self._robot.muscle(name), self._window(name, given)) | given
             try:
                 out.append(check_limits(values))
@@ -364,8 +550,27 @@ class _Reader:
                 raise _limit_error(place, name, error) from None
         return tuple(out)
 
-    def _given(self, item: Field) -> dict[str, float]:
-        return {name: item[name].number(at_least=0.0) for name in item.mapping(NAMES)}
+    def _impedance(
+        self, item: Field, muscles: tuple[str, ...], limits: tuple[MuscleLimits, ...]
+    ) -> tuple[MuscleImpedance, ...]:
+        common = _given(item["impedance"], tuple(IMPEDANCE)) if item.has("impedance") else {}
+        single = item["muscle_impedance"] if item.has("muscle_impedance") else None
+        names = single.mapping(muscles) if single else []
+        out = []
+        for name, limit in zip(muscles, limits, strict=True):
+            own = _given(single[name], tuple(IMPEDANCE)) if single and name in names else {}
+            control = self._robot.muscle(name).control
+            model = {key: getattr(control, key) for key in IMPEDANCE}
+            stated = {key: value for key, value in model.items() if value is not None}
+            try:
+                out.append(check_impedance(stated | common | own, limit))
+            except CardsError as error:
+                place = item["impedance"] if item.has("impedance") else item
+                place = single[name] if single and own else place
+                raise place.error(
+                    f"impedance of muscle '{name}': {error}", "what board and limits allow"
+                ) from None
+        return tuple(out)
 
     def _window(self, name: str, given: Mapping[str, float]) -> tuple[float, float]:
         if "length_min" in given and "length_max" in given:
@@ -375,6 +580,11 @@ class _Reader:
             self._windows = length_windows(self._dynamics)
         low, high = self._windows[self._muscles[name]].tolist()
         return low, high
+
+
+def _given(item: Field, names: Sequence[str]) -> dict[str, float]:
+    """Return the numbers of a mapping in which only these names may stand."""
+    return {name: item[name].number(at_least=0.0) for name in item.mapping(names)}
 
 
 def _limit_error(place: Field, muscle: str, error: CardsError) -> DescriptionError:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from rclpy.node import Node
 
-from cards_core.robot.model import Robot
 from cards_hardware.boards.events import BoardEvent, flag_names, state_word
 from cards_hardware.boards.layout import Layout
 from cards_hardware.boards.status import BoardStatus
-from cards_hardware.bridge.command_gate import CommandGate
-from cards_hardware.bridge.hardware import HardwareStatus
-from cards_hardware.bridge.sample_clock import SampleClock
-from cards_hardware.percentiles import RingStatistics
+from cards_hardware.bridge.board_host import BoardHost
 from cards_hardware.protocol.enums import Fault, MuscleFlag, Severity, State
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.model_topic import ModelTopic
@@ -48,23 +43,19 @@ _LIMITING = (
 """What a board does all day; shown, but no reason to warn."""
 
 
-@dataclass(frozen=True)
-class BridgeCondition:
-    """Condition of the bridge.
+class BridgeView(Protocol):
+    """What the node of the bridge knows.
 
     Attributes:
-        boards: The boards.
-        lifecycle: Name of the lifecycle state.
-        active: Whether commands pass.
-        reason: Why not, if not because nobody asked.
-        log_failure: Why the log stopped, if it did.
+        reason: Why commands do not pass, if not because nobody asked.
     """
 
-    boards: HardwareStatus
-    lifecycle: str
-    active: bool
     reason: str
-    log_failure: str
+
+    @property
+    def lifecycle_state(self) -> str:
+        """Name of the lifecycle state."""
+        ...
 
 
 class BridgeHealth:
@@ -72,61 +63,45 @@ class BridgeHealth:
 
     Args:
         node: The node that publishes.
-        robot: The robot.
+        host: The robot.
         layout: Its boards.
-        gate: Checks commands.
-        clock: Stamps samples.
+        view: What the node knows; often the node itself.
         models: What this and other nodes say of their models.
 
     Attributes:
         ignored: Commands that came while the node was not active.
+        log_failure: Why the log stopped, if it did.
     """
 
     def __init__(
         self,
         node: Node,
-        robot: Robot,
+        host: BoardHost,
         layout: Layout,
-        *,
-        gate: CommandGate,
-        clock: SampleClock,
+        view: BridgeView,
         models: ModelTopic,
     ) -> None:
         self._node = node
-        self._gate = gate
-        self._clock = clock
+        self._host = host
+        self._view = view
         self._models = models
+        self.log_failure = ""
         self._muscles = {board.name: board.muscles for board in layout.boards}
         names = [f"board {board.name}" for board in layout.boards]
         self._diagnostics = Diagnostics(
-            node, robot.name, ("boards", *names, "commands", "loop", "model")
+            node, host.robot.name, ("boards", *names, "commands", "loop", "model")
         )
         now = time.monotonic()
         self._refused_at = now - SHOWN
         self._reason = ""
         self._armed_at = now
         self._accepted = self.ignored = 0
-        self._ages, self._durations = RingStatistics(), RingStatistics()
-        self._states = self._skipped = self._commands = 0
+        self._states = self._commands = 0
         self._time = now
         self._logged: dict[tuple[Any, ...], float] = {}
         self._refusals: dict[str, tuple[int, float]] = {}
 
     # What happens -----------------------------------------------------------------------------
-
-    def published(self, age: float) -> None:
-        """Note a state that was published ``age`` [s] after its sample."""
-        self._states += 1
-        self._ages.add(age)
-
-    def skipped(self) -> None:
-        """Note a state that was not: a board is missing in it, or it is not newer."""
-        self._skipped += 1
-
-    def passed_on(self, duration: float) -> None:
-        """Note a command that took ``duration`` [s] from the topic to the link."""
-        self._commands += 1
-        self._durations.add(duration)
 
     def refused(self, reason: str) -> None:
         """Note that a command was refused; warns once while refusals go on."""
@@ -139,7 +114,7 @@ class BridgeHealth:
     def armed(self) -> None:
         """Note that the node became active."""
         self._armed_at = time.monotonic()
-        self._accepted = self._gate.command.accepted
+        self._accepted = self._host.gate.accepted
 
     def event(self, event: BoardEvent) -> None:
         """Log what happened on a board or on the way to it, the same not over and over."""
@@ -160,47 +135,47 @@ class BridgeHealth:
 
     # What is reported -------------------------------------------------------------------------
 
-    def update(self, condition: BridgeCondition) -> None:
-        """Report the condition of the bridge; publish if something changed or a second is over."""
+    def update(self) -> None:
+        """Look at the bridge and publish if something changed or a second is over."""
         now = time.monotonic()
-        self._report_boards(condition)
-        for board in condition.boards.boards:
-            self._report_board(condition, board, now)
-        self._report_commands(condition, now)
+        self._report_boards()
+        for board in self._host.status.boards:
+            self._report_board(board, now)
+        self._report_commands(now)
         self._report_loop(now)
         self._models.report(self._diagnostics["model"], "commands are refused")
         self._diagnostics.update()
 
-    def _report_boards(self, condition: BridgeCondition) -> None:
+    def _report_boards(self) -> None:
         status = self._diagnostics["boards"]
-        state = condition.lifecycle
-        boards = condition.boards.boards
+        state, reason = self._view.lifecycle_state, self._view.reason
+        boards = self._host.status.boards
         status.values.update(
             lifecycle=state,
             connected=sum(board.connected for board in boards),
             boards=len(boards),
         )
-        if condition.log_failure:
-            status.report(Level.ERROR, condition.log_failure)
-        elif self._gate.command.stopped:
+        if self.log_failure:
+            status.report(Level.ERROR, self.log_failure)
+        elif self._host.gate.stopped:
             status.report(Level.ERROR, "emergency stop: safe tensions until ~/clear")
         elif any(board.connected and board.state == State.ESTOP for board in boards):
             status.report(Level.ERROR, "emergency stop of a board: ~/clear releases it")
-        elif condition.reason:
-            status.report(Level.ERROR, f"{state}: {condition.reason}")
-        elif state == "inactive" and condition.boards.problem:
-            status.report(Level.ERROR, f"inactive: {condition.boards.problem}")
-        elif condition.active:
+        elif reason:
+            status.report(Level.ERROR, f"{state}: {reason}")
+        elif state == "inactive" and self._host.status.problem:
+            status.report(Level.ERROR, f"inactive: {self._host.status.problem}")
+        elif self._host.active:
             status.ok(state)
         else:
             status.report(Level.WARN, f"{state}: commands are not obeyed")
 
-    def _report_board(self, condition: BridgeCondition, board: BoardStatus, now: float) -> None:
+    def _report_board(self, board: BoardStatus, now: float) -> None:
         status = self._diagnostics[f"board {board.name}"]
         values = status.values
         values.update(port=board.port, node=board.node, firmware=board.firmware)
         if not board.connected:
-            open_ = condition.lifecycle in ("inactive", "active")
+            open_ = self._view.lifecycle_state in ("inactive", "active")
             values.update(state="unknown")
             status.report(Level.ERROR if open_ else Level.WARN, board.problem or "not connected")
             return
@@ -271,18 +246,18 @@ class BridgeHealth:
                 recent.append(cause)
         return recent
 
-    def _report_commands(self, condition: BridgeCondition, now: float) -> None:
-        status, gate = self._diagnostics["commands"], self._gate.command
+    def _report_commands(self, now: float) -> None:
+        status, gate = self._diagnostics["commands"], self._host.gate
         status.values.update(accepted=gate.accepted, refused=gate.refused, ignored=self.ignored)
         if gate.stopped:
             status.report(Level.ERROR, "emergency stop: safe tensions until ~/clear")
         elif now - self._refused_at < SHOWN:
             status.report(Level.WARN, f"command refused: {self._reason}")
-        elif not condition.active:
+        elif not self._host.active:
             status.ok("not obeyed")
         elif gate.accepted == self._accepted:
             status.report(Level.WARN, "waiting for the first command")
-        elif self._gate.stale(now):
+        elif self._host.stale:
             names = ", ".join(gate.stale_muscles) or "all muscles"
             text = f"no valid command for {gate.timeout:g} s: {names}; the boards' watchdogs act"
             if status.report(Level.ERROR, text):
@@ -291,22 +266,22 @@ class BridgeHealth:
             status.ok()
 
     def _report_loop(self, now: float) -> None:
-        loop = self._diagnostics["loop"]
+        loop, host = self._diagnostics["loop"], self._host
         if now - self._time < 1.0:
             return
         period = now - self._time
-        ages, durations = self._ages.summary(), self._durations.summary()
-        step = self._clock.error
+        ages, durations = host.ages.summary(), host.durations.summary()
+        step = host.clock.error
         loop.values.update(
-            state_rate_hz=self._states / period,
-            command_rate_hz=self._commands / period,
-            states_skipped=self._skipped,
+            state_rate_hz=(host.states - self._states) / period,
+            command_rate_hz=(host.commands - self._commands) / period,
+            states_skipped=host.skipped,
             state_age_p50_ms=1e3 * ages.p50,
             state_age_p99_ms=1e3 * ages.p99,
             command_p50_us=1e6 * durations.p50,
             command_p99_us=1e6 * durations.p99,
         )
-        self._time, self._states, self._commands = now, 0, 0
+        self._time, self._states, self._commands = now, host.states, host.commands
         if abs(step) > CLOCK_STEP:
             loop.report(
                 Level.WARN,

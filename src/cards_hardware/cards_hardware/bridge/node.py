@@ -13,8 +13,10 @@ from __future__ import annotations
 import os
 import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from rclpy.context import Context
@@ -32,17 +34,13 @@ from cards_core.stamps import NANOSECONDS
 from cards_hardware.boards.board import COMMANDED
 from cards_hardware.boards.events import BoardEvent, state_word
 from cards_hardware.boards.layout import read_layout
-from cards_hardware.bridge.command_gate import CommandGate
-from cards_hardware.bridge.hardware import Hardware
-from cards_hardware.bridge.hardware_state import HardwareState
-from cards_hardware.bridge.health import BridgeCondition, BridgeHealth
-from cards_hardware.bridge.log import open_log
+from cards_hardware.bridge.board_host import LOG_NAME, BoardHost
+from cards_hardware.bridge.hardware import Hardware, HardwareState
+from cards_hardware.bridge.health import BridgeHealth
 from cards_hardware.bridge.node_parameters import parameters
-from cards_hardware.bridge.sample_clock import SampleClock
-from cards_hardware.bridge.traffic import QUANTITIES, WAIT, Traffic
 from cards_hardware.real_time import make_real_time
 from cards_ros import topics
-from cards_ros.host_topics import HostTopics
+from cards_ros.host_shell import HostShell
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
 from cards_ros.model_topic import ModelTopic
 from cards_ros.parameters import Parameters
@@ -57,6 +55,8 @@ GRACE = 1.2
 
 RETRY_PERIOD = 1.0
 """Time between two attempts to deliver an emergency stop while no port is open, [s]."""
+
+_WAIT = 0.02  # [s], longest wait of the loop
 
 _DONE, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -73,11 +73,9 @@ class BridgeNode(LifecycleNode):
 
     Attributes:
         hardware: The boards.
-        gate: Checks commands.
-        clock: Stamps samples.
+        host: The robot: its states, command gate and log.
         health: Reports on ``/diagnostics``.
         reason: Why the node became inactive by itself or could not be started, empty otherwise.
-        status: The boards as last looked at.
         models: What this and other nodes say of their models.
     """
 
@@ -106,38 +104,34 @@ class BridgeNode(LifecycleNode):
         )
         self._stop = stop
         self._events: queue.SimpleQueue[BoardEvent] = queue.SimpleQueue()
-        self.gate = CommandGate(layout.limited(robot), value["command_timeout"])
-        self.clock = SampleClock()
-        self.models = ModelTopic(
-            self, "host", identity_of(robot), lambda: value[ACCEPT], ready=False
-        )
-        states = [f"{m.name}/{quantity}" for m in robot.muscles for quantity in QUANTITIES]
-        self._topics = HostTopics(
-            self, robot, robot.tree, states, to_urdf(robot), models=self.models
-        )
-        estop = self.create_service(Trigger, topics.ESTOP_SERVICE, self._on_estop)
-        self._loop = NodeLoop(self, self._topics.subscriptions, stop, urgent=[estop])
-        self.hardware = make(robot, layout, on_state=self._loop.wake, on_event=self._events.put)
-        self.health = BridgeHealth(
-            self, robot, layout, gate=self.gate, clock=self.clock, models=self.models
-        )
-        self._traffic = Traffic(
+        # no thread of the boards runs, and nothing wakes the loop, before they are opened
+        self.hardware = make(robot, layout, on_state=self._wake, on_event=self._events.put)
+        log_dir: str = value["log_dir"]
+        self.host = BoardHost(
             robot,
             layout,
             self.hardware,
-            self._topics,
-            self._loop,
-            gate=self.gate,
-            clock=self.clock,
-            health=self.health,
-            patience=round(value["command_timeout"] * NANOSECONDS),
-            log=open_log(value["log_dir"], robot, robot.tree),
-            logger=self.get_logger(),
-            on_state=self._on_state,
+            command_timeout=value["command_timeout"],
+            log_path=Path(log_dir, LOG_NAME) if log_dir else None,
+        )
+        self._patience = round(value["command_timeout"] * NANOSECONDS)
+        self.models = ModelTopic(
+            self, "host", identity_of(robot), lambda: value[ACCEPT], ready=False
         )
         self.reason = ""
-        self.status = self.hardware.status()
-        self._finished = False
+        self.health = BridgeHealth(self, self.host, layout, self, self.models)
+        self._shell = HostShell(
+            self,
+            self.host,
+            self.health,
+            models=self.models,
+            description=to_urdf(robot),
+            on_estop=self._on_estop,
+        )
+        self._loop = NodeLoop(
+            self, self._shell.topics.subscriptions, stop, urgent=[self._shell.estop]
+        )
+        self._busy = self._finished = False
         self._armed_at = self._disarm_at = self._deliver_at = 0.0
         self.create_service(Trigger, topics.CLEAR_SERVICE, self._on_clear)
         change = self._service_change_state
@@ -146,7 +140,7 @@ class BridgeNode(LifecycleNode):
     @property
     def active(self) -> bool:
         """Whether commands pass."""
-        return self._traffic.active
+        return self.host.active
 
     # Loop -------------------------------------------------------------------------------------
 
@@ -160,46 +154,80 @@ class BridgeNode(LifecycleNode):
         if self.parameters["autostart"] and self.trigger_configure() == _DONE:
             self.trigger_activate()
         while not self._stop and not self._finished:
-            new = self._traffic.publish()
-            self._traffic.obey()
-            if not new:
-                self._loop.wait(WAIT)
+            self._pass_on()
             if self._loop.serve():
                 self._housekeeping()
         if self.active:
             self.trigger_deactivate()
         return 0
 
+    def _pass_on(self) -> None:
+        """Pass on a state and the commands that have come; without a state, wait a little."""
+        sample = self.hardware.take()
+        if sample is not None:
+            self._check(sample)
+            if self.host.read(sample):
+                self._shell.publish()
+                self._shell.record()
+        self._obey()
+        if sample is None:
+            self._loop.wait(_WAIT)
+
+    def _wake(self) -> None:
+        """There is a new state; from any thread."""
+        self._loop.wake()
+
+    def _obey(self) -> None:
+        if not self.active or self._busy:
+            self.health.ignored += sum(1 for _ in self._shell.topics.commands())
+            return
+        for _ in self._shell.obey(lockstep=False, patience=self._patience):
+            pass  # time goes on by itself
+
+    def _meanwhile(self, work: Callable[[], object]) -> None:
+        """Run in a thread what waits for boards; states and the emergency stop go on."""
+        error: list[BaseException] = []
+
+        def do() -> None:
+            try:
+                work()
+            except BaseException as reason:
+                error.append(reason)
+            self._loop.wake()
+
+        thread = threading.Thread(target=do, name="boards", daemon=True)
+        busy, self._busy = self._busy, True
+        try:
+            thread.start()
+            while thread.is_alive():
+                self._pass_on()
+                self._loop.serve_urgent()
+        finally:
+            self._busy = busy
+        if error:
+            raise error[0]
+
     def _housekeeping(self) -> None:
-        self.status = self.hardware.status()
-        self._traffic.refresh(self.status)
+        status = self.host.refresh()
         while not self._events.empty():
             self.health.event(self._events.get())
-        if self.active and self.status.problem:
-            self._give_up(self.status.problem)
+        if self.active and status.problem:
+            self._give_up(status.problem)
         now = time.monotonic()
         if self._disarm_at and now > self._disarm_at:
             self._disarm_at = 0.0
-            if not self.gate.command.stopped:  # a stopped arm is held, not dropped
+            if not self.host.gate.stopped:  # a stopped arm is held, not dropped
                 reason = self.reason
                 self._try(self.hardware.disarm)
                 self.reason = reason or self.reason  # why it began, not what came of it
         if self._deliver_at and now > self._deliver_at:
             self._deliver()
-        self.health.update(
-            BridgeCondition(
-                boards=self.status,
-                lifecycle=self.lifecycle_state,
-                active=self.active,
-                reason=self.reason,
-                log_failure=self._traffic.log_failure,
-            )
-        )
+        self._shell.refresh()
 
     def _try(self, work: Callable[[], object]) -> bool:
         """Do it, or log why not; tell whether it was done."""
         try:
-            self._traffic.meanwhile(work)
+            self._meanwhile(work)
         except CardsError as error:
             self.reason = str(error)
             self.get_logger().error(self.reason)
@@ -216,8 +244,8 @@ class BridgeNode(LifecycleNode):
             self.hardware.close()
             self._deliver_at = deliver  # an emergency stop that waits goes on waiting
             return _FAILED
-        self.clock.adjust()
-        self.status = self.hardware.status()
+        self.host.clock.adjust()
+        self.host.refresh()
         if priority := self.parameters["real_time_priority"]:
             got = make_real_time(os.getpid(), priority)  # the threads of the links exist now
             self.get_logger().debug(f"scheduled as {got}")
@@ -228,19 +256,19 @@ class BridgeNode(LifecycleNode):
         """Arm the boards; from now on commands pass."""
         self.reason = ""
         self._disarm_at = 0.0
-        if self.gate.command.stopped:
+        if self.host.gate.stopped:
             self._refuse_to_arm("emergency stop: call ~/clear first")
             return _FAILED
-        self.gate.command.reset()
-        self.clock.adjust()
+        self.host.reset()
+        self.host.clock.adjust()
         if not self._try(self.hardware.arm):
             return _FAILED
-        if self.gate.command.stopped:
+        if self.host.gate.stopped:
             self._refuse_to_arm("emergency stop while the boards were armed")
             return _FAILED
         self._armed_at = time.monotonic()  # what was measured before says nothing
-        self._traffic.active = True
-        self._topics.refresh()
+        self.host.active = True
+        self._shell.topics.refresh()
         self.health.armed()
         self.models.ready(True)
         self.get_logger().info("active: the boards are armed, commands pass")
@@ -254,10 +282,10 @@ class BridgeNode(LifecycleNode):
         """Let the muscles down to their safe tension, then switch the drives off."""
         asked = self.active  # else `_give_up` was here
         self._stop_commanding()
-        if asked and not self.gate.command.stopped:
+        if asked and not self.host.gate.stopped:
             self._try(self.hardware.relax)
-            self._traffic.meanwhile(lambda: time.sleep(self.parameters["relax_time"]))
-            if not self.gate.command.stopped:
+            self._meanwhile(lambda: time.sleep(self.parameters["relax_time"]))
+            if not self.host.gate.stopped:
                 self._try(self.hardware.disarm)
             self.get_logger().info("inactive: drives are off")
         return _DONE
@@ -277,7 +305,7 @@ class BridgeNode(LifecycleNode):
         return _DONE
 
     def _stop_commanding(self) -> None:
-        self._traffic.active = False
+        self.host.active = False
         self.models.ready(False)
 
     def _give_up(self, reason: str) -> None:
@@ -292,16 +320,17 @@ class BridgeNode(LifecycleNode):
         self.get_logger().error(f"inactive: {reason}; to arm again: lifecycle transition activate")
         self.trigger_deactivate()
 
-    def _on_state(self, state: HardwareState) -> None:
-        if self.active and state.time > self._armed_at and state.state not in COMMANDED:
-            self._give_up(self._why(state))
+    def _check(self, sample: HardwareState) -> None:
+        """Give up if a board no longer takes commands."""
+        if self.active and sample.time > self._armed_at and sample.state not in COMMANDED:
+            self._give_up(self._why(sample))
 
-    def _why(self, state: HardwareState) -> str:
+    def _why(self, sample: HardwareState) -> str:
         """Say why a board takes no commands."""
-        if self.gate.command.stopped:
+        if self.host.gate.stopped:
             return "emergency stop"
-        self.status = self.hardware.status()
-        return self.status.problem or f"a board is in state {state_word(state.state)}"
+        problem = self.host.refresh().problem
+        return problem or f"a board is in state {state_word(sample.state)}"
 
     def _checked(self, change: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """Let a transition that is not possible now be refused rather than not answered."""
@@ -319,28 +348,25 @@ class BridgeNode(LifecycleNode):
 
     # Services ---------------------------------------------------------------------------------
 
-    def _on_estop(self, _request: Any, response: Any) -> Any:
-        self.hardware.estop()
-        self.gate.command.estop()
+    def _on_estop(self) -> str:
         if self.lifecycle_state == "unconfigured":
             self._deliver_at = time.monotonic()
         self.get_logger().warning("emergency stop: safe tensions until ~/clear")
-        response.success = True
-        response.message = "safe tensions; ~/clear releases the stop, activate arms again"
+        message = "safe tensions; ~/clear releases the stop, activate arms again"
         if lost := [board.name for board in self.hardware.status().boards if not board.connected]:
-            response.message = (
+            message = (
                 f"remembered for board {', '.join(lost)}, which is not connected: it gets the "
                 "stop as soon as it is"
             )
-        if self.active and not self._traffic.busy:
+        if self.active and not self._busy:
             self._give_up("emergency stop")
-        return response
+        return message
 
     def _deliver(self) -> None:
         """Try to get an emergency stop to boards whose ports are not open."""
         self._deliver_at = time.monotonic() + RETRY_PERIOD
         try:
-            self._traffic.meanwhile(self.hardware.open)
+            self._meanwhile(self.hardware.open)
             self._deliver_at = 0.0
             self.get_logger().warning("emergency stop delivered")
         except CardsError:
@@ -353,12 +379,12 @@ class BridgeNode(LifecycleNode):
             response.message = "nothing to clear: active"
             return response
         try:
-            self._traffic.meanwhile(self.hardware.clear)
+            self._meanwhile(self.hardware.clear)
         except CardsError as error:
             response.message = str(error)
             return response
         self._deliver_at = 0.0
-        self.gate.command.reset()
+        self.host.reset()
         self.reason = ""
         response.success = True
         response.message = "cleared; nothing is armed: lifecycle transition activate"
@@ -370,7 +396,7 @@ class BridgeNode(LifecycleNode):
     def close(self) -> None:
         """Close the ports, write the log and destroy the node."""
         self.hardware.close()
-        self._traffic.close()
+        self._shell.close()
         self._loop.close()
         self.destroy_node()
         # rclpy leaves it to the garbage collector, and until then its services are still announced

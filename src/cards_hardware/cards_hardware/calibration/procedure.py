@@ -33,8 +33,7 @@ from cards_hardware.calibration.recording import (
     record,
 )
 from cards_hardware.errors import HardwareError
-from cards_hardware.protocol.enums import CalibrateAction
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import CalibrateAction, ParameterId
 
 TENSION_NOISE = 2.0
 """Standard deviation of a sound load cell at most, [N]."""

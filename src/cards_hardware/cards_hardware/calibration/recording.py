@@ -15,8 +15,7 @@ from cards_hardware.boards.events import state_word
 from cards_hardware.boards.handshake import Ident
 from cards_hardware.boards.telemetry import BoardSample
 from cards_hardware.errors import HardwareError
-from cards_hardware.protocol.enums import State
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ParameterId, State
 
 LEAST_SAMPLES = 50
 """Fewer in a second say too little about noise; a board sends 125 or more."""

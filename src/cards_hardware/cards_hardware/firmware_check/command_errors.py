@@ -1,7 +1,7 @@
 """Commands to a board over a noisy line: only what was sent may take effect.
 
 ``python -m cards_hardware.firmware_check.command_errors --frames 1000000 --json`` arms a board in
-this process and sends a tension command per millisecond, with the damage of `noisy_line`, and
+this process and sends a tension command per millisecond, with the damage of a noisy line, and
 further: commands from before, as a buffer somewhere on the way may give them out late, and
 commands for another board. After every tick the command in force is compared with what was sent:
 every tension and slew of it. It must also be newer than the one before.
@@ -21,9 +21,15 @@ from pathlib import Path
 import numpy as np
 
 from cards_hardware.errors import HardwareError
-from cards_hardware.firmware_check.frame_errors import MUSCLES, NODE, PERIOD_US, commands
-from cards_hardware.firmware_check.native_device import NativeDevice
-from cards_hardware.firmware_check.noisy_line import Line, damage
+from cards_hardware.firmware_check.frame_errors import (
+    MUSCLES,
+    NODE,
+    PERIOD_US,
+    Line,
+    commands,
+    damage,
+)
+from cards_hardware.firmware_check.native_firmware import NativeDevice
 from cards_hardware.protocol.codec import encode
 from cards_hardware.protocol.enums import AckCode, State
 from cards_hardware.protocol.frames import Frame, encode_frame

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from cards_core.errors import CardsError
 from cards_core.robot.actuators import Thermal
 from cards_core.typing import Array
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ParameterId
 
 USUAL_TENSION = 800.0
 """Largest tension of the usual unit, [N]."""

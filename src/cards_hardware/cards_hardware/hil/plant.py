@@ -43,9 +43,8 @@ import numpy as np
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
-from cards_core.loop.host_log import NAME as HOST_LOG
-from cards_core.loop.host_log import open_host_log
-from cards_core.loop.run_log import RunLog
+from cards_core.loop.host import open_host_log
+from cards_core.loop.run_log import SIMULATOR_LOG, RunLog
 from cards_core.muscles.command import GateCondition
 from cards_hardware.hil.drive_bus import DriveBusServer, DriveCommand
 from cards_hardware.hil.muscle_units import UnitDesign
@@ -219,7 +218,7 @@ class Plant:
         self._logs: tuple[RunLog, RunLog] | None = None
         if settings.log_dir:
             folder = Path(settings.log_dir)
-            host = open_host_log(folder / HOST_LOG, robot, tree, self.world.state_names)
+            host = open_host_log(folder / SIMULATOR_LOG, robot, tree, self.world.state_names)
             columns = ("time", "monotonic", "wall", "device", "source", "enabled", "latency")
             self._logs = host, RunLog(folder / HIL_LOG, dict.fromkeys(columns))
         self.latency, self.arrivals, self.device_ticks = Histogram(), Histogram(), Histogram()
@@ -343,7 +342,15 @@ class Plant:
         # boards drive no joint motors, so a robot on boards has none; and what lets the muscles go
         # are the boards, and the bridge's log has their states
         host.append(
-            t, world.q, world.qd, *muscles, np.zeros(0), float(GateCondition.OBEYING), 0.0, 0.0
+            t,
+            world.q,
+            world.qd,
+            *muscles,
+            np.zeros(0),
+            float(GateCondition.OBEYING),
+            0.0,
+            0.0,
+            0.0,
         )
         hil.append(
             t, now, time.time(), self._device, float(self._source), float(self._enabled), fresh

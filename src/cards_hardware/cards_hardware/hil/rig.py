@@ -37,7 +37,7 @@ from cards_hardware.hil.muscle_units import (
 from cards_hardware.hil.plant import BoardWiring, PlantSettings
 from cards_hardware.hil.processes import spawn
 from cards_hardware.hil.world import World
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ParameterId
 from cards_hardware.real_time import make_real_time
 
 START_TIMEOUT = 60.0

@@ -5,22 +5,187 @@ has the tension that its motor makes. Muscles that no board drives have none.
 
 At first the robot rests on a stand. The stand is taken away a moment after the first command of a
 controller, when the tensions hold the robot; it does not come back.
+
+Motor drives, winders and sensors: currents in, wire tensions and heat out. Per unit and step of
+dt, with the rate l' of its path, positive while the path lengthens:
+
+    i+ = u + (i - u) exp(-dt / t_c)                         current loop, |u| <= its own limit
+    T  = max(0, k_I i + F_d tanh(l' / v_s) + b l')          friction opposes; a wire cannot push
+    c+ - Ta = F (c - Ta) + b_1 i^2 R(c)                     winding and housing
+
+The driver sets u = 0 by itself when no command came for 5 ms, or when it is not enabled. Sensors
+give counts of encoders and load cells as the drive bus carries them; rounding, zeros, signs and
+scales are those of `UnitCalibration`, noise is seeded.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, ShapeError
+from cards_core.muscles.actuators.thermal import discretise
 from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
-from cards_hardware.hil.drives import Drives, Sensors
 from cards_hardware.hil.muscle_units import UnitCalibration, UnitDesign, manufacture
 from cards_sim.simulator import Simulator
+
+HEAT_PERIOD = 0.1
+"""Temperatures move slowly: they advance this seldom, [s], with the mean heat in between."""
+
+_SLACK_CURRENT = 1e-3  # [A]: friction holds against a pull, but a motor without current lets go
+
+INVALID_LOAD = -(2**15)
+"""What the drive bus carries for a load cell that cannot be read."""
+
+_NOISE_ROWS = 4096
+
+
+class Drives:
+    """The drives of all muscles of a robot.
+
+    Args:
+        design: What the units are made of.
+        calibration: What differs between them.
+        dt: Step, [s].
+
+    Attributes:
+        current: Shape (m,), [A].
+        temperature: Winding and housing, shape (2, m), [degC].
+        enabled: Whether the last command enabled the driver, shape (m,).
+        command_age: Time since that command, shape (m,), [s].
+    """
+
+    def __init__(self, design: UnitDesign, calibration: UnitCalibration, dt: float) -> None:
+        self._design = design
+        self._scale = calibration.current_scale
+        self._dt = dt
+        count = len(self._scale)
+        self._keep = math.exp(-dt / design.current_time)
+        # a command just as old as the limit was the last one in time
+        self._timeout = design.command_timeout + 0.5 * dt
+        self._target = np.zeros(count)
+        self.current: Array = np.zeros(count)
+        self.enabled = np.zeros(count, dtype=bool)
+        self.command_age: Array = np.full(count, np.inf)
+        self._ambient = design.thermal.ambient
+        self.temperature: Array = np.full((2, count), self._ambient)
+        self._heat_steps = max(1, round(HEAT_PERIOD / dt))
+        self._heat_matrix, self._heat_input = discretise(design.thermal, self._heat_steps * dt)
+        self._squares = np.zeros(count)
+        self._square_steps = 0
+
+    def command(self, rows: Sequence[int] | slice, currents: Array, enabled: bool) -> None:
+        """Take over a command for the drives of one board.
+
+        Args:
+            rows: Its muscles.
+            currents: One per muscle, finite, [A].
+            enabled: Whether the drivers are to be on.
+
+        Raises:
+            ShapeError: Wrong number of currents.
+        """
+        count = self._target[rows].size
+        if currents.size != count:
+            raise ShapeError(f"currents are {currents}, expected {count} numbers in A")
+        limit = self._design.current_limit
+        self._target[rows] = np.minimum(np.maximum(currents, -limit), limit)
+        self.enabled[rows] = enabled
+        self.command_age[rows] = 0.0
+
+    def hold(self) -> None:
+        """Take the last commands for new ones."""
+        self.command_age[:] = 0.0
+
+    def advance(self, rates: Array) -> Array:
+        """Advance by dt; return the tensions, a new array of shape (m,), [N].
+
+        Args:
+            rates: Rates of the paths, shape (m,), [m/s].
+        """
+        design = self._design
+        alive = self.enabled & (self.command_age <= self._timeout)
+        self.command_age += self._dt
+        self.current *= self._keep
+        self.current += (1.0 - self._keep) * np.where(alive, self._target, 0.0)
+        self._squares += self.current**2
+        self._square_steps += 1
+        if self._square_steps == self._heat_steps:
+            self._heat()
+        force = self._scale * self.current
+        force += design.dry_friction * np.tanh(rates / design.friction_speed)
+        force += design.viscous_friction * rates
+        pulls = (force > 0.0) & (self.current > _SLACK_CURRENT)
+        tensions: Array = np.where(pulls, force, 0.0)
+        return tensions
+
+    def _heat(self) -> None:
+        design = self._design
+        growth = design.thermal.copper_coefficient
+        resistance = design.resistance * (1.0 + growth * (self.temperature[0] - 25.0))
+        power = resistance * self._squares / self._square_steps
+        warmth = self._heat_matrix @ (self.temperature - self._ambient)
+        self.temperature = self._ambient + warmth + np.outer(self._heat_input, power)
+        self._squares[:] = 0.0
+        self._square_steps = 0
+
+    @property
+    def supply_voltage(self) -> float:
+        """Voltage at the drivers now, [V]."""
+        drawn = float(np.abs(self.current).sum())
+        return self._design.supply - self._design.supply_resistance * drawn
+
+
+class Sensors:
+    """The sensors of all units and joints of a robot.
+
+    Args:
+        design: What the units are made of.
+        calibration: What differs between them.
+        rng: Chance, for the noise.
+    """
+
+    def __init__(
+        self, design: UnitDesign, calibration: UnitCalibration, rng: np.random.Generator
+    ) -> None:
+        self._calibration = calibration
+        self._per_length = calibration.sign / calibration.wire_per_count
+        self._per_force = 1.0 / calibration.load_scale
+        # the cell itself saturates, and the bus cannot carry more
+        limit = np.floor(design.load_range * self._per_force)
+        self._least = np.maximum(calibration.load_zero - limit, 1.0 - 2**15)
+        self._most = np.minimum(calibration.load_zero + limit, 2.0**15 - 1.0)
+        # drawn in advance: a call of the generator costs more than all the rest
+        muscles = len(calibration.sign)
+        self._noise = design.load_noise * rng.standard_normal((_NOISE_ROWS, muscles))
+        self._row = 0
+
+    def positions(self, lengths: Array) -> npt.NDArray[np.int32]:
+        """Return the winders' encoder counts for path lengths, shape (m,), [m]."""
+        counts = (lengths - self._calibration.length_offset) * self._per_length
+        return np.rint(counts).astype(np.int32)
+
+    def loads(self, tensions: Array) -> npt.NDArray[np.int16]:
+        """Return the load cells' counts for tensions, shape (m,), [N]."""
+        self._row = (self._row + 1) % _NOISE_ROWS
+        counts = (tensions + self._noise[self._row]) * self._per_force
+        counts += self._calibration.load_zero
+        np.maximum(counts, self._least, out=counts)
+        np.minimum(counts, self._most, out=counts)
+        return np.rint(counts, out=counts).astype(np.int16)
+
+    def joints(self, angles: Array) -> npt.NDArray[np.int32]:
+        """Return the joint encoders' counts for joint positions, shape (k,), [rad] or [m]."""
+        calibration = self._calibration
+        counts = angles / calibration.joint_scale + calibration.joint_zero
+        return np.rint(counts).astype(np.int32)
+
 
 DT = 1e-3
 """Time step, [s]: the tick of the boards."""

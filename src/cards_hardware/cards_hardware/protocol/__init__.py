@@ -12,13 +12,13 @@ from cards_hardware.protocol.enums import (
     Fault,
     HeaderFlag,
     MuscleFlag,
+    ParameterId,
     Request,
     ResetCause,
     Severity,
     State,
 )
 from cards_hardware.protocol.frames import Frame, FrameDecoder, encode_frame
-from cards_hardware.protocol.parameters import ParameterId
 from cards_hardware.protocol.schema import BROADCAST, HOST, MAJOR, MAX_JOINTS, MAX_MUSCLES
 from cards_hardware.protocol.table import BY_ID, MESSAGES
 

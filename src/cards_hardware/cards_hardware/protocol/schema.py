@@ -66,7 +66,6 @@ QUANTITIES: dict[str, Quantity] = {
     "rate": Quantity("i16", 1e-4, "m/s"),
     "tension": Quantity("i16", 0.1, "N"),
     "slew": Quantity("u16", 1.0, "N/s"),
-    "stiffness": Quantity("u16", 100.0, "N/m"),
     "current": Quantity("i16", 1e-3, "A"),
     "angle": Quantity("i32", 1e-6, "rad"),
     "joint_rate": Quantity("i16", 1e-3, "rad/s"),
@@ -79,7 +78,7 @@ QUANTITIES: dict[str, Quantity] = {
 """All quantities by name; C has ``MLP_SCALE_<NAME>`` for each."""
 
 
-MAJOR = 1
+MAJOR = 2
 """Version of the protocol; frames of another one are refused."""
 
 HEADER_SIZE = 8

@@ -65,14 +65,14 @@ _TABLE: tuple[Message, ...] = (
     ),
     # commands
     message(
-        "CMD_MSC",
+        "CMD_IMPEDANCE",
         0x10,
         "host",
-        "Muscle stiffness control: T = bias + max(0, K (l - l_target)), closed on the board.",
+        "Set-points of T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0)), closed on the board.",
         "mask: u32, muscles commanded; the others keep their command",
-        "[mask] l_target: length, length from which the muscle pulls",
-        "[mask] stiffness: stiffness, K",
-        "[mask] bias: tension, at l <= l_target",
+        "[mask] length: length, l0",
+        "[mask] rate: rate, v0",
+        "[mask] tension: tension, T0",
     ),
     message(
         "CMD_TENSION",

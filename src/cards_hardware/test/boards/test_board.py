@@ -9,11 +9,10 @@ import pytest
 from fake_board import FakeBoard, message_id
 
 from cards_hardware.boards.board import Board
-from cards_hardware.boards.layout import BoardLayout
-from cards_hardware.boards.limits import MuscleLimits
+from cards_hardware.boards.layout import BoardLayout, MuscleImpedance, MuscleLimits
 from cards_hardware.errors import BoardError, HardwareError, ProtocolError, RequestError
-from cards_hardware.protocol.enums import AckCode, Caps, Fault, State
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import AckCode, Caps, Fault, ParameterId, State
+from cards_hardware.protocol.schema import MAJOR
 
 pytestmark = pytest.mark.serial
 
@@ -24,6 +23,9 @@ def layout_for(fake, **changes):
         "joints": tuple(f"joint_{i}" for i in range(fake.joints)),
         "limits": tuple(
             MuscleLimits(400.0 - i, slew=1000.0 + i, length_max=0.5) for i in range(fake.muscles)
+        ),
+        "impedance": tuple(
+            MuscleImpedance(5000.0 + 0.1 * i, 12.345, 20.0 + i) for i in range(fake.muscles)
         ),
         "source": "robot.boards.yaml",
     }
@@ -125,9 +127,59 @@ def test_partial_commands_name_only_those_muscles(session):
     np.testing.assert_allclose(tension["tension"], [30.0, 40.0])
     np.testing.assert_allclose(tension["slew"], 500.0)
     assert length["mask"] == 0b001
-    np.testing.assert_allclose(length["l_target"], 0.2)
-    np.testing.assert_allclose(length["stiffness"], board.layout.stiffness)
-    np.testing.assert_allclose(length["bias"], board.layout.bias)
+    np.testing.assert_allclose(length["length"], 0.2)
+    np.testing.assert_allclose(length["rate"], 0.0)
+    np.testing.assert_allclose(length["tension"], 20.0)  # the floor: muscle stiffness control
+
+
+def test_impedance_laws_are_loaded_before_anything_is_commanded(session):
+    fake = session.fake
+    told = [
+        [fake.parameters[parameter, i] for i in range(3)]
+        for parameter in (ParameterId.STIFFNESS, ParameterId.DAMPING, ParameterId.TENSION_FLOOR)
+    ]
+    assert told == [[50000, 50001, 50002], [12345] * 3, [200, 210, 220]]
+
+
+def test_set_points_of_the_impedance_law(session):
+    fake, board = session.fake, session.board
+    board.arm()
+    nan = np.nan
+    assert board.commands.impedance(
+        np.array([nan, 0.21, 0.22]), np.array([nan, -0.05, 0.0]), np.array([nan, 30.0, 0.0])
+    )
+    assert not board.commands.impedance(*np.full((3, 3), nan))
+    eventually(lambda: fake.commands)
+    ((name, values),) = fake.commands
+    assert (name, values["mask"]) == ("CMD_IMPEDANCE", 0b110)
+    np.testing.assert_allclose(values["length"], [0.21, 0.22])
+    np.testing.assert_allclose(values["rate"], [-0.05, 0.0])
+    np.testing.assert_allclose(values["tension"], [30.0, 0.0])
+    with pytest.raises(ProtocolError, match=r"CMD_IMPEDANCE\.rate"):
+        board.commands.impedance(np.full(3, 0.2), np.full(3, 5.0), np.zeros(3))
+
+
+@pytest.mark.parametrize("laws", [(), (MuscleImpedance(), *[MuscleImpedance(100.0)] * 2)])
+def test_lengths_mean_nothing_without_a_stiffness(fake, laws):
+    board = Board(layout_for(fake, impedance=laws))
+    board.open()
+    try:
+        board.arm()
+        assert not board.commands.lengths(np.full(3, np.nan))
+        with pytest.raises(BoardError, match=r"'muscle_0' has no stiffness.*robot\.boards\.yaml"):
+            board.commands.lengths(np.full(3, 0.2))
+        if laws:
+            assert board.commands.lengths(np.array([np.nan, 0.2, 0.2]))
+    finally:
+        board.close()
+
+
+def test_a_board_without_the_law_is_told_no_parameters_of_it(fake):
+    fake.caps &= ~Caps.IMPEDANCE
+    board = Board(layout_for(fake))
+    board.open()
+    board.close()
+    assert not fake.parameters
 
 
 def test_a_command_that_does_not_fit_is_refused_here_and_the_line_goes_on(session):
@@ -182,8 +234,9 @@ def opening(fake, **changes):
 
 
 def test_another_version_of_the_protocol(fake):
-    fake.major = 2
-    with pytest.raises(BoardError, match="speaks version 2 of the protocol, this program"):
+    fake.major = MAJOR - 1
+    words = f"speaks version {MAJOR - 1} of the protocol, this program version {MAJOR}"
+    with pytest.raises(BoardError, match=words):
         opening(fake)
     assert "LIMITS" not in fake.names()
 

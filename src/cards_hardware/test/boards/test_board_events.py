@@ -3,8 +3,7 @@
 import pytest
 
 from cards_hardware.boards.events import event_words
-from cards_hardware.protocol.enums import AckCode, EventCode, Fault, MuscleFlag, State
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import AckCode, EventCode, Fault, MuscleFlag, ParameterId, State
 from cards_hardware.protocol.table import MESSAGES
 
 

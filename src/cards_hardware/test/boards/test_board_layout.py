@@ -1,6 +1,7 @@
 """Layouts of boards: every file of the repository, and what a wrong one says."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,17 @@ from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats import load
 from cards_core.formats.locate import known_models
+from cards_core.robot.actuators import ImpedanceControl
 from cards_hardware.boards.handshake import limits_message
-from cards_hardware.boards.layout import SUFFIX, find_layout, layout_folders, read_layout
-from cards_hardware.boards.limits import MuscleLimits, length_windows
+from cards_hardware.boards.layout import (
+    SUFFIX,
+    MuscleImpedance,
+    MuscleLimits,
+    find_layout,
+    layout_folders,
+    length_windows,
+    read_layout,
+)
 
 FOLDER = layout_folders()[0]
 ROBOTS = sorted(
@@ -32,7 +41,7 @@ def test_every_robot_has_boards_for_all_muscles_and_limits_that_fit_the_protocol
     model = model_of(robot)
     namespaces = ("left_arm", "right_arm") if robot == "two_arms" else ("",)
     for namespace in namespaces:
-        port = "/dev/a,/dev/b" if robot == "two_arms" else "/dev/a"
+        port = "/dev/a,/dev/b" if robot in {"two_arms", "musashi_like"} else "/dev/a"
         layout = read_layout(robot, model, port=port, namespace=namespace)
         placed = [name for board in layout.boards for name in board.muscles]
         active = [m.name for m in model.muscles if m.actuator.accepted_commands]
@@ -115,15 +124,35 @@ def test_limits_of_all_and_of_single_muscles(tmp_path):
         "    limits: {tension_max: 90.0, length_min: 0.1, length_max: 4.0, slew: 500.0}\n"
         "    muscle_limits: {cable_4: {tension_max: 50.0, hard: 70.0}}\n"
         "    baudrate: 2000000\n"
-        "    stiffness: 5000.0\n"
-        "    bias: 12.0\n"
     )
     board = read(tmp_path, text).boards[0]
     expected = MuscleLimits(90.0, 10.0, 10.0, 0.1, 4.0, slew=500.0)
     assert board.limits[0] == expected
     assert board.limits[2].tension_max == 50.0
     assert board.limits[2].hard == 70.0
-    assert (board.baudrate, board.stiffness, board.bias) == (2_000_000, 5000.0, 12.0)
+    assert board.baudrate == 2_000_000
+
+
+def test_impedance_of_all_and_of_single_muscles(tmp_path):
+    board = read(tmp_path, GOOD).boards[0]
+    assert board.impedance == (MuscleImpedance(0.0, 0.0, 10.0),) * 4  # the model's least tension
+    robot = load("planar_2r")
+    control = ImpedanceControl(stiffness=300.0, tension_floor=15.0)
+    muscles = (replace(robot.muscles[0], control=control), *robot.muscles[1:])
+    changed = replace(robot, muscles=muscles)
+    dynamics = make_dynamics(robot)
+    layout = read_layout(write(tmp_path, GOOD), changed, port="/dev/x", dynamics=dynamics)
+    board = layout.boards[0]
+    assert board.impedance[board.muscles.index("cable_1")] == MuscleImpedance(300.0, 0.0, 15.0)
+    assert layout.limited(robot).muscles[0].control == control  # what acts is the board's
+    text = GOOD + (
+        "    limits: {tension_min: 5.0}\n"
+        "    impedance: {stiffness: 5000.0, damping: 20.0}\n"
+        "    muscle_impedance: {cable_4: {stiffness: 0, tension_floor: 12.0}}\n"
+    )
+    board = read(tmp_path, text).boards[0]
+    assert board.impedance[0] == MuscleImpedance(5000.0, 20.0, 5.0)
+    assert board.impedance[board.muscles.index("cable_4")] == MuscleImpedance(0.0, 20.0, 12.0)
 
 
 def test_ports_and_rates_from_arguments(tmp_path):
@@ -177,6 +206,18 @@ def test_two_boards(tmp_path):
         ),
         (GOOD + "    limits: {slew: 0.0}\n", "slew is 0, expected more"),
         (GOOD + "    limits: {soft: 90.0}\n", "soft is 90, expected at most hard, which is 80"),
+        (GOOD + "    impedance: {stifness: 5.0}\n", "'stifness', did you mean 'stiffness'"),
+        (GOOD + "    impedance: {damping: -1.0}\n", "damping: is -1 .*>= 0"),
+        (
+            GOOD + "    impedance: {stiffness: 2.0e+7}\n",
+            r"impedance of muscle 'cable_2': stiffness is 2e\+07, expected 0 .. 1e\+07",
+        ),
+        (
+            GOOD + "    muscle_impedance: {cable_1: {tension_floor: 9.0}}\n",
+            "impedance of muscle 'cable_1': tension_floor is 9, expected tension_min .. "
+            "tension_max, which are 10 and",
+        ),
+        (GOOD + "    muscle_impedance: {cable_9: {damping: 9.0}}\n", "unknown key 'cable_9'"),
         (GOOD + "    baudrate: 12\n", "baudrate: is 12 .*>= 9600"),
         (GOOD + "    namespace: left\n", "no board has the namespace '' .*one of left"),
         (two(first="[cable_1, cable_3, cable_2]"), "muscle 'cable_3' is on two boards"),

@@ -501,6 +501,7 @@ def test_the_log_has_a_row_for_each_state(domain, probe, tmp_path):
     with bridge(domain, log_dir=str(tmp_path)) as thread:
         states = probe.listen(JointState, topics.JOINT_STATES)
         assert change(probe, "configure")
+        probe.until(lambda: states, "a state while it is inactive")
         assert change(probe, "activate")
         probe.until(lambda: len(states) > 30, "states")
         assert thread.node.active

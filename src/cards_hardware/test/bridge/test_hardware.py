@@ -20,8 +20,10 @@ pytestmark = pytest.mark.serial
 TWO = """
 robot: planar_2r
 boards:
-  - {name: one, node: 1, port: "{port_1}", muscles: [cable_4, cable_2], joints: [joint_2]}
-  - {name: two, node: 2, port: "{port_2}", muscles: [cable_1, cable_3], joints: [joint_1]}
+  - {name: one, node: 1, port: "{port_1}", muscles: [cable_4, cable_2], joints: [joint_2],
+     impedance: {stiffness: 20000.0}}
+  - {name: two, node: 2, port: "{port_2}", muscles: [cable_1, cable_3], joints: [joint_1],
+     impedance: {stiffness: 20000.0}}
 """
 
 
@@ -82,9 +84,30 @@ def test_commands_go_to_the_muscles_they_name(pair):
     np.testing.assert_allclose(pair.two.commands[0][1]["tension"], [11.0, 33.0])
     hardware.command("length", np.array([np.nan, np.nan, 0.3, np.nan]))
     eventually(lambda: len(pair.two.commands) == 2)
-    assert pair.two.commands[1][0] == "CMD_MSC"
+    assert pair.two.commands[1][0] == "CMD_IMPEDANCE"
     assert pair.two.commands[1][1]["mask"] == 0b10
     assert len(pair.one.commands) == 1
+
+
+def test_set_points_go_to_the_muscles_they_name(pair):
+    hardware = pair.hardware
+    hardware.open()
+    nan = np.nan
+    with pytest.raises(HardwareError, match="not commanded"):
+        hardware.impedance(*np.zeros((3, 4)))
+    hardware.arm()
+    with pytest.raises(HardwareError, match=r"shape \(3,\), expected \(4,\)"):
+        hardware.impedance(np.zeros(3), np.zeros(4), np.zeros(4))
+    hardware.impedance(
+        np.array([0.1, 0.2, nan, nan]),
+        np.array([0.01, 0.02, nan, nan]),
+        np.array([5.0, 6, nan, nan]),
+    )
+    eventually(lambda: pair.one.commands and pair.two.commands)
+    one, two = pair.one.commands[0][1], pair.two.commands[0][1]
+    assert (one["mask"], two["mask"]) == (0b10, 0b01)
+    np.testing.assert_allclose([*one["length"], *one["rate"], *one["tension"]], [0.2, 0.02, 6.0])
+    np.testing.assert_allclose([*two["length"], *two["rate"], *two["tension"]], [0.1, 0.01, 5.0])
 
 
 def test_a_state_is_complete_when_every_board_has_sent_a_newer_one(pair):
@@ -262,7 +285,7 @@ def test_if_one_board_does_not_open_all_are_closed(pair):
         ("excitation", np.zeros(4), "no excitation commands .*force, length or pressure"),
         ("force", np.zeros(3), r"shape \(3,\), expected \(4,\)"),
         ("pressure", np.zeros(4), "takes no pressures"),
-        ("length", np.full(4, 5000.0), r"board 'one': CMD_MSC\.l_target"),
+        ("length", np.full(4, 5000.0), r"board 'one': CMD_IMPEDANCE\.length"),
     ],
 )
 def test_commands_that_cannot_be(pair, kind, values, message):

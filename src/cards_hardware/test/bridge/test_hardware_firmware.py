@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,12 +12,16 @@ import pytest
 
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats import load
-from cards_hardware.boards.layout import read_layout
+from cards_core.muscles.command import CommandPart, CommandRefusedError
+from cards_hardware.boards.layout import SUFFIX, find_layout, read_layout
+from cards_hardware.bridge.board_host import BoardHost
 from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.errors import HardwareError
+from cards_hardware.hil.emulator import QEMU
+from cards_hardware.hil.firmware_build import CROSS_COMPILER
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
-from cards_hardware.protocol.enums import State
+from cards_hardware.protocol.enums import ParameterId, State
 from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 pytestmark = pytest.mark.serial
@@ -138,6 +143,65 @@ def test_states_and_commands_reach_the_other_side(bench, arm):
     eventually(lambda: arm.board.state in (State.RELAX, State.DISARMED))
     hardware.disarm()
     assert arm.board.state == State.DISARMED
+
+
+IMPEDANCE = "    impedance: {stiffness: 20000.0, damping: 100.0, tension_floor: 12.0}\n"
+
+
+@pytest.fixture(params=["host", "stm32f405"])
+def stiff(request, real_time, tmp_path):
+    """The robot as a host, opened and in DISARMED; its muscles have an impedance law."""
+    tools = () if request.param == "host" else (CROSS_COMPILER, QEMU)
+    if missing := [name for name in tools if shutil.which(name) is None]:
+        pytest.skip(f"{missing[0]} is missing")
+    file = tmp_path / f"{ROBOT}{SUFFIX}"
+    file.write_text(find_layout(ROBOT).read_text().rstrip("\n") + "\n" + IMPEDANCE)
+    robot = load(ROBOT)
+    with Rig(ROBOT, tmp_path / "bench", firmware=request.param) as rig:
+        layout = read_layout(file, robot, port=rig.port)
+        hardware = Hardware(robot, layout)
+        with contextlib.closing(hardware):
+            hardware.open()
+            host = BoardHost(robot, layout, hardware, command_timeout=0.1)
+            yield SimpleNamespace(hardware=hardware, board=hardware.boards[0], host=host)
+            host.close()
+
+
+def test_muscles_follow_the_impedance_law_and_let_go_without_a_sender(stiff):
+    hardware, board = stiff.hardware, stiff.board
+    names = [muscle.name for muscle in stiff.host.robot.muscles]
+    for index in range(len(names)):
+        assert board.get_parameter(ParameterId.STIFFNESS, index) == 200_000
+        assert board.get_parameter(ParameterId.DAMPING, index) == 100_000
+        assert board.get_parameter(ParameterId.TENSION_FLOOR, index) == 120
+    hardware.arm()
+    there = eventually(hardware.take).lengths
+    pretension = np.linspace(60.0, 90.0, len(names))
+    close = []
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        time.sleep(0.002)
+        if (state := hardware.take()) is not None and state.complete:
+            stiff.host.submit((CommandPart("impedance", names, pretension, there),))
+            law = pretension + 20_000.0 * (state.lengths - there) + 100.0 * state.rates
+            close.append(np.abs(state.tensions - np.clip(law, 12.0, 800.0)).max())
+    assert board.state == State.ACTIVE
+    # the tension loop, its drive and the load cell's noise lie between law and measurement
+    assert np.median(close[len(close) // 2 :]) < 5.0
+    np.testing.assert_allclose(state.lengths, there, atol=0.02)  # it holds the arm
+    # nobody sends any more: HOLD, RELAX, and no tension that rises by itself
+    most = state.tensions.copy()
+    rise = 0.0
+    while board.state != State.DISARMED:
+        time.sleep(0.002)
+        if (state := hardware.take()) is not None and state.complete:
+            rise = max(rise, float((state.tensions - most).max()))
+            if state.state == State.RELAX:
+                last = state.tensions
+    assert rise < 40.0
+    np.testing.assert_allclose(last, 10.0, atol=8.0)  # the arm sinks and pulls at them
+    with pytest.raises(CommandRefusedError, match="not commanded"):
+        stiff.host.submit((CommandPart("impedance", names, pretension, there),))
 
 
 def test_cable_pulled_and_plugged_in_again(bench, arm):

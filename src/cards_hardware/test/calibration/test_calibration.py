@@ -20,8 +20,7 @@ from cards_hardware.calibration.procedure import Calibration
 from cards_hardware.calibration.recording import Recorder, RestStatistics
 from cards_hardware.calibration.report import CalibrationReport
 from cards_hardware.errors import HardwareError
-from cards_hardware.protocol.enums import State
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ParameterId, State
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from cards_hardware.errors import HardwareError
-from cards_hardware.firmware_check import command_errors, native_codec
-from cards_hardware.firmware_check.native_device import LIMITS, NativeDevice
-from cards_hardware.firmware_check.noisy_line import Line
+from cards_hardware.firmware_check import command_errors, native_firmware
+from cards_hardware.firmware_check.frame_errors import Line
+from cards_hardware.firmware_check.native_firmware import LIMITS, NativeDevice
 from cards_hardware.protocol import State, encode
 from cards_hardware.protocol.generate import checkout
 
@@ -18,7 +18,7 @@ BAD = Line(changed=1e-3, lost=1e-3, inserted=1e-3, dropped=1e-2, garbage=1e-2)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where the board is built, once."""
-    if native_codec.compiler() is None:
+    if native_firmware.compiler() is None:
         pytest.skip("no C compiler (cc, gcc, clang) on this machine")
     return tmp_path_factory.mktemp("native")
 
@@ -42,7 +42,7 @@ def test_a_board_that_does_not_look_at_the_crc_is_found_out(folder, tmp_path, mo
     test = "mlp_crc32(0U, data, body) != read_u32(&data[body])"
     assert test in text
     source.write_text(text.replace(test, f"({test}) && (body == 0U)"))
-    monkeypatch.setattr(native_codec, "checkout", lambda: tmp_path)
+    monkeypatch.setattr(native_firmware, "checkout", lambda: tmp_path)
     report = command_errors.run(8000, BAD, tmp_path, seed=2)
     assert report.corrupted > 0
     assert not report.passed

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from cards_hardware.firmware_check import frame_errors
-from cards_hardware.firmware_check.frame_errors import Counts
-from cards_hardware.firmware_check.native_codec import compiler
-from cards_hardware.firmware_check.noisy_line import Line, intact
+from cards_hardware.firmware_check.frame_errors import Counts, Line, intact
+from cards_hardware.firmware_check.native_firmware import compiler
 from cards_hardware.protocol import Frame, FrameDecoder, encode_frame
 
 

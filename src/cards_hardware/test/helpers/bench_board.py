@@ -8,7 +8,7 @@ from cards_hardware.boards.handshake import Ident
 from cards_hardware.boards.telemetry import BoardSample
 from cards_hardware.errors import RequestError
 from cards_hardware.protocol.enums import CalibrateAction, Caps, State
-from cards_hardware.protocol.parameters import ParameterId as P
+from cards_hardware.protocol.enums import ParameterId as P
 
 RATE = 500.0
 

@@ -9,7 +9,7 @@ import socket
 import time
 import tty
 
-from cards_hardware.protocol import FrameDecoder, encode, unpack
+from cards_hardware.protocol import MAJOR, FrameDecoder, encode, unpack
 
 PATIENCE = 20.0
 """Time [s] after which a test gives up on a busy machine; nothing is measured with it."""
@@ -73,7 +73,7 @@ class Talk:
 
     def identify(self, nonce=77):
         """Return the answer to a HELLO, header and content."""
-        self.send("HELLO", {"min_major": 1, "max_major": 1, "nonce": nonce})
+        self.send("HELLO", {"min_major": MAJOR, "max_major": MAJOR, "nonce": nonce})
         frame = self.wait("IDENT", lambda found: unpack(found)["nonce"] == nonce)
         self.node = frame.node
         return frame, unpack(frame)

@@ -18,10 +18,10 @@ import numpy as np
 from cards_hardware.protocol.codec import encode, unpack
 from cards_hardware.protocol.enums import AckCode, Caps, FastFlag, Request, State
 from cards_hardware.protocol.frames import Frame, FrameDecoder
-from cards_hardware.protocol.schema import BROADCAST
+from cards_hardware.protocol.schema import BROADCAST, MAJOR
 from cards_hardware.protocol.table import MESSAGES
 
-_CAPS = Caps.MSC | Caps.TENSION | Caps.LENGTH | Caps.LOAD | Caps.JOINTS
+_CAPS = Caps.IMPEDANCE | Caps.TENSION | Caps.LENGTH | Caps.LOAD | Caps.JOINTS
 
 
 class FakeBoard:
@@ -34,7 +34,7 @@ class FakeBoard:
         self.rate = rate
         self.uid = bytes(range(node, node + 8))
         self.caps = _CAPS
-        self.major = 1
+        self.major = MAJOR
         self.boot_count = 1
         self.state = State.DISARMED
         self.fault = 0
@@ -112,7 +112,7 @@ class FakeBoard:
             return
         seq = self._seq[name] = (self._seq.get(name, -1) + 1) & 255
         wire = encode(name, values, node=self.node, seq=seq, t_us=self.now() % 2**32, flags=flags)
-        if self.major != 1:
+        if self.major != MAJOR:
             wire = _other_major(wire, self.major)
         with _ignore_errors():
             os.write(self._master, wire)

@@ -101,6 +101,9 @@ class FakeHardware:
         self.state = State.ACTIVE
         self.commands.append((kind, values.copy()))
 
+    def impedance(self, lengths, rates, tensions):
+        self.command("impedance", np.array([lengths, rates, tensions]))
+
     def take(self):
         state, self._new = self._new, None
         return state

@@ -5,7 +5,7 @@ import struct
 from hypothesis import strategies as st
 
 from cards_hardware.protocol.frames import Frame
-from cards_hardware.protocol.schema import MAX_PAYLOAD
+from cards_hardware.protocol.schema import MAJOR, MAX_PAYLOAD
 from cards_hardware.protocol.table import MESSAGES
 
 
@@ -68,5 +68,12 @@ def frames():
         st.integers(1, MAX_PAYLOAD),
     )
     return st.builds(
-        Frame, st.just(1), st.integers(0, 15), byte, byte, byte, st.integers(0, 2**32 - 1), payload
+        Frame,
+        st.just(MAJOR),
+        st.integers(0, 15),
+        byte,
+        byte,
+        byte,
+        st.integers(0, 2**32 - 1),
+        payload,
     )

@@ -20,6 +20,7 @@ from cards_hardware.hil import emulator, firmware_build
 from cards_hardware.hil.emulator import Emulator
 from cards_hardware.hil.firmware_build import CROSS_COMPILER, build
 from cards_hardware.protocol import (
+    MAJOR,
     AckCode,
     EventCode,
     FastFlag,
@@ -94,7 +95,7 @@ def assert_millisecond_ticks(times):
 def test_boots_and_identifies_itself(target, tmp_path):
     with Emulator(target, folder=tmp_path / "board") as board, Talk(board.port) as host:
         frame, ident = host.identify()
-        assert frame.major == 1
+        assert frame.major == MAJOR
         assert frame.flags & HeaderFlag.SIMULATED  # it does not pretend to be a robot
         assert ident["reset_cause"] == ResetCause.POWER
         assert ident["limits_loaded"] == 0
@@ -170,13 +171,13 @@ def test_an_open_port_outlives_it(target, how):
             board.reset()
         else:
             board.kill()
-            host.send("HELLO", {"min_major": 1, "max_major": 1, "nonce": 5})
+            host.send("HELLO", {"min_major": MAJOR, "max_major": MAJOR, "nonce": 5})
             board.start()
         # what the board said of its first start may still be on its way
         cause = ResetCause.PIN if how == "reset" else ResetCause.POWER
         boot = EventCode.BOOT, cause
         host.wait("EVENT", lambda f: (unpack(f)["code"], unpack(f)["value"]) == boot)
-        host.send("HELLO", {"min_major": 1, "max_major": 1, "nonce": 6})
+        host.send("HELLO", {"min_major": MAJOR, "max_major": MAJOR, "nonce": 6})
         assert unpack(host.wait("IDENT"))["nonce"] == 6
 
 

@@ -7,10 +7,9 @@ import pytest
 
 from cards_core.errors import CardsError, ShapeError
 from cards_core.formats import load
-from cards_hardware.hil.drives import Drives, Sensors
 from cards_hardware.hil.muscle_units import UnitDesign, board_parameters, manufacture
-from cards_hardware.hil.world import DT, World, channels_of
-from cards_hardware.protocol.parameters import ParameterId as P
+from cards_hardware.hil.world import DT, Drives, Sensors, World, channels_of
+from cards_hardware.protocol.enums import ParameterId as P
 
 COUNT = 3
 ALL = slice(None)

@@ -58,11 +58,11 @@ def test_a_state_byte_by_byte():
 def test_a_frame_byte_by_byte():
     """HELLO, stuffed by eye; its CRC is checked in the tests of frames."""
     wire = encode(
-        "HELLO", {"min_major": 1, "max_major": 1, "nonce": 0x01020304}, node=1, seq=2, t_us=0x0500
+        "HELLO", {"min_major": 2, "max_major": 2, "nonce": 0x01020304}, node=1, seq=2, t_us=0x0500
     )
-    # 10 01 01 02 | 00 05 00 00 | 01 01 04 03 02 01 crc
-    expected = bytes.fromhex("05 10 01 01 02 02 05 01 0b 01 01 04 03 02 01")
-    crc = zlib.crc32(bytes.fromhex("10 01 01 02 00 05 00 00 01 01 04 03 02 01"))
+    # 20 01 01 02 | 00 05 00 00 | 02 02 04 03 02 01 crc
+    expected = bytes.fromhex("05 20 01 01 02 02 05 01 0b 02 02 04 03 02 01")
+    crc = zlib.crc32(bytes.fromhex("20 01 01 02 00 05 00 00 02 02 04 03 02 01"))
     assert wire == expected + crc.to_bytes(4, "little") + b"\0"
 
 

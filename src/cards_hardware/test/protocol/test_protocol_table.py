@@ -3,9 +3,8 @@
 import pytest
 
 from cards_hardware.protocol import generate
-from cards_hardware.protocol.enums import ENUMS, AckCode, DescribedFlag
+from cards_hardware.protocol.enums import ENUMS, AckCode, DescribedFlag, ParameterId
 from cards_hardware.protocol.generate import c_codec, golden
-from cards_hardware.protocol.parameters import ParameterId
 from cards_hardware.protocol.schema import MAX_PAYLOAD, MAX_WIRE, QUANTITIES, WIRE, message
 from cards_hardware.protocol.table import BY_ID, MESSAGES
 

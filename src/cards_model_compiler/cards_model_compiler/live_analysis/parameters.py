@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cards_core.analysis.conditions.options import ConditionError
+from cards_core.analysis.conditions.base import ConditionError
 from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.tension_distribution import METHODS
 from cards_core.dynamics.interface import make_dynamics

@@ -24,8 +24,7 @@ from cards_core.typing import Array
 from cards_model_compiler.live_analysis.analyses import RobotState
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.messages import FIELDS, JointSetError, JointStateSample, NameOrder
-from cards_ros.muscle_state_names import MuscleStateNames
+from cards_ros.messages import FIELDS, JointSetError, JointStateSample, MuscleStateNames, NameOrder
 
 KEPT = 20
 """Messages of each topic among which pairs are looked for."""

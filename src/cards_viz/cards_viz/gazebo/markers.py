@@ -151,7 +151,10 @@ class GazeboMarkers:
         self._namespace = namespace
 
     def available(self) -> bool:
-        """Tell whether a GUI offers the service, without waiting."""
+        """Tell whether a GUI offers the service.
+
+        The first call of a process waits for Gazebo's discovery, up to 2 s; later ones do not.
+        """
         return SERVICE in self._node.service_list()
 
     def send(self, cylinders: Iterable[Cylinder], gone: Sequence[int] = ()) -> bool:

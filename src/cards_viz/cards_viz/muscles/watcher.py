@@ -24,8 +24,13 @@ from cards_core.stamps import seconds
 from cards_core.typing import Array, Vector3
 from cards_ros import topics
 from cards_ros.loop import HotSubscription, StopFlag
-from cards_ros.messages import JointSetError, JointStateReader, JointStateSample, NameOrder
-from cards_ros.muscle_state_names import MuscleStateNames
+from cards_ros.messages import (
+    JointSetError,
+    JointStateReader,
+    JointStateSample,
+    MuscleStateNames,
+    NameOrder,
+)
 from cards_ros.parameters import Parameter
 from cards_viz.labels import Labels, joint_labels, operational_labels
 from cards_viz.muscles.scene import Scene

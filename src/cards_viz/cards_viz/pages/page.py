@@ -21,6 +21,7 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 import viser
 
+from cards_core.checks import check_kind
 from cards_core.errors import CardsError
 from cards_viz.pages.scene import Camera
 
@@ -56,6 +57,7 @@ def free_port(host: str, port: int) -> int:
     Raises:
         PortError: None of `PORTS_TRIED` ports is free, or ``host`` is no address of ours.
     """
+    check_kind(port, int, "the port", "0 to 65535", error=PortError)
     if not 0 <= port <= 65535:
         raise PortError(f"port {port} does not exist (expected: 0 to 65535)")
     candidates = [0] if port == 0 else range(port, min(port + PORTS_TRIED, 65536))

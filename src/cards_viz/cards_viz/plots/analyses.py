@@ -1,4 +1,4 @@
-"""Plots of analyses: quantities over points or time, functions of muscles, estimated wrenches."""
+"""Plots of analyses: quantities over points or time, functions of muscles, checks, wrenches."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cards_core.analysis.cable_function import CableFunction
+from cards_core.analysis.robot_check import RobotCheck
+from cards_core.analysis.status import PointStatus
 from cards_core.typing import Array
 from cards_viz.colors import LINE_COLORS
 from cards_viz.plots.drawing import STYLE, thin
+
+SHARE_BINS = 10
+"""Intervals of a coordinate over which shares of poses are counted."""
 
 NAMED = 12
 """More lines than this are not named one by one."""
@@ -258,3 +264,61 @@ def _errors(content: dict[str, Any], study: dict[str, Any]) -> Figure:
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel(f"error of {WRENCH_NAMES[k // 3][k % 3]} [{WRENCH_UNITS[k // 3]}]")
     return figure
+
+
+def robot_check(result: RobotCheck, positions: Sequence[str]) -> Figure:
+    """Plot where closure and static equilibrium are lost, and the moment arms.
+
+    Args:
+        result: The check.
+        positions: Names of the entries of q: `Tree.position_names`.
+    """
+    varied = [i for i in range(result.q.shape[1]) if np.ptp(result.q[:, i]) > 0.0]
+    named = [list(positions).index(c) if c in positions else None for c in result.coordinates]
+    columns = [i for i in varied if i in named] or varied
+    rows = max(len(result.coordinates), len(columns), 1)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11.0, 0.8 + 2.1 * rows), layout="constrained")
+        figure.suptitle(
+            f"{result.robot}: {'fit' if result.fit else 'unfit'}, {len(result.q)} poses",
+            x=0.01,
+            ha="left",
+            fontweight="bold",
+        )
+        axes = figure.subplots(rows, 2, squeeze=False)
+        shares = [("closure", result.closure), ("static", result.static)]
+        for row, index in enumerate(columns):
+            _draw_shares(axes[row, 0], result.q[:, index], shares)
+            axes[row, 0].set_xlabel(positions[index])
+        if columns:
+            axes[0, 0].legend()
+        x = np.arange(len(result.muscles))
+        for j, name in enumerate(result.coordinates):
+            low, high = 1e3 * result.arm_least[:, j], 1e3 * result.arm_most[:, j]
+            axes[j, 1].bar(x, high - low, bottom=low, color=LINE_COLORS[0])
+            axes[j, 1].axhline(0.0, color="0.5", linewidth=0.8)
+            axes[j, 1].set_ylabel(f"arm, {name} [mm]")
+            axes[j, 1].set_xticks(x, result.muscles if j == len(result.coordinates) - 1 else [])
+            axes[j, 1].tick_params(axis="x", labelrotation=90)
+        for side, used in ((0, len(columns)), (1, len(result.coordinates))):
+            for row in range(used, rows):
+                axes[row, side].set_visible(False)
+    return figure
+
+
+def _draw_shares(
+    axes: Axes, values: Array, shares: Sequence[tuple[str, npt.NDArray[np.uint8] | None]]
+) -> None:
+    """Draw which share of the poses is feasible, by the value of one coordinate."""
+    edges = np.linspace(values.min(), values.max(), SHARE_BINS + 1)
+    where = np.clip(np.digitize(values, edges) - 1, 0, SHARE_BINS - 1)
+    middle = (edges[1:] + edges[:-1]) / 2.0
+    counts = np.bincount(where, minlength=SHARE_BINS)
+    for color, (name, status) in zip(LINE_COLORS, shares, strict=False):
+        if status is None:
+            continue
+        good = np.bincount(where, status == PointStatus.FEASIBLE, SHARE_BINS)
+        there = counts > 0
+        axes.plot(middle[there], good[there] / counts[there], "o-", color=color, label=name)
+    axes.set_ylim(-0.05, 1.05)
+    axes.set_ylabel("share of poses")

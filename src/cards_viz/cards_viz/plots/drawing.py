@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 
+from cards_core.errors import UnknownNameError
 from cards_core.typing import Array
 from cards_viz.colors import colors
 
@@ -53,17 +54,30 @@ def thin(time: Array, *series: Array) -> list[Array]:
     return [values[::stride] for values in (time, *series)]
 
 
+# what would make files of equal data differ: versions of software, dates
+_METADATA: Mapping[str, Mapping[str, None]] = {
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    ".png": {"Software": None},
+    ".svg": {"Creator": None, "Date": None},
+}
+
+
 def save(figure: Figure, path: Path | str) -> None:
-    """Write ``figure`` as PNG, in the house style."""
-    with mpl.rc_context(STYLE):
-        # no software version in the file: equal data give equal files
-        figure.savefig(path, format="png", metadata={"Software": None})
+    """Write ``figure`` in the house style; equal data give equal files.
 
+    Args:
+        figure: The figure.
+        path: The file; its suffix, ``.pdf``, ``.png`` or ``.svg``, is the format.
 
-def save_svg(figure: Figure, path: Path | str) -> None:
-    """Write ``figure`` as SVG, in the house style; equal data give equal files."""
+    Raises:
+        UnknownNameError: No format has this suffix; the message lists those there are.
+        OSError: The file cannot be written.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _METADATA:
+        raise UnknownNameError("format of figures", suffix or Path(path).name, _METADATA)
     with mpl.rc_context({**STYLE, "svg.hashsalt": "cards"}):
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(path, format=suffix[1:], metadata=_METADATA[suffix])
 
 
 def labelled(name: str, unit: str) -> str:

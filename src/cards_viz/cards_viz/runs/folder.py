@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
 from cards_viz.labels import Labels, joint_labels, numbered, operational_labels
@@ -32,8 +33,6 @@ LOG = logging.getLogger(__name__)
 
 SUMMARY = "summary.json"
 RECORDING = "recording.mcap"
-SIMULATOR_LOG = "simulator.npz"
-CONTROLLER_LOG = "controller.npz"
 PLOTS = (
     "tracking",
     "path",

@@ -52,6 +52,7 @@ class SimulatorLog:
         gate: `cards_core.muscles.command.GateCondition` of each step, shape (T,); zeros for logs
             without it.
         refused: Commands refused so far, shape (T,), likewise.
+        accepted: Commands accepted so far, shape (T,); NaN for logs without it.
         behind: Real time lost so far, shape (T,), [s], likewise.
         efforts: Efforts of the joint motors that acted, shape (T, j), [Nm] or [N]; j is 0 for
             logs without any.
@@ -71,6 +72,7 @@ class SimulatorLog:
     behind: Array
     efforts: Array = field(default_factory=lambda: np.zeros((0, 0)))
     motor_names: tuple[str, ...] = ()
+    accepted: Array = field(default_factory=lambda: np.full(1, np.nan))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], source: str = "simulator log") -> Self:
@@ -94,6 +96,7 @@ class SimulatorLog:
                 )
         for name in ("gate", "refused", "behind"):
             table.setdefault(name, np.zeros(len(table["time"])))
+        table.setdefault("accepted", np.full(len(table["time"]), np.nan))
         return cls(
             **table, actuator_names=labels["actuator_names"], motor_names=labels["motor_names"]
         )
@@ -170,12 +173,27 @@ class ControllerLog:
 
 
 _OPTIONAL = frozenset(
-    {"gate", "refused", "behind", "tolerance_length", "tolerance_angle", "remaining"}
+    {
+        "accepted",
+        "behind",
+        "gate",
+        "refused",
+        "remaining",
+        "tolerance_angle",
+        "tolerance_length",
+    }
 )
 """Keys that logs of other programs need not have."""
 
 _MAY_BE_NAN = frozenset(
-    {"actuator_names", "motor_names", "tolerance_length", "tolerance_angle", "remaining"}
+    {
+        "accepted",
+        "actuator_names",
+        "motor_names",
+        "remaining",
+        "tolerance_angle",
+        "tolerance_length",
+    }
 )
 """What says nothing about a run where it is not finite."""
 

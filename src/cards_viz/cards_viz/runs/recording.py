@@ -2,10 +2,16 @@
 
 Opens in Foxglove and PlotJuggler and with ``ros2 bag`` (``ros2 bag info run/recording.mcap``).
 Log times are simulation times, so the same run gives the same bytes.
+
+A recording holds hundreds of thousands of messages that differ only in their stamp and their
+numbers, so the layout is computed once and the numbers are filled in by NumPy (encoding them one
+by one takes longer than the run). The encoding is little-endian plain CDR (XCDR1), what ROS 2
+middlewares put on the wire; the definitions are those of common_interfaces.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +21,130 @@ import numpy.typing as npt
 from mcap.writer import CompressionType, Writer
 
 from cards_core.typing import Array
-from cards_viz.runs import cdr
 from cards_viz.runs.log import ControllerLog, SimulatorLog
+
+Messages = npt.NDArray[np.uint8]
+"""Serialised messages of equal size, shape (n, size)."""
+
+_SEPARATOR = "=" * 80
+_TIME = "int32 sec\nuint32 nanosec\n"
+_HEADER = "builtin_interfaces/Time stamp\nstring frame_id\n"
+
+
+def _with_parts(text: str, **parts: str) -> str:
+    """Append the definitions of the message types that ``text`` uses."""
+    sections = [text]
+    for name, body in parts.items():
+        sections.append(f"MSG: {name.replace('__', '/')}\n{body}")
+    return f"{_SEPARATOR}\n".join(sections)
+
+
+DEFINITIONS = {
+    "sensor_msgs/msg/JointState": _with_parts(
+        "std_msgs/Header header\n"
+        "string[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort\n",
+        std_msgs__Header=_HEADER,
+        builtin_interfaces__Time=_TIME,
+    ),
+    "std_msgs/msg/Float64MultiArray": _with_parts(
+        "MultiArrayLayout layout\nfloat64[] data\n",
+        std_msgs__MultiArrayLayout="MultiArrayDimension[] dim\nuint32 data_offset\n",
+        std_msgs__MultiArrayDimension="string label\nuint32 size\nuint32 stride\n",
+    ),
+    "std_msgs/msg/String": "string data\n",
+}
+"""Message definitions in the form that recordings carry, by type name."""
+
+
+class _Layout:
+    """Bytes of one message with zeros where numbers go; remembers where they go."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.slots: list[tuple[int, int]] = []
+
+    def align(self, size: int) -> None:
+        self.data += bytes(-len(self.data) % size)
+
+    def uint32(self, value: int) -> None:
+        self.align(4)
+        self.data += struct.pack("<I", value)
+
+    def string(self, text: str) -> None:
+        encoded = text.encode()
+        self.uint32(len(encoded) + 1)
+        self.data += encoded + b"\0"
+
+    def doubles(self, count: int) -> None:
+        """Add a sequence of float64; an empty sequence is its length only."""
+        self.uint32(count)
+        if count:
+            self.align(8)
+        self.slots.append((len(self.data), count))
+        self.data += bytes(8 * count)
+
+    def fill(self, rows: int, columns: Sequence[Array | None]) -> Messages:
+        """Return ``rows`` messages with ``columns`` in the slots."""
+        # offsets count from behind the 4-byte encapsulation header (CDR_LE, no options)
+        template = np.frombuffer(b"\x00\x01\x00\x00" + bytes(self.data), dtype=np.uint8)
+        out = np.tile(template, (rows, 1))
+        for (offset, count), values in zip(self.slots, columns, strict=True):
+            if values is not None and count:
+                raw = np.ascontiguousarray(values, dtype="<f8").view(np.uint8)
+                out[:, 4 + offset : 4 + offset + 8 * count] = raw.reshape(rows, 8 * count)
+        return out
+
+
+def joint_states(
+    stamps: npt.NDArray[np.int64],
+    names: Sequence[str],
+    *,
+    position: Array | None = None,
+    velocity: Array | None = None,
+    effort: Array | None = None,
+    frame_id: str = "",
+) -> Messages:
+    """Serialise a series of ``sensor_msgs/msg/JointState``.
+
+    Args:
+        stamps: Header stamps, shape (n,), [ns], not negative.
+        names: Names of the joints or muscles, length k.
+        position: Shape (n, k); an absent field becomes an empty sequence.
+        velocity: Likewise.
+        effort: Likewise.
+        frame_id: Frame of the header.
+    """
+    layout = _Layout()
+    layout.data += bytes(8)  # header.stamp
+    layout.string(frame_id)
+    layout.uint32(len(names))
+    for name in names:
+        layout.string(name)
+    columns = (position, velocity, effort)
+    for values in columns:
+        layout.doubles(0 if values is None else values.shape[1])
+    out = layout.fill(len(stamps), columns)
+    seconds, nanoseconds = np.divmod(stamps, 1_000_000_000)
+    out[:, 4:8] = seconds.astype("<i4").view(np.uint8).reshape(-1, 4)
+    out[:, 8:12] = nanoseconds.astype("<u4").view(np.uint8).reshape(-1, 4)
+    return out
+
+
+def float64_arrays(values: Array) -> Messages:
+    """Serialise the rows of ``values`` as ``std_msgs/msg/Float64MultiArray`` without layout."""
+    layout = _Layout()
+    layout.uint32(0)  # layout.dim
+    layout.uint32(0)  # layout.data_offset
+    layout.doubles(values.shape[1])
+    return layout.fill(len(values), (values,))
+
+
+def string_message(text: str) -> Messages:
+    """Serialise one ``std_msgs/msg/String``."""
+    layout = _Layout()
+    layout.string(text)
+    return layout.fill(1, ())
+
 
 Stamps = npt.NDArray[np.int64]
 
@@ -27,7 +155,7 @@ class Channel:
 
     Attributes:
         topic: Absolute topic name.
-        type_name: Message type, a key of `cdr.DEFINITIONS`.
+        type_name: Message type, a key of `DEFINITIONS`.
         stamps: Log times, shape (n,), [ns].
         messages: Serialised messages, shape (n, size).
     """
@@ -35,7 +163,7 @@ class Channel:
     topic: str
     type_name: str
     stamps: Stamps
-    messages: cdr.Messages
+    messages: Messages
 
 
 @dataclass(frozen=True)
@@ -84,12 +212,12 @@ def channels(
     if names.motors:
         effort = np.zeros_like(simulator.q)
         effort[:, list(names.motors)] = simulator.efforts
-    joints = cdr.joint_states(
+    joints = joint_states(
         stamps, names.joints, position=simulator.q, velocity=velocity, effort=effort
     )
     # as `cards_ros.messages.MuscleStateSlots` has it: the states come after the muscles
     zeros = np.zeros_like(simulator.actuators)
-    muscles = cdr.joint_states(
+    muscles = joint_states(
         stamps,
         (*names.muscles, *simulator.actuator_names),
         position=np.hstack([simulator.muscle_lengths, simulator.actuators]),
@@ -100,22 +228,22 @@ def channels(
     out = [
         Channel("/joint_states", state, stamps, joints),
         Channel("/muscle_states", state, stamps, muscles),
-        Channel("/q", array, stamps, cdr.float64_arrays(simulator.q)),
-        Channel("/q_dot", array, stamps, cdr.float64_arrays(simulator.qd)),
+        Channel("/q", array, stamps, float64_arrays(simulator.q)),
+        Channel("/q_dot", array, stamps, float64_arrays(simulator.qd)),
     ]
     if robot_description is not None:
-        text = cdr.string_message(robot_description)
+        text = string_message(robot_description)
         out.insert(0, Channel("/robot_description", "std_msgs/msg/String", stamps[:1], text))
     if controller is not None:
         stamps = nanoseconds(controller.time)
         rate = controller.desired_dot
         same = rate.shape == controller.desired.shape
         commanded = names.muscles if names.commanded is None else names.commanded
-        command = cdr.joint_states(stamps, commanded, effort=controller.tensions)
-        desired = cdr.joint_states(
+        command = joint_states(stamps, commanded, effort=controller.tensions)
+        desired = joint_states(
             stamps, names.desired, position=controller.desired, velocity=rate if same else None
         )
-        error = cdr.joint_states(stamps, names.error, position=controller.error)
+        error = joint_states(stamps, names.error, position=controller.error)
         out += [
             Channel("/force_command", state, stamps, command),
             *(
@@ -129,9 +257,9 @@ def channels(
     return out
 
 
-def _efforts(stamps: Stamps, controller: ControllerLog, names: Names) -> cdr.Messages:
+def _efforts(stamps: Stamps, controller: ControllerLog, names: Names) -> Messages:
     motors = [names.joints[i] for i in names.motors]
-    return cdr.joint_states(stamps, motors, effort=controller.efforts)
+    return joint_states(stamps, motors, effort=controller.efforts)
 
 
 def nanoseconds(time: Array) -> Stamps:
@@ -158,7 +286,7 @@ def write_mcap(
         ids = []
         for item in series:
             if item.type_name not in schemas:
-                definition = cdr.DEFINITIONS[item.type_name].encode()
+                definition = DEFINITIONS[item.type_name].encode()
                 schemas[item.type_name] = writer.register_schema(
                     item.type_name, "ros2msg", definition
                 )

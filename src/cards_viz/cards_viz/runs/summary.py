@@ -34,8 +34,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from cards_core.control.interface import ControlStatus
-from cards_core.loop.task_tally import TaskTally
-from cards_core.loop.task_units import POSITIONS
+from cards_core.loop.task_tally import POSITIONS, TaskTally
 from cards_core.loop.verdict import Ending, HostFacts, TaskFacts, Verdict, judge
 from cards_core.muscles.command import GateCondition
 from cards_core.robot.elements import Muscle
@@ -89,6 +88,7 @@ class RunInfo:
         stopped: Whether the user ended it.
         failures: What went wrong and is not in the logs, a sentence each; a run with any failed.
         warnings: What else deserves attention and is not in the logs.
+        refusal: Why the last of the refused commands was refused, if that is known.
         extra: More entries for ``summary.json``, e.g. the gains.
     """
 
@@ -101,6 +101,7 @@ class RunInfo:
     stopped: bool = False
     failures: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    refusal: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -128,13 +129,14 @@ class RunInfo:
         failures, warnings = (
             tuple(map(str, data.pop(name, ()))) for name in ("failures", "warnings")
         )
+        refusal = str(data.pop("refusal", ""))
         mode, axes = str(data.pop("mode")), tuple(map(str, data.pop("axes", ())))
         clash = [key for key in (*extra, *data) if key in KEYS]
         if clash:
             raise RunLogError("run metadata", f"{', '.join(clash)} is computed", "another key")
         return cls(
             controller, mode, float(wall), space, axes,
-            duration, stopped, failures, warnings, {**extra, **data},
+            duration, stopped, failures, warnings, refusal, {**extra, **data},
         )  # fmt: skip
 
 
@@ -170,7 +172,7 @@ def verdict_of(
     if controller is not None:
         paced = info.mode != "lockstep"
         task = _task_facts(controller, error_units, paced=paced, reached=reached)
-    found = judge(_host_facts(simulator, muscles), task, ending)
+    found = judge(_host_facts(simulator, muscles, info.refusal), task, ending)
     warnings = [*info.warnings, *found.warnings]
     if controller is not None and reached - controller.time[-1] > SILENCE:
         warnings.append(
@@ -272,15 +274,17 @@ NEAR_FULL = 0.999
 """Share of the greatest tension from which on a muscle is at its limit."""
 
 
-def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = ()) -> HostFacts:
+def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = (), refusal: str = "") -> HostFacts:
     """Return what a host did.
 
     Args:
         log: Of the host.
         muscles: Of the robot, in the order of the columns; empty: it is not known which tensions
             are the greatest.
+        refusal: Why the last refused command was refused, if that is known.
     """
     time = log.time
+    accepted = float(log.accepted[-1])
     steps = np.diff(time, prepend=time[0])
     watchdog = log.gate == GateCondition.WATCHDOG
     stopped = log.gate == GateCondition.STOPPED
@@ -297,6 +301,8 @@ def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = ()) -> HostFacts:
         stopped=int(stopped.sum()),
         stopped_time=_first(time, stopped),
         refused=int(log.refused[-1]),
+        accepted=int(accepted) if math.isfinite(accepted) else None,
+        refusal=refusal,
         behind=float(log.behind.max()),
         duration=float(time[-1]),
         saturated=full,

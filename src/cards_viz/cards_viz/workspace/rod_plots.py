@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from cards_core.files import writing_together
-from cards_core.rods.analysis.slice_result import METRICS, SliceResult
-from cards_core.rods.analysis.slice_status import SliceStatus
+from cards_core.rods.analysis.workspace_slice import METRICS, SliceResult, SliceStatus
 from cards_core.rods.robots.robot import PLATE_COORDINATES
 from cards_core.typing import Array
 from cards_viz.plots.drawing import (
@@ -27,7 +26,6 @@ from cards_viz.plots.drawing import (
     draw_cells,
     robust_range,
     save,
-    save_svg,
 )
 
 STATUS_COLORS = {
@@ -83,7 +81,7 @@ def draw(result: SliceResult, folder: Path, *, metric: str | None = None) -> lis
         figure = slice_figure(result, metric or "margin")
     names = ("slice.svg", "slice.png")
     with writing_together(folder) as work:
-        save_svg(figure, work / names[0])
+        save(figure, work / names[0])
         save(figure, work / names[1])
     return [folder / name for name in names]
 

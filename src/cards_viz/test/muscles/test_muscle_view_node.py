@@ -21,8 +21,7 @@ from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import NodeLoop
 from cards_ros.testing import NodeThread, Probe, end_process, private_domain, start_process
 from cards_viz.muscles.panels import status_html
-from cards_viz.muscles.ros_commands import CommandError
-from cards_viz.muscles.view_node import BrowserViewNode, main
+from cards_viz.muscles.view_node import BrowserViewNode, CommandError, main
 
 pytestmark = pytest.mark.ros
 

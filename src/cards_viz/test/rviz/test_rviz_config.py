@@ -12,8 +12,14 @@ from builtin_interfaces.msg import Time
 from cards_ros import topics
 from cards_viz.colors import first_scale
 from cards_viz.muscles.scene import Scene, Trail
-from cards_viz.rviz.markers import FRAME, SurfaceMarkers, muscle_markers, path_markers
-from cards_viz.rviz.node import MARKERS_TOPIC, PATH_TOPIC
+from cards_viz.rviz.node import (
+    FRAME,
+    MARKERS_TOPIC,
+    PATH_TOPIC,
+    SurfaceMarkers,
+    muscle_markers,
+    path_markers,
+)
 
 pytestmark = pytest.mark.ros
 

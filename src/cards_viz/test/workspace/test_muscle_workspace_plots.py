@@ -15,8 +15,15 @@ from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace import Axis, Grid, Rays, Samples, make_job
 from cards_core.errors import UnknownNameError
 from cards_viz.plots.drawing import TENSION_COLORMAP, robust_range
-from cards_viz.workspace.data import STATUS_COLORS, columns_of, grid_part, scattered
-from cards_viz.workspace.muscle_plots import draw, page_data, workspace_figure
+from cards_viz.workspace.muscle_plots import (
+    STATUS_COLORS,
+    columns_of,
+    draw,
+    grid_part,
+    page_data,
+    scattered,
+    workspace_figure,
+)
 
 pytestmark = pytest.mark.serial
 

@@ -5,9 +5,13 @@ import pytest
 
 from cards_core.analysis.workspace import Axis, Grid
 from cards_core.errors import UnknownNameError
-from cards_core.rods.analysis.plate_grid import PlateGrid
-from cards_core.rods.analysis.slice_result import METRICS, SliceResult
-from cards_core.rods.analysis.slice_status import SliceOptions, SliceStatus
+from cards_core.rods.analysis.workspace_slice import (
+    METRICS,
+    PlateGrid,
+    SliceOptions,
+    SliceResult,
+    SliceStatus,
+)
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_viz.workspace.rod_plots import MARKS, STATUS_COLORS, TEXTS, draw, slice_figure
 

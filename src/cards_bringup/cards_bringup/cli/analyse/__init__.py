@@ -41,7 +41,7 @@ EXAMPLES = """examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
+def add_analyse(subparsers: Any) -> None:
     """Declare the command; only the requested kind is imported."""
     parser = subparsers.add_parser(
         "analyse",

@@ -72,9 +72,9 @@ def run(args: argparse.Namespace) -> int:
     from cards_bringup.cli.analyse.point_options import point_set
     from cards_bringup.progress import CountProgress
     from cards_core.analysis.cable_function import analyse_cable_function
+    from cards_core.checks import check_fits
     from cards_core.dynamics import make_dynamics
     from cards_core.formats import load
-    from cards_core.memory import check_fits
 
     dynamics = make_dynamics(load(args.robot))
     if args.samples is None and not args.grid and not args.points:

@@ -15,8 +15,8 @@ from cards_bringup.cli.analyse.point_analysis import (
     finish,
     make_parser,
     read_motion,
+    read_table,
 )
-from cards_bringup.cli.analyse.point_tables import read_table
 from cards_bringup.cli.analyse.rods.options import add_options, dispatch
 from cards_bringup.option_types import COUNT, POSITIVE, WholeNumber
 from cards_bringup.vectors import vector

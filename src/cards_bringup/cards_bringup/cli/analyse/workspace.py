@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup.option_types import COUNT, POSITIVE, SEED, Number
-from cards_bringup.resources import runs_folder
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
-from cards_core.files import inside
+from cards_core.files import RUNS, inside
 
 EXAMPLES = """examples:
   ./cards analyse workspace --list-conditions
@@ -194,7 +193,7 @@ def _job(args: argparse.Namespace) -> tuple[Any, Path]:
     )
     # the name follows from the job: the same command finds the same folder
     name = f"workspace_{job.robot.name}_{job.condition}_{job.key[:8]}"
-    return job, args.out or inside(runs_folder(), name)
+    return job, args.out or inside(RUNS, name)
 
 
 def _list_conditions(*, as_json: bool) -> None:
@@ -205,11 +204,11 @@ def _list_conditions(*, as_json: bool) -> None:
         options = [
             {
                 "name": item.name,
-                "unit": item.metadata.get("unit", ""),
-                "default": getattr(kind.options(), item.name),
-                "text": item.metadata.get("text", ""),
+                "unit": item.unit,
+                "default": item.default,
+                "text": item.description,
             }
-            for item in dataclasses.fields(kind.options)
+            for item in kind.options.parameters()
         ]
         rows.append({"name": name, "text": kind.text, "options": options})
     if as_json:
@@ -220,7 +219,7 @@ def _list_conditions(*, as_json: bool) -> None:
         for item in row["options"]:
             unit = f" [{item['unit']}]" if item["unit"] else ""
             default = "none" if item["default"] in (None, ()) else item["default"]
-            print(f"    {item['name']}{unit}: {item['text']} (default {default})")
+            print(f"    {item['name']}{unit}: {item['text']} Default: {default}.")
 
 
 def _print_summary(result: Any, files: list[Path]) -> None:

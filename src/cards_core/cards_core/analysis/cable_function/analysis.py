@@ -1,33 +1,179 @@
 """What each muscle is for: its moment arms, the workspace it gives, the tensions it must have.
 
 The question is that of [Lau2014]: which muscles make which part of a workspace possible?
+
+The least and greatest tension of every muscle over all distributions of one load,
+
+    min and max of f_i  with  -L' f = w,  lower <= f <= upper
+
+are two linear programs a muscle, solved by the simplex method in ``native/tension_ranges.c``.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cards_core.analysis.cable_function.ranges import tension_ranges
 from cards_core.analysis.cable_function.result import (
     CableFunction,
     MomentArms,
     Necessity,
     TensionUse,
 )
-from cards_core.analysis.cable_function.without import WithoutMuscles
 from cards_core.analysis.conditions.actuation import Actuation
-from cards_core.analysis.conditions.base import Condition
-from cards_core.analysis.conditions.options import ConditionError
+from cards_core.analysis.conditions.base import Condition, ConditionError
 from cards_core.analysis.conditions.registry import make_condition
+from cards_core.analysis.native_library import Rows, native_library, pointer
 from cards_core.analysis.status import PointStatus
 from cards_core.checks import finite_number
 from cards_core.dynamics import Dynamics
 from cards_core.dynamics.batch import BatchState
+from cards_core.dynamics.interface import DynamicsState, OperationalState
 from cards_core.errors import ShapeError
 from cards_core.typing import Array
+
+TOLERANCE = 1e-9
+"""Largest residual of a scaled row of -L'f = w, relative to the largest scaled load or tension,
+that counts as none."""
+
+
+def tension_ranges(
+    jacobian: Array, load: Array, lower: Array, upper: Array, *, tolerance: float = TOLERANCE
+) -> tuple[npt.NDArray[np.uint8], Array, Array]:
+    """Return the range of every tension, for n poses.
+
+    Any rank of L is allowed. Rows may also be motors, with negative lower limits.
+
+    Args:
+        jacobian: L, shape (n, m, nv).
+        load: w, shape (n, nv), [Nm] or [N].
+        lower: Least tensions, finite, shape (m,), [N].
+        upper: Greatest tensions, may be infinite, shape (m,), [N].
+        tolerance: See `TOLERANCE`.
+
+    Returns:
+        Statuses, shape (n,): FEASIBLE, INFEASIBLE (no distribution carries the load), NOT_FINITE,
+        NOT_CONVERGED. Least and greatest tensions, shape (n, m), [N]; NaN without a distribution,
+        infinite where nothing limits a tension.
+
+    Raises:
+        ShapeError: Shapes that do not fit, or limits that are no limits.
+        CompilationError: There is no C compiler.
+        MemoryError: There is no memory for the workspace.
+    """
+    finite_number(tolerance, "tolerance of tension ranges", at_least=0.0)
+    if jacobian.ndim != 3:
+        raise ShapeError(f"L has shape {jacobian.shape}, expected (n, m, nv)")
+    n, m, nv = jacobian.shape
+    lower, upper = (np.ascontiguousarray(x, dtype=float) for x in (lower, upper))
+    for name, values, shape in (("load", load, (n, nv)), ("lower", lower, (m,)),
+                                ("upper", upper, (m,))):  # fmt: skip
+        if values.shape != shape:
+            raise ShapeError(f"{name} has shape {values.shape}, expected {shape}")
+    if not (np.isfinite(lower).all() and (lower <= upper).all()):
+        raise ShapeError(f"limits {lower} to {upper}, expected finite lower ones below the upper")
+    rows, loads = Rows(jacobian), Rows(np.asarray(load, dtype=float))
+    status = np.empty(n, dtype=np.uint8)
+    least, most = np.empty((n, m)), np.empty((n, m))
+    library = native_library("tension ranges", "tension_ranges")
+    good = library.cards_tension_ranges(
+        ctypes.c_long(n),
+        ctypes.c_int(nv),
+        ctypes.c_int(m),
+        *rows.arguments,
+        *loads.arguments,
+        pointer(lower),
+        pointer(upper),
+        ctypes.c_double(tolerance),
+        *(pointer(values) for values in (status, least, most)),
+    )
+    if not good:
+        raise MemoryError("no memory for the linear programs")
+    return status, least, most
+
+
+class WithoutMuscles:
+    """Dynamics of a robot from which muscles were taken; see `cards_core.dynamics.Dynamics`.
+
+    Muscles have no mass, so everything but l and L is that of the whole robot, and l and L lose
+    rows.
+
+    Args:
+        dynamics: Of the whole robot.
+        removed: Names of muscles.
+
+    Raises:
+        UnknownNameError: No muscle has this name.
+    """
+
+    def __init__(self, dynamics: Dynamics, removed: Iterable[str]) -> None:
+        robot = dynamics.robot
+        gone = {robot.muscle(name).name for name in removed}
+        self._whole = dynamics
+        self._kept = np.array(
+            [i for i, m in enumerate(robot.muscles) if m.name not in gone], dtype=np.intp
+        )
+        self.robot = replace(robot, muscles=tuple(robot.muscles[i] for i in self._kept))
+        self.tree = self.robot.tree
+
+    def update(self, q: Array, qd: Array) -> DynamicsState:
+        """See `Dynamics.update`."""
+        state = self._whole.update(q, qd)
+        return SimpleNamespace(
+            mass_matrix=state.mass_matrix,
+            coriolis=state.coriolis,
+            gravity=state.gravity,
+            muscle_lengths=state.muscle_lengths[self._kept],
+            muscle_jacobian=state.muscle_jacobian[self._kept],
+        )
+
+    def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> BatchState:
+        """See `Dynamics.batch`."""
+        return self.part(self._whole.batch(q, qd, threads))
+
+    @property
+    def path_failures(self) -> int:
+        """See `Dynamics.path_failures`; of the whole robot."""
+        return self._whole.path_failures
+
+    def part(self, state: BatchState) -> BatchState:
+        """Return what is left of states of the whole robot."""
+        return BatchState(
+            mass_matrix=state.mass_matrix,
+            coriolis=state.coriolis,
+            gravity=state.gravity,
+            muscle_lengths=state.muscle_lengths[:, self._kept],
+            muscle_jacobian=state.muscle_jacobian[:, self._kept],
+        )
+
+    def jacobian_gradient(self, q: Array) -> Array:
+        """See `Dynamics.jacobian_gradient`."""
+        gradient: Array = self._whole.jacobian_gradient(q)[self._kept]
+        return gradient
+
+    def operational(self, q: Array, qd: Array, frame: str | None = None) -> OperationalState:
+        """See `Dynamics.operational`."""
+        return self._whole.operational(q, qd, frame)
+
+    def muscle_bias(self, q: Array, qd: Array) -> Array:
+        """See `Dynamics.muscle_bias`."""
+        bias: Array = self._whole.muscle_bias(q, qd)[self._kept]
+        return bias
+
+    def batch_link_poses(self, q: Array, threads: int = 1) -> Array:
+        """Return the poses of many states; they do not depend on muscles."""
+        return self._whole.batch_link_poses(q, threads)
+
+    def link_poses(self, q: Array) -> Array:
+        """See `Dynamics.link_poses`."""
+        return self._whole.link_poses(q)
+
 
 ARM_TOLERANCE = 1e-6
 """Moment arms up to this count as none, [m] for rotations, [1] for slides."""

@@ -6,34 +6,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cards_core.analysis.conditions.base import Condition
-from cards_core.analysis.conditions.capacity import (
-    CapacityMargin,
-    CapacityMarginOptions,
-    DynamicFeasible,
-    DynamicFeasibleOptions,
-    WrenchFeasible,
-    WrenchFeasibleOptions,
-)
-from cards_core.analysis.conditions.closure import (
-    TensionFactor,
-    TensionFactorOptions,
-    WrenchClosure,
-    WrenchClosureOptions,
-)
-from cards_core.analysis.conditions.dexterity import (
+from cards_core.analysis.conditions.base import Condition, Options
+from cards_core.analysis.conditions.kinematics import (
     ConditionNumber,
     ConditionNumberOptions,
     ForceAmplification,
     ForceAmplificationOptions,
+    JointLimits,
+    JointLimitsOptions,
     Manipulability,
     ManipulabilityOptions,
+    TensionFactor,
+    TensionFactorOptions,
     UnilateralDexterity,
     UnilateralDexterityOptions,
+    WrenchClosure,
+    WrenchClosureOptions,
 )
-from cards_core.analysis.conditions.limits import JointLimits, JointLimitsOptions
-from cards_core.analysis.conditions.options import Options
-from cards_core.analysis.conditions.static import Static, StaticOptions
+from cards_core.analysis.conditions.wrench_feasibility import (
+    CapacityMargin,
+    CapacityMarginOptions,
+    DynamicFeasible,
+    DynamicFeasibleOptions,
+    Static,
+    StaticOptions,
+    WrenchFeasible,
+    WrenchFeasibleOptions,
+)
 from cards_core.analysis.interference import Interference, InterferenceOptions
 from cards_core.dynamics import Dynamics
 from cards_core.errors import UnknownNameError
@@ -46,7 +45,8 @@ class ConditionKind:
     Attributes:
         factory: Makes the condition of a dynamics backend and options; raises `ConditionError`
             where the robot or the options do not allow it.
-        options: Type of the options; every field has ``metadata`` with unit and text.
+        options: Type of the options; ``parameters()`` has their
+            declarations.
         text: What it asks, in one line.
     """
 
@@ -124,6 +124,7 @@ def make_condition(
 
     Raises:
         UnknownNameError: There is no condition, or no option, of this name.
+        ParameterError: An option of the wrong type or out of range.
         ConditionError: The robot or the options do not allow it.
     """
     if name not in CONDITIONS:

@@ -1,9 +1,13 @@
 """Interference: how close muscles come to each other and to links."""
 
 from cards_core.analysis.interference.condition import Interference
-from cards_core.analysis.interference.distances import body_distances, piece_distances
-from cards_core.analysis.interference.options import InterferenceOptions
-from cards_core.analysis.interference.shapes import Body, bodies_of
+from cards_core.analysis.interference.distances import (
+    Body,
+    bodies_of,
+    body_distances,
+    piece_distances,
+)
+from cards_core.analysis.interference.pairs import InterferenceOptions
 
 __all__ = [
     "Body",

@@ -1,32 +1,159 @@
-"""Distances of straight pieces, from each other and from convex bodies: the C code from Python.
+"""Shapes of links as convex bodies, and distances of straight pieces from them and each other.
 
-Pieces have closed forms; bodies GJK [Gilbert1988] where there is none.
+Pieces have closed forms; bodies GJK [Gilbert1988] where there is none. The distances are C.
 """
 
 from __future__ import annotations
 
 import ctypes
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
+from scipy.spatial import ConvexHull, QhullError
 
-from cards_core.analysis.interference.shapes import Body
-from cards_core.codegen.library import load_library
-from cards_core.errors import ShapeError
-from cards_core.typing import Array
+from cards_core.analysis.native_library import native_library, pointer
+from cards_core.checks import check_choice
+from cards_core.errors import DescriptionError, ShapeError, UnknownNameError
+from cards_core.paths.wrapping.mesh import mesh_path, mesh_vertices
+from cards_core.robot.elements import (
+    Box,
+    Capsule,
+    Collision,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    Link,
+    Mesh,
+    Plane,
+    Sphere,
+    Visual,
+)
+from cards_core.robot.model import Robot
+from cards_core.spatial import Pose
+from cards_core.typing import Array, Vector3
 
-SOURCES = ("interference_distances.c", "interference.c")
-"""Files of ``analysis/native``, in this order one program."""
+BALL, CAPSULE, BOX, CYLINDER, ELLIPSOID, HULL, HALF_SPACE = range(7)
+"""Kinds of bodies, as in ``native/interference_distances.c``."""
+
+Shape: TypeAlias = Visual | Collision
 
 
-@cache
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A convex body that is fixed to a link.
+
+    Attributes:
+        link: Index of the link in ``robot.links``.
+        name: ``link/shape``.
+        kind: One of `BALL` ... `HALF_SPACE`.
+        pose: Body to link.
+        size: Numbers of the kind, shape (3,): radius (ball); radius, half length (capsule,
+            cylinder) [m]; half edges (box) [m]; semi-axes (ellipsoid) [m]; outward unit normal
+            (half-space).
+        radius: Of a ball about the body's origin that contains it, [m].
+        vertices: Of a hull in body coordinates, shape (V, 3), [m].
+    """
+
+    link: int
+    name: str
+    kind: int
+    pose: Pose
+    size: Vector3
+    radius: float
+    vertices: Array
+
+
+def bodies_of(robot: Robot, shapes: str, meshes: str) -> tuple[Body, ...]:
+    """Return the convex bodies of all links.
+
+    Args:
+        robot: The description.
+        shapes: ``collisions``, ``visuals``, or ``either``: visuals of links without collisions.
+        meshes: ``hull``: the convex hull counts; ``skip``: meshes are left out.
+
+    Raises:
+        DescriptionError: A mesh that cannot be read.
+        UnknownNameError: No such choice of shapes or meshes.
+    """
+    check_choice(meshes, "choice for meshes", ("hull", "skip"))
+    out = []
+    for index, link in enumerate(robot.links):
+        for shape in _chosen(link, shapes):
+            if meshes == "skip" and isinstance(shape.geometry, Mesh):
+                continue
+            out.append(_body(robot, index, shape))
+    return tuple(out)
+
+
+def _chosen(link: Link, shapes: str) -> tuple[Shape, ...]:
+    match shapes:
+        case "collisions":
+            return link.collisions
+        case "visuals":
+            return link.visuals
+        case "either":
+            return link.collisions or link.visuals
+        case _:
+            raise UnknownNameError("choice of shapes", shapes, ("collisions", "visuals", "either"))
+
+
+def _body(robot: Robot, index: int, shape: Shape) -> Body:
+    name = f"{robot.links[index].name}/{shape.name}"
+    pose, vertices = shape.pose, np.zeros((0, 3))
+    size = np.zeros(3)
+    match shape.geometry:
+        case Sphere(radius):
+            kind, size[0], bound = BALL, radius, radius
+        case Capsule(radius, length):
+            kind, size[:2], bound = CAPSULE, (radius, 0.5 * length), radius + 0.5 * length
+        case Cylinder(radius, length):
+            kind, size[:2] = CYLINDER, (radius, 0.5 * length)
+            bound = float(np.hypot(radius, 0.5 * length))
+        case Box() as box:
+            kind, size[:] = BOX, 0.5 * np.asarray(box.size)
+            bound = float(np.linalg.norm(size))
+        case Ellipsoid() as ellipsoid:
+            kind, size[:] = ELLIPSOID, ellipsoid.radii
+            bound = float(size.max())
+        case Plane() as plane:
+            kind, size[:] = HALF_SPACE, plane.normal
+            size /= np.linalg.norm(size)
+            bound = np.inf
+        case Mesh() as mesh:
+            kind, vertices = HULL, _hull(robot, mesh, name)
+            centre = 0.5 * (vertices.min(axis=0) + vertices.max(axis=0))
+            vertices = vertices - centre
+            pose = pose @ Pose(np.eye(3), centre)
+            bound = float(np.linalg.norm(vertices, axis=1).max())
+        case _:
+            raise UnknownNameError.of_type("geometry", shape.geometry, get_args(Geometry))
+    return Body(index, name, kind, pose, size, float(bound), vertices)
+
+
+def _hull(robot: Robot, mesh: Mesh, name: str) -> Array:
+    """Corners of the convex hull of a mesh, shape (V, 3), [m]."""
+    path = mesh_path(mesh.uri, robot.source)
+    try:
+        if path is None:
+            raise ValueError(f"there is no file '{mesh.uri}'")
+        vertices = mesh_vertices(path.read_bytes(), path.name) * mesh.scale
+        return np.ascontiguousarray(vertices[ConvexHull(vertices).vertices])
+    except QhullError:
+        problem = "its vertices span no volume"
+    except (OSError, ValueError) as error:
+        problem = str(error)
+    raise DescriptionError(
+        f"mesh '{mesh.uri}': {problem}",
+        source=robot.source,
+        element=f"shape '{name}'",
+        expected="an STL or OBJ file; the option meshes='skip' leaves meshes out",
+    )
+
+
 def library() -> ctypes.CDLL:
     """Return the compiled distances. Raises `CompilationError` where there is no C compiler."""
-    folder = Path(__file__).parents[1] / "native"
-    text = "".join((folder / name).read_text(encoding="utf-8") for name in SOURCES)
-    return load_library("interference", text)
+    return native_library("interference", "interference_distances", "interference")
 
 
 def piece_distances(first: Array, second: Array) -> Array:
@@ -71,8 +198,3 @@ def body_distances(pieces: Array, body: Body) -> Array:
         pointer(out),
     )
     return out
-
-
-def pointer(array: npt.NDArray[np.generic]) -> ctypes.c_void_p:
-    """Return the address of a contiguous array, which the caller keeps alive."""
-    return ctypes.c_void_p(array.ctypes.data)

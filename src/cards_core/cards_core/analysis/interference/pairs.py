@@ -1,4 +1,4 @@
-"""Which straight pieces of muscles are compared with which others, and with which bodies."""
+"""The options of interference, and the pairs of muscle pieces and bodies that are compared."""
 
 from __future__ import annotations
 
@@ -6,16 +6,88 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.analysis.conditions.options import ConditionError
-from cards_core.analysis.interference.distances import body_distances
-from cards_core.analysis.interference.options import InterferenceOptions
-from cards_core.analysis.interference.shapes import Body
+from cards_core.analysis.conditions.base import ConditionError, Options, option
+from cards_core.analysis.interference.distances import Body, body_distances
 from cards_core.errors import UnknownNameError
 from cards_core.paths.layout import PathLayout
 from cards_core.robot.elements import WORLD, Pulley
 from cards_core.robot.model import Tree
 from cards_core.spatial import Pose
 from cards_core.typing import Array, Vector3
+
+PAIRS = ("all", "muscles", "links")
+SHAPES = ("collisions", "visuals", "either")
+MESHES = ("hull", "skip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterferenceOptions(Options):
+    """Options of the condition ``interference``; see ``docs/interference.md``."""
+
+    min_distance: float = option(
+        0.0,
+        "Smallest distance that is allowed, from surface to surface; with 0 nothing may touch.",
+        "m",
+        lower=0.0,
+    )
+    diameter: float = option(
+        0.0, "Diameter of all muscles; descriptions do not state any.", "m", lower=0.0
+    )
+    diameters: tuple[float, ...] = option(
+        (),
+        "Diameter of each muscle, in the robot's order, in place of one for all.",
+        "m",
+        lower=0.0,
+        default_text="none",
+    )
+    pairs: str = option(
+        "all", "What is compared: muscles with muscles, with links, or all.", choices=PAIRS
+    )
+    shapes: str = option(
+        "collisions",
+        "What a link is: its collisions, its visuals, or visuals where it has no collisions.",
+        choices=SHAPES,
+    )
+    meshes: str = option(
+        "hull", "What a mesh is: its convex hull, or, with skip, nothing.", choices=MESHES
+    )
+    attachment_clearance: float = option(
+        0.02,
+        "A shape this close to an end of a muscle is what it is attached to; up to here it may "
+        "touch it, and further on it must not be in it.",
+        "m",
+        lower=0.0,
+    )
+    own_shapes: bool = option(
+        True, "Whether muscles must not be in the shapes that they are attached to."
+    )
+    shared_body_clearance: float = option(
+        0.0,
+        "Two muscles are shortened by this at ends on one body when compared with each other.",
+        "m",
+        lower=0.0,
+    )
+    ignore: tuple[str, ...] = option(
+        (),
+        "Pairs that are left out: `muscle:muscle` or `muscle:link`.",
+        kind=str,
+        default_text="none",
+    )
+
+    def __post_init__(self) -> None:
+        """Check every field.
+
+        Raises:
+            ParameterError: A value has the wrong type or is out of its range.
+            ConditionError: An entry of `ignore` is no pair.
+        """
+        super().__post_init__()
+        for pair in self.ignore:
+            if ":" not in pair:
+                raise ConditionError(
+                    f"option 'ignore' has '{pair}', expected 'muscle:muscle' or 'muscle:link'"
+                )
+
 
 SAME_PLACE = 1e-6
 """Attachment points of two muscles that are closer than this on one body are one point, [m]."""

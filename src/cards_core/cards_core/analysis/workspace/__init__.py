@@ -4,13 +4,12 @@
 see docs/workspace.md.
 """
 
-from cards_core.analysis.workspace.errors import PointSetError
+from cards_core.analysis.workspace.coordinates import PointSetError
 from cards_core.analysis.workspace.job import Job, make_job
 from cards_core.analysis.workspace.point_file import PointTable, read_points
-from cards_core.analysis.workspace.points import Axis, Grid, PointSet
+from cards_core.analysis.workspace.points import Axis, Grid, PointSet, Samples
 from cards_core.analysis.workspace.rays import Rays
 from cards_core.analysis.workspace.run import Result, load, resume, run
-from cards_core.analysis.workspace.samples import Samples
 
 __all__ = [
     "Axis",

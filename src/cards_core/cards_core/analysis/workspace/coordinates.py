@@ -13,10 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.analysis.workspace.errors import PointSetError
-from cards_core.errors import UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.robot.model import Node, Tree
 from cards_core.typing import Array
+
+
+class PointSetError(CardsError):
+    """A grid, sample, ray or file of points that cannot be meant: the message says why."""
+
 
 ROTATION_SUFFIXES = ("rx", "ry", "rz")
 """Of the components of a ball joint's rotation vector."""

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
-from cards_core.analysis.workspace.evaluate import compute_chunk
+from cards_core.analysis.workspace.chunks import compute_chunk
 from cards_core.errors import CardsError
 
 AHEAD = 2

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -25,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.analysis.workspace.chunk_file import (
-    Columns,
+from cards_core.analysis.conditions.base import Results
+from cards_core.analysis.workspace.chunks import (
     DamagedChunkError,
     read_chunk,
 )
@@ -35,7 +34,7 @@ from cards_core.analysis.workspace.point_file import PointTable
 from cards_core.analysis.workspace.points import PointSet
 from cards_core.analysis.workspace.rays import Rays
 from cards_core.errors import CardsError
-from cards_core.files import PART, is_part, making, replacing, write_atomically
+from cards_core.files import PART, is_part, locked, making, replacing, write_atomically
 from cards_core.typing import Array
 
 JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK, PLOTS = (
@@ -149,15 +148,10 @@ class JobFolder:
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(making(self.path))
-                stream = stack.enter_context((self.path / LOCK).open("a"))
+                refusal = f"{self.path} is in use by another process (expected: one run at a time)"
+                stack.enter_context(locked(self.path / LOCK, refusal, keep=True))
             except OSError as error:
                 raise self.unwritable(error) from error
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise CardsError(
-                    f"{self.path} is in use by another process (expected: one run at a time)"
-                ) from None
             try:
                 yield
             except BaseException:
@@ -209,7 +203,7 @@ class JobFolder:
         except OSError as error:
             raise self.unwritable(error) from error
 
-    def read_chunk(self, index: int) -> Columns:
+    def read_chunk(self, index: int) -> Results:
         """Return a chunk's columns.
 
         Raises:

@@ -17,15 +17,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cards_core.analysis.conditions.base import Column
-from cards_core.analysis.workspace.arrow import pyarrow_module
-from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates
-from cards_core.analysis.workspace.errors import PointSetError
+from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates, PointSetError
 from cards_core.analysis.workspace.points import check_once, coordinate_column
-from cards_core.csv_table import open_csv
 from cards_core.errors import UnknownNameError
-from cards_core.npz_table import read_npz
 from cards_core.robot.model import QUATERNION_TOLERANCE, Tree
+from cards_core.table_files import open_csv, read_npz
 from cards_core.typing import Array
+
+
+def pyarrow_module() -> Any:
+    """Return the package ``pyarrow``, which reads Parquet files, with its module ``parquet``."""
+    # it takes 0.2 s to import, and most results are never read by the process that starts the job
+    import pyarrow.parquet
+
+    return pyarrow
+
 
 COORDINATES = "q/"
 """Before the names of coordinates in tables of point analyses."""

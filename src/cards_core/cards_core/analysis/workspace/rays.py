@@ -16,17 +16,20 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.analysis.conditions.base import Column
-from cards_core.analysis.workspace.chunk_file import Columns
-from cards_core.analysis.workspace.coordinates import Coordinates
-from cards_core.analysis.workspace.errors import PointSetError
-from cards_core.analysis.workspace.points import MAX_AXIS, BoundPoints, PointSet
-from cards_core.analysis.workspace.samples import MAX_SEED, uniforms
+from cards_core.analysis.conditions.base import Column, Results
+from cards_core.analysis.workspace.coordinates import Coordinates, PointSetError
+from cards_core.analysis.workspace.points import (
+    MAX_AXIS,
+    MAX_SEED,
+    BoundPoints,
+    PointSet,
+    uniforms,
+)
 from cards_core.errors import UnknownNameError
 from cards_core.robot.model import Tree
 from cards_core.typing import Array
 
-Evaluate = Callable[[Array], Columns]
+Evaluate = Callable[[Array], Results]
 """From coordinates, shape (n, nq), to a condition's columns."""
 
 DIRECTION_SALT = 0x9E3779B97F4A7C15
@@ -162,7 +165,7 @@ class BoundRays:
         directions[:, self._among] = values[:, starts:]
         return q, directions
 
-    def cut(self, first_ray: int, values: Array, evaluate: Evaluate) -> Columns:
+    def cut(self, first_ray: int, values: Array, evaluate: Evaluate) -> Results:
         """Cut rays into intervals.
 
         Args:
@@ -179,7 +182,7 @@ class BoundRays:
         count, nodes = len(q), self.rays.scan + 1
         s = np.linspace(0.0, self.rays.length, nodes)
 
-        def at(rows: npt.NDArray[np.intp], distances: Array) -> Columns:
+        def at(rows: npt.NDArray[np.intp], distances: Array) -> Results:
             moved = self._coordinates.move(q[rows], distances[:, None] * directions[rows])
             return evaluate(moved)
 
@@ -195,7 +198,7 @@ class BoundRays:
         ray, begin, kind = ray[order], begin[order], kind[order]
         last = np.append(ray[1:] != ray[:-1], True) if len(ray) else np.zeros(0, bool)
         end = np.where(last, self.rays.length, np.append(begin[1:], 0.0)[: len(begin)])
-        out: Columns = {"ray": first_ray + ray}
+        out: Results = {"ray": first_ray + ray}
         for i, known in enumerate(self.columns):
             out[known.name] = values[ray, i]
         out |= {"begin": begin, "end": end, "status": kind}
@@ -269,7 +272,7 @@ def _halvings(width: float, tolerance: float) -> int:
     return min(max(math.ceil(math.log2(width / tolerance)), 0), 60)
 
 
-def _extremes(name: str, values: Array, place: npt.NDArray[np.intp], count: int) -> Columns:
+def _extremes(name: str, values: Array, place: npt.NDArray[np.intp], count: int) -> Results:
     least, largest = np.full(count, np.inf), np.full(count, -np.inf)
     good = ~np.isnan(values)
     np.minimum.at(least, place[good], values[good])

@@ -6,6 +6,7 @@ settings, so equal jobs give equal bytes. Both are streamed: one chunk is in mem
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
@@ -17,12 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 import cards_core
-from cards_core.analysis.conditions.base import Column
+from cards_core.analysis.conditions.base import STATUS, Column, Results
 from cards_core.analysis.status import PointStatus
-from cards_core.analysis.workspace.arrow import pyarrow_module
-from cards_core.analysis.workspace.chunk_file import Columns
+from cards_core.analysis.workspace.chunks import Worker
+from cards_core.analysis.workspace.folder import SUMMARY, JobFolder
 from cards_core.analysis.workspace.job import Job
-from cards_core.files import replacing
+from cards_core.analysis.workspace.point_file import pyarrow_module
+from cards_core.analysis.workspace.rays import BoundRays
+from cards_core.analysis.workspace.summary import PointSummary, RaySummary
+from cards_core.files import replacing, write_atomically
 
 METADATA_KEY = "cards"
 """Of the JSON in a Parquet file's schema, and of the array in an NPZ file."""
@@ -51,7 +55,7 @@ def metadata(job: Job, columns: Sequence[Column], fixed: dict[str, float]) -> di
 def write_result(
     path: Path,
     columns: Sequence[Column],
-    chunks: Callable[[], Iterator[Columns]],
+    chunks: Callable[[], Iterator[Results]],
     about: dict[str, Any],
 ) -> None:
     """Write a result, synchronised to the disk, under its name only when it is complete.
@@ -73,7 +77,7 @@ def write_result(
 def _write_parquet(
     path: Path,
     columns: Sequence[Column],
-    chunks: Callable[[], Iterator[Columns]],
+    chunks: Callable[[], Iterator[Results]],
     about: dict[str, Any],
 ) -> None:
     """One row group per chunk; zstd; coordinates and status as dictionaries."""
@@ -112,7 +116,7 @@ def _write_parquet(
 def _write_npz(
     path: Path,
     columns: Sequence[Column],
-    chunks: Callable[[], Iterator[Columns]],
+    chunks: Callable[[], Iterator[Results]],
     about: dict[str, Any],
 ) -> None:
     """Stored, not deflated: bytes then do not depend on the zlib of the machine."""
@@ -194,3 +198,85 @@ def read_metadata(path: Path) -> dict[str, Any]:
             text = str(archive[METADATA_KEY])
     about: dict[str, Any] = json.loads(text)
     return about
+
+
+def result_columns(worker: Worker) -> tuple[Column, ...]:
+    """Return the columns of a job's result file."""
+    condition = worker.columns
+    if not isinstance(worker.points, BoundRays):
+        return (*worker.points.columns, *condition)
+    out = [
+        Column("ray", "int64", "", "index of the ray"),
+        *worker.points.columns,
+        Column("begin", "float64", "", "where the interval begins, s"),
+        Column("end", "float64", "", "where it ends, s"),
+        STATUS,
+    ]
+    for column in condition[1:]:
+        for suffix, what in (("min", "least"), ("max", "largest")):
+            text = f"{what} value at points of the scan: {column.text}"
+            out.append(Column(f"{column.name}_{suffix}", "float64", column.unit, text))
+    return tuple(out)
+
+
+def assemble(folder: JobFolder, worker: Worker) -> dict[str, Any]:
+    """Write result and summary of a folder whose chunks are all there, then remove the chunks.
+
+    Returns:
+        The summary.
+
+    Raises:
+        CardsError: The folder cannot be written.
+        DamagedChunkError: A chunk was damaged since it was looked at.
+    """
+    job = folder.job
+    columns = result_columns(worker)
+    points = worker.points
+
+    def chunks() -> Iterator[Results]:
+        for index in range(job.chunks):
+            found = folder.read_chunk(index)
+            if isinstance(points, BoundRays):
+                yield found
+            else:
+                values = points.values(*job.span(index))
+                names = [c.name for c in points.columns]
+                yield dict(zip(names, values.T, strict=True)) | found
+
+    try:
+        write_result(folder.result, columns, chunks, metadata(job, columns, points.fixed))
+        summary = {
+            "job": folder.key,
+            "robot": job.robot.name,
+            "condition": job.condition,
+            "options": dict(job.options),
+            "kind": job.points.kind,
+            "fixed": points.fixed,
+            **_summarise(folder, worker),
+            "result": folder.result.name,
+            "sha256": _digest(folder),
+        }
+        write_atomically(folder.path / SUMMARY, json.dumps(summary, indent=1) + "\n")
+    except OSError as error:
+        raise folder.unwritable(error) from error
+    folder.discard_chunks()
+    return summary
+
+
+def _summarise(folder: JobFolder, worker: Worker) -> dict[str, Any]:
+    job, points = folder.job, worker.points
+    if isinstance(points, BoundRays):
+        rays = RaySummary(points.rays.length)
+        for index in range(job.chunks):
+            rays.add(folder.read_chunk(index))
+        return rays.result()
+    summary = PointSummary(points, worker.columns)
+    for index in range(job.chunks):
+        start, stop = job.span(index)
+        summary.add(start, points.values(start, stop), folder.read_chunk(index))
+    return summary.result()
+
+
+def _digest(folder: JobFolder) -> str:
+    with folder.result.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

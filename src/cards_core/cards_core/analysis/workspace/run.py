@@ -17,14 +17,17 @@ import numpy.typing as npt
 
 import cards_core
 from cards_core.analysis.status import PointStatus
-from cards_core.analysis.workspace.assemble import assemble
-from cards_core.analysis.workspace.chunk_file import DamagedChunkError
-from cards_core.analysis.workspace.evaluate import Worker, pack_job
+from cards_core.analysis.workspace.chunks import DamagedChunkError, Worker, pack_job
 from cards_core.analysis.workspace.execute import Task, run_locally, run_on_dask
 from cards_core.analysis.workspace.folder import JobFolder, point_table, read_job
 from cards_core.analysis.workspace.job import Job
 from cards_core.analysis.workspace.points import Grid
-from cards_core.analysis.workspace.result_file import read_metadata, read_result, read_rows
+from cards_core.analysis.workspace.result_file import (
+    assemble,
+    read_metadata,
+    read_result,
+    read_rows,
+)
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.typing import Array
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.analysis.conditions.base import Column
+from cards_core.analysis.conditions.base import Column, Results
 from cards_core.analysis.status import ANSWERS, PointStatus
-from cards_core.analysis.workspace.chunk_file import Columns
-from cards_core.analysis.workspace.points import BoundGrid, BoundPoints
-from cards_core.analysis.workspace.samples import BoundSamples
+from cards_core.analysis.workspace.points import BoundGrid, BoundPoints, BoundSamples
 from cards_core.typing import Array
 
 
@@ -34,7 +32,7 @@ class PointSummary:
         self._high: Array | None = None
         self._extremes = {c.name: Extremes() for c in self._columns}
 
-    def add(self, start: int, values: Array, columns: Columns) -> None:
+    def add(self, start: int, values: Array, columns: Results) -> None:
         """Add points start.. with what varies in them and the condition's columns."""
         status = columns["status"]
         self._counts += np.bincount(status, minlength=256)
@@ -106,7 +104,7 @@ class RaySummary:
         self._rays = 0
         self._crossing = 0
 
-    def add(self, columns: Columns) -> None:
+    def add(self, columns: Results) -> None:
         """Add the intervals of some rays."""
         status, ray = columns["status"], columns["ray"]
         self._counts += np.bincount(status, minlength=256)

@@ -4,13 +4,16 @@
 evaluates them as a backend; see docs/symbolic.md.
 """
 
-from cards_core.dynamics.sympy_backend.document import make_document
+from cards_core.dynamics.sympy_backend.document import (
+    latex_document,
+    make_document,
+    markdown_document,
+)
 from cards_core.dynamics.sympy_backend.evaluate import SympyDynamics, in_many_digits
 from cards_core.dynamics.sympy_backend.model import SymbolicFrame, SymbolicModel
 from cards_core.dynamics.sympy_backend.options import SymbolicOptions, predicted_size
 from cards_core.dynamics.sympy_backend.python_module import python_module
 from cards_core.dynamics.sympy_backend.quantities import QUANTITIES
-from cards_core.dynamics.sympy_backend.texts import latex_document, markdown_document
 
 __all__ = [
     "QUANTITIES",

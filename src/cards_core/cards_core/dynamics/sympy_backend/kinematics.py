@@ -18,13 +18,12 @@ from typing import assert_never
 import sympy as sp
 
 from cards_core.dynamics.sympy_backend.constants import ConstantTable, Expr
-from cards_core.dynamics.sympy_backend.normal_form import NormalForm
 from cards_core.dynamics.sympy_backend.options import (
     SymbolicOptions,
     check_size,
     parallel_ancestor,
 )
-from cards_core.dynamics.sympy_backend.simplify import Simplifier
+from cards_core.dynamics.sympy_backend.simplify import NormalForm, Simplifier
 from cards_core.robot.model import WORLD_NODE, Node, Tree
 from cards_core.typing import Vector3
 

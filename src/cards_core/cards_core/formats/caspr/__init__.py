@@ -1,7 +1,7 @@
 """Import of robots from the XML files of CASPR [Lau2016]_; `docs/caspr.md` is the guide."""
 
+from cards_core.formats.caspr.bodies import CoordinateMap
 from cards_core.formats.caspr.cables import Cable, CableSet
-from cards_core.formats.caspr.coordinates import CoordinateMap
 from cards_core.formats.caspr.feasibility import Feasibility
 from cards_core.formats.caspr.files import CasprFiles, ModelRow, find_models
 from cards_core.formats.caspr.findings import Finding

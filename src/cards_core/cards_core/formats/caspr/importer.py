@@ -3,19 +3,29 @@
 The dynamics of the imported robot are CASPR's: the same M, C, G, l and L (in our order of the
 coordinates), with the inertia tensors of the file even where no rigid body has them. For
 simulation, `write_import` writes SDF with repaired inertias.
+
+Of the shape of a link CASPR knows only points. Drawn are a bar from the joint to the
+``end_location`` (as in CASPR), or, for links without an end, a box around the cables' attachment
+points; and a small sphere at the centre of mass. The shapes do not collide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from cards_core.dynamics.interface import Dynamics, make_dynamics
 from cards_core.errors import UnknownNameError
-from cards_core.formats.caspr.bodies import Body, BodySystem, read_bodies
+from cards_core.formats.caspr.bodies import (
+    Body,
+    BodySystem,
+    CoordinateMap,
+    coordinate_map,
+    read_bodies,
+)
 from cards_core.formats.caspr.cables import CableFile, CableSet, read_cables
 from cards_core.formats.caspr.checks import (
     check_actuation,
@@ -24,13 +34,11 @@ from cards_core.formats.caspr.checks import (
     check_units,
     home_within_limits,
 )
-from cards_core.formats.caspr.coordinates import CoordinateMap, coordinate_map
 from cards_core.formats.caspr.feasibility import Feasibility, check_trajectory
 from cards_core.formats.caspr.fields import read_root
 from cards_core.formats.caspr.files import CasprFiles, files_of
-from cards_core.formats.caspr.findings import FindingList
+from cards_core.formats.caspr.findings import FindingList, NameTable, safe_name
 from cards_core.formats.caspr.muscles import attach_cables
-from cards_core.formats.caspr.names import NameTable, safe_name
 from cards_core.formats.caspr.operational_spaces import (
     OperationalFile,
     OperationalSpace,
@@ -39,11 +47,73 @@ from cards_core.formats.caspr.operational_spaces import (
 from cards_core.formats.caspr.references import build_reference, settle_trajectories
 from cards_core.formats.caspr.report import ImportReport
 from cards_core.formats.caspr.trajectories import CasprTrajectory, read_trajectories
-from cards_core.formats.caspr.visuals import add_visuals
-from cards_core.robot.elements import WORLD
+from cards_core.robot.elements import WORLD, Box, Cylinder, Link, Sphere, Visual
 from cards_core.robot.model import Robot
+from cards_core.spatial import Pose, axis_rotation
 from cards_core.trajectories.base import Reference
-from cards_core.typing import Array
+from cards_core.typing import Array, Vector3
+
+# Shapes to draw --------------------------------------------------------------------------------
+
+
+_COLOURS = (
+    (0.27, 0.45, 0.69, 1.0),
+    (0.80, 0.52, 0.25, 1.0),
+    (0.40, 0.62, 0.40, 1.0),
+    (0.58, 0.45, 0.68, 1.0),
+)
+
+
+def add_visuals(
+    links: Sequence[Link], bodies: Sequence[Body], cable_set: CableSet
+) -> tuple[Link, ...]:
+    """Return the links with shapes made from the bodies' points and the cables' attachments."""
+    points: dict[str, list[Vector3]] = {}
+    for cable in cable_set.cables:
+        for via in cable.path:
+            points.setdefault(via.link, []).append(via.position)
+    by_name = {body.link: body for body in bodies}
+    return tuple(
+        replace(link, visuals=_shapes(by_name[link.name], points.get(link.name, [])))
+        if link.name in by_name
+        else link
+        for link in links
+    )
+
+
+def _shapes(body: Body, points: Sequence[Vector3]) -> tuple[Visual, ...]:
+    colour = _COLOURS[(body.number - 1) % len(_COLOURS)]
+    length = float(np.linalg.norm(body.end))
+    shapes: list[Visual] = []
+    size = length
+    if length > 1e-6:
+        pose = Pose(_from_z(body.end / length), 0.5 * body.end)
+        shapes.append(Visual("bar", Cylinder(0.03 * length, length), pose, colour))
+    elif points:
+        low, high = np.min(points, axis=0), np.max(points, axis=0)
+        size = max(float(np.max(high - low)), 0.02)
+        edges = np.maximum(high - low, 0.05 * size)
+        shapes.append(Visual("body", Box(edges), Pose(translation=0.5 * (low + high)), colour))
+    if not shapes:
+        return ()
+    shapes.append(
+        Visual("com", Sphere(0.05 * size), Pose(translation=body.com), (0.2, 0.2, 0.2, 1.0))
+    )
+    return tuple(shapes)
+
+
+def _from_z(direction: Vector3) -> Vector3:
+    """Return the rotation that takes z to a unit vector by the shortest way."""
+    cosine = float(direction[2])
+    axis = np.array([-direction[1], direction[0], 0.0])
+    sine = float(np.linalg.norm(axis))
+    if sine < 1e-12:
+        return np.eye(3) if cosine > 0 else np.diag([1.0, -1.0, -1.0])
+    return axis_rotation(axis / sine, float(np.arctan2(sine, cosine)))
+
+
+# Import ----------------------------------------------------------------------------------------
+
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the done fraction of the whole import, 0..1."""

@@ -18,10 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from cards_core.dynamics.interface import make_dynamics
-from cards_core.formats.caspr.attachments import PULLEYS
-from cards_core.formats.caspr.cables import NOT_IN_CASPR, PASSIVE, Cable, CableSet
+from cards_core.formats.caspr.cables import NOT_IN_CASPR, PASSIVE, PULLEYS, Cable, CableSet
 from cards_core.formats.caspr.findings import FindingList
-from cards_core.formats.sdf.muscle_checks import home_poses
+from cards_core.formats.sdf.checks import home_poses
 from cards_core.formats.sdf.muscle_path import pulley_problem
 from cards_core.formats.sdf.values import LARGEST
 from cards_core.robot.actuators import Actuator, Ligament

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cards_core.formats.caspr.bodies import Body
-from cards_core.formats.caspr.coordinates import CoordinateMap
+from cards_core.formats.caspr.bodies import Body, CoordinateMap
 from cards_core.formats.caspr.findings import FindingList
 from cards_core.formats.caspr.trajectories import CasprTrajectory
 from cards_core.trajectories.base import Reference, TrajectoryError

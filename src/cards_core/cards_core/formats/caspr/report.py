@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cards_core.formats.caspr.bodies import Body
+from cards_core.formats.caspr.bodies import Body, CoordinateMap
 from cards_core.formats.caspr.cables import CableFile, CableSet
 from cards_core.formats.caspr.checks import InertiaCheck
-from cards_core.formats.caspr.coordinates import CoordinateMap
 from cards_core.formats.caspr.feasibility import Feasibility, summarize
 from cards_core.formats.caspr.files import CasprFiles
 from cards_core.formats.caspr.findings import Finding, FindingList

@@ -1,17 +1,24 @@
-"""The parts of an MJCF file that are neither bodies nor joints: shapes, sites, contacts, sensors.
+"""The parts of an MJCF file that are neither bodies nor joints, which `mjcf.writer` puts together.
 
-See `cards_core.formats.mjcf.writer`, which puts them together.
+They are shapes, contacts, sensors, constraints between models, and muscles: sites for drawing,
+and on demand spatial tendons that wrap as MuJoCo can. MuJoCo wraps over one sphere or infinite
+cylinder at a time, between two sites. A wrap over another shape, or over one surface of several in
+a row, is left out of the tendon with a comment in its place. A pulley becomes the site where its
+cable enters; the ends of a finite cylinder are lost.
 """
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
+
 from cards_core.errors import DescriptionError, UnknownNameError
-from cards_core.formats.sdf.geometry_xml import THIN, mesh_path, numbers, rotation_to
+from cards_core.formats.sdf.elements import THIN, mesh_path, numbers, rotation_to
 from cards_core.robot.elements import (
     WORLD,
     Box,
@@ -22,12 +29,22 @@ from cards_core.robot.elements import (
     Geometry,
     Link,
     Mesh,
+    Muscle,
     Plane,
+    Pulley,
     Sphere,
+    Torus,
+    Wrap,
+    WrapGeometry,
+    WrapSurface,
 )
 from cards_core.robot.model import Robot
+from cards_core.robot.world import ModelJoint, ModelJointKind
 from cards_core.spatial import Pose, matrix_quaternion
 from cards_core.typing import Vector3
+
+# Shapes, contacts, sensors ---------------------------------------------------------------------
+
 
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
 """Mesh files that MuJoCo reads."""
@@ -217,3 +234,165 @@ def add_sensors(root: ET.Element, robot: Robot, merged: frozenset[str]) -> None:
         for name in names:
             for kind, frame in kinds:
                 ET.SubElement(sensor, kind, objtype=frame, objname=name)
+
+
+# Constraints between models ----------------------------------------------------------------------
+
+
+GRASP = ">"
+"""Between the names of the two links of a grasp, in the name of its weld."""
+
+_ENDS = ("parent", "child")
+
+
+def add_constraint_sites(
+    bodies: Mapping[str, ET.Element], robot: Robot, joints: Sequence[ModelJoint]
+) -> None:
+    """Mark the frames of joints that close loops, on both bodies.
+
+    Raises:
+        DescriptionError: A joint's link is no body of its own.
+    """
+    # sites, because what MuJoCo joins by bodies depends on its reference coordinates, not on home
+    for joint in joints:
+        places = (joint.parent_to_joint, joint.child_to_joint)
+        for end, link, pose in zip(_ENDS, (joint.parent, joint.child), places, strict=True):
+            if link not in bodies:
+                raise DescriptionError(
+                    f"its {end} '{link}' has neither mass nor shape",
+                    source=robot.source,
+                    line=joint.line,
+                    element=f"joint '{joint.name}'",
+                    expected="a link with mass",
+                )
+            add_posed(bodies[link], "site", f"{joint.name} {end}", pose)
+            if joint.axis is not None:
+                further = pose @ Pose(translation=joint.axis)
+                add_posed(bodies[link], "site", f"{joint.name} {end} axis", further)
+
+
+def add_constraints(
+    root: ET.Element, joints: Sequence[ModelJoint], grasps: Sequence[tuple[str, str]]
+) -> None:
+    """Add the joints that close loops, and a weld for each grasp, which is not active.
+
+    Raises:
+        UnknownNameError: No such kind of joint.
+    """
+    equality = ET.SubElement(root, "equality")
+    for joint in joints:
+        sites = {f"site{i + 1}": f"{joint.name} {end}" for i, end in enumerate(_ENDS)}
+        match joint.kind:
+            case "fixed":
+                ET.SubElement(equality, "weld", sites, name=joint.name)
+            case "ball":
+                ET.SubElement(equality, "connect", sites, name=joint.name)
+            case "revolute":
+                ET.SubElement(equality, "connect", sites, name=joint.name)
+                # a second point of the axis, 1 m away
+                sites = {key: f"{site} axis" for key, site in sites.items()}
+                ET.SubElement(equality, "connect", sites, name=f"{joint.name} axis")
+            case _:
+                raise UnknownNameError(
+                    "kind of joint between models", joint.kind, get_args(ModelJointKind)
+                )
+    for first, second in grasps:
+        ends = {"body1": first, "body2": second}
+        ET.SubElement(equality, "weld", ends, name=f"{first}{GRASP}{second}", active="false")
+
+
+# Muscles ---------------------------------------------------------------------------------------
+
+
+WRAP_GROUP = "4"
+"""Group of the geoms that tendons wrap over; MuJoCo's viewer hides it at first."""
+
+_DRAWN_RADII = 10.0
+"""Half the drawn length of an infinite cylinder, in radii."""
+
+
+def add_sites(body: ET.Element, robot: Robot, link: str, *, sides: bool = False) -> None:
+    """Mark the via points and pulleys on a link; with ``sides`` also where wraps pass."""
+    for muscle in robot.muscles:
+        for index, item in enumerate(muscle.path):
+            if not isinstance(item, Wrap):
+                if item.link == link:
+                    _add_site(body, f"{muscle.name} {index}", item.position)
+            elif sides and robot.wrap_surface(item.surface).link == link:
+                side = _side(item, robot.wrap_surface(item.surface))
+                if side is not None:
+                    _add_site(body, f"{muscle.name} {index}", side)
+
+
+def add_wrap_geoms(body: ET.Element, robot: Robot, link: str) -> None:
+    """Add the surfaces of a link that MuJoCo wraps over; they touch and weigh nothing."""
+    for surface in robot.wrap_surfaces:
+        match surface.geometry:
+            case Sphere(radius):
+                shape = {"type": "sphere", "size": numbers(radius)}
+            case Cylinder(radius, length):
+                half = 0.5 * length if math.isfinite(length) else _DRAWN_RADII * radius
+                shape = {"type": "cylinder", "size": numbers(radius, half)}
+            case Ellipsoid() | Torus() | Mesh():
+                continue
+            case _:
+                raise UnknownNameError.of_type(
+                    "wrap surface", surface.geometry, get_args(WrapGeometry)
+                )
+        if surface.link == link:
+            shape |= pose_attributes(surface.pose)
+            shape |= {"contype": "0", "conaffinity": "0", "group": WRAP_GROUP, "mass": "0"}
+            name = _geom_name(surface.name)
+            ET.SubElement(body, "geom", shape, name=name, rgba="0.3 0.5 0.8 0.3")
+
+
+def add_tendons(root: ET.Element, robot: Robot) -> None:
+    """Add one spatial tendon per muscle, of the muscle's name."""
+    if not robot.muscles:
+        return
+    tendons = ET.SubElement(root, "tendon")
+    for muscle in robot.muscles:
+        tendon = ET.SubElement(tendons, "spatial", name=muscle.name, width="0.003")
+        for index, item in enumerate(muscle.path):
+            if not isinstance(item, Wrap):
+                if isinstance(item, Pulley):
+                    _note(tendon, "the wheel of a pulley is left out")
+                ET.SubElement(tendon, "site", site=f"{muscle.name} {index}")
+                continue
+            surface = robot.wrap_surface(item.surface)
+            problem = _problem(muscle, index, surface)
+            if problem:
+                _note(tendon, f"wrap over '{surface.name}' left out: {problem}")
+                continue
+            geom = ET.SubElement(tendon, "geom", geom=_geom_name(surface.name))
+            if _side(item, surface) is not None:
+                geom.set("sidesite", f"{muscle.name} {index}")
+
+
+def _problem(muscle: Muscle, index: int, surface: WrapSurface) -> str:
+    """Return why MuJoCo cannot wrap here; empty if it can."""
+    if not isinstance(surface.geometry, Sphere | Cylinder):
+        return "MuJoCo wraps over spheres and cylinders only"
+    if any(isinstance(muscle.path[i], Wrap) for i in (index - 1, index + 1)):
+        return "MuJoCo wraps over one surface between two points"
+    return ""
+
+
+def _side(wrap: Wrap, surface: WrapSurface) -> Vector3 | None:
+    """Return where MuJoCo's side site goes, in link coordinates: within the geom for inside."""
+    if wrap.inside:
+        return np.array(surface.pose.translation)
+    return wrap.side
+
+
+def _add_site(body: ET.Element, name: str, position: Vector3) -> None:
+    attributes = {"size": "0.004", "rgba": "0.8 0.1 0.1 1"}
+    ET.SubElement(body, "site", attributes, name=name, pos=numbers(*position))
+
+
+def _geom_name(surface: str) -> str:
+    return f"wrap {surface}"
+
+
+def _note(parent: ET.Element, text: str) -> None:
+    parent.append(ET.Comment(f" {text} ".replace("--", "- -")))

@@ -17,31 +17,35 @@ How a robot becomes bodies:
 
 Simulation needs no MuJoCo tendons: CARDS applies the forces of the muscles itself, as one wrench
 per link, and via points appear as sites, for drawing only. Tendons are written on demand, see
-`cards_core.formats.mjcf.muscles`.
+`cards_core.formats.mjcf.scene`.
 """
 
 from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from cards_core.checks import check_choice
 from cards_core.errors import DescriptionError, UnknownNameError
-from cards_core.formats.mjcf.muscles import add_sites, add_tendons, add_wrap_geoms
 from cards_core.formats.mjcf.scene import (
+    add_constraint_sites,
+    add_constraints,
     add_excludes,
     add_geoms,
     add_ground,
     add_posed,
     add_sensors,
+    add_sites,
+    add_tendons,
+    add_wrap_geoms,
     has_joint,
     parse_world,
 )
-from cards_core.formats.sdf.geometry_xml import numbers
+from cards_core.formats.sdf.elements import numbers
 from cards_core.robot.elements import (
     AXES_PER_KIND,
     WORLD,
@@ -53,6 +57,7 @@ from cards_core.robot.elements import (
 )
 from cards_core.robot.inertia import TOLERANCE, inertia_problem
 from cards_core.robot.model import WORLD_NODE, Robot
+from cards_core.robot.world import ModelJoint
 from cards_core.spatial import Pose
 from cards_core.typing import Matrix3
 
@@ -62,8 +67,12 @@ NEGLIGIBLE_INERTIA = 1e-12
 """Mass [kg] and principal moments [kg m^2] of a moving massless link that has to be a body."""
 
 LIMIT_TIME_CONSTANT = 0.005
-"""Time constant [s] of the joint limits, at least two time steps. MuJoCo's default of 0.02 s lets
-an arm that a muscle pulls against its limit sink in by degrees; the stiffness grows with 1/t^2."""
+"""Time constant [s] of the joint limits and of `joints` and `grasps`, at least two time steps.
+MuJoCo's default of 0.02 s lets an arm that a muscle pulls against its limit sink in by degrees;
+its stiffness grows with 1/t^2."""
+
+CONSTRAINT_IMPEDANCE = (0.99, 0.9999, 0.001)
+"""Impedance of `joints` and `grasps`: at no violation, at the width of it, width [m or rad]."""
 
 _MERGEABLE = ("revolute", "prismatic", "universal", "planar")
 _DEGREES = {
@@ -126,6 +135,8 @@ def to_mjcf(
     ground: float | None = None,
     world_xml: str = "",
     exclude: Collection[tuple[str, str]] = (),
+    joints: Sequence[ModelJoint] = (),
+    grasps: Sequence[tuple[str, str]] = (),
     link_sensors: bool = False,
     tendons: bool = False,
 ) -> str:
@@ -145,6 +156,10 @@ def to_mjcf(
             the coordinates of joints in there follow those of the robot.
         exclude: Pairs of links that shall not collide with each other. Links joined by a joint
             never do.
+        joints: Joints that close loops, written as equality constraints: a weld, a connect, or
+            for an axis two connects.
+        grasps: Pairs of links to weld together, named ``first>second``; not active at first. Who
+            activates a weld says at which relative pose.
         link_sensors: Add frame sensors, in world axes and in the order of ``robot.links``:
             first for every link the three columns of its rotation and the position of its
             centre of mass (12 numbers), then for every link the velocity of its centre of mass
@@ -155,7 +170,8 @@ def to_mjcf(
     Raises:
         UnknownNameError: A muscle names a link or wrap surface that does not exist, or no such
             integrator.
-        DescriptionError: An inertia MuJoCo refuses, a moving link without mass, a mesh format
+        DescriptionError: An inertia MuJoCo refuses, a joint that closes a loop at a link that is
+            no body, a moving link without mass, a mesh format
             MuJoCo cannot read, a moving plane, or ``world_xml`` that is not well-formed.
     """
     check_choice(integrator, "integrator", get_args(Integrator))
@@ -174,6 +190,9 @@ def to_mjcf(
     limit_time = max(LIMIT_TIME_CONSTANT, 2.0 * timestep)
     default = ET.SubElement(root, "default")
     ET.SubElement(default, "joint", solreflimit=numbers(limit_time, 1.0))
+    if joints or grasps:
+        stiff = {"solref": numbers(limit_time, 1.0), "solimp": numbers(*CONSTRAINT_IMPEDANCE)}
+        ET.SubElement(default, "equality", stiff)
     assets = ET.SubElement(root, "asset")
     world = ET.SubElement(root, "worldbody")
     if ground is not None:
@@ -204,6 +223,9 @@ def to_mjcf(
     objects = parse_world(robot, world_xml)
     world.extend(objects)
     add_excludes(root, robot, merged, exclude)
+    if joints or grasps:
+        add_constraint_sites(bodies, robot, joints)
+        add_constraints(root, joints, grasps)
     if tendons:
         add_tendons(root, robot)
     if link_sensors:

@@ -1,16 +1,21 @@
-"""Single SDF elements from the parts of a robot; `sdf_writer` puts them together."""
+"""The parts of a robot as text and elements of XML files.
+
+`cards_core.formats.sdf.writer` puts the SDF elements together: those of links and joints, and
+those of wrap surfaces and muscles for our plugin block. The MJCF and URDF writers share what makes
+text of numbers, and mesh files and the orientation of planes.
+"""
 
 from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from cards_core.errors import UnknownNameError
-from cards_core.formats.sdf.geometry_xml import numbers
+from cards_core.parameters.declaration import groups_of, parameters_of
 from cards_core.robot.elements import (
     Box,
     Capsule,
@@ -21,12 +26,63 @@ from cards_core.robot.elements import (
     Inertia,
     JointAxis,
     Mesh,
+    Muscle,
+    PathElement,
     Plane,
+    Pulley,
     Sphere,
+    Torus,
+    ViaPoint,
     Visual,
+    Wrap,
+    WrapGeometry,
+    WrapSurface,
 )
+from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, matrix_quaternion, rpy_matrix
-from cards_core.typing import Array
+from cards_core.typing import Array, Matrix3, Vector3
+
+# Shared with MJCF and URDF ---------------------------------------------------------------------
+
+
+THIN = 1e-3
+"""Thickness of the box that is drawn where a format has no plane, [m]."""
+
+
+def numbers(*values: float) -> str:
+    """Return values separated by blanks, with all digits (reading gives the same floats)."""
+    # adding 0.0 turns -0.0 into 0.0; repr is the shortest text that reads back exactly
+    return " ".join(repr(float(v) + 0.0).removesuffix(".0") for v in values)
+
+
+def mesh_path(uri: str, robot: Robot) -> str:
+    """Return the file of a mesh.
+
+    ``file://`` is removed, ``model://<name>/..`` is looked up beside the folder of the robot's
+    own file, and relative paths are relative to that file. Other schemes (``package://``,
+    ``https://``) are left as they are: nothing is resolved or downloaded here.
+    """
+    folder = Path(robot.source).resolve().parent if robot.source else Path()
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return str(folder / uri)
+    if scheme == "file":
+        return rest
+    if scheme == "model":
+        return str(folder.parent / rest)
+    return uri
+
+
+def rotation_to(normal: Vector3) -> Matrix3:
+    """Return a rotation that takes the z axis to the direction of ``normal``."""
+    z = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
+    helper = np.eye(3)[int(np.argmin(np.abs(z)))]
+    x = np.cross(helper, z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+# Links and joints ------------------------------------------------------------------------------
 
 
 def add_pose(
@@ -148,3 +204,89 @@ def mesh_location(uri: str, base: Path | None) -> str:
         if Path(uri).is_relative_to(folder):
             return Path(uri).relative_to(folder).as_posix()
     return uri
+
+
+# Wrap surfaces and muscles ---------------------------------------------------------------------
+
+
+def add_wrap_surface(block: ET.Element, surface: WrapSurface, base: Path | None) -> None:
+    """Add a wrap surface to the block."""
+    element = ET.SubElement(block, "wrap_surface", name=surface.name, link=surface.link)
+    if not is_identity(surface.pose):
+        angles = round_angles(surface.pose)
+        angles = surface.pose.rpy if angles is None else angles
+        element.set("pose", numbers(*surface.pose.translation, *angles))
+    match surface.geometry:
+        case Sphere(radius):
+            ET.SubElement(element, "sphere", radius=numbers(radius))
+        case Cylinder(radius, length):
+            shape = ET.SubElement(element, "cylinder", radius=numbers(radius))
+            if math.isfinite(length):
+                shape.set("length", numbers(length))
+        case Ellipsoid(radii):
+            ET.SubElement(element, "ellipsoid", radii=numbers(*radii))
+        case Torus(radius, tube_radius):
+            sizes = {"radius": numbers(radius), "tube_radius": numbers(tube_radius)}
+            ET.SubElement(element, "torus", sizes)
+        case Mesh(uri, scale):
+            place = mesh_location(uri, base)
+            ET.SubElement(element, "mesh", uri=place, scale=numbers(*scale))
+        case _:
+            raise UnknownNameError.of_type(
+                "wrap surface", surface.geometry, get_args(WrapGeometry)
+            )
+
+
+def add_muscle(block: ET.Element, muscle: Muscle) -> None:
+    """Add a muscle to the block; what is at its default is left out."""
+    element = ET.SubElement(block, "muscle", name=muscle.name, type=muscle.kind)
+    if muscle.friction_speed != Muscle.friction_speed:
+        element.set("friction_speed", numbers(muscle.friction_speed))
+    if math.isfinite(muscle.tension_max):
+        limits = (numbers(muscle.tension_min), numbers(muscle.tension_max))
+        ET.SubElement(element, "tension", min=limits[0], max=limits[1])
+    for tag, values in (("parameters", muscle.actuator), ("control", muscle.control)):
+        group = ET.Element(tag)
+        _fill(group, values)
+        if group.attrib or len(group):
+            element.append(group)
+    for item in muscle.path:
+        _add_path_element(element, item)
+
+
+def _fill(element: ET.Element, values: Any) -> None:
+    """Write the parameters that differ from their defaults, groups as child elements."""
+    for spec in parameters_of(type(values)):
+        value = getattr(values, spec.name)
+        if value is None or value == spec.default:
+            continue
+        if isinstance(value, bool):
+            element.set(spec.name, str(value).lower())
+        else:
+            element.set(spec.name, value if isinstance(value, str) else numbers(value))
+    for group in groups_of(type(values)):
+        inner = getattr(values, group.name)
+        if inner is not None and inner != group.default:
+            _fill(ET.SubElement(element, group.name), inner)
+
+
+def _add_path_element(muscle: ET.Element, item: PathElement) -> None:
+    match item:
+        case ViaPoint():
+            element = ET.SubElement(muscle, "via_point", link=item.link)
+            element.text = numbers(*item.position)
+        case Wrap():
+            element = ET.SubElement(muscle, "wrap", surface=item.surface)
+            if item.side is not None:
+                element.set("side", numbers(*item.side))
+            if item.inside:
+                element.set("inside", "true")
+        case Pulley():
+            sizes = {"axis": numbers(*item.axis), "radius": numbers(item.radius)}
+            element = ET.SubElement(muscle, "pulley", {"link": item.link} | sizes)
+            element.text = numbers(*item.position)
+            return
+        case _:
+            raise UnknownNameError.of_type("path element", item, get_args(PathElement))
+    if item.friction:
+        element.set("friction", numbers(item.friction))

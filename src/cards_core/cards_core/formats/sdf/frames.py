@@ -46,6 +46,7 @@ class FrameNode:
         placement: A model's placement frame.
         static: The model does not move.
         inner: A model's own scope.
+        model: A model's ``<model>``, which for an included one is not `element`.
     """
 
     name: str
@@ -58,6 +59,7 @@ class FrameNode:
     placement: str = ""
     static: bool = False
     inner: Scope | None = None
+    model: XmlElement | None = None
     _local: Pose | None = None
     _absolute: Pose | None = None
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.errors import DescriptionError
+from cards_core.formats.locate import mesh_uri
 from cards_core.formats.sdf.frames import FrameNode, finite, relative_pose
-from cards_core.formats.sdf.include import mesh_uri
 from cards_core.formats.sdf.schema import check
 from cards_core.formats.sdf.values import (
     attribute,

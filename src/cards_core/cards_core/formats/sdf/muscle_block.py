@@ -2,7 +2,11 @@
 
 The same text is read from a model file and from what Gazebo hands to the muscle plugin
 (``sdf.to_string("")``), by the same code. The block is ours: what it does not know is an error.
-Muscle types and their parameters are those of `cards_core.robot.actuators.ACTUATORS`.
+
+Muscle types and their parameters are those of `cards_core.robot.actuators.ACTUATORS`, which states
+names, units, ranges and defaults; nothing here knows a single actuator. ``<parameters>`` has the
+parameters of the actuator as attributes. A group of parameters is a child element of the same
+name.
 """
 
 from __future__ import annotations
@@ -12,23 +16,107 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from cards_core.formats.sdf.muscle_parameters import read_parameters
-from cards_core.formats.sdf.muscle_path import PATH_ELEMENTS, Names, read_path
+from cards_core.errors import ParameterError
+from cards_core.formats.sdf.muscle_path import PATH_ELEMENTS, Names, read_path, read_wrap_surface
 from cards_core.formats.sdf.schema import Content, check_content
 from cards_core.formats.sdf.values import (
     attribute,
+    boolean,
     known_names,
     numbers,
     parse_number,
     required,
     text_of,
 )
-from cards_core.formats.sdf.wrap_surfaces import read_wrap_surface
 from cards_core.formats.xml_lines import XmlElement, XmlSource, parse_xml, shorten
 from cards_core.names import EXPECTED, name_problem
-from cards_core.robot.actuators import ACTUATORS, Actuator
+from cards_core.parameters.declaration import Parameter, Value, groups_of, parameters_of
+from cards_core.robot.actuators import ACTUATORS, Actuator, ImpedanceControl
 from cards_core.robot.elements import Muscle, WrapSurface
+
+# Parameters ------------------------------------------------------------------------------------
+
+
+class _Checked(Protocol):
+    def check(self) -> None: ...
+
+
+T = TypeVar("T", bound=_Checked)
+
+
+def read_parameters(muscle: XmlElement, cls: type[T]) -> T:
+    """Return the actuator with the parameters in the ``<parameters>`` of a muscle.
+
+    The element may be missing where every parameter has a default.
+
+    Raises:
+        DescriptionError: A parameter is unknown, missing, not a number, outside its range, or
+            does not fit the others.
+    """
+    element = muscle.child("parameters")
+    if element is None:
+        required = [spec.name for spec in parameters_of(cls) if spec.required]
+        required += [group.name for group in groups_of(cls) if group.required]
+        if required:
+            raise muscle.error("has no <parameters>", f"<parameters> with {', '.join(required)}")
+        return cls()
+    return _read(element, cls)
+
+
+def _read(element: XmlElement, cls: type[T]) -> T:
+    specs, groups = parameters_of(cls), groups_of(cls)
+    check_content(
+        element,
+        Content(
+            once=frozenset(group.name for group in groups),
+            attributes=frozenset(spec.name for spec in specs),
+        ),
+    )
+    values: dict[str, Any] = {}
+    for spec in specs:
+        if spec.name in element.attrib:
+            values[spec.name] = _value(element, spec)
+        elif spec.required:
+            raise element.error(f"has no '{spec.name}'", _expected(spec))
+    for group in groups:
+        child = element.child(group.name)
+        if child is not None:
+            values[group.name] = _read(child, group.kind)
+        elif group.required:
+            raise element.error(f"has no <{group.name}>", f"<{group.name}>")
+    made = cls(**values)
+    try:
+        made.check()
+    except ParameterError as error:
+        raise element.error(str(error), "parameters that fit each other") from None
+    return made
+
+
+def _value(element: XmlElement, spec: Parameter) -> Value:
+    text = attribute(element, spec.name)
+    value: Value = text
+    if spec.scalar_type is bool:
+        value = boolean(text, element, what=spec.name)
+    elif spec.scalar_type is not str:
+        value = parse_number(text, element, what=spec.name)
+        if spec.scalar_type is int and value == int(value):
+            value = int(value)
+    try:
+        return spec.check(value)
+    except ParameterError:
+        unit = f" {spec.unit}" if spec.unit else ""
+        raise element.error(f"{spec.name} is {shorten(text)}{unit}", _expected(spec)) from None
+
+
+def _expected(spec: Parameter) -> str:
+    """Return what a parameter should be: meaning, unit and range."""
+    return f"{spec.name}: {spec.full_description}"
+
+
+# Block -----------------------------------------------------------------------------------------
+
 
 PLUGIN_FILENAME = "gz-sim-python-system-loader-system"
 PLUGIN_NAME = "gz::sim::systems::PythonSystemLoader"
@@ -180,6 +268,7 @@ def _read_muscle(element: XmlElement, out: _Collected) -> None:
             tension_max=upper,
             actuator=read_parameters(element, ACTUATORS[kind]),
             friction_speed=_read_friction_speed(element),
+            control=_read_control(element, ACTUATORS[kind]),
             line=element.line,
         )
     )
@@ -207,6 +296,16 @@ def _read_tension(muscle: XmlElement, actuator: type[Actuator]) -> tuple[float, 
     if not 0.0 <= lower <= upper:
         raise element.error(f"min {lower:g} N, max {upper:g} N", "0 <= min <= max")
     return lower, upper
+
+
+def _read_control(muscle: XmlElement, actuator: type[Actuator]) -> ImpedanceControl:
+    """Read ``<control/>``, the impedance law of a muscle that takes a tension."""
+    element = muscle.child("control")
+    if element is None:
+        return ImpedanceControl()
+    if "force" not in actuator.commands:
+        raise element.error(f"a {actuator.kind} takes no tension", "no <control> for this type")
+    return _read(element, ImpedanceControl)
 
 
 def _read_friction_speed(element: XmlElement) -> float:
@@ -258,7 +357,7 @@ _PLUGIN = Content(
     attributes=frozenset({"filename", "name"}),
 )
 _MUSCLE = Content(
-    once=frozenset({"tension", "parameters"}),
+    once=frozenset({"tension", "parameters", "control"}),
     many=frozenset(PATH_ELEMENTS),
     attributes=frozenset({"name", "type", "friction_speed"}),
 )

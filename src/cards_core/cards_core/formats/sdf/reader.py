@@ -1,7 +1,8 @@
-"""Read a robot from SDFormat (1.9 to 1.12).
+"""Read a robot from SDFormat (1.9 to 1.12): `read_sdf` a file or text, `load` by name or path.
 
-The frame semantics are in `sdf_frames`, what is read, ignored and refused in `sdf_schema`, our
-plugin block in `muscle_block`. Where SDFormat and our model differ:
+The frame semantics are in `cards_core.formats.sdf.frames`, what is read, ignored and refused in
+`cards_core.formats.sdf.schema`, our plugin block in `cards_core.formats.sdf.muscle_block`. Where
+SDFormat and our model differ:
 
 * every link is the child of one joint here: a link without one becomes the child of a ``free``
   joint ``<link>_free`` from the world whose home is the link's pose; the links of a static model
@@ -12,6 +13,7 @@ plugin block in `muscle_block`. Where SDFormat and our model differ:
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.errors import DescriptionError
+from cards_core.formats.locate import find_model, has_rods
+from cards_core.formats.sdf.checks import check_home, unit_warning
 from cards_core.formats.sdf.frames import (
     FrameNode,
     Scope,
@@ -30,7 +35,6 @@ from cards_core.formats.sdf.frames import (
 from cards_core.formats.sdf.joints import joint_ends, read_joint
 from cards_core.formats.sdf.links import read_link
 from cards_core.formats.sdf.muscle_block import is_muscle_plugin
-from cards_core.formats.sdf.muscle_checks import check_home
 from cards_core.formats.sdf.muscles import model_scopes, read_blocks
 from cards_core.formats.sdf.scopes import ScopeBuilder, check_root
 from cards_core.formats.sdf.values import known_names, numbers, unknown_name
@@ -93,6 +97,50 @@ def read_sdf_document(
     name: str | None = None,
 ) -> SdfDocument:
     """Like `read_sdf`; returns the XML and the plugins too, for readers of other blocks."""
+    declared = declare_models(source, base=base, name=name)
+    root = declared.root
+    node = _pick(root, declared.world, model)
+    reader = ModelReader(declared.builder, root.source, declared.world, node)
+    robot = reader.read(declared.gravity)
+    plugins = tuple(plugin for scope in model_scopes(node) for plugin in scope.plugins)
+    return SdfDocument(robot, root, plugins)
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredModels:
+    """The models of a document by name, not yet read as robots.
+
+    Attributes:
+        root: The ``<sdf>`` element.
+        builder: Has declared them.
+        world: Scope that holds them.
+        gravity: In the world's axes, shape (3,), [m/s^2].
+    """
+
+    root: XmlElement
+    builder: ScopeBuilder
+    world: Scope
+    gravity: Vector3
+
+
+def declare_models(
+    source: XmlSource,
+    *,
+    base: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    strict: bool = False,
+) -> DeclaredModels:
+    """Parse a document and declare its models.
+
+    Args:
+        source: As of `read_sdf`.
+        base: As of `read_sdf`.
+        name: As of `read_sdf`.
+        strict: Refuse includes of a world that cannot be found, instead of leaving them out.
+
+    Raises:
+        DescriptionError: The document is no SDF, or a name in it is wrong.
+    """
     root = parse_xml(source, name=name)
     folder = Path(base) if base is not None else None
     if folder is None and isinstance(source, os.PathLike):
@@ -100,21 +148,18 @@ def read_sdf_document(
     check_root(root)
     builder = ScopeBuilder(folder)
     builder.bases[root.source] = folder
-    world, gravity = _load_world(root, builder)
-    node = _pick(root, world, model)
-    robot = _RobotReader(builder, root.source, world, node).read(gravity)
-    plugins = tuple(plugin for scope in model_scopes(node) for plugin in scope.plugins)
-    return SdfDocument(robot, root, plugins)
+    world, gravity = _declare(root, builder, strict=strict)
+    return DeclaredModels(root, builder, world, gravity)
 
 
-def _load_world(root: XmlElement, builder: ScopeBuilder) -> tuple[Scope, Vector3]:
+def _declare(root: XmlElement, builder: ScopeBuilder, *, strict: bool) -> tuple[Scope, Vector3]:
     """Return the scope with the file's models, and gravity."""
     element = root.child("world")
     if element is not None:
         if root.child("model") is not None:
             raise root.error("holds a world and a model beside it", "one world, or one model")
         scope = builder.world_scope(element)
-        builder.add_world(element, scope)
+        builder.add_world(element, scope, strict=strict)
         item = element.child("gravity")
         gravity = np.array(WORLD_GRAVITY) if item is None else numbers(item, 3)
         return scope, gravity
@@ -139,30 +184,41 @@ def _pick(root: XmlElement, world: Scope, name: str | None) -> FrameNode:
     if not models:
         raise world.owner.element.error(f"holds no model{missing}", "a <model>")
     candidates = list(models.values())
-    for condition in (lambda n: True, _has_muscles, lambda n: not n.static):
+    for condition in (lambda n: True, has_muscles, lambda n: not n.static):
         chosen = [node for node in candidates if condition(node)]
         if len(chosen) == 1:
             return chosen[0]
     raise root.error(f"holds {len(candidates)} models", f"the name of one: {known_names(models)}")
 
 
-def _has_muscles(node: FrameNode) -> bool:
+def has_muscles(node: FrameNode) -> bool:
+    """Return whether a model, or one nested in it, has our plugin."""
     inner = node.inner
     if inner is None:
         return False
     if any(is_muscle_plugin(plugin) for plugin in inner.plugins):
         return True
-    return any(_has_muscles(item) for item in inner.items)
+    return any(has_muscles(item) for item in inner.items)
 
 
 @dataclass
-class _RobotReader:
-    """Turns the frame nodes of one model into a `Robot`."""
+class ModelReader:
+    """Turns the frame nodes of one model into a `Robot`.
+
+    Attributes:
+        builder: Has declared the model.
+        source: Name of the main file.
+        world: Scope of the world that the model stands in.
+        model: The model.
+        alone: Joints of the world between this and another model are errors; False: they are left
+            out.
+    """
 
     builder: ScopeBuilder
     source: str
     world: Scope
     model: FrameNode
+    alone: bool = True
     links: dict[str, Link] = field(default_factory=dict)
     joints: dict[str, Joint] = field(default_factory=dict)
     home: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -171,6 +227,7 @@ class _RobotReader:
     _parents: dict[str, Joint] = field(default_factory=dict)
 
     def read(self, gravity: Vector3) -> Robot:
+        """Return the model as a robot. Raises `DescriptionError`."""
         nodes = list(_nodes(self.model))
         self.own = {id(node) for node in nodes}
         links = [node for node in nodes if node.kind == "link"]
@@ -221,7 +278,9 @@ class _RobotReader:
         """Yield the joints of the world that hold this model."""
         for node in self.world.items:
             if node.kind == "joint" and id(body_of(node)) in self.own:
-                yield node
+                parent, _ = joint_ends(node)
+                if self.alone or parent.kind == "world" or id(parent) in self.own:
+                    yield node
 
     def _add_joint(self, node: FrameNode) -> None:
         parent, child = joint_ends(node)
@@ -314,3 +373,44 @@ def _static(link: FrameNode) -> bool:
     while owner.kind == "frame":  # stands for a merged model
         owner = owner.scope.owner
     return owner.static
+
+
+# By name or path -------------------------------------------------------------------------------
+
+
+LOG = logging.getLogger(__name__)
+
+_TOLD: set[str] = set()
+"""Warnings of `load` that were given: commands read a robot more than once."""
+
+
+def load(name_or_path: str | os.PathLike[str], *, model: str | None = None) -> Robot:
+    """Read a robot; warn, once, if points of its muscles look as if they were in millimetres.
+
+    Args:
+        name_or_path: Name of a folder in `model_folders`, or path of an SDF file or a folder.
+        model: Which model of a file that holds several.
+
+    Raises:
+        UnknownNameError: No such model; the message lists those there are.
+        DescriptionError: The description is wrong; the message names file, line and element. Or
+            it is that of a robot of rods, which `cards_core.rods.read_rod_robot` reads.
+    """
+    file = find_model(name_or_path)
+    if has_rods(file):
+        raise DescriptionError(
+            "is a robot of rods; it has no muscles, and its joints are no tree",
+            source=str(file),
+            expected="a robot with muscles here; robots of rods: './cards demo', './cards analyse "
+            "ik, fk, stiffness, workspace, force-sensing', './cards bench rods', "
+            "cards_core.rods.read_rod_robot (docs/rod_robots.md)",
+        )
+    robot = read_sdf(file, model=model)
+    warning = unit_warning(robot)
+    if warning is not None:
+        place = str(file) if warning.line is None else f"{file}:{warning.line}"
+        text = f"{place}: muscle '{warning.muscle}': {warning.text}"
+        if text not in _TOLD:
+            _TOLD.add(text)
+            LOG.warning("warning: %s", text)
+    return robot

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from cards_core.errors import DescriptionError
+from cards_core.formats.locate import include_file
 from cards_core.formats.sdf.frames import MODEL_FRAME, FrameNode, Scope
-from cards_core.formats.sdf.include import include_file
 from cards_core.formats.sdf.schema import VERSIONS, check
 from cards_core.formats.sdf.values import (
     attribute,
@@ -87,6 +87,7 @@ class ScopeBuilder:
             attached_to=element.get("canonical_link", "").strip(),
             placement=element.get("placement_frame", "").strip(),
             static=static or flag(element, "static"),
+            model=element,
         )
         if include is not None:
             if include.placement is not None:
@@ -149,11 +150,15 @@ class ScopeBuilder:
         scope.owner = FrameNode("world", "world", scope, element)
         return scope
 
-    def add_world(self, element: XmlElement, scope: Scope) -> None:
+    def add_world(self, element: XmlElement, scope: Scope, *, strict: bool = False) -> None:
         """Declare the models, joints and frames of a ``<world>``.
 
-        Models that cannot be loaded are remembered in ``scope.missing``: a world often includes
-        scenery from a server, which no robot needs.
+        Args:
+            element: The ``<world>``.
+            scope: Its scope.
+            strict: Refuse includes that cannot be found. Else they are remembered in
+                ``scope.missing``: a world often includes scenery from a server, which no robot
+                needs.
         """
         check(element)
         for child in element:
@@ -164,6 +169,8 @@ class ScopeBuilder:
                     try:
                         include = self._include(child)
                     except DescriptionError:
+                        if strict:
+                            raise
                         uri = child.child("uri")
                         scope.missing.append(shorten(text_of(uri)) if uri is not None else "?")
                         continue

@@ -13,7 +13,7 @@ from cards_core.checks import check_choice
 from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.model import BoundKernel
 from cards_core.codegen.native import load_or_build
-from cards_core.errors import CardsError, DescriptionError
+from cards_core.errors import CardsError, DescriptionError, ParameterError
 from cards_core.muscles.actuators.arithmetic import DUAL, NUMPY, Arithmetic, Dual, clip
 from cards_core.muscles.actuators.cable import IdealCable
 from cards_core.muscles.actuators.groups import (
@@ -23,7 +23,6 @@ from cards_core.muscles.actuators.groups import (
     make_groups,
 )
 from cards_core.muscles.actuators.model import Inputs, Model
-from cards_core.robot.actuators import check_parameters
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -40,6 +39,7 @@ class ActuatorBank:
         backend: ``compiled`` (native code, cached) or ``numeric`` (NumPy, the reference).
 
     Attributes:
+        dt: As given.
         ideal: True if all muscles are ideal cables: `step` then returns the values it is given.
         state_names: Published states, ``muscle/state``, in the order of the muscles.
         slope_kernel, spring_kernel: Native forms of `linearise`, whose buffer it uses, and of
@@ -67,8 +67,8 @@ class ActuatorBank:
         muscles = robot.muscles
         for muscle in muscles:
             try:
-                check_parameters(muscle.actuator)
-            except ValueError as error:
+                muscle.actuator.check()
+            except ParameterError as error:
                 raise DescriptionError(
                     str(error),
                     source=robot.source,
@@ -77,8 +77,8 @@ class ActuatorBank:
                 ) from None
         count = len(muscles)
         self._muscles = muscles
-        self._dt = float(dt)
-        self._groups, self.state_names, size = make_groups(muscles, self._dt)
+        self.dt = float(dt)
+        self._groups, self.state_names, size = make_groups(muscles, self.dt)
         self.stiffness: Array = np.zeros(count)
         self.damping: Array = np.zeros(count)
         self.is_spring = np.zeros(count, dtype=np.bool_)
@@ -127,14 +127,14 @@ class ActuatorBank:
         for muscle in self._muscles:
             limits = (muscle.tension_min, muscle.tension_max)
             digest.update(repr((muscle.actuator, limits)).encode())
-        digest.update(np.array([self._dt]).tobytes())
+        digest.update(np.array([self.dt]).tobytes())
         return digest.digest()
 
     def _kernels(self) -> Sequence[Kernel]:
         # casadi takes 0.3 s to import and is not needed when the code is cached
         from cards_core.muscles.actuators.symbolic import actuator_kernels
 
-        return actuator_kernels(self._groups, len(self._muscles), len(self._state), self._dt)
+        return actuator_kernels(self._groups, len(self._muscles), len(self._state), self.dt)
 
     def reset(self, lengths: Array) -> None:
         """Put all actuators to rest.
@@ -286,7 +286,7 @@ class ActuatorBank:
             rows, model = group.rows, group.model
             inputs = Inputs(
                 number(lengths[rows], 1.0),
-                number(rates[rows], 1.0 / self._dt),
+                number(rates[rows], 1.0 / self.dt),
                 given.kind[rows],
                 values[rows],
             )

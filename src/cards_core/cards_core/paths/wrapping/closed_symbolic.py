@@ -13,15 +13,16 @@ import casadi as ca
 
 from cards_core.codegen.expressions import constant
 from cards_core.codegen.kernel import Expr
-from cards_core.paths.wrapping.circle import (
+from cards_core.paths.wrapping.closed_forms import (
+    CLEAR_RANGE,
     PLANE_TOLERANCE,
     RIM_STEPS,
     RIM_TOLERANCE,
+    SWIVEL_TOLERANCE,
     TOUCH_TOLERANCE,
+    plane_hint,
+    swivel_rest,
 )
-from cards_core.paths.wrapping.contact import CLEAR_RANGE
-from cards_core.paths.wrapping.pulley import SWIVEL_TOLERANCE, swivel_rest
-from cards_core.paths.wrapping.sphere import plane_hint
 from cards_core.typing import Vector3
 
 ContactExpr = tuple[Expr, Expr, Expr, Expr]

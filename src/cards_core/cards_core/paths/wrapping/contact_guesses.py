@@ -2,7 +2,8 @@
 
 A convex surface is compared with a reference ellipsoid: in the coordinates ``y`` in which the
 ellipsoid is the unit sphere, tangents stay tangents and the sphere's closed form gives the guess.
-For the same reason the side rule is that of the sphere, see `cards_core.paths.wrapping.circle`.
+For the same reason the side rule is that of the sphere, see
+`cards_core.paths.wrapping.closed_forms`.
 
 A torus with ``inside``, or with a side point closer to its axis than the tube, is a ring that the
 path goes through; otherwise the path goes around its outside.
@@ -18,10 +19,13 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import UnknownNameError
-from cards_core.paths.wrapping.circle import PLANE_TOLERANCE
-from cards_core.paths.wrapping.cylinder import cylinder_contact
-from cards_core.paths.wrapping.mesh_surface import HullSurface
-from cards_core.paths.wrapping.sphere import sphere_contact, takes_longer_arc
+from cards_core.paths.wrapping.closed_forms import (
+    PLANE_TOLERANCE,
+    cylinder_contact,
+    sphere_contact,
+    takes_longer_arc,
+)
+from cards_core.paths.wrapping.mesh import HullSurface
 from cards_core.paths.wrapping.surfaces import (
     CylinderSurface,
     EllipsoidSurface,

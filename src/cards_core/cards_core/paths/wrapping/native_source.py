@@ -15,7 +15,7 @@ from cards_core.paths.wrapping.contact_guesses import (
     reference_ellipsoid,
 )
 from cards_core.paths.wrapping.geodesic import MATRIX, WEIGHTS
-from cards_core.paths.wrapping.mesh_surface import HullSurface
+from cards_core.paths.wrapping.mesh import HullSurface
 from cards_core.paths.wrapping.problem import GeodesicProblem
 from cards_core.paths.wrapping.surfaces import (
     CylinderSurface,

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.paths.layout import ContactSpec, link_layout
-from cards_core.paths.wrapping.mesh_file import mesh_path, mesh_vertices
-from cards_core.paths.wrapping.mesh_surface import HullSurface
+from cards_core.paths.wrapping.mesh import HullSurface, mesh_path, mesh_vertices
 from cards_core.paths.wrapping.surfaces import (
     CylinderSurface,
     EllipsoidSurface,
@@ -191,7 +190,7 @@ class GeodesicProblem:
 
     def _hull(self, item: WrapSurface, geometry: Mesh) -> HullSurface:
         # scipy.spatial takes long to import and is not needed where a compiled model is loaded
-        from cards_core.paths.wrapping.mesh_hull import smooth_hull
+        from cards_core.paths.wrapping.mesh import smooth_hull
 
         try:
             vertices = mesh_vertices(self._meshes[item.name], geometry.uri)

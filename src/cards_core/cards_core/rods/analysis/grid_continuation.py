@@ -2,7 +2,7 @@
 
 Between two neighbours the plate moves in steps of at most 10 mm and 4 degrees; each step starts
 from the last. A step to a state that is no neighbour is refused
-(`cards_core.rods.tracking.acceptance`), so a path stays on one branch; it is halved, down to a
+(`cards_core.rods.tracking.continuation`), so a path stays on one branch; it is halved, down to a
 sixteenth of its first length.
 
 The grid is filled in rounds of paths that do not meet. One round goes along one axis: from every
@@ -22,15 +22,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.rods.analysis.plate_grid import PlateGrid
-from cards_core.rods.analysis.slice_status import GOOD, UNKNOWN, SliceOptions, SliceStatus
+from cards_core.rods.analysis.workspace_slice import (
+    GOOD,
+    UNKNOWN,
+    PlateGrid,
+    SliceOptions,
+    SliceStatus,
+)
 from cards_core.rods.robots.initial_guess import InitialGuess
-from cards_core.rods.robots.limb_stability import limb_morse_index
+from cards_core.rods.robots.limb_failure import limb_morse_index
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
+from cards_core.rods.tracking.continuation import Bounds, StepAcceptance
 from cards_core.rods.tracking.targets import Target, interpolate, target_distance
 from cards_core.typing import Array
 

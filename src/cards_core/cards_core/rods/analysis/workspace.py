@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from cards_core.analysis.workspace import Grid
+from cards_core.checks import check_fits
 from cards_core.errors import CardsError
-from cards_core.memory import check_fits
 from cards_core.rods.analysis.grid_continuation import (
     GridFill,
     GridPath,
@@ -32,18 +32,21 @@ from cards_core.rods.analysis.grid_continuation import (
     Point,
     Runner,
 )
-from cards_core.rods.analysis.plate_grid import PlateGrid
-from cards_core.rods.analysis.slice_result import SliceResult
-from cards_core.rods.analysis.slice_status import UNKNOWN, SliceOptions, SliceStatus
-from cards_core.rods.robots.limb_stability import limb_morse_index
+from cards_core.rods.analysis.workspace_slice import (
+    UNKNOWN,
+    PlateGrid,
+    SliceOptions,
+    SliceResult,
+    SliceStatus,
+)
+from cards_core.rods.robots.limb_failure import limb_morse_index
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
-from cards_core.rods.tracking.continuation import follow
+from cards_core.rods.tracking.commands import reach_findings
+from cards_core.rods.tracking.continuation import Bounds, StepAcceptance, follow
 from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
-from cards_core.rods.tracking.reachability import reach_findings
 from cards_core.rods.tracking.targets import Target
 
 Progress = Callable[[int, int], None]

@@ -23,10 +23,10 @@ import numpy as np
 
 from cards_core.checks import finite_array
 from cards_core.errors import RodError
+from cards_core.rods.robots.limb_failure import YieldCheck
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.robots.yield_check import YieldCheck
 from cards_core.rods.status import RodStatus
 from cards_core.spatial import hat, quaternion_matrix, rotation_exp
 from cards_core.typing import Array, Matrix3

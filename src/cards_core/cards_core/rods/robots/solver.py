@@ -8,7 +8,7 @@ eliminated one by one, what remains is 6 x 6 (3 x 3 in the plane)::
     limbs  both given: each rod alone; the wrench of the rods on the plate comes out
 
 Rods are integrated with exact variations (`native/rod.c`), joints are masks over the rows of a
-limb (`native/robot_limb.c`), slender rods under load are cut into segments (`newton.py`).
+limb (`native/robot_limb.c`), slender rods under load are cut into segments (`newton_solver.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from cards_core.errors import ShapeError
-from cards_core.rods.robots.native_robot import MODES
-from cards_core.rods.robots.newton_solver import NewtonSolver
+from cards_core.rods.robots.newton_solver import MODES, NewtonSolver
 from cards_core.rods.robots.robot import (
     PLATE_COORDINATES,
     BaseKind,

@@ -16,10 +16,8 @@ from typing import TypeVar
 import numpy as np
 
 from cards_core.errors import RodError
-from cards_core.rods.material import Material
 from cards_core.rods.robots.robot import BaseKind, SolverSettings, TipKind
-from cards_core.rods.rod import Rod
-from cards_core.rods.section import Section
+from cards_core.rods.rod import Material, Rod, Section
 from cards_core.typing import Vector3
 from cards_core.yaml_fields import Document, Field
 

@@ -39,21 +39,27 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cards_core.errors import RodError
-from cards_core.rods.robots.limb_stability import limb_morse_index
+from cards_core.rods.robots.limb_failure import limb_morse_index, yield_findings
 from cards_core.rods.robots.robot import BaseKind, RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.robots.yield_check import yield_findings
 from cards_core.rods.status import SEVERITY, Finding, RodStatus
 from cards_core.rods.tracking.commands import (
     checked_joints,
     checked_pose,
     checked_wrench,
+    limit_reach_finding,
     quantity,
+    reach_findings,
 )
-from cards_core.rods.tracking.continuation import Progress, WorkCounter
+from cards_core.rods.tracking.continuation import (
+    Progress,
+    WorkCounter,
+    describe_direction,
+    plate_lever,
+)
 from cards_core.rods.tracking.inverse_kinematics import SampledStates
-from cards_core.rods.tracking.reachability import limit_reach_finding, reach_findings
+from cards_core.rods.tracking.levenberg_marquardt import SINGULAR, weakest_mode
 from cards_core.rods.tracking.search_methods import (
     Budget,
     HomeState,
@@ -61,12 +67,6 @@ from cards_core.rods.tracking.search_methods import (
     bulge_variants,
     same_equilibrium,
     slack_variants,
-)
-from cards_core.rods.tracking.singularity import (
-    SINGULAR,
-    describe_direction,
-    plate_lever,
-    weakest_mode,
 )
 from cards_core.rods.tracking.targets import Target, pose_difference
 from cards_core.typing import Array

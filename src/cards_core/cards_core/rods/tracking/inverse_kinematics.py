@@ -29,8 +29,7 @@ import numpy as np
 from cards_core.rods.robots.robot import PLATE_COORDINATES, BaseKind
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.tracking.acceptance import StepAcceptance
-from cards_core.rods.tracking.continuation import follow
+from cards_core.rods.tracking.continuation import StepAcceptance, follow
 from cards_core.rods.tracking.targets import Target, pose_difference
 from cards_core.typing import Array
 

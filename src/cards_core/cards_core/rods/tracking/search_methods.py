@@ -18,8 +18,13 @@ from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import Finding, RodStatus
-from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
-from cards_core.rods.tracking.continuation import WorkCounter, follow, solve_target
+from cards_core.rods.tracking.continuation import (
+    Bounds,
+    StepAcceptance,
+    WorkCounter,
+    follow,
+    solve_target,
+)
 from cards_core.rods.tracking.inverse_kinematics import (
     DampedLeastSquares,
     DescentEnd,

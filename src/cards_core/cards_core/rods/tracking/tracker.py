@@ -20,19 +20,28 @@ from typing import Any
 
 import numpy as np
 
+from cards_core.rods.robots.limb_failure import YieldCheck
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
-from cards_core.rods.robots.yield_check import YieldCheck
 from cards_core.rods.status import SEVERITY, Finding, RodStatus, is_good
-from cards_core.rods.tracking.acceptance import Bounds, StepAcceptance
-from cards_core.rods.tracking.commands import checked_joints, checked_pose, checked_wrench
-from cards_core.rods.tracking.continuation import follow, solve_target
+from cards_core.rods.tracking.commands import (
+    checked_joints,
+    checked_pose,
+    checked_wrench,
+    limit_reach_finding,
+    reach_findings,
+)
+from cards_core.rods.tracking.continuation import (
+    Bounds,
+    FoldPrediction,
+    StepAcceptance,
+    follow,
+    solve_target,
+)
 from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
-from cards_core.rods.tracking.reachability import limit_reach_finding, reach_findings
+from cards_core.rods.tracking.saved_states import state_from_dict, state_to_dict
 from cards_core.rods.tracking.search_methods import Budget
-from cards_core.rods.tracking.serialization import state_from_dict, state_to_dict
-from cards_core.rods.tracking.singularity import FoldPrediction
 from cards_core.rods.tracking.targets import (
     Remaining,
     StepLengthControl,

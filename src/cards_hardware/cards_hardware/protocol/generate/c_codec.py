@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cards_hardware.protocol import enums, schema
-from cards_hardware.protocol.parameters import ParameterId
+from cards_hardware.protocol.enums import ParameterId
 from cards_hardware.protocol.schema import Field, Group, Message
 from cards_hardware.protocol.table import MESSAGES
 

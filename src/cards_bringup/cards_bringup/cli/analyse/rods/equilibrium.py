@@ -21,8 +21,8 @@ from cards_bringup.vectors import vector
 from cards_core.analysis.workspace import Grid
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
-from cards_core.rods.analysis.plate_grid import PlateGrid, find_coordinate
-from cards_core.rods.robots.limb_stability import limb_morse_index
+from cards_core.rods.analysis.workspace_slice import PlateGrid, find_coordinate
+from cards_core.rods.robots.limb_failure import limb_morse_index
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solver import RodRobotSolver

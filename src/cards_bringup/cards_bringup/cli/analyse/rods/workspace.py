@@ -14,13 +14,11 @@ from cards_bringup.cli.analyse.point_options import assignments, grid_of, number
 from cards_bringup.cli.analyse.rods.equilibrium import wrench_of
 from cards_bringup.cli.analyse.rods.options import refuse_options
 from cards_bringup.progress import CountProgress
-from cards_bringup.resources import runs_folder
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
-from cards_core.files import inside
-from cards_core.rods.analysis.plate_grid import find_coordinate
-from cards_core.rods.analysis.slice_status import SliceOptions
+from cards_core.files import RUNS, inside
 from cards_core.rods.analysis.workspace import solve_slice
+from cards_core.rods.analysis.workspace_slice import SliceOptions, find_coordinate
 from cards_core.rods.robots.reader import read_rod_robot
 
 NOT_FOR_RODS = (
@@ -94,7 +92,7 @@ def _folder(robot: str, grid: Any, options: Any) -> Path:
     """Return a folder whose name depends on grid and options only."""
     text = json.dumps([grid.to_json(), list(options.wrench), options.frame, options.near])
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return inside(runs_folder(), f"workspace_{robot}_{digest}")
+    return inside(RUNS, f"workspace_{robot}_{digest}")
 
 
 def _print(summary: dict[str, Any], files: list[Path]) -> None:

@@ -1,0 +1,1 @@
+"""Experiments of papers: published results beside ours, behind ``./cards reproduce``."""

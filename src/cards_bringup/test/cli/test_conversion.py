@@ -1,0 +1,61 @@
+"""``./cards import`` and ``export``: files, errors and progress."""
+
+from __future__ import annotations
+
+import pytest
+
+from cards_bringup import cli
+
+
+def test_writes_each_format(tmp_path, capsys):
+    for kind, mark in (
+        ("latex", r"\begin{document}"),
+        ("markdown", "# Equations of planar_2r"),
+        ("python", "def mass_matrix(q):"),
+    ):
+        file = tmp_path / kind
+        assert cli.main(["export", kind, "planar_2r", "-o", str(file)]) == 0
+        assert mark in file.read_text()
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert f"wrote {file}" in err
+
+
+def test_prints_without_a_file(capsys):
+    line = ["export", "markdown", "planar_xy", "--quantities", "M", "--parameters", "symbols"]
+    assert cli.main([*line, "--simplify", "full", "--time-limit", "60", "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert "## Mass matrix" in out
+    assert "## Gravity" not in out
+    assert "m_{1}" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["antagonist_joint"], "muscle 'right' (and 1 more) wraps over a surface"),
+        (["planar_2r", "--limit", "1"], "predicted size"),
+        (["planar_2r", "--quantities", "M,Q"], "no quantity named 'Q'"),
+        (["no_such_robot"], "no model or file named 'no_such_robot'"),
+        (["planar_2r", "--quantities", "M", "-o", "no/such/folder/x"], "cannot write"),
+    ],
+)
+def test_errors_say_what_would_be_right(line, message, capsys):
+    assert cli.main(["export", "latex", *line]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_limit_must_be_positive(capsys):
+    assert cli.main(["export", "latex", "planar_2r", "--limit", "0"]) == 2
+    assert "argument --limit: '0' (expected: a number > 0)" in capsys.readouterr().err
+
+
+def test_import_passes_everything_on(monkeypatch):
+    import cards_core.formats.caspr.cli as caspr
+
+    seen = []
+    monkeypatch.setattr(caspr, "main", lambda rest: seen.append(rest) or 5)
+    assert cli.main(["import", "caspr", "some folder", "-o", "out", "--json"]) == 5
+    assert cli.main(["import", "caspr", "--help"]) == 5
+    assert seen == [["some folder", "-o", "out", "--json"], ["--help"]]

@@ -1,7 +1,0 @@
-"""Errors of workspace jobs."""
-
-from cards_core.errors import CardsError
-
-
-class PointSetError(CardsError):
-    """A grid, sample, ray or file of points that cannot be meant: the message says why."""

@@ -1,0 +1,40 @@
+"""The body image of a description: paths over its links and surfaces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cards_core.body_image.interface import BodyImage, Stretch
+from cards_core.dynamics import make_dynamics
+from cards_core.robot.model import Robot
+from cards_core.typing import Array, Backend
+
+
+class GeometricBodyImage(BodyImage):
+    """f(q) of the muscle paths, and g of a linear stretch; see `Stretch`.
+
+    Args:
+        robot: The description.
+        stretch: Of its muscles; none if None.
+        backend: ``compiled`` or ``numeric``.
+    """
+
+    kind = "geometric"
+
+    def __init__(
+        self, robot: Robot, stretch: Stretch | None = None, backend: Backend = "compiled"
+    ) -> None:
+        super().__init__(robot)
+        self.stretch = stretch or Stretch.none(len(robot.muscles))
+        self._rigid = not (self.stretch.alpha.any() or self.stretch.beta.any())
+        self._dynamics = make_dynamics(robot, backend)
+        self._still = np.zeros(robot.tree.nv)
+
+    def evaluate(self, q: Array, tensions: Array) -> tuple[Array, Array]:
+        """Return l and dl/dq; see `BodyImage.evaluate`."""
+        state = self._dynamics.update(q, self._still)
+        lengths, jacobian = state.muscle_lengths, state.muscle_jacobian
+        if self._rigid:
+            return lengths, jacobian
+        share = 1.0 - self.stretch.beta * tensions
+        return lengths * share - self.stretch.alpha * tensions, jacobian * share[:, None]

@@ -1,0 +1,1 @@
+"""Muscle relaxation control: a musculoskeletal robot at rest lets go of what it need not pull."""

@@ -1,0 +1,369 @@
+"""Muscle relaxation control [Kawaharazuka2025]_: muscles held at lengths, released at rest.
+
+Blocks, each at a rate of its own on the time of the states:
+
+    125 Hz  self-body image     l_ff = f(q_d, T_ff) - (T_ff - T0)/K
+     40 Hz  geometric model     tau = what the pose needs against gravity
+     40 Hz  necessary tensions  `cards_core.control.mrc.necessary_tension`
+    125 Hz  relaxation          dl,  `cards_core.control.mrc.relaxation`
+    125 Hz  safety              s,   `cards_core.control.mrc.temperature_safety`
+    125 Hz  command             l0 = l_ff + dl + s,  T0 = bias
+
+The muscles' own law, T = max(T_floor, T0 + K (l - l0) + B l') of the host or the board, makes
+tensions of that (`cards_core.muscles.impedance`). T_ff are the tensions that the wanted pose
+needs: held at f alone, a muscle would pull with its bias only where the robot should be, and sag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from cards_core.body_image.geometric import GeometricBodyImage
+from cards_core.body_image.interface import BodyImage
+from cards_core.control.interface import (
+    Controller,
+    ControlOutput,
+    ControlStatus,
+    HoldPoint,
+    check_reference,
+    is_finite,
+    number,
+)
+from cards_core.control.model import ControlModel
+from cards_core.control.mrc.necessary_tension import NecessaryTension
+from cards_core.control.mrc.relaxation import (
+    TIES,
+    Relaxation,
+    RelaxationOptions,
+    relax,
+    withdraw_all,
+)
+from cards_core.control.mrc.temperature_safety import Protection, TemperatureLimits, protect
+from cards_core.errors import ParameterError
+from cards_core.muscles.command import Command, CommandPart
+from cards_core.parameters.declaration import Parameter, ParameterStore
+from cards_core.robot.model import Robot
+from cards_core.robot.state import RobotState
+from cards_core.trajectories.base import Reference
+from cards_core.typing import Array
+
+SLACK = 10.0
+"""Rest length that no muscle reaches, [m]: the law then gives T_floor."""
+
+LETTING_GO = 2e-3
+"""How fast all muscles lengthen once one of them was too hot, [m/s]: 0.5 N per period of 8 ms at
+30 N/mm."""
+
+ROUNDING = 1e-6
+"""Share of a period by which a state may be early for the next one."""
+
+
+class MuscleRelaxationControl(Controller):
+    """Hold a posture by muscle lengths, and let go at rest of what it does not need.
+
+    Args:
+        model: What the controller knows of the robot. Every muscle that takes a tension needs a
+            stiffness in its ``<control>``.
+        options: Of the relaxation.
+        limits: Of temperature and tension.
+        tension_min: T_min of the necessary tensions, [N].
+        bias: T0 of every muscle, [N], below `tension_min`.
+        relaxation: Whether muscles are released at all.
+        estimation_rate: Of model and necessary tensions, [Hz].
+        image: Replaces the geometric body image of the commanded muscles.
+
+    Attributes:
+        image: What it believes the muscles' lengths to be.
+        state: Of the relaxation; `Relaxation.dl` is what was released.
+        protection: How far muscles have given way to heat.
+        necessary: Tensions that the present pose needs, shape (m,), [N].
+
+    Raises:
+        ParameterError: A value does not fit, or a muscle has no stiffness.
+    """
+
+    kind = "mrc"
+    summary = "muscle relaxation control: muscles held at lengths, released at rest"
+    space = "joint"
+    needs = ("muscle_lengths", "tensions")
+    commands = ("impedance",)
+
+    def __init__(
+        self,
+        model: ControlModel,
+        *,
+        options: RelaxationOptions | None = None,
+        limits: TemperatureLimits | None = None,
+        tension_min: float = 30.0,
+        bias: float = 10.0,
+        relaxation: bool = True,
+        estimation_rate: float = 40.0,
+        image: BodyImage | None = None,
+    ) -> None:
+        super().__init__(model)
+        robot, tree = model.commanded, model.dynamics.tree
+        self.options = options or RelaxationOptions()
+        self.options = replace(self.options, tension_min=tension_min)
+        self.limits = limits or TemperatureLimits()
+        self.relaxation = relaxation
+        self.image = image or GeometricBodyImage(robot)
+        if not number(bias, "bias") < tension_min:
+            raise ParameterError(
+                f"bias is {bias:g} N; expected less than tension_min {tension_min:g} N, without "
+                "which every muscle always counts as tense"
+            )
+        self._stiffness = np.array([muscle.control.stiffness for muscle in robot.muscles])
+        names = tuple(muscle.name for muscle in robot.muscles)
+        self._most: Array = np.array([muscle.tension_max for muscle in robot.muscles])
+        self._dynamics = model.dynamics
+        self._load = model.load
+        least = np.full(len(names), float(tension_min))
+        if np.any(least >= self._most):
+            bad = int(np.argmax(least >= self._most))
+            raise ParameterError(
+                f"tension_min is {tension_min:g} N, not below the largest tension "
+                f"{self._most[bad]:g} N of muscle '{names[bad]}'"
+            )
+        self._least = least
+        self._solver = NecessaryTension(least, self._most, tree.nv)
+        self._forward = NecessaryTension(least, self._most, tree.nv)
+        self.reference_names = tree.position_names
+        self.error_names = tree.velocity_names
+        m = len(names)
+        self.output = ControlOutput.empty(m, 0, tree.nq, tree.nv)
+        self.output.tensions[:] = least
+        self._bias = np.full(m, float(bias))
+        self._rest_lengths = np.full(m, SLACK)
+        still = np.zeros(m)
+        self.command = (CommandPart("impedance", names, self._bias, self._rest_lengths, still),)
+        slack = CommandPart("impedance", names, self._bias, np.full(m, SLACK), still)
+        self.relaxed: Command = (slack,)
+        self._columns = [
+            i for i, muscle in enumerate(model.robot.muscles) if muscle.name in set(names)
+        ]
+        self._period = self.options.period
+        self._model_period = 1.0 / number(estimation_rate, "estimation_rate", strict=True)
+        self._reference: Reference | None = None
+        self._start = 0.0
+        self.protection = Protection.none(m)
+        self.reset()
+
+    @classmethod
+    def unsuited(cls, robot: Robot) -> str:
+        """Return why this controller cannot drive a robot; see `Controller.unsuited`."""
+        reason = super().unsuited(robot)
+        soft = [
+            muscle.name
+            for muscle in robot.muscles
+            if muscle.takes_tension and not muscle.control.stiffness > 0.0
+        ]
+        if not reason and soft:
+            reason = (
+                f"muscle '{soft[0]}' of {robot.name} has no stiffness to be held by (expected: "
+                '<control stiffness="..."/> in every muscle that takes a tension)'
+            )
+        if not reason and any(joint.motor for joint in robot.joints):
+            reason = f"joints of {robot.name} have motors, which this controller does not drive"
+        return reason
+
+    @classmethod
+    def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:
+        """Declare the parameters and return a controller; see `Controller.from_parameters`."""
+        o, s = RelaxationOptions(), TemperatureLimits()
+        parameters.declare(
+            [
+                Parameter("relaxation", True, "Muscles are released at rest.", live=True),
+                _length("dl_plus", o.dl_plus, "Released of one muscle per period at rest."),
+                _length("dl_minus", o.dl_minus, "Withdrawn from one muscle per period in motion."),
+                _length("dl_max", o.dl_max, "Released of one muscle at most."),
+                Parameter(
+                    "dtheta_max",
+                    o.dtheta_max,
+                    "Motion since the targets came to rest at which releasing stops.",
+                    "rad or m",
+                    lower=1e-6,
+                    live=True,
+                ),
+                Parameter(
+                    "resume",
+                    0.9,
+                    "Share of dtheta_max below which it goes on.",
+                    lower=1e-3,
+                    upper=1.0,
+                ),
+                Parameter(
+                    "hold",
+                    0.1,
+                    "How long targets must be still before.",
+                    "s",
+                    lower=0.0,
+                    upper=60.0,
+                ),
+                Parameter("ties", "tension", "Who is first of the equally needed.", choices=TIES),
+                Parameter("tension_min", o.tension_min, "T_min of every muscle.", "N", lower=1e-3),
+                Parameter("bias", 10.0, "T0 of every muscle.", "N", lower=0.0),
+                Parameter(
+                    "rate", 1.0 / o.period, "Of the relaxation.", "Hz", lower=1.0, upper=1e4
+                ),
+                Parameter(
+                    "estimation_rate",
+                    40.0,
+                    "Of model and necessary tensions.",
+                    "Hz",
+                    lower=1.0,
+                    upper=1e4,
+                ),
+                Parameter("soft_temperature", s.soft, "Muscles give way from here on.", "degC"),
+                Parameter("hard_temperature", s.hard, "The robot is let go.", "degC"),
+            ]
+        )
+        value = parameters
+        return cls(
+            model,
+            options=RelaxationOptions(
+                dl_plus=value["dl_plus"],
+                dl_minus=value["dl_minus"],
+                dl_max=value["dl_max"],
+                dtheta_max=value["dtheta_max"],
+                resume=value["resume"],
+                hold=value["hold"],
+                ties=value["ties"],
+                period=1.0 / value["rate"],
+            ),
+            limits=TemperatureLimits(
+                soft=value["soft_temperature"], hard=value["hard_temperature"]
+            ),
+            tension_min=value["tension_min"],
+            bias=value["bias"],
+            relaxation=value["relaxation"],
+            estimation_rate=value["estimation_rate"],
+        )
+
+    def change(self, values: Mapping[str, Any]) -> None:
+        """Take over the switch and the numbers of the relaxation; see `Controller.change`."""
+        names = ("dl_plus", "dl_minus", "dl_max", "dtheta_max")
+        self.options = replace(self.options, **{name: values[name] for name in names})
+        self.relaxation = values["relaxation"]
+
+    def place(self, q: Array, qd: Array) -> Array:
+        """Return the y of a state; see `Controller.place`."""
+        return q.copy()
+
+    def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
+        """Track a reference; see `Controller.set_reference`."""
+        if reference is not None:
+            check_reference(reference, self.reference_names, self.output.error.size)
+        self._start = start
+        self._reference = reference
+
+    def reset(self) -> None:
+        """Forget what was released and how far muscles gave way; see `Controller.reset`.
+
+        A muscle that was too hot stays latched: the motor is not cooler for it.
+        """
+        m = self._most.size
+        self.state = Relaxation.none(m)
+        self.protection = replace(Protection.none(m), latched=self.protection.latched)
+        self.necessary = self._least.copy()
+        self._let_go = 0.0
+        self._next_tick = self._next_model = -np.inf
+        if isinstance(self._reference, HoldPoint):
+            self._reference = None
+
+    def step(self, state: RobotState) -> Command:
+        """Return the set-points of the muscles' law for a state; see `Controller.step`."""
+        out, t = self.output, state.time
+        out.time = t
+        tensions = state.measured("tensions")[self._columns]
+        if not (np.isfinite(t) and is_finite(state.q, state.qd)):
+            return self._invalid()
+        if self._reference is None:
+            self.set_reference(HoldPoint(state.q, len(self.error_names)), t)
+        reference = self._reference
+        assert reference is not None
+        desired, rate, _ = reference(t - self._start)
+        if not is_finite(desired, rate):
+            return self._invalid()
+        tree = self._dynamics.tree
+        out.desired[:], out.desired_dot[:] = desired, rate
+        out.actual[:], out.actual_dot[:] = state.q, state.qd
+        out.error[:] = tree.difference(desired, state.q)
+        if t + ROUNDING * self._model_period >= self._next_model:
+            self._next_model = t + self._model_period
+            self._update_model(state.q, tensions)
+        if t + ROUNDING * self._period >= self._next_tick:
+            self._next_tick = t + self._period
+            self._tick(state, desired, tensions)
+        return self.command
+
+    def _update_model(self, q: Array, tensions: Array) -> None:
+        """Find the tensions that the present pose needs."""
+        jacobian = self.image.evaluate(q, np.nan_to_num(tensions))[1]
+        self.necessary = self._solver.solve(jacobian, self._torque(q)).copy()
+        self.output.residual = float(np.linalg.norm(self._solver.missing))
+
+    def _torque(self, q: Array) -> Array:
+        """Return what muscles have to hold at rest, ``-G' T``, shape (nv,)."""
+        still = np.zeros(self.output.error.size)
+        torque = self._dynamics.update(q, still).gravity.copy()
+        if self._load is not None:
+            torque += self._load(q, still)
+        return torque
+
+    def _tick(self, state: RobotState, desired: Array, tensions: Array) -> None:
+        """One period of relaxation and safety; writes the command."""
+        out = self.output
+        guess = self.image.evaluate(desired, self._least)[1]
+        needed = self._forward.solve(guess, self._torque(desired))
+        wanted = self.image.evaluate(desired, needed)[0] - (needed - self._bias) / self._stiffness
+        out.tensions[:] = needed
+        measured = np.nan_to_num(tensions)
+        if self.relaxation:
+            self.state = relax(
+                self.state,
+                wanted,
+                measured,
+                self.necessary,
+                state.q,
+                options=self.options,
+                difference=self._dynamics.tree.difference,
+            )
+        else:
+            self.state = withdraw_all(self.state, self.options)
+        temperatures = None if state.temperatures is None else state.temperatures[self._columns]
+        self.protection = protect(
+            self.protection,
+            tensions,
+            temperatures,
+            largest=self._most,
+            limits=self.limits,
+            dt=self._period,
+        )
+        if self.protection.latched.any():
+            self._let_go = min(self._let_go + LETTING_GO * self._period, SLACK)
+        np.add(wanted, self.state.dl, out=self._rest_lengths)
+        self._rest_lengths += self.protection.given
+        self._rest_lengths += self._let_go
+        out.status = ControlStatus.OK
+        if self._solver.failed or self._forward.failed:
+            out.status = ControlStatus.FALLBACK
+        elif self.protection.latched.any():
+            out.status = ControlStatus.INFEASIBLE
+
+    def _invalid(self) -> Command:
+        out = self.output
+        out.status = ControlStatus.INVALID_STATE
+        out.residual = np.nan
+        self._rest_lengths[:] = SLACK
+        # what comes next is motion, and begins with a new estimate
+        self.state = Relaxation(self.state.dl)
+        self._next_tick = self._next_model = -np.inf
+        return self.relaxed
+
+
+def _length(name: str, default: float, text: str) -> Parameter:
+    return Parameter(name, default, text, "m", lower=1e-9, upper=0.1, live=True)

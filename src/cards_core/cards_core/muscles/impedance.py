@@ -1,0 +1,170 @@
+"""The impedance law of a muscle: a tension that depends on how long the muscle is.
+
+    T = max(T_floor, T0 + K (l - l0) + B (l' - v0)),     then limits and largest rate of change
+
+l and l' are the measured length and rate, l0, v0, T0 the set-points, K, B, T_floor numbers of the
+muscle (`cards_core.robot.actuators.ImpedanceControl`). It is the lowest level of control, the same
+in every host and on the boards of real robots, once per step there. Special cases:
+
+    tension control             K = B = 0
+    muscle stiffness control    T_floor = T0 = T_bias: pulls harder than T_bias when too long
+    cables of tensegrities      T_floor = 0
+
+The law is that of a controller that measures, computes and then pulls: with dt^2 K w or dt B w
+above about one, w being the inverse of the mass that the muscle feels, it shakes the robot, here
+as on a board of the same rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cards_core.errors import ParameterError
+from cards_core.robot.elements import Muscle
+from cards_core.typing import Array
+
+GAINS = ("stiffness", "damping", "tension_floor")
+"""Numbers of the law that may be changed while a host runs."""
+
+
+def impedance_tension(
+    length: Array,
+    rate: Array,
+    *,
+    rest_length: Array,
+    rest_rate: Array,
+    tension: Array,
+    stiffness: Array,
+    damping: Array,
+    floor: Array,
+) -> Array:
+    """Return T of the law without limits, [N]; all arguments are of one shape.
+
+    Args:
+        length: l, [m].
+        rate: l', [m/s].
+        rest_length: l0, [m].
+        rest_rate: v0, [m/s].
+        tension: T0, [N].
+        stiffness: K, [N/m].
+        damping: B, [N s/m].
+        floor: T_floor, [N].
+    """
+    out: Array = np.maximum(
+        floor, tension + stiffness * (length - rest_length) + damping * (rate - rest_rate)
+    )
+    return out
+
+
+class ImpedanceLaw:
+    """The law of all muscles of a robot, with their set-points.
+
+    Args:
+        muscles: Of the robot.
+
+    Attributes:
+        stiffness, damping, tension_floor: K, B and T_floor, shape (m,).
+        rest_length, rest_rate: Set-points l0 [m] and v0 [m/s], shape (m,); NaN and zero as long as
+            none was given. T0 comes with each call.
+        active: Which muscles are under the law now, shape (m,).
+        share: How far each is still under it, 1 to 0, shape (m,): less when its commands stopped.
+        any_active: Whether any is.
+    """
+
+    def __init__(self, muscles: tuple[Muscle, ...]) -> None:
+        self._names = [muscle.name for muscle in muscles]
+        laws = [muscle.control for muscle in muscles]
+        self._minimum: Array = np.array([muscle.tension_min for muscle in muscles], dtype=float)
+        self._maximum: Array = np.array([muscle.tension_max for muscle in muscles], dtype=float)
+        self.stiffness: Array = np.array([law.stiffness for law in laws], dtype=float)
+        self.damping: Array = np.array([law.damping for law in laws], dtype=float)
+        self.tension_floor: Array = np.array(
+            [
+                muscle.tension_min if law.tension_floor is None else law.tension_floor
+                for muscle, law in zip(muscles, laws, strict=True)
+            ],
+            dtype=float,
+        )
+        self._rate: Array = np.array([law.tension_rate or np.inf for law in laws], dtype=float)
+        self._limited = bool(np.isfinite(self._rate).any())
+        count = len(muscles)
+        self.rest_length: Array = np.empty(count)
+        self.rest_rate: Array = np.empty(count)
+        self.active = np.zeros(count, dtype=np.bool_)
+        self.share: Array = np.ones(count)
+        self.any_active = False
+        self._last: Array = np.empty(count)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the set-points and the last tensions; K, B and T_floor stay."""
+        self.rest_length[:] = np.nan
+        self.rest_rate[:] = 0.0
+        self.active[:] = False
+        self.share[:] = 1.0
+        self.any_active = False
+        self._last[:] = np.nan
+
+    def change(self, values: Mapping[str, Array]) -> None:
+        """Take over gains of all muscles, all or nothing.
+
+        Args:
+            values: Of some of `GAINS`, shape (m,) each.
+
+        Raises:
+            ParameterError: No such gain, wrong size, or a number that is negative or not finite.
+        """
+        for name, given in values.items():
+            if name not in GAINS:
+                raise ParameterError(f"'{name}' is no gain of the impedance law; expected {GAINS}")
+            array = np.asarray(given, dtype=float)
+            if array.shape != self.stiffness.shape:
+                raise ParameterError(
+                    f"{name} of the impedance law has shape {array.shape}, expected "
+                    f"{self.stiffness.shape}: one number for each of {', '.join(self._names)}"
+                )
+            good = np.isfinite(array) & (array >= 0.0)
+            if not good.all():
+                bad = int(np.argmin(good))
+                raise ParameterError(
+                    f"{name} of muscle '{self._names[bad]}' is {array[bad]:g}; expected a finite "
+                    "number >= 0"
+                )
+        for name, given in values.items():
+            getattr(self, name)[:] = given
+
+    def tensions(self, values: Array, length: Array, rate: Array, dt: float) -> Array:
+        """Return what muscles are told, with tensions [N] in place of T0 where the law is active.
+
+        Args:
+            values: What every muscle is told, shape (m,); T0 where the law is active.
+            length: Measured, shape (m,), [m].
+            rate: Measured, shape (m,), [m/s].
+            dt: Since the last call, [s].
+        """
+        raw = impedance_tension(
+            length,
+            rate,
+            rest_length=np.where(np.isnan(self.rest_length), length, self.rest_length),
+            rest_rate=self.rest_rate,
+            tension=values,
+            stiffness=self.stiffness,
+            damping=self.damping,
+            floor=self.tension_floor,
+        )
+        law = raw
+        if np.any(self.share != 1.0):
+            law = self._minimum + self.share * (raw - self._minimum)
+        if self._limited:
+            step = self._rate * dt
+            fresh = np.isnan(self._last)
+            low = np.where(fresh, -np.inf, self._last - step)
+            high = np.where(fresh, np.inf, self._last + step)
+            law = np.minimum(np.maximum(law, low), high)
+        law = np.minimum(np.maximum(law, self._minimum), self._maximum)
+        out = np.where(self.active, law, values)
+        if self._limited:
+            self._last[:] = np.where(self.active, law, np.nan)
+        return out

@@ -1,0 +1,341 @@
+"""The smooth convex body in place of a mesh: vertices from STL or OBJ files, hull, level set.
+
+The planes ``n_k . x = h_k`` of the mesh's convex hull make the level set
+
+    g(x) = log(sum_k exp(beta (n_k . x - h_k))) / beta + |x - c|^2 / (2 R) = 0
+
+The first term is a smooth maximum: edges are rounded with a radius of about ``2 / beta``. The
+second lets flat faces bulge a little, so that the curvature is positive everywhere. Both are
+convex and infinitely smooth, and so is the body.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+
+from cards_core.paths.wrapping import geodesic
+from cards_core.paths.wrapping.surfaces import Surface
+from cards_core.typing import Array, Matrix3, Vector3
+
+_STL_HEADER = 84
+_STL_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+def mesh_path(uri: str, source: str | None) -> Path | None:
+    """Return the file that a mesh URI names, or None if there is none.
+
+    Plain paths and ``file://`` are taken as they are or relative to the description's folder;
+    ``model://robot/meshes/hand.stl`` and ``package://...`` are searched from that folder upwards.
+    """
+    parts = urlparse(uri)
+    folder = Path(source).resolve().parent if source else Path.cwd()
+    if parts.scheme in ("", "file"):
+        candidates = [folder / unquote(parts.path if parts.scheme else uri)]
+    else:
+        path = Path(unquote(parts.netloc + parts.path))
+        candidates = [base / path for base in (folder, *folder.parents)]
+        candidates.append(folder / path.relative_to(path.parts[0] if path.parts else path))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def mesh_vertices(data: bytes, name: str) -> Array:
+    """Return the vertices in a mesh file, shape (V, 3), in the file's unit.
+
+    Args:
+        data: Content of the file.
+        name: Its name; the ending says which format it is.
+
+    Raises:
+        ValueError: An unknown format or a damaged file, with the reason.
+    """
+    ending = name.rpartition(".")[2].lower()
+    if ending == "stl":
+        vertices = _binary_stl(data)
+        if vertices is None:
+            vertices = _text(data, "vertex")
+    elif ending == "obj":
+        vertices = _text(data, "v")
+    else:
+        raise ValueError(f"muscles cannot wrap over files ending in '.{ending}'")
+    if len(vertices) < 4:
+        raise ValueError(f"it has {len(vertices)} vertices")
+    if not np.all(np.isfinite(vertices)):
+        raise ValueError("it has vertices that are not finite")
+    return np.unique(vertices, axis=0)
+
+
+def _binary_stl(data: bytes) -> Array | None:
+    if len(data) < _STL_HEADER:
+        return None
+    count = int.from_bytes(data[80:_STL_HEADER], "little")
+    if len(data) != _STL_HEADER + count * _STL_FACET.itemsize:
+        return None
+    facets = np.frombuffer(data, _STL_FACET, offset=_STL_HEADER)
+    return np.asarray(facets["corners"].reshape(-1, 3), dtype=float)
+
+
+def _text(data: bytes, keyword: str) -> Array:
+    rows = []
+    for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), 1):
+        words = line.split()
+        if words and words[0] == keyword:
+            try:
+                x, y, z = (float(word) for word in words[1:4])
+            except ValueError:
+                raise ValueError(f"line {number} is no vertex: '{line.strip()[:60]}'") from None
+            rows.append((x, y, z))
+    return np.array(rows, dtype=float).reshape(-1, 3)
+
+
+NEGLIGIBLE = 60.0
+"""No plane's weight gets smaller than exp(-60) of the largest: that changes no digit."""
+
+
+class HullSurface(Surface):
+    """See the module.
+
+    Args:
+        normals: Outward unit normals n_k, shape (k, 3).
+        offsets: h_k, shape (k,), [m].
+        sharpness: beta, [1/m].
+        bulge: R, [m].
+        centre: c, a point well inside, shape (3,), [m].
+        radii, rotation: Ellipsoid about ``centre`` that resembles the body, shape (3,), [m], and
+            its axes as columns.
+        deviation: Largest distance from the convex hull, [m].
+        step: See `Surface`.
+    """
+
+    def __init__(
+        self,
+        *,
+        normals: Array,
+        offsets: Array,
+        sharpness: float,
+        bulge: float,
+        centre: Vector3,
+        radii: Vector3,
+        rotation: Matrix3,
+        deviation: float,
+        step: float,
+    ) -> None:
+        self.normals, self.offsets = normals, offsets
+        self.sharpness, self.bulge = sharpness, bulge
+        self.centre = centre
+        self.radii, self.rotation = radii, rotation
+        self.size = float(radii.max())
+        self.deviation = deviation
+        self.step = step
+
+    def _weights(self, x: Vector3) -> tuple[Array, float]:
+        """Weights of the planes and the smooth maximum of their heights."""
+        heights = self.normals @ x - self.offsets
+        top = float(heights.max())
+        weights = np.exp(np.maximum(self.sharpness * (heights - top), -NEGLIGIBLE))
+        total = float(weights.sum())
+        return weights / total, top + math.log(total) / self.sharpness
+
+    def cover(self, x: Vector3) -> float:
+        """See `Surface`."""
+        from_centre = x - self.centre
+        maximum = self._weights(x)[1]
+        return maximum + 0.5 * float(from_centre @ from_centre) / self.bulge
+
+    def _gradient(self, x: Vector3) -> Vector3:
+        weights, _ = self._weights(x)
+        return np.asarray(weights @ self.normals + (x - self.centre) / self.bulge)
+
+    def height(self, x: Vector3) -> float:
+        """See `Surface`."""
+        return self.cover(x) / max(float(np.linalg.norm(self._gradient(x))), 1e-3)
+
+    def project(self, x: Vector3) -> Vector3:
+        """See `Surface`."""
+        for _ in range(6):
+            gradient = self._gradient(x)
+            x = x - self.cover(x) / max(float(gradient @ gradient), 1e-6) * gradient
+        return x
+
+    def normal(self, x: Vector3) -> Vector3:
+        """See `Surface`."""
+        gradient = self._gradient(x)
+        return np.asarray(gradient / max(float(np.linalg.norm(gradient)), 1e-9))
+
+    def curvature(self, x: Vector3, t: Vector3) -> tuple[Vector3, float, float, float]:
+        """See `Surface`."""
+        weights, _ = self._weights(x)
+        mean = weights @ self.normals
+        gradient = mean + (x - self.centre) / self.bulge
+        slope = max(float(np.linalg.norm(gradient)), 1e-9)
+        n = gradient / slope
+        b = np.cross(n, t)
+        along, across = self.normals @ t - mean @ t, self.normals @ b - mean @ b
+        scale = self.sharpness / slope
+        round_off = 1.0 / (self.bulge * slope)
+        return (
+            n,
+            scale * float(weights @ (along * along)) + round_off,
+            scale * float(weights @ (along * across)),
+            scale * float(weights @ (across * across)) + round_off,
+        )
+
+
+MOST_PLANES = 100
+"""Planes of the hull that are kept: those that the others describe worst."""
+
+SHARPNESS = 20.0
+"""Inverse rounding length times the body's mean radius."""
+
+BULGE = 20.0
+"""Radius of curvature of flat faces relative to the largest radius."""
+
+SAMPLE_COUNT = 1500
+"""Points of the hull at which the body is fitted."""
+
+FIT_ROUNDS = 8
+"""Gauss-Newton steps of the fit."""
+
+STEP_ERROR = 1e-8
+"""Error relative to the body's size that the integration of a test geodesic may have."""
+
+
+def smooth_hull(vertices: Array) -> HullSurface:
+    """Return a smooth convex body close to the convex hull of points.
+
+    At most `MOST_PLANES` planes of the hull are kept; their offsets are then fitted so that the
+    level set passes through points spread over the hull (least squares).
+
+    Args:
+        vertices: shape (V, 3), [m].
+
+    Raises:
+        ValueError: The points span no volume.
+    """
+    # embedded Pythons without SciPy load cached code, which needs no hull
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        hull = ConvexHull(vertices)
+    except (QhullError, ValueError):
+        raise ValueError("its vertices span no volume") from None
+    samples = _samples(hull)
+    rotation = _axes(samples)
+    along = vertices[hull.vertices] @ rotation
+    low, high = along.min(axis=0), along.max(axis=0)
+    radii, centre = 0.5 * (high - low), rotation @ (0.5 * (high + low))
+    normals, offsets = _planes(hull, samples, rotation)
+    sharpness = SHARPNESS / float(np.prod(radii) ** (1.0 / 3.0))
+    bulge = BULGE * float(radii.max())
+    offsets = _fitted(normals, offsets, samples, sharpness=sharpness, bulge=bulge, centre=centre)
+    surface = HullSurface(
+        normals=normals,
+        offsets=offsets,
+        sharpness=sharpness,
+        bulge=bulge,
+        centre=centre,
+        radii=radii,
+        rotation=rotation,
+        deviation=0.0,
+        step=1.0 / sharpness,
+    )
+    surface.deviation = max(abs(surface.height(y)) for y in samples)
+    surface.step = _step(surface)
+    return surface
+
+
+def _samples(hull: Any) -> Array:
+    """Points spread evenly over the hull's faces."""
+    corners = hull.points[hull.simplices]
+    area = 0.5 * np.linalg.norm(
+        np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1
+    )
+    rng = np.random.default_rng(0)
+    face = rng.choice(len(area), SAMPLE_COUNT, p=area / area.sum())
+    weights = rng.dirichlet(np.ones(3), SAMPLE_COUNT)
+    return np.asarray(np.einsum("ki,kij->kj", weights, corners[face]))
+
+
+def _axes(samples: Array) -> Matrix3:
+    """Principal axes of the surface as columns, right-handed."""
+    axes = np.linalg.eigh(np.cov(samples.T))[1]
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    return np.asarray(axes)
+
+
+def _planes(hull: Any, samples: Array, rotation: Matrix3) -> tuple[Array, Array]:
+    """Normals and offsets of the planes that are kept."""
+    # facets of the same plane only count once
+    rounded = np.round(hull.equations / [1.0, 1.0, 1.0, np.ptp(hull.points)], 9)
+    equations = hull.equations[np.unique(rounded, axis=0, return_index=True)[1]]
+    facets, heights = equations[:, :3], -equations[:, 3]
+    if len(facets) <= MOST_PLANES:
+        return facets, heights
+    # the six sides of the box along the principal axes make any selection a bounded body
+    normals = np.vstack([rotation.T, -rotation.T])
+    offsets = (hull.points[hull.vertices] @ normals.T).max(axis=0)
+    below = heights[:, None] - facets @ samples.T
+    gap = (offsets[:, None] - normals @ samples.T).min(axis=0)
+    while len(normals) < MOST_PLANES:
+        worst = int(np.argmax(gap))
+        facet = int(np.argmin(below[:, worst]))
+        normals, offsets = np.vstack([normals, facets[facet]]), np.append(offsets, heights[facet])
+        gap = np.minimum(gap, below[facet])
+    return normals, offsets
+
+
+def _fitted(
+    normals: Array,
+    offsets: Array,
+    samples: Array,
+    *,
+    sharpness: float,
+    bulge: float,
+    centre: Vector3,
+) -> Array:
+    """Offsets for which the level set comes closest to the samples."""
+    bulges = 0.5 * ((samples - centre) ** 2).sum(axis=1) / bulge
+    for _ in range(FIT_ROUNDS):
+        heights = sharpness * (samples @ normals.T - offsets)
+        top = heights.max(axis=1, keepdims=True)
+        weights = np.exp(heights - top)
+        total = weights.sum(axis=1, keepdims=True)
+        level = (top + np.log(total))[:, 0] / sharpness + bulges
+        weights /= total
+        # a plane that the samples hardly feel stays where it is
+        damping = 1e-3 * len(samples) / len(normals) * np.eye(len(normals))
+        change = np.linalg.solve(weights.T @ weights + damping, weights.T @ level)
+        offsets = offsets + change
+    return offsets
+
+
+def _step(surface: HullSurface) -> float:
+    """Longest integration step that the curvature of the body allows."""
+    rng = np.random.default_rng(0)
+    starts = []
+    for _ in range(8):
+        y = rng.normal(size=3)
+        x = surface.project(
+            surface.centre + surface.rotation @ (surface.radii * y / np.linalg.norm(y))
+        )
+        t = np.cross(surface.normal(x), rng.normal(size=3))
+        starts.append((x, t / np.linalg.norm(t)))
+    length = 0.5 * surface.size
+
+    def ends(count: int) -> Array:
+        surface.step = length / count
+        return np.array([geodesic.trace(surface, x, t, length).end for x, t in starts])
+
+    count = 4
+    coarse = ends(count)
+    while count < geodesic.MAX_STEPS:
+        finer = math.ceil(1.5 * count)
+        fine = ends(finer)
+        if float(np.abs(fine - coarse).max()) < STEP_ERROR * surface.size:
+            break
+        count, coarse = finer, fine
+    return length / count

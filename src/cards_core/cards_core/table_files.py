@@ -1,0 +1,165 @@
+"""Tables of numbers in files, as all commands read them: CSV, and NPZ archives.
+
+CSV has names in the first line and is UTF-8, with or without the byte order mark that spreadsheets
+write. Every row has as many values as the first line has names, and no name is there twice: a
+value that would be dropped or moved is an error. Lines without any text are passed over. An empty
+cell is NaN where numbers may be missing.
+
+An NPZ archive holds real numbers. What would be converted with a loss, or into something that
+nobody meant (the imaginary part of a complex number, a date, a record), is an error, and so is
+whatever NumPy finds wrong with a file.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from cards_core.errors import CardsError
+from cards_core.typing import Array
+
+# CSV -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """A CSV file whose first line was read.
+
+    Attributes:
+        path: The file.
+        head: Names of the columns, without blanks around them.
+    """
+
+    path: Path
+    head: tuple[str, ...]
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Read the file; yields the number of the line, and one text for every column.
+
+        Raises:
+            CardsError: A row has more or fewer values than the first line has names.
+        """
+        with _reading(self.path) as lines:
+            next(lines, None)
+            for line, cells in lines:
+                if len(cells) != len(self.head):
+                    raise CardsError(
+                        f"{self.path}:{line}: {len(cells)} values (expected: {len(self.head)}, "
+                        f"as the first line: {', '.join(self.head)})"
+                    )
+                yield line, [cell.strip() for cell in cells]
+
+    def number(self, line: int, name: str, text: str, *, empty: bool = False) -> float:
+        """Return the number in a cell.
+
+        Args:
+            line: Its line.
+            name: Its column.
+            text: What is in it.
+            empty: Whether it may be missing: nothing is NaN then, and NaN and infinity are no
+                errors.
+
+        Raises:
+            CardsError: It is no number, or not a finite one.
+        """
+        if empty and not text:
+            return math.nan
+        try:
+            value = float(text)
+        except ValueError:
+            raise CardsError(
+                f"{self.path}:{line}: {name} is '{text}' (expected: a number)"
+            ) from None
+        if not (empty or math.isfinite(value)):
+            raise CardsError(f"{self.path}:{line}: {name} is '{text}' (expected: a finite number)")
+        return value
+
+
+def open_csv(path: Path) -> CsvTable:
+    """Read the first line of a CSV file.
+
+    Raises:
+        CardsError: It cannot be read, is empty, or has a name twice.
+    """
+    with _reading(path) as lines:
+        _, cells = next(lines, (1, []))
+    head = tuple(cell.strip() for cell in cells)
+    if not head:
+        raise CardsError(f"{path} is empty (expected: names in the first line)")
+    for i, name in enumerate(head):
+        if name and name in head[:i]:
+            raise CardsError(f"{path}:1: column '{name}' is there twice (expected: once)")
+    return CsvTable(path, head)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
+    """Open a file; gives its lines with their numbers, without those that have no text."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, strict=True)
+            # one blank cell is a line of blanks; where there are commas, somebody meant a row
+            yield (
+                (reader.line_num, cells)
+                for cells in reader
+                if len(cells) > 1 or (cells and cells[0].strip())
+            )
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CardsError(f"{path}: {error} (expected: a CSV file)") from error
+
+
+# NPZ -------------------------------------------------------------------------------------------
+
+
+_EXPECTED = "(expected: an NPZ file of numbers)"
+
+_REAL = "biuf"
+"""Kinds of `numpy.dtype` that are real numbers: boolean, integers, floating point."""
+
+_UNREADABLE = (
+    OSError, ValueError, EOFError, KeyError, TypeError, MemoryError, RuntimeError, BadZipFile,
+    zlib.error,
+)  # fmt: skip
+"""What NumPy and zipfile raise for damaged, cut, encrypted and absurdly large archives."""
+
+
+def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, Array]:
+    """Read arrays of an NPZ archive.
+
+    Args:
+        path: The file.
+        names: Those that are wanted; the others are not looked at, and may be missing. None: all.
+
+    Raises:
+        CardsError: No such archive, or a wanted array is not one of real numbers.
+    """
+    if path.is_dir():
+        raise CardsError(f"{path} is a folder {_EXPECTED}")
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, NpzFile):
+            raise CardsError(f"{path} is a single NumPy array {_EXPECTED}")
+        with archive:
+            wanted = [name for name in archive.files if names is None or name in names]
+            found = {name: archive[name] for name in wanted}
+    except _UNREADABLE as error:
+        # NumPy takes what is no archive for a pickle, and says how to load objects in spite of all
+        reason: object = error
+        if "pickled (object)" in str(error):
+            reason = "no NumPy archive"
+        elif "allow_pickle" in str(error):
+            reason = "Python objects"
+        raise CardsError(f"{path}: {reason} {_EXPECTED}") from error
+    for name, values in found.items():
+        if values.dtype.kind not in _REAL:
+            raise CardsError(f"{path}: '{name}' has elements of type {values.dtype} {_EXPECTED}")
+    return {name: values.astype(float) for name, values in found.items()}

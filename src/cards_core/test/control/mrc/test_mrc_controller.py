@@ -1,0 +1,213 @@
+"""Muscle relaxation control as a controller: rates, feed-forward, safety, what it cannot drive."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cards_core.body_image.geometric import GeometricBodyImage
+from cards_core.control import ControlModel, ControlStatus, make_controller
+from cards_core.control.mrc.controller import SLACK, MuscleRelaxationControl
+from cards_core.control.mrc.relaxation import RelaxationOptions
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import CardsError, ParameterError
+from cards_core.formats import load
+from cards_core.loop.control_loop import ControlLoop
+from cards_core.muscles.impedance import impedance_tension
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.robot.actuators import ImpedanceControl
+from cards_core.robot.state import RobotState
+
+STIFFNESS, BIAS = 6e4, 10.0
+
+
+def robot_of(name="roboy_arm", stiffness=STIFFNESS):
+    robot = load(name)
+    law = ImpedanceControl(stiffness=stiffness, tension_floor=BIAS)
+    muscles = tuple(
+        replace(m, control=law if m.takes_tension else m.control) for m in robot.muscles
+    )
+    return replace(robot, muscles=muscles)
+
+
+def state_of(robot, time, q=None, tension=100.0, temperatures=None):
+    q = robot.tree.home if q is None else q
+    m = len(robot.muscles)
+    return RobotState(
+        time,
+        q.copy(),
+        np.zeros(robot.tree.nv),
+        muscle_lengths=np.zeros(m),
+        tensions=np.full(m, tension),
+        temperatures=temperatures,
+    )
+
+
+def law(controller, robot, q):
+    """Return the tensions that the law makes of the command at a pose."""
+    (part,) = controller.command
+    length = GeometricBodyImage(robot).lengths(q)
+    return impedance_tension(
+        length,
+        np.zeros(length.size),
+        rest_length=part.rest_lengths,
+        rest_rate=part.rest_rates,
+        tension=part.values,
+        stiffness=np.full(length.size, STIFFNESS),
+        damping=np.zeros(length.size),
+        floor=np.full(length.size, BIAS),
+    )
+
+
+def test_with_an_exact_model_the_law_balances_the_weight_of_the_wanted_pose():
+    robot = robot_of()
+    controller = make_controller("mrc", robot, relaxation=False)
+    dynamics = make_dynamics(robot)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        q = robot.tree.random(rng, span=0.5)
+        controller.reset()
+        controller.set_reference(None)
+        controller.step(state_of(robot, 0.0, q))
+        tensions = law(controller, robot, q)
+        state = dynamics.update(q, np.zeros(robot.tree.nv))
+        torque = -state.muscle_jacobian.T @ tensions
+        missing = torque - state.gravity
+        assert tensions.min() >= 30.0 - 1e-6
+        assert missing == pytest.approx(controller._forward.missing, abs=1e-6)
+        assert tensions == pytest.approx(controller.output.tensions, abs=1e-6)
+
+
+def test_the_blocks_run_at_their_rates_whatever_the_rate_of_the_states():
+    robot = robot_of()
+    controller = make_controller("mrc", robot)
+    ticks = models = 0
+    before = (None, None)
+    for step in range(1001):
+        controller.step(state_of(robot, step * 1e-3))
+        now = (id(controller.state), id(controller.necessary))
+        ticks += now[0] != before[0]
+        models += now[1] != before[1]
+        before = now
+        kept = (controller.state, controller.necessary)  # so that no id is used twice
+    assert kept
+    assert ticks == 126
+    assert models == 41
+
+
+def test_at_rest_it_releases_as_published_and_withdraws_in_motion():
+    robot = robot_of()
+    controller = make_controller("mrc", robot)
+    for step in range(126):
+        controller.step(state_of(robot, step * 8e-3))
+    assert controller.state.dl.sum() == pytest.approx(125 * 3e-5)
+    lengths = controller.command[0].rest_lengths.copy()
+    controller.relaxation = False
+    jumps = []
+    for step in range(126, 260):
+        controller.step(state_of(robot, step * 8e-3))
+        now = controller.command[0].rest_lengths
+        jumps.append(np.abs(now - lengths).max())
+        lengths = now.copy()
+    assert not controller.state.dl.any()
+    # 60 N/mm and 0.03 mm: below 5 N per period
+    assert max(jumps) * STIFFNESS < 5.0
+
+
+def test_heat_lets_muscles_go_and_too_much_of_it_the_robot():
+    robot = robot_of()
+    controller = make_controller("mrc", robot, relaxation=False)
+    m = len(robot.muscles)
+    heat = np.full(m, 40.0)
+    heat[2] = 70.0
+    for step in range(126):
+        controller.step(state_of(robot, step * 8e-3, temperatures=heat))
+    assert controller.protection.given[2] == pytest.approx(126 * 8e-3 * 6.25e-5)
+    assert np.count_nonzero(controller.protection.given) == 1
+    assert controller.output.status is ControlStatus.OK
+    heat[2] = 81.0
+    before = controller.command[0].rest_lengths.copy()
+    for step in range(126, 400):
+        controller.step(state_of(robot, step * 8e-3, temperatures=heat))
+        now = controller.command[0].rest_lengths
+        assert np.abs(now - before).max() * STIFFNESS < 5.0
+        before = now.copy()
+    assert controller.protection.latched[2]
+    assert controller.output.status is ControlStatus.INFEASIBLE
+    assert law(controller, robot, robot.tree.home).max() < 60.0
+    controller.reset()
+    assert controller.protection.latched[2]
+
+
+@pytest.mark.parametrize("broken", ["q", "time"])
+def test_nonsense_gives_slack_muscles_and_a_later_state_goes_on(broken):
+    robot = robot_of()
+    controller = make_controller("mrc", robot)
+    controller.step(state_of(robot, 0.0))
+    bad = state_of(robot, 0.008)
+    if broken == "q":
+        bad.q[0] = np.nan
+    else:
+        bad.time = np.nan
+    command = controller.step(bad)
+    assert command is controller.relaxed
+    assert command[0].rest_lengths.tolist() == [SLACK] * len(robot.muscles)
+    assert controller.output.status is ControlStatus.INVALID_STATE
+    controller.step(state_of(robot, 0.016))
+    assert controller.output.status is ControlStatus.OK
+    assert controller.command[0].rest_lengths.max() < 1.0
+
+
+def test_a_lost_tension_sensor_does_not_make_a_command_of_nonsense():
+    robot = robot_of()
+    controller = make_controller("mrc", robot)
+    for step in range(40):
+        state = state_of(robot, step * 8e-3)
+        state.tensions[3] = np.nan
+        controller.step(state)
+    assert np.isfinite(controller.command[0].rest_lengths).all()
+    # a muscle of unknown tension is not released
+    assert controller.state.dl[3] == 0.0
+
+
+def test_it_says_which_robots_it_cannot_drive():
+    unsuited = MuscleRelaxationControl.unsuited
+    assert not unsuited(robot_of())
+    assert "no stiffness" in unsuited(load("roboy_arm"))
+    assert not unsuited(robot_of("wrap_elbow"))  # its ligament is passive
+    with pytest.raises(CardsError, match="stiffness"):
+        make_controller("mrc", load("roboy_arm"))
+
+
+def test_parameters_that_do_not_fit_are_refused():
+    model = ControlModel(robot_of())
+    with pytest.raises(ParameterError, match="bias is 30 N"):
+        MuscleRelaxationControl(model, bias=30.0)
+    with pytest.raises(ParameterError, match="not below the largest tension"):
+        MuscleRelaxationControl(model, tension_min=1e5)
+    with pytest.raises(ParameterError, match="dl_plus"):
+        MuscleRelaxationControl.from_parameters(model, ParameterSet({"dl_plus": -1.0}))
+    made = MuscleRelaxationControl.from_parameters(model, ParameterSet({"rate": 250.0}))
+    assert made.options.period == 0.004
+    made.change({"relaxation": False, "dl_plus": 1e-5, "dl_minus": 2e-5, "dl_max": 1e-3,
+                 "dtheta_max": 0.05})  # fmt: skip
+    assert made.options == RelaxationOptions(
+        dl_plus=1e-5, dl_minus=2e-5, dl_max=1e-3, dtheta_max=0.05, resume=0.9, hold=0.1,
+        ties="tension", period=0.004,
+    )  # fmt: skip
+
+
+def test_the_log_has_the_lengths_that_were_commanded(tmp_path):
+    robot = robot_of()
+    loop = ControlLoop(make_controller("mrc", robot), log_path=tmp_path / "log.npz")
+    loop.step(state_of(robot, 0.0))
+    held = loop.controller.command[0].rest_lengths.copy()
+    loop.record(0.0, 0)
+    bad = state_of(robot, 0.008)
+    bad.q[0] = np.nan
+    loop.step(bad)
+    loop.record(0.0, 0)
+    loop.close()
+    with np.load(tmp_path / "log.npz") as data:
+        assert data["set_lengths"][0].tolist() == held.tolist()
+        assert data["set_lengths"][1].tolist() == [SLACK] * len(robot.muscles)

@@ -1,0 +1,478 @@
+"""A world that MuJoCo moves: models, contacts, wrenches from outside, grasps, and time.
+
+Robots are pulled by their muscles, which are not known here: `cards_sim.simulator.Simulator` turns
+the motion of a robot's links into wrenches, and each is a `Puller` of the world it is part of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import mujoco
+import numpy as np
+
+from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.formats.mjcf.scene import GRASP
+from cards_core.formats.mjcf.writer import Integrator, merged_links
+from cards_core.robot.world import World
+from cards_core.spatial import Pose, matrix_quaternion
+from cards_core.typing import Array
+from cards_sim.errors import SimulationStoppedError
+from cards_sim.model import (
+    build_model,
+    joint_of_coordinate,
+    joint_of_velocity,
+    possible_grasps,
+)
+
+_W = mujoco.mjtWarning
+_PROBLEMS = {
+    _W.mjWARN_BADQPOS: "a joint position is NaN, infinite or huge",
+    _W.mjWARN_BADQVEL: "a joint velocity is NaN, infinite or huge",
+    _W.mjWARN_BADQACC: "a joint acceleration is NaN, infinite or huge",
+    _W.mjWARN_INERTIA: "the mass matrix is singular",
+    _W.mjWARN_CONTACTFULL: "there are more contacts than MuJoCo has memory for",
+    _W.mjWARN_CNSTRFULL: "there are more constraints than MuJoCo has memory for",
+    _W.mjWARN_BADCTRL: "a control value is NaN, infinite or huge",
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Contact:
+    """A point in which two bodies touch.
+
+    Attributes:
+        bodies: Their names, ``model::link``; ``world`` for what belongs to no model.
+        position: In the world, shape (3,), [m].
+        normal: From the first body to the second, unit vector in world axes, shape (3,).
+        force: On the second body, in world axes, shape (3,), [N]; minus this acts on the first.
+    """
+
+    bodies: tuple[str, str]
+    position: Array
+    normal: Array
+    force: Array
+
+
+class Puller(Protocol):
+    """What gives wrenches to the links of a world, once a step."""
+
+    def put(self) -> None:
+        """Put the coordinates and velocities at time zero into MuJoCo's memory."""
+
+    def begin(self) -> None:
+        """Begin anew with the motion at time zero."""
+
+    def pull(self) -> None:
+        """Write the wrenches and joint efforts of this step into MuJoCo's memory."""
+
+    def refresh(self) -> None:
+        """Take over the motion of the links."""
+
+    def undo(self) -> None:
+        """Go back to before `pull`."""
+
+    def finish(self) -> None:
+        """Take over what acted in the step that was done."""
+
+
+@dataclass(eq=False)
+class _Push:
+    """A wrench from outside: on a body, at a point in body axes from its centre of mass."""
+
+    body: int
+    force: Array
+    torque: Array
+    lever: Array
+    steps: int
+
+
+class WorldSimulator:
+    """Models that move, touch each other, and are pushed and grasped.
+
+    One step from t to t + dt: the robots' muscles turn link motion at t into wrenches, MuJoCo adds
+    gravity, joint limits, contacts and joints between models, and integrates.
+
+    Bodies are named ``model::link``; a model's name alone means its first link.
+
+    Args:
+        world: The models.
+        dt: Time step, [s].
+        integrator: See `cards_core.formats.mjcf.writer.to_mjcf`.
+        ground: Height of a ground plane beside the world's models, [m]; none if `None`.
+        world_xml: Additional MJCF elements for the world.
+
+    Attributes:
+        world, dt: As given.
+        combined: The world's models as one tree.
+        model, data: MuJoCo's own objects, for viewers and tests.
+        pullers: The robots; they join themselves.
+
+    Raises:
+        CardsError: The time step is no time.
+        DescriptionError: The world cannot be simulated; the message says why.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        dt: float = 1e-3,
+        *,
+        integrator: Integrator = "Euler",
+        ground: float | None = None,
+        world_xml: str = "",
+    ) -> None:
+        if not (dt > 0.0 and math.isfinite(dt)):
+            raise CardsError(f"time step is {dt} s, expected a finite time > 0")
+        self.world = world
+        self.dt = float(dt)
+        self.combined = world.combined()
+        self.model = build_model(
+            world, timestep=dt, integrator=integrator, ground=ground, world_xml=world_xml
+        )
+        self.data = mujoco.MjData(self.model)
+        self.pullers: list[Puller] = []
+        self._merged = merged_links(self.combined)
+        self._grasps = {
+            pair: self.model.equality(GRASP.join(pair)).id for pair in possible_grasps(world)
+        }
+        self._warnings = self.data.warning.number
+        self._last_q = np.zeros(self.model.nq)
+        self._last_qd = np.zeros(self.model.nv)
+        self._pushes: list[_Push] = []
+        self._contacts: tuple[Contact, ...] = ()
+        self._forces = np.zeros((self.model.nbody, 3))
+        self._step = 0
+        self._stopped: SimulationStoppedError | None = None
+        self.reset()
+
+    # Time -------------------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> int:
+        """Number of steps since the last reset."""
+        return self._step
+
+    @property
+    def time(self) -> float:
+        """Simulated time, [s]."""
+        # a product of whole numbers of steps does not collect rounding errors as a sum does
+        return self._step * self.dt
+
+    def reset(self) -> None:
+        """Put the world back to time zero: all models at home or where their robots begin.
+
+        Pushes and grasps end.
+
+        Raises:
+            SimulationStoppedError: The world is impossible from the start.
+        """
+        tree = self.combined.tree
+        mujoco.mj_resetData(self.model, self.data)
+        # integrating by zero normalises quaternions
+        self.data.qpos[: tree.nq] = tree.integrate(tree.home, np.zeros(tree.nv))
+        for puller in self.pullers:
+            puller.put()
+        self._last_q[:] = self.data.qpos
+        self._last_qd[:] = self.data.qvel
+        self._pushes.clear()
+        self._contacts = ()
+        self._forces[:] = 0.0
+        self._step = 0
+        self._stopped = None
+        mujoco.mj_step1(self.model, self.data)
+        for puller in self.pullers:
+            puller.refresh()
+        if np.count_nonzero(self._warnings):
+            self._stop()
+        for puller in self.pullers:
+            puller.begin()
+
+    def step(self) -> None:
+        """Advance by one time step with what the robots were told last.
+
+        Raises:
+            SimulationStoppedError: The physics diverged in this step or in an earlier one. The
+                state is the last good one.
+        """
+        self.check_running()
+        model, data = self.model, self.data
+        self._last_q[:] = data.qpos
+        self._last_qd[:] = data.qvel
+        if self._pushes:
+            data.xfrc_applied[[push.body for push in self._pushes]] = 0.0
+            self._pushes = [push for push in self._pushes if push.steps > 0]
+        for puller in self.pullers:
+            puller.pull()
+        if self._pushes:
+            self._apply_pushes()
+        # MuJoCo warns instead of failing; asked twice, so that the cause is found, not what
+        # follows from it
+        mujoco.mj_step2(model, data)
+        if np.count_nonzero(self._warnings):
+            self._stop()
+        touched = data.ncon > 0 or len(self._contacts) > 0
+        contacts = self._found_contacts() if touched else ()
+        # kinematics of the new state, for whoever reads it and for the next wrench
+        mujoco.mj_step1(model, data)
+        if np.count_nonzero(self._warnings):
+            self._stop()
+        if touched:
+            self._take_contacts(contacts)
+        self._step += 1
+        for puller in self.pullers:
+            puller.finish()
+            puller.refresh()
+
+    def check_running(self) -> None:
+        """Raise the `SimulationStoppedError` that stopped the world, if one did."""
+        if self._stopped is not None:
+            raise self._stopped
+
+    # Bodies -----------------------------------------------------------------------------------
+
+    def pose(self, body: str) -> Pose:
+        """Return the pose of a link in the world.
+
+        Args:
+            body: ``model::link`` or ``model``.
+
+        Raises:
+            UnknownNameError: No such model or link.
+            CardsError: The link has neither mass nor shape, and no body of its own.
+        """
+        index = self._body(body)
+        rotation = self.data.xmat[index].reshape(3, 3)
+        return Pose(rotation.copy(), self.data.xpos[index].copy())
+
+    def velocity(self, body: str) -> Array:
+        """Return the velocity of a link's origin and its angular velocity.
+
+        Args:
+            body: As in `pose`, with the same errors.
+
+        Returns:
+            In world axes, shape (6,), [m/s] and [rad/s].
+        """
+        found = np.zeros(6)
+        mujoco.mj_objectVelocity(
+            self.model, self.data, mujoco.mjtObj.mjOBJ_XBODY, self._body(body), found, 0
+        )
+        return np.concatenate([found[3:], found[:3]])
+
+    def object_poses(self) -> dict[str, Pose]:
+        """Return the poses of all links of the models that are no robots, by ``model::link``."""
+        return {
+            name: self.pose(name)
+            for model in self.world.objects
+            for name in map(model.prefixed, (link.name for link in model.robot.links))
+            if name not in self._merged
+        }
+
+    def energy(self) -> tuple[float, float]:
+        """Return kinetic and potential energy now, [J]; the zero of the latter is MuJoCo's."""
+        mujoco.mj_energyPos(self.model, self.data)
+        mujoco.mj_energyVel(self.model, self.data)
+        potential, kinetic = self.data.energy
+        return float(kinetic), float(potential)
+
+    # Contacts and wrenches --------------------------------------------------------------------
+
+    @property
+    def contacts(self) -> tuple[Contact, ...]:
+        """The contacts of the step that led here, with their forces in it."""
+        return self._contacts
+
+    def contact_force(self, body: str) -> Array:
+        """Return the sum of contact forces on a link in the step that led here.
+
+        Args:
+            body: As in `pose`, with the same errors.
+
+        Returns:
+            In world axes, shape (3,), [N].
+        """
+        force: Array = self._forces[self._body(body)].copy()
+        return force
+
+    @property
+    def body_forces(self) -> Array:
+        """Sums of contact forces on MuJoCo's bodies, shape (nbody, 3), [N]; not to be changed."""
+        return self._forces
+
+    def apply_wrench(
+        self,
+        body: str,
+        force: Array | Sequence[float],
+        torque: Array | Sequence[float] = (0.0, 0.0, 0.0),
+        *,
+        duration: float,
+        point: Array | Sequence[float] | None = None,
+    ) -> None:
+        """Push a link from outside, from the next step on.
+
+        Args:
+            body: ``model::link`` or ``model``.
+            force: In world axes, [N].
+            torque: In world axes, [Nm].
+            duration: [s], rounded to time steps, at least one.
+            point: Where the force acts, in link coordinates, [m]; moves with the link. The
+                centre of mass if `None`.
+
+        Raises:
+            UnknownNameError: No such model or link.
+            CardsError: The link is massless and has no body of its own.
+            ShapeError: A value is not a finite vector of three numbers, or the duration is not
+                finite.
+        """
+        index = self._body(body)
+        if not math.isfinite(duration):
+            raise ShapeError(f"duration of a push is {duration}, expected a finite time in s")
+        com = self.model.body_ipos[index]
+        lever = np.zeros(3) if point is None else _vector(point, "point") - com
+        steps = max(1, round(duration / self.dt))
+        push = _Push(index, _vector(force, "force"), _vector(torque, "torque"), lever, steps)
+        self._pushes.append(push)
+
+    # Grasps -----------------------------------------------------------------------------------
+
+    @property
+    def grasped(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of links, of a robot and of an object, that are welded together now."""
+        active = self.data.eq_active
+        return tuple(pair for pair, index in self._grasps.items() if active[index])
+
+    def grasp(self, link: str, body: str) -> None:
+        """Weld an object to a link of a robot as they are now, wherever they are.
+
+        Whether the hand is near enough is the caller's business. The weld holds until `release`
+        or `reset`, with the stiffness of the joints between models; contacts between the two stay.
+
+        Args:
+            link: Of a robot, ``model::link``.
+            body: Of an object, ``model::link`` or ``model``.
+
+        Raises:
+            UnknownNameError: No such link, or one of these two does not move.
+            CardsError: The two are welded together already.
+        """
+        pair, index = self._pair(link, body)
+        if self.data.eq_active[index]:
+            raise CardsError(f"'{pair[0]}' holds '{pair[1]}' already (expected: release it first)")
+        relative = self.pose(pair[0]).inverse() @ self.pose(pair[1])
+        # anchor in the object, its place in the link, relative rotation; see mjModel.eq_data
+        weld = self.model.eq_data[index]
+        weld[:3] = 0.0
+        weld[3:6] = relative.translation
+        weld[6:10] = matrix_quaternion(relative.rotation)
+        self.data.eq_active[index] = 1
+
+    def release(self, link: str, body: str) -> None:
+        """Undo a grasp; arguments as of `grasp`.
+
+        Raises:
+            UnknownNameError: As `grasp`.
+            CardsError: The two are not welded together.
+        """
+        pair, index = self._pair(link, body)
+        if not self.data.eq_active[index]:
+            held = ", ".join(GRASP.join(item) for item in self.grasped) or "nothing is held"
+            raise CardsError(f"'{pair[0]}' does not hold '{pair[1]}' (held: {held})")
+        self.data.eq_active[index] = 0
+
+    def _pair(self, link: str, body: str) -> tuple[tuple[str, str], int]:
+        pair = (self._full_name(link), self._full_name(body))
+        hands = dict.fromkeys(hand for hand, _ in self._grasps)
+        if pair[0] not in hands:
+            raise UnknownNameError("link of a robot that can grasp", pair[0], hands)
+        if pair not in self._grasps:
+            things = dict.fromkeys(thing for _, thing in self._grasps)
+            raise UnknownNameError("body that can be grasped", pair[1], things)
+        return pair, self._grasps[pair]
+
+    # Inside -----------------------------------------------------------------------------------
+
+    def _full_name(self, body: str) -> str:
+        """Return ``model::link`` for a body, for a model alone that of its first link."""
+        links: list[str] = []
+        for model in self.world.models:
+            names = [model.prefixed(link.name) for link in model.robot.links]
+            if body in names:
+                return body
+            if body == model.name:
+                return names[0]
+            links += names
+        raise UnknownNameError("body", body, links)
+
+    def _body(self, body: str) -> int:
+        name = self._full_name(body)
+        if name in self._merged:
+            raise CardsError(
+                f"link '{name}' has no mass and no body of its own (expected: the link it carries)"
+            )
+        return int(self.model.body(name).id)
+
+    def _apply_pushes(self) -> None:
+        for push in self._pushes:
+            arm = self.data.xmat[push.body].reshape(3, 3) @ push.lever
+            applied = self.data.xfrc_applied[push.body]
+            applied[:3] += push.force
+            applied[3:] += push.torque + np.cross(arm, push.force)
+            push.steps -= 1
+
+    def _found_contacts(self) -> tuple[tuple[int, int, Contact], ...]:
+        """Return the contacts of the step that is under way, with the numbers of the bodies."""
+        model, data = self.model, self.data
+        found = []
+        force = np.zeros(6)
+        for index in range(data.ncon):
+            contact = data.contact[index]
+            if contact.efc_address < 0:
+                continue  # no force acts, e.g. within a margin
+            mujoco.mj_contactForce(model, data, index, force)
+            axes = contact.frame.reshape(3, 3)
+            first, second = (int(model.geom_bodyid[geom]) for geom in contact.geom)
+            bodies = (model.body(first).name, model.body(second).name)
+            point, normal = contact.pos.copy(), axes[0].copy()
+            found.append((first, second, Contact(bodies, point, normal, axes.T @ force[:3])))
+        return tuple(found)
+
+    def _take_contacts(self, found: tuple[tuple[int, int, Contact], ...]) -> None:
+        self._forces[:] = 0.0
+        for first, second, contact in found:
+            self._forces[first] -= contact.force
+            self._forces[second] += contact.force
+        self._contacts = tuple(contact for _, _, contact in found)
+
+    def _stop(self) -> None:
+        """Find out what went wrong, go back to the state before the step, and raise."""
+        kind = int(np.argmax(self._warnings > 0))
+        index = int(self.data.warning[kind].lastinfo)
+        joint = body = None
+        if kind == _W.mjWARN_BADQPOS:
+            joint, body = joint_of_coordinate(self.model, index)
+        elif kind in (_W.mjWARN_BADQVEL, _W.mjWARN_BADQACC, _W.mjWARN_INERTIA):
+            joint, body = joint_of_velocity(self.model, index)
+        self._stopped = SimulationStoppedError(
+            _PROBLEMS[_W(kind)], step=self._step + 1, time=self.time, joint=joint, body=body
+        )
+        self.data.qpos[:] = self._last_q
+        self.data.qvel[:] = self._last_qd
+        for puller in self.pullers:
+            puller.undo()
+        self.data.xfrc_applied[:] = 0.0
+        self.data.qfrc_applied[:] = 0.0
+        mujoco.mj_step1(self.model, self.data)
+        for puller in self.pullers:
+            puller.refresh()
+        raise self._stopped
+
+
+def _vector(values: Array | Sequence[float], name: str) -> Array:
+    array = np.array(values, dtype=float)
+    if array.shape != (3,) or not np.all(np.isfinite(array)):
+        raise ShapeError(f"{name} is {values}, expected three finite numbers")
+    return array
