@@ -16,7 +16,9 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,6 +29,47 @@ from cards_bringup.gazebo import installation
 
 Check: TypeAlias = Callable[[], Iterator[Finding]]
 
+DISTRIBUTION = "cards-robotics"
+"""What ``pip install`` calls all our packages together."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """How CARDS came to this machine, which decides what mends it.
+
+    Attributes:
+        checkout: Top folder of the repository, or None if the code is installed.
+        by_pip: Whether pip installed it; else it comes from a checkout or a colcon workspace.
+    """
+
+    checkout: Path | None = None
+    by_pip: bool = False
+
+    @classmethod
+    def of(cls, checkout: Path | None) -> Installation:
+        """Return the present one.
+
+        Args:
+            checkout: Top folder of the repository, or None if the code is installed.
+        """
+        beside = Path(__file__).resolve().parents[1]
+        record = f"{DISTRIBUTION.replace('-', '_')}-*.dist-info"
+        return cls(checkout, checkout is None and any(beside.glob(record)))
+
+    def install(self, extra: str = "", *, again: bool = False) -> str:
+        """Return the command that installs missing packages.
+
+        Args:
+            extra: The optional part of the distribution that has them, if any.
+            again: They are there and broken.
+        """
+        if self.checkout is not None:
+            return "./cards setup --recreate" if again else "./cards setup"
+        if not self.by_pip:
+            return "install them for the Python of ROS 2; then build the workspace"
+        name = f"'{DISTRIBUTION}[{extra}]'" if extra else DISTRIBUTION
+        return f"pip install --force-reinstall {name}" if again else f"pip install {name}"
+
 
 def examine(checkout: Path | None) -> Iterator[Finding]:
     """Yield what each check finds, as it finds it.
@@ -34,15 +77,16 @@ def examine(checkout: Path | None) -> Iterator[Finding]:
     Args:
         checkout: Top folder of the repository, or None if the code is installed.
     """
+    here = Installation.of(checkout)
     yield from check_python()
-    environment = list(check_environment(checkout))
+    environment = list(check_environment(here))
     yield from environment
     inside: tuple[Check, ...] = (
-        partial(check_packages, checkout),
-        check_dynamics,
-        check_compiler,
-        check_cache,
-        check_ros,
+        partial(check_packages, here),
+        partial(check_dynamics, here),
+        partial(check_compiler, here),
+        partial(check_cache, here),
+        partial(check_ros, here),
     )
     if any(finding.status == "FAIL" for finding in environment):
         inside = ()  # they would all say the same
@@ -86,6 +130,14 @@ MODULES = {
 OPTIONAL = ("osqp", "viser", "matplotlib", "mcap", "pyarrow", "distributed", "pyserial")
 """Packages that only some commands need."""
 
+EXTRAS = {
+    "viser": "view",
+    "pyarrow": "analysis",
+    "distributed": "analysis",
+    "pyserial": "hardware",
+}
+"""Optional part of our distribution that has them."""
+
 
 def check_python() -> Iterator[Finding]:
     """Version of Python; ./cards itself refuses one that is too old."""
@@ -93,13 +145,14 @@ def check_python() -> Iterator[Finding]:
     yield Finding("Python", "OK", f"{version} ({sys.executable})")
 
 
-def check_environment(checkout: Path | None) -> Iterator[Finding]:
+def check_environment(here: Installation) -> Iterator[Finding]:
     """The environment that ``./cards`` makes."""
-    if checkout is None:
-        yield Finding("environment", "OK", "installed by colcon; ./cards is not used")
+    if here.checkout is None:
+        by = "pip" if here.by_pip else "colcon"
+        yield Finding("environment", "OK", f"installed by {by}; ./cards is not used")
         return
     try:
-        environment = Environment(checkout, ros.in_shell(os.environ))
+        environment = Environment(here.checkout, ros.in_shell(os.environ))
         ready = environment.is_ready(environment.sets())
     except SetupError as error:
         yield Finding("environment", "FAIL", "does not fit this shell", str(error))
@@ -112,15 +165,16 @@ def check_environment(checkout: Path | None) -> Iterator[Finding]:
     yield Finding("environment", "OK", f"{environment.path}, {test} the test packages")
 
 
-def check_packages(checkout: Path | None) -> Iterator[Finding]:
+def check_packages(here: Installation) -> Iterator[Finding]:
     """Version of each key package, and whether it can be imported."""
+    checkout = here.checkout
     wanted = pinned(checkout / "requirements" / "runtime.txt") if checkout else {}
     for name, module in MODULES.items():
         bad: Status = "WARN" if name in OPTIONAL else "FAIL"
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, bad, "not installed", "./cards setup")
+            yield Finding(name, bad, "not installed", here.install(EXTRAS.get(name, "")))
             continue
         answer = run_python(f"import {module}")
         if not answer.ok:
@@ -128,15 +182,15 @@ def check_packages(checkout: Path | None) -> Iterator[Finding]:
                 name,
                 bad,
                 f"{version} cannot be imported: {answer.text}",
-                "./cards setup --recreate",
+                here.install(EXTRAS.get(name, ""), again=True),
             )
         elif name in wanted and wanted[name] != version:
-            yield Finding(name, "WARN", f"{version}, tested with {wanted[name]}", "./cards setup")
+            yield Finding(name, "WARN", f"{version}, tested with {wanted[name]}", here.install())
         else:
             yield Finding(name, "OK", version)
 
 
-def check_dynamics(robot: str = "planar_2r") -> Iterator[Finding]:
+def check_dynamics(here: Installation, robot: str = "planar_2r") -> Iterator[Finding]:
     """The whole chain below ROS: read a robot, simulate a step."""
     script = (
         "from cards_core.formats import load\n"
@@ -150,7 +204,7 @@ def check_dynamics(robot: str = "planar_2r") -> Iterator[Finding]:
     if answer.ok:
         yield Finding("MuJoCo simulator", "OK", answer.text)
     else:
-        yield Finding("MuJoCo simulator", "FAIL", answer.text, "./cards setup --recreate")
+        yield Finding("MuJoCo simulator", "FAIL", answer.text, here.install(again=True))
 
 
 LOOPBACK = """
@@ -175,8 +229,13 @@ rclpy.try_shutdown()
 """Publishes to itself until a message comes back."""
 
 
-def check_ros() -> Iterator[Finding]:
-    """Distribution, RMW, and a message there and back."""
+def check_ros(here: Installation) -> Iterator[Finding]:
+    """Distribution, RMW, and a message there and back; optional for who installed by pip."""
+    if here.by_pip and find_spec("rclpy") is None:
+        yield Finding(
+            "ROS 2", "WARN", "not installed; only nodes and topics need it", here.install("ros")
+        )
+        return
     try:
         kind = ros.in_shell(os.environ)
     except SetupError as error:
@@ -190,11 +249,11 @@ def check_ros() -> Iterator[Finding]:
     answer = run_python(LOOPBACK, env=env)
     name = "jazzy wheels" if kind == ros.WHEELS else kind.removeprefix(ros.SOURCED)
     if not answer.ok:
-        fix = "./cards setup; meanwhile --no-ros works"
+        fix = f"{here.install('ros')}; meanwhile --no-ros works"
         if "did not arrive" in answer.text:
             fix = "allow UDP on the loopback interface (firewall, container network)"
         elif kind.startswith(ros.SOURCED):
-            fix = f"source /opt/ros/{name}/setup.bash in a new shell, then ./cards setup"
+            fix = f"source /opt/ros/{name}/setup.bash in a new shell, then {here.install('ros')}"
         yield Finding("ROS 2", "FAIL", f"{name}: {answer.text}", fix)
         return
     rmw, folder = answer.text.splitlines()[-2:]
@@ -237,12 +296,12 @@ MEMORY_NEEDED = 2.0
 """Compiling the model of a large robot takes this much, [GiB]."""
 
 
-def check_compiler() -> Iterator[Finding]:
+def check_compiler(here: Installation) -> Iterator[Finding]:
     """Compile a function, load it, call it."""
     try:
         from cards_core.codegen.toolchain import find_compiler
     except ImportError as error:
-        yield Finding("C compiler", "WARN", f"not looked at: {error}", "./cards setup --recreate")
+        yield Finding("C compiler", "WARN", f"not looked at: {error}", here.install(again=True))
         return
     compiler = find_compiler()
     if compiler is None:
@@ -280,14 +339,12 @@ def check_compiler() -> Iterator[Finding]:
         yield Finding("C compiler", "WARN", f"{compiler} computes 2 * 21 = {value}", "another CC")
 
 
-def check_cache() -> Iterator[Finding]:
+def check_cache(here: Installation) -> Iterator[Finding]:
     """Whether compiled models can be kept."""
     try:
         from cards_core.codegen.cache import cache_folder
     except ImportError as error:
-        yield Finding(
-            "cache folder", "WARN", f"not looked at: {error}", "./cards setup --recreate"
-        )
+        yield Finding("cache folder", "WARN", f"not looked at: {error}", here.install(again=True))
         return
     folder = cache_folder()
     try:

@@ -14,6 +14,9 @@ pytestmark = pytest.mark.serial
 
 TOP = Path(__file__).resolve().parents[3]
 
+HERE = doctor.Installation(TOP)
+PIP = doctor.Installation(by_pip=True)
+
 
 def only(findings):
     (one,) = list(findings)
@@ -30,13 +33,13 @@ def program(folder, name, text):
 def test_compiler_that_works():
     if doctor.run(["cc", "--version"]).ok is False:
         pytest.skip("no C compiler on this machine")
-    assert only(doctor.check_compiler()).status == "OK"
+    assert only(doctor.check_compiler(HERE)).status == "OK"
 
 
 def test_no_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    found = only(doctor.check_compiler())
+    found = only(doctor.check_compiler(HERE))
     assert found.status == "WARN"
     assert "apt install gcc" in found.fix
 
@@ -44,7 +47,7 @@ def test_no_compiler(monkeypatch, tmp_path):
 def test_compiler_that_fails(monkeypatch, tmp_path):
     broken = program(tmp_path, "broken-cc", "echo 'fatal: no crt1.o' >&2; exit 1")
     monkeypatch.setenv("CC", str(broken))
-    found = only(doctor.check_compiler())
+    found = only(doctor.check_compiler(HERE))
     assert found.status == "WARN"
     assert "no crt1.o" in found.text
 
@@ -52,20 +55,20 @@ def test_compiler_that_fails(monkeypatch, tmp_path):
 def test_compiler_whose_output_is_no_library(monkeypatch, tmp_path):
     lazy = program(tmp_path, "lazy-cc", 'for last; do :; done; echo text > "$last"')
     monkeypatch.setenv("CC", str(lazy))
-    found = only(doctor.check_compiler())
+    found = only(doctor.check_compiler(HERE))
     assert found.status == "WARN"
     assert "cannot be loaded" in found.text
 
 
 def test_cache_that_can_be_written(monkeypatch, tmp_path):
     monkeypatch.setenv("CARDS_CACHE", str(tmp_path / "cache"))
-    assert only(doctor.check_cache()).status == "OK"
+    assert only(doctor.check_cache(HERE)).status == "OK"
 
 
 def test_cache_that_cannot_be_written(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("CARDS_CACHE", str(tmp_path / "file" / "cache"))
-    found = only(doctor.check_cache())
+    found = only(doctor.check_cache(HERE))
     assert found.status == "WARN"
     assert "CARDS_CACHE" in found.fix
 
@@ -137,13 +140,13 @@ def test_little_memory(monkeypatch):
 
 def test_package_that_is_missing(monkeypatch):
     monkeypatch.setattr(doctor, "MODULES", {"no-such-package": "nothing"})
-    found = only(doctor.check_packages(TOP))
+    found = only(doctor.check_packages(HERE))
     assert found == Finding("no-such-package", "FAIL", "not installed", "./cards setup")
 
 
 def test_package_that_cannot_be_imported(monkeypatch):
     monkeypatch.setattr(doctor, "MODULES", {"numpy": "numpy.no_such_module"})
-    found = only(doctor.check_packages(TOP))
+    found = only(doctor.check_packages(HERE))
     assert found.status == "FAIL"
     assert "cannot be imported" in found.text
 
@@ -151,18 +154,18 @@ def test_package_that_cannot_be_imported(monkeypatch):
 def test_package_of_another_version(monkeypatch):
     monkeypatch.setattr(doctor, "MODULES", {"numpy": "numpy"})
     monkeypatch.setattr(doctor, "pinned", lambda _: {"numpy": "1.0"})
-    found = only(doctor.check_packages(TOP))
+    found = only(doctor.check_packages(HERE))
     assert found.status == "WARN"
     assert "tested with 1.0" in found.text
 
 
 def test_simulator_makes_a_step():
-    found = only(doctor.check_dynamics())
+    found = only(doctor.check_dynamics(HERE))
     assert found.status == "OK", found.text
 
 
 def test_simulator_that_fails_is_named():
-    found = only(doctor.check_dynamics("no_such_robot"))
+    found = only(doctor.check_dynamics(HERE, "no_such_robot"))
     assert found.status == "FAIL"
     assert "no_such_robot" in found.text
 
@@ -170,23 +173,53 @@ def test_simulator_that_fails_is_named():
 @pytest.mark.ros
 def test_message_comes_back():
     pytest.importorskip("rclpy", reason="rclpy is not installed")
-    found = next(doctor.check_ros())
+    found = next(doctor.check_ros(HERE))
     assert found.status == "OK", found.text
     assert "message came back" in found.text
 
 
 def test_ros_that_cannot_be_imported(monkeypatch):
     monkeypatch.setattr(doctor, "LOOPBACK", "import no_such_rclpy")
-    found = next(doctor.check_ros())
+    found = next(doctor.check_ros(HERE))
     assert found.status == "FAIL"
     assert "no_such_rclpy" in found.text
     assert "--no-ros" in found.fix
 
 
+def test_pip_installed_it_without_ros(monkeypatch):
+    monkeypatch.setattr(doctor, "find_spec", lambda _: None)
+    found = only(doctor.check_ros(PIP))
+    assert (found.status, found.fix) == ("WARN", "pip install 'cards-robotics[ros]'")
+    # where ./cards made the environment, ROS belongs to it
+    monkeypatch.setattr(doctor, "LOOPBACK", "import no_such_rclpy")
+    assert next(doctor.check_ros(HERE)).status == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("record", "by"),
+    [("cards_robotics-0.2.0.dist-info", "pip"), ("numpy-2.0.dist-info", "colcon")],
+)
+def test_who_installed_it(monkeypatch, tmp_path, record, by):
+    (tmp_path / record).mkdir()
+    monkeypatch.setattr(doctor, "__file__", str(tmp_path / "cards_bringup" / "doctor.py"))
+    here = doctor.Installation.of(None)
+    assert only(doctor.check_environment(here)).text.startswith(f"installed by {by}")
+    assert doctor.Installation.of(TOP) == HERE
+
+
+def test_what_mends_a_package(monkeypatch):
+    monkeypatch.setattr(doctor, "MODULES", {"viser": "nothing_like_it"})
+    monkeypatch.setattr(doctor.importlib.metadata, "version", lambda _: "1.0")
+    fix = "pip install --force-reinstall 'cards-robotics[view]'"
+    assert only(doctor.check_packages(PIP)).fix == fix
+    assert only(doctor.check_packages(HERE)).fix == "./cards setup --recreate"
+    assert "Python of ROS 2" in only(doctor.check_packages(doctor.Installation())).fix
+
+
 def test_domain_out_of_range(monkeypatch):
     monkeypatch.setattr(doctor, "LOOPBACK", "print('rmw_x'); print('/folder')")
     monkeypatch.setenv("ROS_DOMAIN_ID", "200")
-    assert [f.status for f in doctor.check_ros()] == ["OK", "WARN"]
+    assert [f.status for f in doctor.check_ros(HERE)] == ["OK", "WARN"]
 
 
 def test_probe_that_hangs_or_crashes():

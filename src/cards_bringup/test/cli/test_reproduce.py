@@ -53,7 +53,7 @@ def test_papers_and_experiments_are_listed(capsys):
 
 
 def test_an_experiment_that_cannot_be_loaded_is_listed_with_its_error(toys, capsys, tmp_path):
-    file = tmp_path / "package/toy_experiments.py"
+    file = tmp_path / "packages/toy_experiments.py"
     file.write_text(file.read_text().replace("BAD = make", "LOST = make"))
     rows = {row["key"]: row for row in as_json(capsys, code=2)["experiments"]}
     assert "AttributeError" in rows["777.BAD"]["error"]
