@@ -554,6 +554,29 @@ class Nodes:
 # The demo ---------------------------------------------------------------------------------------
 
 
+COUNTING = """
+import time
+start, total = time.perf_counter(), 0
+for i in range(2_000_000):
+    total += i * i
+print(time.perf_counter() - start)
+"""
+"""Takes 0.28 s where boards, bridge, controller and observer together use 68 % of 2 cores."""
+
+TOO_SLOW = 0.42  # [s]: there they would use all of both
+
+
+def skip_where_too_slow():
+    """Skip the test if this machine could not keep up with real time, whatever our code does."""
+    counting = [
+        subprocess.Popen([sys.executable, "-c", COUNTING], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    took = max(float(one.communicate()[0]) for one in counting)
+    if took > TOO_SLOW:
+        pytest.skip(f"too slow for emulated boards: {took:.2f} s, needed: {TOO_SLOW} s")
+
+
 def demo(cards, out, *arguments):
     """Run the demo; a machine that stood still for 0.1 s, as a robot may not, tries again."""
     for attempt in ("first", "second", "third"):
@@ -563,6 +586,7 @@ def demo(cards, out, *arguments):
         )
         if result.returncode == 0:
             break
+        skip_where_too_slow()
     assert result.returncode == 0, result.stderr
     return folder, result, json.loads((folder / "summary.json").read_text())
 
