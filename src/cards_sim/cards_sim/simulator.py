@@ -145,6 +145,12 @@ class Simulator:
         twists = 12 * total + 6 * first
         self._twists = sensors[twists : twists + 6 * n].reshape(n, 6)
 
+        # what pulls at the links, in MuJoCo's memory if its bodies are in the same order
+        self._applied: Array | None = None
+        body = int(self._bodies[0]) if self._bodies.size else 0
+        if np.array_equal(self._bodies, np.arange(body, body + len(names))):
+            self._applied = data.xfrc_applied[body : body + len(names)]
+
         # of frames at the centres of mass, parallel to the link frames
         self._poses = np.zeros((n, 4, 4))
         self._poses[:, 3, 3] = 1.0
@@ -295,7 +301,7 @@ class Simulator:
         values = np.asarray(commands, dtype=float)
         m = self._tensions.size
         wanted = (m + self._efforts.size,)
-        if values.shape != wanted or not np.isfinite(values).all():
+        if values.shape != wanted or np.count_nonzero(np.isfinite(values)) != values.size:
             self._refuse(values)
         self._told = (values, None if kinds is None else kinds[:m])
         self._impedance = impedance
@@ -365,9 +371,10 @@ class Simulator:
         )
         if efforts.size:
             self._joint_forces[self.motors.rows] = efforts
-        wrenches = muscles.wrenches
-        applied = self.data.xfrc_applied
-        applied[self._bodies] = wrenches[self._rows] if self._merged else wrenches
+        if self._applied is not None:
+            self._applied[:] = muscles.wrenches
+        else:
+            self.data.xfrc_applied[self._bodies] = muscles.wrenches[self._rows]
         self._given = (muscles.tensions, efforts)
 
     def refresh(self) -> None:
@@ -382,7 +389,8 @@ class Simulator:
     def finish(self) -> None:
         """Take over what acted in the step that was done."""
         self._tensions[:], self._efforts[:] = self._given
-        self._contact_forces[self._rows] = self.world.body_forces[self._bodies]
+        if self.world.touched:
+            self._contact_forces[self._rows] = self.world.body_forces[self._bodies]
 
     # Inside -----------------------------------------------------------------------------------
 

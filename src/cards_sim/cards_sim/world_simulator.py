@@ -110,6 +110,7 @@ class WorldSimulator:
         combined: The world's models as one tree.
         model, data: MuJoCo's own objects, for viewers and tests.
         pullers: The robots; they join themselves.
+        touched: Whether contact forces are, or were just before, other than zero.
 
     Raises:
         CardsError: The time step is no time.
@@ -143,8 +144,11 @@ class WorldSimulator:
         self._last_q = np.zeros(self.model.nq)
         self._last_qd = np.zeros(self.model.nv)
         self._pushes: list[_Push] = []
+        # MuJoCo's memory; asking `data` for an array takes longer than copying it
+        self._qpos, self._qvel = self.data.qpos, self.data.qvel
         self._contacts: tuple[Contact, ...] = ()
         self._forces = np.zeros((self.model.nbody, 3))
+        self.touched = False
         self._step = 0
         self._stopped: SimulationStoppedError | None = None
         self.reset()
@@ -200,8 +204,8 @@ class WorldSimulator:
         """
         self.check_running()
         model, data = self.model, self.data
-        self._last_q[:] = data.qpos
-        self._last_qd[:] = data.qvel
+        self._last_q[:] = self._qpos
+        self._last_qd[:] = self._qvel
         if self._pushes:
             data.xfrc_applied[[push.body for push in self._pushes]] = 0.0
             self._pushes = [push for push in self._pushes if push.steps > 0]
@@ -214,13 +218,13 @@ class WorldSimulator:
         mujoco.mj_step2(model, data)
         if np.count_nonzero(self._warnings):
             self._stop()
-        touched = data.ncon > 0 or len(self._contacts) > 0
-        contacts = self._found_contacts() if touched else ()
+        self.touched = data.ncon > 0 or len(self._contacts) > 0
+        contacts = self._found_contacts() if self.touched else ()
         # kinematics of the new state, for whoever reads it and for the next wrench
         mujoco.mj_step1(model, data)
         if np.count_nonzero(self._warnings):
             self._stop()
-        if touched:
+        if self.touched:
             self._take_contacts(contacts)
         self._step += 1
         for puller in self.pullers:

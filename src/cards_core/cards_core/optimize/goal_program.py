@@ -320,8 +320,7 @@ class GoalProgram:
         hard, matrix = self._hard, np.abs(self.matrix)
         size: Array = matrix @ np.abs(x) + np.abs(self.right)
         if hard:
-            share = np.max(matrix[:hard] / np.maximum(size[:hard], 1e-300)[:, None], axis=0)
-            with np.errstate(divide="ignore"):
-                change = np.where(share > 0.0, 1.0 / share, 0.0)
+            share = (matrix[:hard] / np.maximum(size[:hard], 1e-300)[:, None]).max(axis=0)
+            change = np.divide(1.0, share, out=np.zeros_like(share), where=share > 0.0)
             size[hard:] += matrix[hard:] @ change
         return size

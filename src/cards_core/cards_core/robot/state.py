@@ -43,22 +43,21 @@ class RobotState:
 
     def copy(self) -> RobotState:
         """Return a state with arrays of its own."""
+        # written out: this is done in every control step
+        lengths, rates, tensions = self.muscle_lengths, self.muscle_rates, self.tensions
+        efforts, actuators = self.efforts, self.actuators
+        temperatures, contacts = self.temperatures, self.contact_forces
         return RobotState(
             self.time,
             self.q.copy(),
             self.qd.copy(),
-            *[
-                None if array is None else array.copy()
-                for array in (
-                    self.muscle_lengths,
-                    self.muscle_rates,
-                    self.tensions,
-                    self.efforts,
-                    self.actuators,
-                    self.temperatures,
-                    self.contact_forces,
-                )
-            ],
+            None if lengths is None else lengths.copy(),
+            None if rates is None else rates.copy(),
+            None if tensions is None else tensions.copy(),
+            None if efforts is None else efforts.copy(),
+            None if actuators is None else actuators.copy(),
+            None if temperatures is None else temperatures.copy(),
+            None if contacts is None else contacts.copy(),
         )
 
     def measured(self, name: str) -> Array:
