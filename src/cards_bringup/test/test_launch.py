@@ -21,6 +21,7 @@ from cards_bringup.nodes import node_list  # noqa: E402 (after the skips)
 from cards_bringup.nodes.launch_arguments import ARGUMENTS  # noqa: E402
 from cards_bringup.nodes.plan import gazebo_problem, is_installed  # noqa: E402
 from cards_bringup.nodes.ros_network import RosDomain  # noqa: E402
+from cards_core.control import controller_kinds  # noqa: E402
 from cards_core.shared_files import shared_folder  # noqa: E402
 
 FILES = sorted((shared_folder() / "launch").glob("*.launch.py"))
@@ -95,7 +96,7 @@ def test_nodes_of_a_headless_launch(file):
     executables = [node.node_executable for node in nodes]
     assert executables[0] == "simulator"
     assert len(executables) == 2
-    assert executables[1].startswith("ctc_")
+    assert executables[1] in controller_kinds()
 
 
 @pytest.mark.parametrize("file", RODS, ids=robot_of)
@@ -144,7 +145,7 @@ def test_nodes_of_the_real_robot(file):
     executables = [node.node_executable for node in nodes]
     hosts = executables.count("bridge")
     assert hosts == (1 if file in ONE_ROBOT else 2)
-    assert len([name for name in executables if name.startswith("ctc_")]) == hosts
+    assert len([name for name in executables if name in controller_kinds()]) == hosts
     assert len(executables) == 2 * hosts
 
 
