@@ -248,6 +248,7 @@ class GazeboHost(Host):
                 tensions=self.tensions.copy(),
                 efforts=self.efforts.copy(),
                 actuators=self.muscles.state_values.copy(),
+                temperatures=self.muscles.temperatures,
             )
         return self._state
 

@@ -29,6 +29,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from cards_core.control.interface import Controller
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.elements import WORLD
 from cards_core.robot.state import RobotState
@@ -45,7 +46,8 @@ from cards_ros.loop import HotSubscription
 from cards_ros.messages import JointSetError, JointStateReader, MuscleStateNames
 
 FIELDS = {"muscle_lengths": "position", "muscle_rates": "velocity", "tensions": "effort"}
-"""Quantities of `RobotState` that ``muscle_states`` has, and the fields they are in."""
+"""Quantities of `RobotState` that ``muscle_states`` has, and the fields they are in; temperatures
+are taken from the actuator states, where there are any."""
 
 
 class MuscleInput:
@@ -75,7 +77,10 @@ class MuscleInput:
                 node, JointState, topics.MUSCLE_STATES, topics.STATE_QOS
             )
         self._names = MuscleStateNames(muscles)
-        self._count = len(muscles)
+        self._muscles = tuple(muscles)
+        self._states: tuple[tuple[str, int], ...] | None = None
+        self._temperatures = MotorTemperatures(muscles, ())
+        self._places: list[int] = []
         self._reader = JointStateReader()
         self.stamp = -1
 
@@ -93,7 +98,12 @@ class MuscleInput:
             return True
         while self.stamp < stamp and (data := self.subscription.take()) is not None:
             sample = self._reader.read(data)
-            places, _ = self._names.places(sample.names)
+            places, states = self._names.places(sample.names)
+            if states is not self._states:
+                self._states = states
+                names = [name for name, _ in states]
+                self._temperatures = MotorTemperatures(self._muscles, names)
+                self._places = [place for _, place in states]
             for name in self._needs:
                 values = getattr(sample, FIELDS[name])
                 if values.size != len(sample.names):
@@ -102,6 +112,7 @@ class MuscleInput:
                         f"{len(sample.names)} names (expected: one for every name)"
                     )
                 setattr(state, name, values[places])
+            state.temperatures = self._temperatures.among(sample.position[self._places])
             self.stamp = sample.stamp
         return self.stamp == stamp
 

@@ -226,6 +226,7 @@ class Simulator:
             tensions=self._tensions.copy(),
             efforts=self._efforts.copy(),
             actuators=self.muscles.state_values.copy(),
+            temperatures=self.muscles.temperatures,
             contact_forces=self._contact_forces.copy(),
         )
 

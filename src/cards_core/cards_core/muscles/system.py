@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.muscles.actuators.bank import ActuatorBank
+from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.command import FORCE
 from cards_core.muscles.engine import MuscleEngine, MuscleState
 from cards_core.muscles.impedance import ImpedanceLaw
@@ -50,16 +51,24 @@ class MuscleSystem:
         self.ideal = self.actuators.ideal
         has_friction = self.engine.layout.friction
         self._implicit: ImplicitTensions | None = None
-        if robot.joints and (has_friction or not self.ideal):
+        springs = bool((self.actuators.stiffness + self.actuators.damping).any())
+        if robot.joints and (has_friction or springs):
             self._implicit = ImplicitTensions(robot, self.actuators, dt, backend)
         self._has_friction = has_friction
         self.state_names: tuple[str, ...] = self.actuators.state_names
+        names = [muscle.name for muscle in robot.muscles]
+        self._temperatures = MotorTemperatures(names, self.state_names)
         self._still = np.zeros((len(robot.links), 6))
 
     @property
     def state_values(self) -> Array:
         """Values of `state_names` now, shape (len(state_names),); overwritten by the next step."""
         return self.actuators.state_values
+
+    @property
+    def temperatures(self) -> Array | None:
+        """Of the muscles' motors, shape (m,), [degC], NaN for those without; None without any."""
+        return self._temperatures.among(self.state_values)
 
     def reset(self, link_poses: Array) -> None:
         """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4)."""

@@ -82,51 +82,7 @@ class ImpedanceControl(_Parameters):
     )
 
 
-# Cable ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cable(_Actuator):
-    """A cable: ideal (follows the commanded tension), or elastic when it has a stiffness.
-
-    An elastic cable that gets no command is a passive spring that only pulls.
-    """
-
-    kind: ClassVar[str] = "cable"
-    commands: ClassVar[tuple[CommandKind, ...]] = ("force", "length")
-
-    stiffness: float | None = parameter(
-        None, "k of the elastic cable; ideal without it", "N/m", above=0.0
-    )
-    damping: float = parameter(0.0, "c, acts while the cable is taut", "N s/m", lower=0.0)
-    rest_length: float | None = parameter(
-        None,
-        "L0 before the first command; without it, what gives the minimum tension at home",
-        "m",
-        above=0.0,
-    )
-    winch_speed: float | None = parameter(
-        None, "fastest change of the rest length; unlimited without it", "m/s", above=0.0
-    )
-
-    @property
-    def accepted_commands(self) -> tuple[CommandKind, ...]:
-        """An ideal cable has no rest length that could be commanded."""
-        return _with_impedance(("force",) if self.stiffness is None else self.commands)
-
-    def _check_together(self) -> None:
-        if self.stiffness is not None:
-            return
-        for name in ("rest_length", "winch_speed"):
-            if getattr(self, name) is not None:
-                raise ParameterError(
-                    f"'{name}' needs a 'stiffness': an ideal cable has none of both"
-                )
-        if self.damping > 0.0:
-            raise ParameterError("'damping' needs a 'stiffness': an ideal cable has none of both")
-
-
-# Series elastic unit -------------------------------------------------------------------------
+# Motors --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +110,82 @@ class Motor(_Parameters):
         "rad/s",
         above=0.0,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thermal(_Parameters):
+    """Two-node thermal model of a motor; the defaults are typical of a 90 W brushless motor."""
+
+    winding_heat_capacity: float = parameter(10.0, "C1", "J/K", above=0.0)
+    housing_heat_capacity: float = parameter(69.0, "C2", "J/K", above=0.0)
+    winding_resistance: float = parameter(0.2, "R1, winding to housing", "K/W", above=0.0)
+    housing_resistance: float = parameter(10.0, "R2, housing to ambient", "K/W", above=0.0)
+    ambient: float = parameter(25.0, "Ta, also the temperature at the start", "degC")
+    copper_coefficient: float = parameter(
+        0.0039, "growth of the electrical resistance, relative to 25 degC", "1/K", lower=0.0
+    )
+
+
+# Cable ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cable(_Actuator):
+    """A cable: ideal (follows the commanded tension), or elastic when it has a stiffness.
+
+    An elastic cable that gets no command is a passive spring that only pulls. An ideal cable with
+    a ``motor`` has a current, follows the tension as far as its motor can, and has temperatures
+    if a ``thermal`` group is given.
+    """
+
+    kind: ClassVar[str] = "cable"
+    commands: ClassVar[tuple[CommandKind, ...]] = ("force", "length")
+
+    stiffness: float | None = parameter(
+        None, "k of the elastic cable; ideal without it", "N/m", above=0.0
+    )
+    damping: float = parameter(0.0, "c, acts while the cable is taut", "N s/m", lower=0.0)
+    rest_length: float | None = parameter(
+        None,
+        "L0 before the first command; without it, what gives the minimum tension at home",
+        "m",
+        above=0.0,
+    )
+    winch_speed: float | None = parameter(
+        None, "fastest change of the rest length; unlimited without it", "m/s", above=0.0
+    )
+    spool_radius: float | None = parameter(
+        None, "r, of the motor's spool; 0.0045 without it", "m", above=0.0
+    )
+    motor: Motor | None = None
+    thermal: Thermal | None = None
+
+    @property
+    def accepted_commands(self) -> tuple[CommandKind, ...]:
+        """An ideal cable has no rest length that could be commanded."""
+        return _with_impedance(("force",) if self.stiffness is None else self.commands)
+
+    def _check_together(self) -> None:
+        for name in ("thermal", "spool_radius"):
+            if getattr(self, name) is not None and self.motor is None:
+                raise ParameterError(f"'{name}' needs a 'motor', to which it belongs")
+        if self.stiffness is not None:
+            if self.motor is not None:
+                raise ParameterError(
+                    "'motor' belongs to a cable without 'stiffness'; a motor behind a spring is "
+                    "of type 'series_elastic'"
+                )
+            return
+        for name in ("rest_length", "winch_speed"):
+            if getattr(self, name) is not None:
+                raise ParameterError(
+                    f"'{name}' needs a 'stiffness': an ideal cable has none of both"
+                )
+        if self.damping > 0.0:
+            raise ParameterError("'damping' needs a 'stiffness': an ideal cable has none of both")
+
+
+# Series elastic unit -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,20 +263,6 @@ class Spring(_Parameters):
             travel = 0.02 if self.travel is None else self.travel
             if not travel < c4:
                 raise ParameterError(f"'travel' {travel:g} m must be shorter than 'c4' {c4:g} m")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thermal(_Parameters):
-    """Two-node thermal model of a motor; the defaults are typical of a 90 W brushless motor."""
-
-    winding_heat_capacity: float = parameter(10.0, "C1", "J/K", above=0.0)
-    housing_heat_capacity: float = parameter(69.0, "C2", "J/K", above=0.0)
-    winding_resistance: float = parameter(0.2, "R1, winding to housing", "K/W", above=0.0)
-    housing_resistance: float = parameter(10.0, "R2, housing to ambient", "K/W", above=0.0)
-    ambient: float = parameter(25.0, "Ta, also the temperature at the start", "degC")
-    copper_coefficient: float = parameter(
-        0.0039, "growth of the electrical resistance, relative to 25 degC", "1/K", lower=0.0
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

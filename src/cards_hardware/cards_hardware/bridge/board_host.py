@@ -16,6 +16,7 @@ import numpy as np
 
 from cards_core.errors import CardsError
 from cards_core.loop.host import Host
+from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.command import CommandPart, CommandRefusedError
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
@@ -29,8 +30,9 @@ from cards_hardware.percentiles import RingStatistics
 LOG_NAME = "hardware.npz"
 """File in the folder of a run."""
 
-QUANTITIES = ("current", "housing_temperature")
-"""What is known of every muscle beside length, rate and tension: [A], [degC]."""
+QUANTITIES = ("current", "winding_temperature", "housing_temperature")
+"""What is known of every muscle beside length, rate and tension: [A], [degC]; that of the winding
+is the board's estimate."""
 
 LEAST_ADVANCE = 100_000
 """Smallest difference of two stamps, [ns]; a sample that is not newer by that much has none."""
@@ -157,6 +159,7 @@ class BoardHost(Host):
         self._sample: HardwareState | None = None
         self._age = float("nan")
         self._actuators = np.full((len(names), len(QUANTITIES)), np.nan)
+        self._temperatures = MotorTemperatures(names, self.actuator_names)
         self.refresh()
 
     # States -----------------------------------------------------------------------------------
@@ -187,6 +190,7 @@ class BoardHost(Host):
             tensions=sample.tensions,
             efforts=np.empty(0),
             actuators=self._actuators.flatten(),
+            temperatures=self._temperatures.among(self._actuators.ravel()),
         )
         return True
 
@@ -205,8 +209,10 @@ class BoardHost(Host):
         """Look at the boards and at what they send slowly; return their status."""
         self.status = self.hardware.status()
         for layout, board in zip(self._layout.boards, self.status.boards, strict=True):
-            if board.temperatures:
-                self._actuators[layout.muscle_rows, 1] = board.temperatures
+            measured = (board.core_temperatures, board.temperatures)
+            for column, temperatures in enumerate(measured, start=1):
+                if temperatures:
+                    self._actuators[layout.muscle_rows, column] = temperatures
         return self.status
 
     def record(self) -> None:

@@ -202,6 +202,7 @@ class TopicMonitor:
                     tension=_at(sample.effort, index),
                     current=state(f"{name}/current"),
                     housing=state(f"{name}/housing_temperature"),
+                    core=state(f"{name}/winding_temperature"),
                     tension_limit=limits.get(name, NAN),
                     flags=flags,
                     serious=any(flag not in _MINOR for flag in flags),

@@ -130,6 +130,8 @@ def test_a_state_is_what_the_boards_measured(host, clocks):
     values = dict(zip(host.actuator_names, state.actuators, strict=True))
     assert values[f"{NAMES[3]}/current"] == 0.5
     assert values[f"{NAMES[3]}/housing_temperature"] == 30.0
+    assert np.isnan(values[f"{NAMES[3]}/winding_temperature"])  # these boards do not estimate it
+    assert state.temperatures.shape == (4,)
     before = host.stamp
     clocks.now += LEAST_ADVANCE // 2
     assert not sampled(host, clocks)  # not newer
@@ -292,7 +294,7 @@ def test_the_log_has_the_columns_of_all_hosts_and_those_of_boards(host, clocks):
     with np.load(path) as log:
         assert log["muscle_names"].tolist() == NAMES
         assert log["actuator_names"][0] == f"{NAMES[0]}/current"
-        assert log["actuators"][1].tolist() == [0.5, 30.0] * 4
+        assert np.array_equal(log["actuators"][1], [0.5, np.nan, 30.0] * 4, equal_nan=True)
         assert log["gate"].tolist() == [GateCondition.OBEYING, GateCondition.WATCHDOG]
         assert log["board_state"].tolist() == [State.ARMED, State.ACTIVE]
         assert log["active"].tolist() == [1.0, 1.0]

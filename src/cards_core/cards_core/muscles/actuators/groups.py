@@ -12,6 +12,7 @@ from cards_core.errors import UnknownNameError
 from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
 from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
 from cards_core.muscles.actuators.model import Model
+from cards_core.muscles.actuators.motor_cable import HeatedMotorCable, MotorCable
 from cards_core.muscles.actuators.pneumatic import McKibbenMuscle, ValveMcKibbenMuscle
 from cards_core.muscles.actuators.series_elastic import (
     HeatedSeriesElasticUnit,
@@ -28,6 +29,8 @@ LARGEST_VALUE = 1e9
 
 
 def _cable(actuator: Cable) -> type[Model]:
+    if actuator.motor is not None:
+        return MotorCable if actuator.thermal is None else HeatedMotorCable
     return IdealCable if actuator.stiffness is None else ElasticCable
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cards_core.muscles.actuators import springs, thermal
+from cards_core.muscles.actuators import motor, springs, thermal
 from cards_core.muscles.actuators.arithmetic import (
     NUMPY,
     Arithmetic,
@@ -74,26 +74,16 @@ class SeriesElasticUnit(Model):
     def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """See `Model`."""
         unit: Any = muscle.actuator
-        motor = unit.motor
-        n = motor.gear_ratio / unit.spool_radius
-        inertia = motor.rotor_inertia * n**2
+        inertia = unit.motor.rotor_inertia * (unit.motor.gear_ratio / unit.spool_radius) ** 2
         kp = unit.position_gain or inertia * DEFAULT_BANDWIDTH**2
         kd = 2.0 * (kp * inertia) ** 0.5 if unit.velocity_gain is None else unit.velocity_gain
         values = limits(muscle) | springs.parameters(unit.spring)
+        values |= motor.parameters(unit.motor, unit.spool_radius)
         return values | {
             "dt": dt,
             "kp": kp,
             "kd": kd,
-            "gain": motor.torque_constant * n,  # force at the cable per current, EMF per speed
-            "resistance": motor.resistance,
-            "voltage": motor.voltage,
-            "max_current": motor.max_current,
             "lightness": dt / inertia,
-            "winding_loss": 1.0 / motor.gear_efficiency - 1.0,
-            "paying_loss": 1.0 - motor.gear_efficiency,
-            "dry": motor.dry_friction * n,
-            "viscous": motor.viscous_friction * n**2,
-            "sharpness": n / motor.friction_speed,
         }
 
     def steepness(self, actuator: Any) -> tuple[float, float]:
@@ -186,8 +176,7 @@ class HeatedSeriesElasticUnit(SeriesElasticUnit):
 
     published: ClassVar[tuple[str, ...]] = (
         *SeriesElasticUnit.published,
-        "winding_temperature",
-        "housing_temperature",
+        *thermal.QUANTITIES,
     )
 
     def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
@@ -204,16 +193,11 @@ class HeatedSeriesElasticUnit(SeriesElasticUnit):
     ) -> tuple[Real, list[Real]]:
         """See `Model`."""
         rest, speed, current, winding, housing, reference = x
-        # copper only: far below any real temperature the line would reach zero
-        growth = m.maximum(1.0 + p.copper * (winding - 25.0), 0.1)
-        resistance = p.resistance * growth
+        resistance = thermal.resistance(m, p, winding)
         tension, (rest, speed, current, reference), i = self.drive(
             m, p, (rest, speed, current, reference), given, resistance
         )
-        heat = i * i * resistance
-        a, b = winding - p.ambient, housing - p.ambient
-        winding = p.ambient + p.f11 * a + p.f12 * b + p.b1 * heat
-        housing = p.ambient + p.f21 * a + p.f22 * b + p.b2 * heat
+        winding, housing = thermal.advance(p, winding, housing, i * i * resistance)
         return tension, [rest, speed, current, winding, housing, reference]
 
     def rest(self, lengths: Array) -> list[Array]:

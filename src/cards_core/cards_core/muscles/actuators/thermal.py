@@ -9,11 +9,52 @@ R(c1) = R25 (1 + alpha (c1 - 25)). At rest c2 - Ta = P R2 and c1 - Ta = P (R1 + 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from cards_core.muscles.actuators.arithmetic import Arithmetic, Real
+from cards_core.muscles.actuators.model import Parameters
 from cards_core.robot.actuators import Thermal
 from cards_core.typing import Array
+
+QUANTITIES = ("winding_temperature", "housing_temperature")
+"""Actuator states that are temperatures of a muscle's motor, the hotter one first."""
+
+
+class MotorTemperatures:
+    """Finds the temperatures of the muscles' motors among the actuator states of a host.
+
+    Args:
+        muscles: Names of the muscles.
+        states: Names of the actuator states, ``muscle/state``.
+    """
+
+    def __init__(self, muscles: Sequence[str], states: Sequence[str]) -> None:
+        place = {name: i for i, name in enumerate(states)}
+        found = {
+            row: place[f"{muscle}/{quantity}"]
+            for row, muscle in enumerate(muscles)
+            for quantity in reversed(QUANTITIES)
+            if f"{muscle}/{quantity}" in place
+        }
+        self._count = len(muscles)
+        self._rows, self._places = list(found), list(found.values())
+
+    def among(self, states: Array) -> Array | None:
+        """Return the temperature of every motor, NaN where none is known, or None for no motor.
+
+        Args:
+            states: Values of the actuator states.
+
+        Returns:
+            Shape (m,), [degC]; of the winding where it is known, else of the housing.
+        """
+        if not self._rows:
+            return None
+        out: Array = np.full(self._count, np.nan)
+        out[self._rows] = states[self._places]
+        return out
 
 
 def system_matrix(thermal: Thermal) -> Array:
@@ -41,6 +82,21 @@ def discretise(thermal: Thermal, dt: float) -> tuple[Array, Array]:
         math.expm1(slow * dt) / slow * share + math.expm1(fast * dt) / fast * (np.eye(2) - share)
     ) @ [1.0 / thermal.winding_heat_capacity, 0.0]
     return f, b
+
+
+def resistance(m: Arithmetic, p: Parameters, winding: Real) -> Real:
+    """Return the resistance of a winding at its temperature [degC], [ohm]."""
+    # copper only: far below any real temperature the line would reach zero
+    return p.resistance * m.maximum(1.0 + p.copper * (winding - 25.0), 0.1)
+
+
+def advance(p: Parameters, winding: Real, housing: Real, heat: Real) -> list[Real]:
+    """Return the temperatures of winding and housing after a step with a heat [W]."""
+    a, b = winding - p.ambient, housing - p.ambient
+    return [
+        p.ambient + p.f11 * a + p.f12 * b + p.b1 * heat,
+        p.ambient + p.f21 * a + p.f22 * b + p.b2 * heat,
+    ]
 
 
 def parameters(thermal: Thermal, dt: float) -> dict[str, float]:
