@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from cards_bringup.reproduce import cardsflow, model_compilation
+from cards_bringup.reproduce import cardsflow, model_compilation, muscle_relaxation
 from cards_bringup.reproduce.experiment import Experiment
 from cards_core.errors import UnknownNameError
 from cards_core.plugins import load_offered, offered
@@ -23,7 +23,12 @@ GROUP = "cards.experiments"
 """Group of entry points."""
 
 OWN: dict[str, Experiment] = {
-    one.key: one for one in (*cardsflow.EXPERIMENTS, *model_compilation.EXPERIMENTS)
+    one.key: one
+    for one in (
+        *cardsflow.EXPERIMENTS,
+        *muscle_relaxation.EXPERIMENTS,
+        *model_compilation.EXPERIMENTS,
+    )
 }
 """The experiments of CARDS, by key."""
 

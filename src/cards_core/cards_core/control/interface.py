@@ -145,7 +145,11 @@ class Controller(ABC):
         output: How it came to the last command.
         command: The last command. Its values are overwritten by each step.
         relaxed: The command of an emergency stop: least tensions, no efforts.
+        allowance: Norm of the error that it leaves on purpose, in the units of its references;
+            a run is judged by the reference's tolerance and this.
     """
+
+    allowance: float = 0.0
 
     kind: ClassVar[str]
     summary: ClassVar[str]

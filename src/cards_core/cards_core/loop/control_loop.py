@@ -24,7 +24,7 @@ from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
 from cards_core.trajectories import Reference, as_reference, tolerance_of, with_approach
-from cards_core.trajectories.base import HOLDING_TOLERANCE, UNKNOWN_TOLERANCE
+from cards_core.trajectories.base import HOLDING_TOLERANCE, UNKNOWN_TOLERANCE, Tolerance
 from cards_core.typing import Array
 
 COLUMNS: Mapping[CommandKind, str] = {
@@ -87,9 +87,9 @@ class ControlLoop:
         self.approach_speed = approach_speed
         controller.set_reference(reference)  # refuses wrong sizes now, not in the first step
         units, error_units = units_of(controller)
-        self._own_tolerance = (
-            HOLDING_TOLERANCE if reference is None else tolerance_of(reference, units)
-        )
+        own = HOLDING_TOLERANCE if reference is None else tolerance_of(reference, units)
+        spare = controller.allowance
+        self._own_tolerance = Tolerance(own.length + spare, own.angle + spare)
         self.tolerance = self._own_tolerance
         self._end = math.nan
         self.tally = TaskTally(error_units)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.errors import ShapeError
 from cards_core.robot.elements import Wrap
@@ -58,3 +59,34 @@ def perturbed(
         for muscle in robot.muscles
     )
     return replace(robot, links=links, muscles=muscles)
+
+
+def with_payload(robot: Robot, link: str, mass: float, position: npt.ArrayLike) -> Robot:
+    """Return a robot that carries a point mass.
+
+    Args:
+        robot: The description.
+        link: Name of the link that carries it.
+        mass: [kg], > 0.
+        position: In link coordinates, [m].
+
+    Raises:
+        UnknownNameError: No such link.
+        ShapeError: A mass that is not positive, or a position that is no finite vector.
+    """
+    place = np.asarray(position, dtype=float)
+    if not (np.isfinite(mass) and mass > 0.0):
+        raise ShapeError(f"the mass of the payload is {mass}, expected a number > 0")
+    if place.shape != (3,) or not np.all(np.isfinite(place)):
+        raise ShapeError(f"position of the payload is {position}, expected three finite numbers")
+    carrier = robot.link(link)
+    own = carrier.inertia
+    total = own.mass + mass
+    com = (own.mass * own.com + mass * place) / total
+    tensor = own.tensor.copy()
+    for part, centre in ((own.mass, own.com), (mass, place)):
+        arm = centre - com
+        tensor += part * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    loaded = replace(carrier, inertia=replace(own, mass=total, com=com, tensor=tensor))
+    links = tuple(loaded if one.name == link else one for one in robot.links)
+    return replace(robot, links=links)

@@ -152,6 +152,11 @@ class MuscleRelaxationControl(Controller):
         self.protection = Protection.none(m)
         self.reset()
 
+    @property
+    def allowance(self) -> float:  # type: ignore[override]
+        """Motion that the relaxation may cause, `RelaxationOptions.dtheta_max`."""
+        return self.options.dtheta_max if self.relaxation else 0.0
+
     @classmethod
     def unsuited(cls, robot: Robot) -> str:
         """Return why this controller cannot drive a robot; see `Controller.unsuited`."""
@@ -219,6 +224,14 @@ class MuscleRelaxationControl(Controller):
                 ),
                 Parameter("soft_temperature", s.soft, "Muscles give way from here on.", "degC"),
                 Parameter("hard_temperature", s.hard, "The robot is let go.", "degC"),
+                Parameter(
+                    "heat_rate",
+                    s.heat_rate,
+                    "How fast muscles give way near the hard temperature.",
+                    "m/s",
+                    above=0.0,
+                    upper=1.0,
+                ),
             ]
         )
         value = parameters
@@ -235,7 +248,9 @@ class MuscleRelaxationControl(Controller):
                 period=1.0 / value["rate"],
             ),
             limits=TemperatureLimits(
-                soft=value["soft_temperature"], hard=value["hard_temperature"]
+                soft=value["soft_temperature"],
+                hard=value["hard_temperature"],
+                heat_rate=value["heat_rate"],
             ),
             tension_min=value["tension_min"],
             bias=value["bias"],
