@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from cards_bringup.reproduce.experiment import (
@@ -77,7 +78,7 @@ def _setup(**changes: Any) -> dict[str, Any]:
 def _moves(points: Sequence[tuple[float, Sequence[float]]]) -> dict[str, Any]:
     """Return a reference of rests and quintic moves; points are durations and coordinates."""
     first, *others = points
-    steps = [{"position": list(first[1])}]
+    steps: list[dict[str, Any]] = [{"position": list(first[1])}]
     steps += [{"time": time, "position": list(place)} for time, place in others]
     return {"kind": "quintic", "space": "joint", "time_definition": "relative", "points": steps}
 
@@ -228,7 +229,7 @@ DUMBBELL_RUNS = {
 }
 
 
-def _first(times: Array, over: Array) -> float:
+def _first(times: Array, over: npt.NDArray[np.bool_]) -> float:
     rows = np.flatnonzero(over)
     return float(times[rows[0]]) if rows.size else math.nan
 
@@ -346,9 +347,10 @@ def desk_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
         "contact_change": fall(first),
         "released_in_1": float(1e3 * first.dl[-1].max()),
         "moved_in_5": float(last.moved(still)[-1]),
-        "gain_at_ends": float(min(gains[0], gains[4]) - max(gains[1], gains[2])),
+        "gain_in_1": float(gains[0] - max(gains[1], gains[2])),
+        "gain_in_5": float(gains[4] - max(gains[1], gains[2])),
     }
-    table = {
+    table: dict[str, Any] = {
         "state": list(states),
         "shoulder, elbow [deg]": [f"{a:g}, {b:g}" for a, b in DESK_STATES],
         "|T| without [N]": norms[WITHOUT],
@@ -393,18 +395,18 @@ POSTURE = (-0.42, 0.12, -0.1, -1.2, 0.0)
 STROKE, REST_MIDDLE, REST_END, REPEATS = 5.0, 5.0, 3.0, 5
 
 
-def _strokes() -> list[tuple[float, float]]:
-    steps = [(REST_MIDDLE, 0.0)]
+def _strokes() -> list[list[float]]:
+    steps = [[REST_MIDDLE, 0.0]]
     for _ in range(REPEATS):
         for part in (1.0, -1.0):
-            steps += [(STROKE, part), (REST_END, part), (STROKE, 0.0), (REST_MIDDLE, 0.0)]
+            steps += [[STROKE, part], [REST_END, part], [STROKE, 0.0], [REST_MIDDLE, 0.0]]
     return steps
 
 
 HANDLE_SETUP = _setup(
     world="handle",
     parameters={"attachment_offset": 0.002},
-    reference={"posture": POSTURE * 2, "angle": math.radians(45.0), "steps": _strokes()},
+    reference={"posture": list(POSTURE * 2), "angle": math.radians(45.0), "steps": _strokes()},
     duration=sum(duration for duration, _ in _strokes()),
 )
 
@@ -601,16 +603,25 @@ DESK_CLAIMS = (
         ),
     ),
     Claim(
-        "gain_at_ends",
-        "gain in |T| in states 1 and 5 above that in 2 and 3",
+        "gain_in_1",
+        "gain in |T| in state 1 above that in states 2 and 3",
         "section IV-C",
         Band.at_least(0.0),
         "N",
-        statement="the gain is largest in states 1 and 5",
+        statement="the gain is larger in state 1",
+        why="direction",
+    ),
+    Claim(
+        "gain_in_5",
+        "gain in |T| in state 5 above that in states 2 and 3",
+        "section IV-C",
+        Band.at_least(0.0),
+        "N",
+        statement="the gain is larger in state 5",
         why="direction",
         difference=Difference(
-            "every muscle is released by at most 2 mm, so the gain has a bound that all states "
-            "reach within ten seconds; in state 5 the motion reaches dtheta_max first",
+            "our hands carry most of the box in state 5, which the muscles cannot let go of, and "
+            "the release ends when the motion reaches dtheta_max",
             Band(-300.0, 0.0),
         ),
     ),

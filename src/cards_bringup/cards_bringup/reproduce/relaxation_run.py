@@ -24,6 +24,7 @@ from cards_core.loop.control_setup import make_control_loop
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.model import Robot
 from cards_core.robot.perturb import with_payload
+from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 from cards_sim.build import build_host
 from cards_sim.host import SimulatorHost
@@ -81,7 +82,7 @@ def relaxation_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
         if len(rows["time"]) * ROW_PERIOD <= state.time:
             if state.temperatures is None or state.contact_forces is None:
                 raise CardsError(f"{robot.name} has no motors (expected: <thermal/> in muscles)")
-            values = (
+            values: tuple[Any, ...] = (
                 state.time,
                 state.q,
                 controller.output.error,
@@ -92,7 +93,7 @@ def relaxation_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
                 np.linalg.norm(state.contact_forces.sum(axis=0)),
             )
             for name, value in zip(COLUMNS, values, strict=True):
-                rows[name].append(np.copy(value))
+                rows[name].append(np.array(value))
         host.step()
         if latched_at is None and controller.protection.latched.any():
             latched_at = state.time
@@ -101,7 +102,8 @@ def relaxation_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
         if state.time >= told:
             told += TELL_PERIOD
             tell(state.time / duration)
-    np.savez(folder / RECORD, **{name: np.array(values) for name, values in rows.items()})
+    arrays: dict[str, Any] = {name: np.array(values) for name, values in rows.items()}
+    np.savez(folder / RECORD, **arrays)
     return {"latched_at_s": latched_at}
 
 
@@ -116,6 +118,7 @@ def loaded_robot(setup: Setup) -> Robot:
 def _closed_loop(robot: Robot, setup: Setup) -> tuple[SimulatorHost, ControlLoop]:
     parameters = {**setup["parameters"], "reference": "", "reference_file": "", "log_dir": ""}
     simulator: dict[str, Any] = dict(setup["simulator"])
+    reference: Reference
     if setup["world"] == "handle":
         reference = handle_reference(robot, setup["reference"])
         host = handle_world(robot, reference.start, dt=simulator["dt"])

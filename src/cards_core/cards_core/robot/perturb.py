@@ -78,7 +78,7 @@ def with_payload(robot: Robot, link: str, mass: float, position: npt.ArrayLike) 
     if not (np.isfinite(mass) and mass > 0.0):
         raise ShapeError(f"the mass of the payload is {mass}, expected a number > 0")
     if place.shape != (3,) or not np.all(np.isfinite(place)):
-        raise ShapeError(f"position of the payload is {position}, expected three finite numbers")
+        raise ShapeError(f"position of the payload is {place}, expected three finite numbers")
     carrier = robot.link(link)
     own = carrier.inertia
     total = own.mass + mass
