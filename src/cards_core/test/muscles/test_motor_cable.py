@@ -11,7 +11,6 @@ from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.command import FORCE, LENGTH
 from cards_core.robot.actuators import Cable, Motor, Thermal
-from cards_sim.simulator import Simulator
 
 DT = 1e-3
 MOTOR = Motor(
@@ -114,21 +113,6 @@ def test_heat_is_stored_or_leaves():
         )
     assert np.all(np.diff(stored) > 0.0)
     assert put == pytest.approx(stored[-1] + left, rel=1e-6)
-
-
-def test_motors_within_their_limits_change_no_motion():
-    runs = []
-    strong = replace(MOTOR, voltage=1e4, max_current=1e3)
-    for one in (load("planar_2r"), robot(Thermal(), strong)):
-        simulator = Simulator(one)
-        for i in range(300):
-            simulator.step(30.0 + 15.0 * np.sin(0.05 * i + np.arange(4)))
-        runs.append(simulator.state)
-    assert runs[0].q.tobytes() == runs[1].q.tobytes()
-    assert runs[0].tensions.tobytes() == runs[1].tensions.tobytes()
-    assert runs[0].temperatures is None
-    assert runs[1].temperatures.shape == (4,)
-    assert np.all(runs[1].temperatures > 25.0)
 
 
 def test_temperatures_are_found_by_name():

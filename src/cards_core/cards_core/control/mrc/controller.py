@@ -16,7 +16,7 @@ needs: held at f alone, a muscle would pull with its bias only where the robot s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -24,6 +24,8 @@ import numpy as np
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
+from cards_core.body_image.learned import LearnedBodyImage
+from cards_core.body_image.polynomial import PolynomialBodyImage
 from cards_core.control.interface import (
     Controller,
     ControlOutput,
@@ -75,6 +77,8 @@ class MuscleRelaxationControl(Controller):
         relaxation: Whether muscles are released at all.
         estimation_rate: Of model and necessary tensions, [Hz].
         image: Replaces the geometric body image of the commanded muscles.
+        learning: Whether a learned body image learns from every pose that is measured, once per
+            period of estimation.
 
     Attributes:
         image: What it believes the muscles' lengths to be.
@@ -103,6 +107,7 @@ class MuscleRelaxationControl(Controller):
         relaxation: bool = True,
         estimation_rate: float = 40.0,
         image: BodyImage | None = None,
+        learning: bool = False,
     ) -> None:
         super().__init__(model)
         robot, tree = model.commanded, model.dynamics.tree
@@ -111,6 +116,8 @@ class MuscleRelaxationControl(Controller):
         self.limits = limits or TemperatureLimits()
         self.relaxation = relaxation
         self.image = image or GeometricBodyImage(robot)
+        self._check_learning(learning)
+        self.learning = learning
         if not number(bias, "bias") < tension_min:
             raise ParameterError(
                 f"bias is {bias:g} N; expected less than tension_min {tension_min:g} N, without "
@@ -222,6 +229,18 @@ class MuscleRelaxationControl(Controller):
                     lower=1.0,
                     upper=1e4,
                 ),
+                Parameter(
+                    "body_image",
+                    "geometric",
+                    "What the lengths of the muscles are believed to be.",
+                    choices=tuple(IMAGES),
+                ),
+                Parameter(
+                    "body_image_file", "", "A learned body image that was saved, to begin with."
+                ),
+                Parameter(
+                    "learning", False, "A learned body image learns while it runs.", live=True
+                ),
                 Parameter("soft_temperature", s.soft, "Muscles give way from here on.", "degC"),
                 Parameter("hard_temperature", s.hard, "The robot is let go.", "degC"),
                 Parameter(
@@ -256,13 +275,17 @@ class MuscleRelaxationControl(Controller):
             bias=value["bias"],
             relaxation=value["relaxation"],
             estimation_rate=value["estimation_rate"],
+            image=_made_image(model.commanded, value["body_image"], value["body_image_file"]),
+            learning=value["learning"],
         )
 
     def change(self, values: Mapping[str, Any]) -> None:
         """Take over the switch and the numbers of the relaxation; see `Controller.change`."""
+        self._check_learning(values["learning"])
         names = ("dl_plus", "dl_minus", "dl_max", "dtheta_max")
         self.options = replace(self.options, **{name: values[name] for name in names})
         self.relaxation = values["relaxation"]
+        self.learning = values["learning"]
 
     def place(self, q: Array, qd: Array) -> Array:
         """Return the y of a state; see `Controller.place`."""
@@ -310,6 +333,8 @@ class MuscleRelaxationControl(Controller):
         if t + ROUNDING * self._model_period >= self._next_model:
             self._next_model = t + self._model_period
             self._update_model(state.q, tensions)
+            if self.learning:
+                self._learn(state, tensions)
         if t + ROUNDING * self._period >= self._next_tick:
             self._next_tick = t + self._period
             self._tick(state, desired, tensions)
@@ -320,6 +345,22 @@ class MuscleRelaxationControl(Controller):
         jacobian = self.image.evaluate(q, np.nan_to_num(tensions))[1]
         self.necessary = self._solver.solve(jacobian, self._torque(q)).copy()
         self.output.residual = float(np.linalg.norm(self._solver.missing))
+
+    def _check_learning(self, learning: bool) -> None:
+        if learning and not isinstance(self.image, LearnedBodyImage):
+            raise ParameterError(
+                f"learning is on with a {self.image.kind} body image (expected: body_image "
+                "'learned')"
+            )
+
+    def _learn(self, state: RobotState, tensions: Array) -> None:
+        """Take over the lengths at this pose, and make one step of learning."""
+        image = self.image
+        assert isinstance(image, LearnedBodyImage)
+        lengths = state.measured("muscle_lengths")[self._columns]
+        if is_finite(lengths, tensions):
+            image.add(state.q, tensions, lengths)
+            image.update()
 
     def _torque(self, q: Array) -> Array:
         """Return what muscles have to hold at rest, ``-G' T``, shape (nv,)."""
@@ -378,6 +419,27 @@ class MuscleRelaxationControl(Controller):
         self.state = Relaxation(self.state.dl)
         self._next_tick = self._next_model = -np.inf
         return self.relaxed
+
+
+IMAGES: Mapping[str, Callable[[Robot], BodyImage]] = {
+    "geometric": GeometricBodyImage,
+    "polynomial": lambda robot: PolynomialBodyImage.fitted(GeometricBodyImage(robot)),
+    "learned": lambda robot: LearnedBodyImage(GeometricBodyImage(robot)),
+}
+"""Body images by the value of the parameter ``body_image``."""
+
+
+def _made_image(robot: Robot, kind: str, file: str) -> BodyImage:
+    """Return a body image. Raises `ParameterError` or `CardsError` if the file does not fit."""
+    image = IMAGES[kind](robot)
+    if file:
+        if not isinstance(image, LearnedBodyImage):
+            raise ParameterError(
+                f"body_image_file is '{file}' with body_image '{kind}' (expected: 'learned', the "
+                "only one that is saved)"
+            )
+        image.load(file)
+    return image
 
 
 def _length(name: str, default: float, text: str) -> Parameter:

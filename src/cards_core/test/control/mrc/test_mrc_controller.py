@@ -190,7 +190,7 @@ def test_parameters_that_do_not_fit_are_refused():
     made = MuscleRelaxationControl.from_parameters(model, ParameterSet({"rate": 250.0}))
     assert made.options.period == 0.004
     made.change({"relaxation": False, "dl_plus": 1e-5, "dl_minus": 2e-5, "dl_max": 1e-3,
-                 "dtheta_max": 0.05})  # fmt: skip
+                 "dtheta_max": 0.05, "learning": False})  # fmt: skip
     assert made.options == RelaxationOptions(
         dl_plus=1e-5, dl_minus=2e-5, dl_max=1e-3, dtheta_max=0.05, resume=0.9, hold=0.1,
         ties="tension", period=0.004,

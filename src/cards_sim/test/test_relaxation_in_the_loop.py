@@ -1,0 +1,134 @@
+"""Muscle relaxation control of an upper body that is simulated: at a desk, and while it learns."""
+
+import numpy as np
+import pytest
+
+from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.trajectories.library import from_dict
+from cards_sim.build import build_host
+
+PERIOD = 0.008
+HOME = [-0.35, 0.3, 0.0, -1.05, 0.0]
+
+
+def closed_loop(points, *, world="", **parameters):
+    robot = load("musashi_like")
+    steps = [{"position": points[0][1]}, *({"time": t, "position": p} for t, p in points[1:])]
+    reference = from_dict(
+        {
+            "trajectories": {
+                "task": {
+                    "kind": "quintic",
+                    "space": "joint",
+                    "time_definition": "relative",
+                    "points": steps,
+                }
+            }
+        },
+        names=robot.tree.position_names,
+        operational_size=3,
+        source="test",
+    )["task"]
+    given = {"initial_positions": points[0][1], "world": world}
+    host = build_host(ParameterSet(given, "simulator"), robot)
+    own = {"reference": "", "log_dir": "", "perturbation_seed": 3, **parameters}
+    return host, make_control_loop("mrc", ParameterSet(own, "mrc"), robot, reference)
+
+
+def step(host, loop):
+    state = host.state
+    host.submit(loop.step(state))
+    host.step()
+    return state
+
+
+def live(loop, **values):
+    o = loop.controller.options
+    names = ("dl_plus", "dl_minus", "dl_max", "dtheta_max")
+    given = {name: getattr(o, name) for name in names}
+    given |= {"relaxation": loop.controller.relaxation, "learning": loop.controller.learning}
+    loop.controller.change(given | values)
+
+
+def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
+    """Switched off in contact, muscles take hold again at the speed at which they let go."""
+    above = np.radians([-5.0, 8.0, 0.0, -102.0, 0.0]).tolist() * 2
+    on = np.radians([0.0, 8.0, 0.0, -90.0, 0.0]).tolist() * 2
+    host, loop = closed_loop(
+        [(0.0, above), (2.0, on), (20.0, on)], world="desk", attachment_offset=0.002
+    )
+    while host.state.time < 2.3:
+        held = np.linalg.norm(step(host, loop).tensions)
+    while host.state.time < 6.0:
+        state = step(host, loop)
+    assert np.abs(state.contact_forces).sum() > 10.0
+    assert np.linalg.norm(state.tensions) < 0.85 * held
+    assert loop.controller.state.dl.sum() > 8e-3
+    live(loop, relaxation=False)
+    last, jumps = state.tensions, []
+    while host.state.time < 11.0:
+        state = step(host, loop)
+        if round(state.time / 1e-3) % 8 == 0:
+            jumps.append(np.abs(state.tensions - last).max())
+            last = state.tensions
+    assert max(jumps) < 5.0  # [N] per period
+    assert not loop.controller.state.dl.any()
+    assert np.linalg.norm(state.tensions) == pytest.approx(held, rel=0.05)
+
+
+def targets(rng, count):
+    def arm():
+        low, high = [-0.65, 0.15, -0.2, -1.5, -0.15], [-0.15, 0.45, 0.1, -0.9, 0.15]
+        return rng.uniform(low, high).tolist()
+
+    points = [(0.0, HOME * 2)]
+    for _ in range(count):
+        place = arm() + arm()
+        points += [(1.2, place), (0.3, place)]
+    return points
+
+
+def test_an_arm_that_learns_its_lengths_goes_where_it_should(tmp_path):
+    """Attachments off by 2 mm; at poses it never saw, the error is at most 40 % of before."""
+
+    def mean_error(points, **parameters):
+        host, loop = closed_loop(points, attachment_offset=0.002, relaxation=False, **parameters)
+        errors = []
+        while host.state.time < loop.reference.duration:
+            step(host, loop)
+            errors.append(np.linalg.norm(loop.controller.output.error))
+        return float(np.mean(errors[500:])), loop.controller
+
+    others = targets(np.random.default_rng(99), 4)
+    before, _ = mean_error(others)
+    lessons = targets(np.random.default_rng(11), 14)
+    _, pupil = mean_error(lessons, body_image="learned", learning=True)
+    assert pupil.image.samples > 700
+    file = tmp_path / "image.npz"
+    pupil.image.save(file)
+    after, _ = mean_error(others, body_image="learned", body_image_file=str(file))
+    assert before > 0.05
+    assert after <= 0.4 * before
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"learning": True}, "learning is on with a geometric body image"),
+        ({"body_image_file": "x.npz"}, "body_image_file is 'x.npz' with body_image 'geometric'"),
+        ({"body_image": "learned", "body_image_file": "/no/such.npz"}, "such.npz"),
+    ],
+)
+def test_body_images_that_do_not_fit_are_refused(parameters, message):
+    with pytest.raises(CardsError, match=message):
+        closed_loop([(0.0, HOME * 2), (1.0, HOME * 2)], **parameters)
+
+
+def test_learning_cannot_be_switched_on_where_nothing_learns():
+    _, loop = closed_loop([(0.0, HOME * 2), (1.0, HOME * 2)])
+    with pytest.raises(CardsError, match="expected: body_image 'learned'"):
+        live(loop, learning=True, relaxation=False)
+    assert loop.controller.relaxation  # nothing was taken over
