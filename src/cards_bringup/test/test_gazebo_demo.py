@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.ros
@@ -93,3 +94,23 @@ def test_real_gazebo(domain, tmp_path, capsys, robot, error):
     else:
         assert summary["op_error_rms_m"] < 2e-3
     assert not [name for name in os.listdir(tmp_path) if name.startswith("cards-world-")]
+
+
+@pytest.mark.gazebo
+def test_muscle_lengths_are_held_in_gazebo_as_in_the_embedded_simulator(domain, tmp_path, capsys):
+    """The impedance law and relaxation, while the arms move and rest: nearly the same tensions."""
+    if reason := gazebo_problem():
+        pytest.skip(f"Gazebo: {reason}")
+    norms, temperatures = {}, {}
+    for simulator in ("mujoco", "gazebo"):
+        folder = tmp_path / simulator
+        arguments = ("--duration", "3", "--simulator", simulator, "--out", str(folder))
+        demo(capsys, "musashi_like", *arguments)
+        with np.load(folder / "simulator.npz") as log:
+            rows = np.searchsorted(log["time"], [0.5, 1.0, 1.9, 2.9])
+            norms[simulator] = np.linalg.norm(log["tensions"][rows], axis=1)
+            columns = [name.endswith("winding_temperature") for name in log["actuator_names"]]
+            temperatures[simulator] = log["actuators"][rows][:, columns]
+    np.testing.assert_allclose(norms["gazebo"], norms["mujoco"], rtol=0.02)
+    np.testing.assert_allclose(temperatures["gazebo"], temperatures["mujoco"], atol=0.1)
+    assert temperatures["gazebo"][-1].max() > 25.5
