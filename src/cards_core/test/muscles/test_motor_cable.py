@@ -125,6 +125,9 @@ def test_temperatures_are_found_by_name():
     found = MotorTemperatures(["a", "b", "c"], names).among(np.array([1.0, 30.0, 50.0, 40.0]))
     assert np.isnan(found[0])
     assert found[1:].tolist() == [30.0, 50.0]
+    # a board that does not estimate the winding, or not yet
+    found = MotorTemperatures(["a", "b", "c"], names).among(np.array([1.0, 30.0, np.nan, 40.0]))
+    assert found[1:].tolist() == [30.0, 40.0]
     assert MotorTemperatures(["a"], ["a/current"]).among(np.array([1.0])) is None
 
 

@@ -131,7 +131,7 @@ def test_a_state_is_what_the_boards_measured(host, clocks):
     assert values[f"{NAMES[3]}/current"] == 0.5
     assert values[f"{NAMES[3]}/housing_temperature"] == 30.0
     assert np.isnan(values[f"{NAMES[3]}/winding_temperature"])  # these boards do not estimate it
-    assert state.temperatures.shape == (4,)
+    assert state.temperatures.tolist() == [30.0] * 4
     before = host.stamp
     clocks.now += LEAST_ADVANCE // 2
     assert not sampled(host, clocks)  # not newer

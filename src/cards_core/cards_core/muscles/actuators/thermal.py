@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.muscles.actuators.arithmetic import Arithmetic, Real
 from cards_core.muscles.actuators.model import Parameters
@@ -32,14 +33,15 @@ class MotorTemperatures:
 
     def __init__(self, muscles: Sequence[str], states: Sequence[str]) -> None:
         place = {name: i for i, name in enumerate(states)}
-        found = {
-            row: place[f"{muscle}/{quantity}"]
-            for row, muscle in enumerate(muscles)
-            for quantity in reversed(QUANTITIES)
-            if f"{muscle}/{quantity}" in place
-        }
         self._count = len(muscles)
-        self._rows, self._places = list(found), list(found.values())
+        # the better ones last: they replace the others where they are known
+        self._found: list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]] = []
+        for quantity in reversed(QUANTITIES):
+            names = [f"{muscle}/{quantity}" for muscle in muscles]
+            rows = [row for row, name in enumerate(names) if name in place]
+            if rows:
+                places = [place[names[row]] for row in rows]
+                self._found.append((np.array(rows, np.intp), np.array(places, np.intp)))
 
     def among(self, states: Array) -> Array | None:
         """Return the temperature of every motor, NaN where none is known, or None for no motor.
@@ -50,10 +52,13 @@ class MotorTemperatures:
         Returns:
             Shape (m,), [degC]; of the winding where it is known, else of the housing.
         """
-        if not self._rows:
+        if not self._found:
             return None
         out: Array = np.full(self._count, np.nan)
-        out[self._rows] = states[self._places]
+        for rows, places in self._found:
+            values = states[places]
+            known = ~np.isnan(values)
+            out[rows[known]] = values[known]
         return out
 
 
