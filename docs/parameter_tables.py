@@ -17,7 +17,7 @@ from cards_core.loop.control_setup import (
     reference_parameters,
     run_parameters,
 )
-from cards_core.loop.host import host_parameters, initial_positions
+from cards_core.loop.host import host_parameters, impedance_gains, initial_positions
 from cards_core.parameters.declaration import (
     Parameter,
     attribute_table,
@@ -40,10 +40,9 @@ HERE = Path(__file__).parent
 def tables() -> dict[str, dict[str, list[Parameter]]]:
     """Return the parameters of each table, by page and by the name in its mark."""
     robot = load("planar_2r")
-    tree = robot.tree
     return {
         "ros_interface.md": {
-            "simulator": [*general_parameters(), *robot_parameters(tree)],
+            "simulator": [*general_parameters(), *robot_parameters(robot)],
             "hardware": hardware_parameters(),
             "controllers": [*model_parameters(), *run_parameters()],
             "ctc_joint": controller_parameters("ctc_joint", robot),
@@ -57,7 +56,12 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
             "rod_solver": rod_parameters(),
         },
         "gazebo.md": {
-            "simulator in Gazebo": [*host_parameters(), pace(), initial_positions(tree)],
+            "simulator in Gazebo": [
+                *host_parameters(),
+                pace(),
+                initial_positions(robot.tree),
+                *impedance_gains(robot),
+            ],
             "rod_solver in Gazebo": rod_plugin_parameters(),
         },
     }

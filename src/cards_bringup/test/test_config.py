@@ -36,13 +36,12 @@ def declared(spec, parameters):
 
     node = spec.name
     robot = load(parameters["model"])
-    tree = robot.tree
     drawing = {"browser_view": "muscles.view_node", "muscle_markers": "rviz.node"}
     if node in drawing:
         return importlib.import_module(f"cards_viz.{drawing[node]}").parameters()
     if node == "simulator":
         own = gazebo.world_parameters() if spec.package == "cards_bringup" else []
-        return [*simulator.general_parameters(), *simulator.robot_parameters(tree), *own]
+        return [*simulator.general_parameters(), *simulator.robot_parameters(robot), *own]
     if node == "hardware":
         import cards_hardware.bridge.node_parameters as hardware
 

@@ -25,7 +25,12 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
-from cards_core.loop.host import host_parameters, initial_positions, kept_by_reset
+from cards_core.loop.host import (
+    host_parameters,
+    impedance_gains,
+    initial_positions,
+    kept_by_reset,
+)
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
 from cards_core.loop.run_log import SIMULATOR_LOG
@@ -80,10 +85,11 @@ class SimulatorNode(Node):
     ) -> None:
         super().__init__(NODE_NAME, context=context, namespace=hosted.namespace, **node_options)
         self._model, self._world = model, world
-        self.parameters = value = Parameters(self)
+        self.parameters = value = Parameters(self, self._on_parameters)
         value.declare(host_parameters())
         value.declare([pace()])
-        value.declare([initial_positions(hosted.tree)])
+        own = [initial_positions(hosted.tree), *impedance_gains(hosted.robot)]
+        value.declare(own)
         value.refuse_others()
         log_dir: str = value["log_dir"]
         self.host = GazeboHost(
@@ -95,6 +101,7 @@ class SimulatorNode(Node):
             # robots of one world have the same parameters
             log_path=Path(log_dir, hosted.namespace, SIMULATOR_LOG) if log_dir else None,
         )
+        self.host.change({spec.name: value[spec.name] for spec in own})
         self.mode: str = value["mode"]
         self._lockstep = self.mode == "lockstep"
         self._stale_after = round(value["command_timeout"] * NANOSECONDS)
@@ -128,6 +135,9 @@ class SimulatorNode(Node):
         self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
         self.create_service(Trigger, topics.STEP_SERVICE, self._on_step)
         self.get_logger().info(f"{'::'.join(model.path)} in Gazebo: {self.mode}")
+
+    def _on_parameters(self, changes: Any) -> None:
+        self.host.change(changes)
 
     # Steps ------------------------------------------------------------------------------------
 

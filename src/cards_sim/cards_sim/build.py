@@ -34,7 +34,8 @@ def build_host(
     """
     parameters.declare(general_parameters())
     robot = robot or load(parameters["model"])
-    parameters.declare(robot_parameters(robot.tree))
+    own = robot_parameters(robot)
+    parameters.declare(own)
     parameters.refuse_others()
     if world is None and parameters["world"]:
         world = load_world(parameters["world"])
@@ -46,13 +47,15 @@ def build_host(
         )
     ground = parameters["ground_height"] if parameters["ground"] else None
     log_dir: str = parameters["log_dir"]
-    return SimulatorHost(
+    host = SimulatorHost(
         Simulator(robot, parameters["dt"], world=world, ground=ground),
         command_timeout=parameters["command_timeout"],
         decay_time=parameters["decay_time"],
         initial_positions=parameters["initial_positions"],
         log_path=Path(log_dir) / SIMULATOR_LOG if log_dir else None,
     )
+    host.change({spec.name: parameters[spec.name] for spec in own})
+    return host
 
 
 def build_world_host(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cards_core.loop.host import host_parameters, initial_positions
+from cards_core.loop.host import host_parameters, impedance_gains, initial_positions
 from cards_core.parameters.declaration import Parameter
-from cards_core.robot.model import Tree
+from cards_core.robot.model import Robot
 
 
 def general_parameters() -> list[Parameter]:
@@ -32,6 +32,6 @@ def general_parameters() -> list[Parameter]:
     ]
 
 
-def robot_parameters(tree: Tree) -> list[Parameter]:
+def robot_parameters(robot: Robot) -> list[Parameter]:
     """Return the parameters whose size depends on the robot."""
-    return [initial_positions(tree)]
+    return [initial_positions(robot.tree), *impedance_gains(robot)]

@@ -226,6 +226,7 @@ class SimulatorNode(Node):
         return response
 
     def _on_parameters(self, changes: Any) -> None:
+        self.host.change(changes)
         if "speed" in changes:
             self.pacer.set_speed(changes["speed"])
 

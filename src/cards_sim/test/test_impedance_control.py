@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cards_core.errors import ParameterError
 from cards_core.formats import load
 from cards_core.muscles.command import CommandPart, command_of
+from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.actuators import ImpedanceControl
+from cards_sim.build import build_host
 from cards_sim.host import SimulatorHost
 from cards_sim.simulator import Simulator
 
@@ -81,3 +84,35 @@ def test_without_commands_the_arm_is_let_go():
         host.step()
     low = [muscle.tension_min for muscle in host.robot.muscles]
     assert host.state.tensions.tolist() == low
+
+
+def test_gains_are_parameters_of_the_host_and_change_while_it_runs():
+    """Of the muscles of `planar_2r`, which have none: then 20 N/mm for all, then for the first."""
+    robot = load("planar_2r")
+    m = len(robot.muscles)
+    host = build_host(ParameterSet({"impedance_stiffness": [STIFFNESS] * m}, "simulator"), robot)
+    short = host.state.muscle_lengths - 1e-3
+    bias = 20.0
+
+    def tensions():
+        hold(host, short, bias)
+        state = host.state
+        host.step()
+        return host.state.tensions, STIFFNESS * (state.muscle_lengths - short)
+
+    told, pulls = tensions()
+    np.testing.assert_allclose(told, bias + pulls, rtol=1e-12)
+    host.change({"impedance_stiffness": [STIFFNESS, *[0.0] * (m - 1)], "speed": 2.0})
+    told, pulls = tensions()
+    assert told[0] == pytest.approx(bias + pulls[0])
+    assert told[1:].tolist() == [bias] * (m - 1)
+    with pytest.raises(ParameterError, match="damping of muscle"):
+        host.change({"impedance_stiffness": [1.0] * m, "impedance_damping": [0.0, -1.0, 0.0, 0.0]})
+    assert host.gate.impedance.stiffness.tolist() == [STIFFNESS, *[0.0] * (m - 1)]
+    host.reset()
+    assert host.gate.impedance.stiffness[0] == STIFFNESS  # gains are not commands
+
+
+def test_gains_of_a_wrong_number_are_refused_at_the_start():
+    with pytest.raises(ParameterError, match="impedance_damping"):
+        build_host(ParameterSet({"impedance_damping": [1.0]}, "simulator"), load("planar_2r"))

@@ -24,6 +24,7 @@ from cards_bringup.gazebo.process import network, run_until_end
 from cards_bringup.gazebo.world import World, make_world
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
+from cards_core.loop.host import GAINS
 from cards_core.parameters.declaration import Parameter, ParameterSet
 from cards_core.parameters.parameter_file import Section, check_parameters, command_line_sections
 from cards_core.shared_files import find_file
@@ -152,7 +153,7 @@ def _refuse_others(arguments: RosArguments, own: ParameterSet, world: World) -> 
     known = set(own)
     if any(not robot.rods for robot in world.robots):
         # those of the embedded simulator too: it reads the same section
-        known |= {spec.name for spec in general_parameters()} | {"initial_positions"}
+        known |= {spec.name for spec in general_parameters()} | {"initial_positions", *GAINS}
     if any(robot.rods for robot in world.robots):
         known |= {spec.name for spec in (*rod_parameters(), *node_parameters())}
     full = f"{arguments.namespace}/{arguments.node}"

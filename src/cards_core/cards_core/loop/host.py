@@ -13,13 +13,15 @@ lost so far, [s], in mode realtime.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cards_core.loop.model_agreement import accept_parameter
 from cards_core.loop.run_log import RunLog
+from cards_core.muscles import impedance
 from cards_core.muscles.command import (
     Command,
     CommandPart,
@@ -92,6 +94,36 @@ def initial_positions(tree: Tree) -> Parameter:
         names=tree.position_names,
         default_text="the model's home",
     )
+
+
+GAINS = {f"impedance_{gain}": gain for gain in impedance.GAINS}
+"""Parameters that are gains of the impedance law, and their names there."""
+
+
+def impedance_gains(robot: Robot) -> list[Parameter]:
+    """Return the parameters with the gains of the muscles' impedance law; none without muscles."""
+    law = impedance.ImpedanceLaw(robot.muscles)
+    names = tuple(muscle.name for muscle in robot.muscles)
+    symbols = {
+        "stiffness": ("K", "N/m"),
+        "damping": ("B", "N s/m"),
+        "tension_floor": ("T_floor", "N"),
+    }
+    return [
+        Parameter(
+            name,
+            tuple(getattr(law, gain).tolist()),
+            f"{symbols[gain][0]} of the impedance law.",
+            symbols[gain][1],
+            lower=0.0,
+            length=len(names),
+            names=names,
+            default_text="the muscle's <control>",
+            live=True,
+        )
+        for name, gain in GAINS.items()
+        if names
+    ]
 
 
 # Log -------------------------------------------------------------------------------------------
@@ -244,6 +276,19 @@ class Host(ABC):
             rest_lengths=part.rest_lengths,
             rest_rates=part.rest_rates,
         )
+
+    def change(self, parameters: Mapping[str, Any]) -> None:
+        """Take over gains of the impedance law, all or nothing.
+
+        Args:
+            parameters: By the names of `impedance_gains`; others are passed over.
+
+        Raises:
+            ParameterError: A number does not fit.
+        """
+        gains = {gain: parameters[name] for name, gain in GAINS.items() if name in parameters}
+        if gains:
+            self.gate.impedance.change(gains)
 
     @property
     def unanswered(self) -> tuple[str, ...]:
