@@ -129,6 +129,14 @@ class ControllerNode(Node):
         fields = ("position", "velocity") if len(names) == len(rates) else ("position",)
         self._desired_writer = JointStateWriter(names, fields)
         self._error_writer = JointStateWriter(rates, ("position",))
+        self._signals = [
+            (
+                HotPublisher(self, JointState, f"~/{signal.name}", topics.STATE_QOS),
+                JointStateWriter(signal.names, (signal.field,)),
+                signal,
+            )
+            for signal in self.controller.signals
+        ]
         self._state_period = nanoseconds(1.0 / self.parameters["state_rate"])
         self._shown = -self._state_period
         self._stamp = -1  # of the last state, [ns]
@@ -157,6 +165,8 @@ class ControllerNode(Node):
             if self._loop.serve():
                 self._desired.refresh()
                 self._error.refresh()
+                for publisher, _, _ in self._signals:
+                    publisher.refresh()
                 self._compare_models()
                 self.health.update()
         return 0
@@ -325,6 +335,9 @@ class ControllerNode(Node):
             self._desired.publish(self._desired_writer.write(stamp, *values))
         if self._error.wanted:
             self._error.publish(self._error_writer.write(stamp, out.error))
+        for publisher, writer, signal in self._signals:
+            if publisher.wanted:
+                publisher.publish(writer.write(stamp, signal.read()))
 
     def _note_log_failure(self, error: OSError) -> None:
         """Go on without the log: a full disk is no reason to let the arm fall."""

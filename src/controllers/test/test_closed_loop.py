@@ -8,6 +8,9 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from cards_core.control import make_controller
@@ -176,3 +179,33 @@ def test_bad_parameters_end_the_process_with_one_clear_line(domain, processes):
         assert words in output
         assert "Traceback" not in output
         assert len(output.strip().splitlines()) == 1
+
+
+def test_muscle_relaxation_control_shows_what_it_releases(domain, processes):
+    """Node `mrc` with the simulator; motors' temperatures reach it, and gains change live."""
+    common = {"model": "musashi_like"}
+    start(processes, "controllers.mrc", common)
+    start(processes, "cards_sim.simulator_node", common | {"mode": "as_fast_as_possible"})
+    with Probe(domain) as probe:
+        released = probe.listen(JointState, "mrc/relaxation")
+        needed = probe.listen(JointState, "mrc/necessary_tension")
+        muscles = probe.listen(JointState, "muscle_states")
+        probe.until(lambda: released and sum(released[-1].position) > 1e-3, "muscles let go")
+        probe.until(lambda: needed and muscles, "their tensions")
+        names = [muscle.name for muscle in load("musashi_like").muscles]
+        assert list(released[-1].name) == list(needed[-1].name) == names
+        assert min(needed[-1].effort) >= 30.0
+        assert f"{names[0]}/winding_temperature" in muscles[-1].name
+
+        def give(name, value):
+            gains = Parameter(name, value=[value] * len(names)).to_parameter_msg()
+            (result,) = probe.call(
+                SetParameters, "simulator/set_parameters", parameters=[gains]
+            ).results
+            return result
+
+        result = give("impedance_stiffness", 5e4)
+        assert result.successful, result.reason
+        result = give("impedance_damping", -1.0)
+        assert not result.successful
+        assert "impedance_damping" in result.reason

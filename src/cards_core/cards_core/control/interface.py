@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -47,6 +47,23 @@ class ControlStatus(IntEnum):
     INVALID_STATE = 4
     """q, qd, the reference or the dynamics are not finite: tensions at their minimum, motors
     without effort."""
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A quantity of a controller that others may want to see while it runs.
+
+    Attributes:
+        name: Of the quantity, and of the topic ``~/name`` of its node.
+        field: Of the JointState that has it: ``position`` [m] or [rad], ``effort`` [N] or [Nm].
+        names: What its entries belong to, e.g. muscles.
+        read: Returns its present value, one number for each name.
+    """
+
+    name: str
+    field: Literal["position", "velocity", "effort"]
+    names: Sequence[str]
+    read: Callable[[], Array]
 
 
 @dataclass(eq=False, slots=True)
@@ -147,9 +164,11 @@ class Controller(ABC):
         relaxed: The command of an emergency stop: least tensions, no efforts.
         allowance: Norm of the error that it leaves on purpose, in the units of its references;
             a run is judged by the reference's tolerance and this.
+        signals: Quantities of its own that are worth looking at; its node publishes them.
     """
 
     allowance: float = 0.0
+    signals: tuple[Signal, ...] = ()
 
     kind: ClassVar[str]
     summary: ClassVar[str]

@@ -31,6 +31,7 @@ from cards_core.control.interface import (
     ControlOutput,
     ControlStatus,
     HoldPoint,
+    Signal,
     check_reference,
     is_finite,
     number,
@@ -152,6 +153,10 @@ class MuscleRelaxationControl(Controller):
         self._columns = [
             i for i, muscle in enumerate(model.robot.muscles) if muscle.name in set(names)
         ]
+        self.signals = (
+            Signal("relaxation", "position", names, lambda: self.state.dl),
+            Signal("necessary_tension", "effort", names, lambda: self.necessary),
+        )
         self._period = self.options.period
         self._model_period = 1.0 / number(estimation_rate, "estimation_rate", strict=True)
         self._reference: Reference | None = None

@@ -211,3 +211,17 @@ def test_the_log_has_the_lengths_that_were_commanded(tmp_path):
     with np.load(tmp_path / "log.npz") as data:
         assert data["set_lengths"][0].tolist() == held.tolist()
         assert data["set_lengths"][1].tolist() == [SLACK] * len(robot.muscles)
+
+
+def test_its_signals_are_what_it_is_doing():
+    robot = robot_of()
+    controller = make_controller("mrc", robot)
+    signals = {signal.name: signal for signal in controller.signals}
+    assert set(signals) == {"relaxation", "necessary_tension"}
+    for signal in signals.values():
+        assert list(signal.names) == [muscle.name for muscle in robot.muscles]
+    for step in range(200):
+        controller.step(state_of(robot, 0.008 * step))
+    assert signals["relaxation"].read().sum() > 0.0
+    assert np.array_equal(signals["relaxation"].read(), controller.state.dl)
+    assert np.array_equal(signals["necessary_tension"].read(), controller.necessary)
