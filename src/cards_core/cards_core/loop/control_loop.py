@@ -169,10 +169,10 @@ class ControlLoop:
     def _begin_reference(self, state: RobotState) -> None:
         controller, reference = self.controller, self.reference
         controller.set_reference(None)
-        if reference is not None and self.approach_speed > 0.0:
-            controller.step(state)
-            place = controller.output.actual.copy()
-            if np.isfinite(place).all() and place.size == controller.output.error.size:
+        known = bool(np.isfinite(state.q).all())
+        if reference is not None and self.approach_speed > 0.0 and known:
+            place = controller.place(state.q, state.qd)
+            if place.size == controller.output.error.size:
                 reference = with_approach(reference, place, self.approach_speed)
         controller.reset()
         controller.set_reference(reference, start=state.time)

@@ -69,6 +69,14 @@ def test_the_way_to_the_start_of_the_reference(model):
     assert np.allclose(later, reference(1.0)[0], atol=1e-9)
 
 
+def test_the_length_of_a_run_is_known_before_a_host_has_measured_muscles():
+    robot = load("musashi_like")
+    controller = make_controller("mrc", ControlModel(robot, "numeric"))
+    home = np.array(robot.tree.home)
+    loop = ControlLoop(controller, PointToPoint(home, home + 0.1, 2.0), approach_speed=0.25)
+    assert loop.end_from(RobotState(0.0, home, np.zeros(home.size))) == pytest.approx(2.0)
+
+
 def test_follow_replaces_the_reference_at_a_stamp(model):
     loop = make_loop(model, None)
     step(loop, 0, START, np.zeros(2))
