@@ -1,6 +1,7 @@
 """What launch arguments start what."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -314,8 +315,39 @@ def test_namespace_keeps_the_parameters_of_the_file():
     assert "kp" in parameters
 
 
+@pytest.mark.parametrize("robot", ("roboy_arm", "planar_2r"))
+def test_world_reaches_the_embedded_simulator(robot):
+    """A robot without a world is alone: its parameter ``world`` is the parameter file's."""
+    made = plan(robot, world="table")
+    assert made.parameters(made.nodes[0])["world"] == str(shared_folder() / "worlds" / "table.sdf")
+    alone = plan(robot, world="")
+    assert "world" not in alone.parameters(alone.nodes[0])
+    with pytest.raises(UnknownNameError, match="two_arms"):
+        plan(robot, world="moon")
+
+
+def test_a_robot_may_have_a_world_of_its_own(tmp_path):
+    config = shared_folder() / "config"
+    text = (config / "roboy_arm.nodes.yaml").read_text()
+    own = tmp_path / "roboy_arm.nodes.yaml"
+    own.write_text(text.replace("defaults: {", "defaults: {world: desk, "))
+    (tmp_path / "roboy_arm.yaml").write_text((config / "roboy_arm.yaml").read_text())
+    for world, found in (("desk", "desk"), ("table", "table")):
+        given = {} if world == "desk" else {"world": world}
+        made = plan(str(own), simulator="mujoco", **given)
+        assert Path(made.parameters(made.nodes[0])["world"]).stem == found
+    alone = plan(str(own), simulator="mujoco", world="")
+    assert "world" not in alone.parameters(alone.nodes[0])
+
+
 def test_world_is_not_silently_ignored():
-    assert any("world" in note for note in plan(world="moon").notes)
+    installed = (*OURS, "cards_hardware", "cards_rods")
+    for made in (
+        plan(sim="false", world="table", installed=installed),
+        plan("stewart_gough", world="table", installed=installed),
+    ):
+        (note,) = (note for note in made.notes if "world" in note)
+        assert note.endswith("has no worlds")
 
 
 def test_every_argument_is_described():

@@ -44,7 +44,7 @@ def add_demo(subparsers: Any) -> None:
         help=f"auto: gazebo if it can be used, else mujoco ({SIMULATORS[0]}); robots of rods run "
         "beside none",
     )
-    add("--world", help="world for Gazebo: a file in worlds/, or a path (default: empty)")
+    add("--world", help="a file in worlds/, or a path (default: the robot's own, mostly none)")
     add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
     add(
         "--duration",

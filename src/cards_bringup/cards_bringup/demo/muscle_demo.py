@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         "headless": "true" if args.headless else "false",
     }
     for name in ("controller", "reference", "params_file", "world"):
-        if getattr(args, name):
+        if getattr(args, name) is not None:
             given[name] = str(getattr(args, name))
     if firmware:
         given["sim"] = "false"

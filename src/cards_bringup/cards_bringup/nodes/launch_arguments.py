@@ -45,8 +45,9 @@ ARGUMENTS = (
     ),
     Parameter(
         "world",
-        "empty",
-        "World for Gazebo: name of a file in worlds/, or a path; the robot is put into it.",
+        "",
+        "World of the simulation: name of a file in worlds/, or a path; the robot is put into it. "
+        "Empty: the robot alone, in Gazebo with ground and light.",
     ),
     Parameter(
         "controller",

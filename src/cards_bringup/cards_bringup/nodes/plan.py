@@ -26,6 +26,8 @@ HOST_PACKAGES = {
 }
 """Which package brings which host."""
 
+ROBOT_ALONE = {"mujoco": "", "gazebo": "empty"}
+"""Simulators that have worlds, and the one of each for a robot alone; empty: it needs none."""
 
 UNLISTED = ("model_compiler", "live_analysis")
 """Nodes that are in no node list, but may be in a parameter file."""
@@ -122,10 +124,10 @@ def make_plan(
     if simulated:
         values["simulator"] = _Simulators(robots, values, installed, gazebo).choose(notes)
     _check_time(values, simulated)
-    if simulated and values["simulator"] == "gazebo":
-        values["world"] = str(find_file(values["world"], folder="worlds", suffix=".sdf").resolve())
-    elif values["world"] != robots.defaults.get("world", "empty"):
-        notes.append("world is for Gazebo; nothing else reads it")
+    if simulated and values["simulator"] in ROBOT_ALONE:
+        world = values["world"] or ROBOT_ALONE[values["simulator"]]
+        if world:
+            values["world"] = str(find_file(world, folder="worlds", suffix=".sdf").resolve())
     nodes = []
     for node in robots.nodes:
         if not node.runs(values):
@@ -143,8 +145,12 @@ def make_plan(
             raise CardsError(
                 f"node '{node.name}' needs package {node.package}, which is not installed"
             )
-    if not any(node.role == "host" for node in nodes):
+    hosts = [node for node in nodes if node.role == "host"]
+    if not hosts:
         raise CardsError(f"{robots.source} lists no host for sim:={values['sim']}")
+    asked = values["world"] not in ("", robots.defaults.get("world", ""))
+    if asked and not any("world" in host.from_arguments.values() for host in hosts):
+        notes.append(f"world:={values['world']} is left out: {hosts[0].name} has no worlds")
     file = robots.parameter_file
     if values["params_file"]:
         file = find_file(values["params_file"], folder="config", suffix=".yaml")
