@@ -7,14 +7,17 @@ from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.parameters.declaration import ParameterSet
+from cards_core.robot.perturb import with_payload
 from cards_core.trajectories.library import from_dict
 from cards_sim.build import build_host
 
 PERIOD = 0.008
 HOME = [-0.35, 0.3, 0.0, -1.05, 0.0]
+IN_HAND = [0.025, 0.0, -0.07]
 
 
-def closed_loop(points, *, world="", **parameters):
+def closed_loop(points, *, world="", payload=0.0, **parameters):
+    """Return host and loop; the controller does not know of the payload in the left hand."""
     robot = load("musashi_like")
     steps = [{"position": points[0][1]}, *({"time": t, "position": p} for t, p in points[1:])]
     reference = from_dict(
@@ -33,7 +36,8 @@ def closed_loop(points, *, world="", **parameters):
         source="test",
     )["task"]
     given = {"initial_positions": points[0][1], "world": world}
-    host = build_host(ParameterSet(given, "simulator"), robot)
+    loaded = with_payload(robot, "left_hand", payload, IN_HAND) if payload else robot
+    host = build_host(ParameterSet(given, "simulator"), loaded)
     own = {"reference": "", "log_dir": "", "perturbation_seed": 3, **parameters}
     return host, make_control_loop("mrc", ParameterSet(own, "mrc"), robot, reference)
 
@@ -77,6 +81,27 @@ def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
     assert max(jumps) < 5.0  # [N] per period
     assert not loop.controller.state.dl.any()
     assert np.linalg.norm(state.tensions) == pytest.approx(held, rel=0.05)
+
+
+def test_a_dumbbell_is_held_where_it_should_be_by_the_force_that_carries_it():
+    """3.6 kg: without the force the arm sags, with it the error is several times smaller."""
+    lifted = [-0.2, 0.3, 0.0, -1.4, 0.0]
+
+    def error(force, point=None):
+        host, loop = closed_loop(
+            [(0.0, HOME * 2), (1.5, lifted + HOME), (2.0, lifted + HOME)],
+            payload=3.6,
+            relaxation=False,
+        )
+        loop.controller.set_contact_force("left_hand", force, point)
+        while host.state.time < 3.5:
+            step(host, loop)
+        return float(np.linalg.norm(loop.controller.output.error))
+
+    without = error([0.0, 0.0, 0.0])
+    assert without > 0.05
+    assert error([0.0, 0.0, 3.6 * 9.81], IN_HAND) < 0.2 * without
+    assert error([0.0, 0.0, -3.6 * 9.81], IN_HAND) > 1.5 * without
 
 
 def targets(rng, count):

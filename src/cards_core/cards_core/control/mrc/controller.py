@@ -3,7 +3,8 @@
 Blocks, each at a rate of its own on the time of the states:
 
     125 Hz  self-body image     l_ff = f(q_d, T_ff) - (T_ff - T0)/K
-     40 Hz  geometric model     tau = what the pose needs against gravity
+     40 Hz  geometric model     tau = what the pose needs against gravity and for wanted forces,
+                                `cards_core.control.mrc.contact_force`
      40 Hz  necessary tensions  `cards_core.control.mrc.necessary_tension`
     125 Hz  relaxation          dl,  `cards_core.control.mrc.relaxation`
     125 Hz  safety              s,   `cards_core.control.mrc.temperature_safety`
@@ -21,6 +22,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
@@ -37,6 +39,7 @@ from cards_core.control.interface import (
     number,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.mrc.contact_force import ContactForces
 from cards_core.control.mrc.necessary_tension import NecessaryTension
 from cards_core.control.mrc.relaxation import (
     TIES,
@@ -80,6 +83,7 @@ class MuscleRelaxationControl(Controller):
         image: Replaces the geometric body image of the commanded muscles.
         learning: Whether a learned body image learns from every pose that is measured, once per
             period of estimation.
+        force_ramp: Time in which a force of `set_contact_force` is reached, [s].
 
     Attributes:
         image: What it believes the muscles' lengths to be.
@@ -96,6 +100,7 @@ class MuscleRelaxationControl(Controller):
     space = "joint"
     needs = ("muscle_lengths", "tensions")
     commands = ("impedance",)
+    takes_forces = True
 
     def __init__(
         self,
@@ -109,6 +114,7 @@ class MuscleRelaxationControl(Controller):
         estimation_rate: float = 40.0,
         image: BodyImage | None = None,
         learning: bool = False,
+        force_ramp: float = 0.5,
     ) -> None:
         super().__init__(model)
         robot, tree = model.commanded, model.dynamics.tree
@@ -129,6 +135,7 @@ class MuscleRelaxationControl(Controller):
         self._most: Array = np.array([muscle.tension_max for muscle in robot.muscles])
         self._dynamics = model.dynamics
         self._load = model.load
+        self._forces = ContactForces(model.dynamics, number(force_ramp, "force_ramp"))
         least = np.full(len(names), float(tension_min))
         if np.any(least >= self._most):
             bad = int(np.argmax(least >= self._most))
@@ -246,6 +253,14 @@ class MuscleRelaxationControl(Controller):
                 Parameter(
                     "learning", False, "A learned body image learns while it runs.", live=True
                 ),
+                Parameter(
+                    "force_ramp",
+                    0.5,
+                    "Time in which a wanted force is reached.",
+                    "s",
+                    lower=0.0,
+                    upper=60.0,
+                ),
                 Parameter("soft_temperature", s.soft, "Muscles give way from here on.", "degC"),
                 Parameter("hard_temperature", s.hard, "The robot is let go.", "degC"),
                 Parameter(
@@ -282,6 +297,7 @@ class MuscleRelaxationControl(Controller):
             estimation_rate=value["estimation_rate"],
             image=_made_image(model.commanded, value["body_image"], value["body_image_file"]),
             learning=value["learning"],
+            force_ramp=value["force_ramp"],
         )
 
     def change(self, values: Mapping[str, Any]) -> None:
@@ -295,6 +311,16 @@ class MuscleRelaxationControl(Controller):
     def place(self, q: Array, qd: Array) -> Array:
         """Return the y of a state; see `Controller.place`."""
         return q.copy()
+
+    def set_contact_force(
+        self,
+        link: str,
+        force: npt.ArrayLike,
+        point: npt.ArrayLike | None = None,
+        moment: npt.ArrayLike | None = None,
+    ) -> None:
+        """Exert a force with a link, or carry a load; see `Controller.set_contact_force`."""
+        self._forces.set(link, force, point, moment)
 
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
         """Track a reference; see `Controller.set_reference`."""
@@ -373,11 +399,13 @@ class MuscleRelaxationControl(Controller):
         torque = self._dynamics.update(q, still).gravity.copy()
         if self._load is not None:
             torque += self._load(q, still)
-        return torque
+        wanted = self._forces.torque(q)
+        return torque if wanted is None else torque + wanted
 
     def _tick(self, state: RobotState, desired: Array, tensions: Array) -> None:
         """One period of relaxation and safety; writes the command."""
         out = self.output
+        self._forces.advance(self._period)
         guess = self.image.evaluate(desired, self._least)[1]
         needed = self._forward.solve(guess, self._torque(desired))
         wanted = self.image.evaluate(desired, needed)[0] - (needed - self._bias) / self._stiffness
