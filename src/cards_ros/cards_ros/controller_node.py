@@ -288,6 +288,11 @@ class ControllerNode(Node):
         return self.controller.output
 
     @property
+    def reason(self) -> str:
+        """Why the controller's last status is what it is, where the status does not say it."""
+        return self.controller.reason
+
+    @property
     def state_timeout(self) -> float:
         """Real time without states after which that is an error, [s]."""
         return float(self.parameters["state_timeout"])

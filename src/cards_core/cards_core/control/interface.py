@@ -166,11 +166,15 @@ class Controller(ABC):
         allowance: Norm of the error that it leaves on purpose, in the units of its references;
             a run is judged by the reference's tolerance and this.
         signals: Quantities of its own that are worth looking at; its node publishes them.
+        needs_joints: Whether q and qd of the states must be numbers.
+        reason: Why the last status is what it is, where the status does not say it.
         takes_forces: Whether there is `set_contact_force`; its node then has a topic for it.
     """
 
     allowance: float = 0.0
     signals: tuple[Signal, ...] = ()
+    needs_joints: bool = True
+    reason: str = ""
 
     kind: ClassVar[str]
     summary: ClassVar[str]

@@ -144,11 +144,11 @@ class ControlLoop:
         if not fits:
             self._refuse_state(state)
         # where the reference begins must be known; the answer to nonsense is the relaxed command
-        if self._begin and math.isfinite(state.time) and np.isfinite(state.q).all():
+        known = not self.controller.needs_joints or np.isfinite(state.q).all()
+        if self._begin and math.isfinite(state.time) and known:
             if self._needs:
                 state.require(self._needs, f"controller {self.controller.kind}")
-            self._begin_reference(state)
-            self._begin = False
+            self._begin = not self._begin_reference(state)
         self.steps += 1
         self._answer = command = self.controller.step(state)
         check_command(command, f"the answer of {self._name}")
@@ -166,7 +166,8 @@ class ControlLoop:
                     f"{self.robot.name})"
                 )
 
-    def _begin_reference(self, state: RobotState) -> None:
+    def _begin_reference(self, state: RobotState) -> bool:
+        """Begin the reference; return False if the controller does not know the place yet."""
         controller, reference = self.controller, self.reference
         controller.set_reference(None)
         if reference is not None and self.approach_speed > 0.0:
@@ -177,6 +178,7 @@ class ControlLoop:
         controller.reset()
         controller.set_reference(reference, start=state.time)
         self.tolerance, self._end = self._own_tolerance, _end(reference, state.time)
+        return controller.needs_joints or not controller.reason
 
     def end_from(self, state: RobotState) -> float:
         """Return how long a robot takes from a state to the end of the reference, [s].

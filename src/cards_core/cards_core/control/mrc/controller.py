@@ -2,16 +2,19 @@
 
 Blocks, each at a rate of its own on the time of the states:
 
+     40 Hz  joint angles        measured, or estimated from muscle lengths,
+                                `cards_core.control.mrc.joint_angles`
     125 Hz  self-body image     l_ff = f(q_d, T_ff) - (T_ff - T0)/K
      40 Hz  geometric model     tau = what the pose needs against gravity and for wanted forces,
                                 `cards_core.control.mrc.contact_force`
      40 Hz  necessary tensions  `cards_core.control.mrc.necessary_tension`
     125 Hz  relaxation          dl,  `cards_core.control.mrc.relaxation`
     125 Hz  safety              s,   `cards_core.control.mrc.temperature_safety`
-    125 Hz  command             l0 = l_ff + dl + s,  T0 = bias
+    125 Hz  command             l0 = l_ff + dl + s + b,  T0 = bias
 
 The muscles' own law, T = max(T_floor, T0 + K (l - l0) + B l') of the host or the board, makes
-tensions of that (`cards_core.muscles.impedance`). T_ff are the tensions that the wanted pose
+tensions of that (`cards_core.muscles.impedance`); b are the offsets of the length sensors that it
+reads too, zero unless they are estimated. T_ff are the tensions that the wanted pose
 needs: held at f alone, a muscle would pull with its bias only where the robot should be, and sag.
 """
 
@@ -40,6 +43,12 @@ from cards_core.control.interface import (
 )
 from cards_core.control.model import ControlModel
 from cards_core.control.mrc.contact_force import ContactForces
+from cards_core.control.mrc.joint_angles import (
+    JOINT_ANGLES,
+    EstimatedAngles,
+    SensorNoise,
+    noise_parameters,
+)
 from cards_core.control.mrc.necessary_tension import NecessaryTension
 from cards_core.control.mrc.relaxation import (
     TIES,
@@ -84,6 +93,10 @@ class MuscleRelaxationControl(Controller):
         learning: Whether a learned body image learns from every pose that is measured, once per
             period of estimation.
         force_ramp: Time in which a force of `set_contact_force` is reached, [s].
+        joint_angles: ``measured``: q of the states; ``estimated``: from the muscle lengths, once
+            per period of estimation. The search for the first pose begins where the reference
+            does, or at home.
+        noise: Of the sensors that angles are estimated from.
 
     Attributes:
         image: What it believes the muscles' lengths to be.
@@ -115,6 +128,8 @@ class MuscleRelaxationControl(Controller):
         image: BodyImage | None = None,
         learning: bool = False,
         force_ramp: float = 0.5,
+        joint_angles: str = "measured",
+        noise: SensorNoise | None = None,
     ) -> None:
         super().__init__(model)
         robot, tree = model.commanded, model.dynamics.tree
@@ -123,6 +138,15 @@ class MuscleRelaxationControl(Controller):
         self.limits = limits or TemperatureLimits()
         self.relaxation = relaxation
         self.image = image or GeometricBodyImage(robot)
+        if joint_angles not in JOINT_ANGLES:
+            raise ParameterError(
+                f"joint_angles is '{joint_angles}'; expected one of: {', '.join(JOINT_ANGLES)}"
+            )
+        self.needs_joints = joint_angles == "measured"
+        self._angles: EstimatedAngles | None = None
+        if not self.needs_joints:
+            self._angles = EstimatedAngles(model.dynamics, self.image, noise or SensorNoise())
+            self.reason = self._angles.problem
         self._check_learning(learning)
         self.learning = learning
         if not number(bias, "bias") < tension_min:
@@ -164,12 +188,25 @@ class MuscleRelaxationControl(Controller):
             Signal("relaxation", "position", names, lambda: self.state.dl),
             Signal("necessary_tension", "effort", names, lambda: self.necessary),
         )
+        if self._angles is not None:
+            self.signals += (
+                Signal(
+                    "joint_states", "position", tree.position_names, lambda: self.output.actual
+                ),
+                Signal("length_offset", "position", names, lambda: self.offsets),
+            )
         self._period = self.options.period
         self._model_period = 1.0 / number(estimation_rate, "estimation_rate", strict=True)
         self._reference: Reference | None = None
+        self._guess: Array | None = None
         self._start = 0.0
         self.protection = Protection.none(m)
         self.reset()
+
+    @property
+    def offsets(self) -> Array:
+        """Estimated offsets of the length sensors, shape (m,), [m]; zero without an estimate."""
+        return np.zeros(self._most.size) if self._angles is None else self._angles.offsets
 
     @property
     def allowance(self) -> float:  # type: ignore[override]
@@ -261,6 +298,13 @@ class MuscleRelaxationControl(Controller):
                     lower=0.0,
                     upper=60.0,
                 ),
+                Parameter(
+                    "joint_angles",
+                    "measured",
+                    "Where the pose comes from: joint_states, or muscle lengths alone.",
+                    choices=JOINT_ANGLES,
+                ),
+                *noise_parameters(),
                 Parameter("soft_temperature", s.soft, "Muscles give way from here on.", "degC"),
                 Parameter("hard_temperature", s.hard, "The robot is let go.", "degC"),
                 Parameter(
@@ -298,6 +342,12 @@ class MuscleRelaxationControl(Controller):
             image=_made_image(model.commanded, value["body_image"], value["body_image_file"]),
             learning=value["learning"],
             force_ramp=value["force_ramp"],
+            joint_angles=value["joint_angles"],
+            noise=SensorNoise(
+                lengths=value["length_noise"],
+                offsets=value["length_offset"],
+                joints=value["joint_noise"],
+            ),
         )
 
     def change(self, values: Mapping[str, Any]) -> None:
@@ -326,6 +376,9 @@ class MuscleRelaxationControl(Controller):
         """Track a reference; see `Controller.set_reference`."""
         if reference is not None:
             check_reference(reference, self.reference_names, self.output.error.size)
+            if self._guess is None and not isinstance(reference, HoldPoint):
+                # of the first one: after a reset all is as before
+                self._guess = reference(0.0)[0].copy()
         self._start = start
         self._reference = reference
 
@@ -348,10 +401,23 @@ class MuscleRelaxationControl(Controller):
         out, t = self.output, state.time
         out.time = t
         tensions = state.measured("tensions")[self._columns]
-        if not (np.isfinite(t) and is_finite(state.q, state.qd)):
+        if not np.isfinite(t):
+            return self._invalid()
+        q, qd = state.q, state.qd
+        if self._angles is not None:
+            lengths = state.measured("muscle_lengths")[self._columns]
+            found = self._angles.step(
+                t, lengths, tensions, q, guess=self._guess, period=self._model_period
+            )
+            self.reason = self._angles.problem
+            if found is None:
+                out.actual[:] = np.nan
+                return self._invalid()
+            q, qd = found.q, found.qd
+        if not is_finite(q, qd):
             return self._invalid()
         if self._reference is None:
-            self.set_reference(HoldPoint(state.q, len(self.error_names)), t)
+            self.set_reference(HoldPoint(q, len(self.error_names)), t)
         reference = self._reference
         assert reference is not None
         desired, rate, _ = reference(t - self._start)
@@ -359,16 +425,16 @@ class MuscleRelaxationControl(Controller):
             return self._invalid()
         tree = self._dynamics.tree
         out.desired[:], out.desired_dot[:] = desired, rate
-        out.actual[:], out.actual_dot[:] = state.q, state.qd
-        out.error[:] = tree.difference(desired, state.q)
+        out.actual[:], out.actual_dot[:] = q, qd
+        out.error[:] = tree.difference(desired, q)
         if t + ROUNDING * self._model_period >= self._next_model:
             self._next_model = t + self._model_period
-            self._update_model(state.q, tensions)
+            self._update_model(q, tensions)
             if self.learning:
                 self._learn(state, tensions)
         if t + ROUNDING * self._period >= self._next_tick:
             self._next_tick = t + self._period
-            self._tick(state, desired, tensions)
+            self._tick(state, q, desired, tensions)
         return self.command
 
     def _update_model(self, q: Array, tensions: Array) -> None:
@@ -378,6 +444,11 @@ class MuscleRelaxationControl(Controller):
         self.output.residual = float(np.linalg.norm(self._solver.missing))
 
     def _check_learning(self, learning: bool) -> None:
+        if learning and not self.needs_joints:
+            raise ParameterError(
+                "learning is on with joint_angles 'estimated': angles that come from the lengths "
+                "teach nothing about them (expected: joint_angles 'measured')"
+            )
         if learning and not isinstance(self.image, LearnedBodyImage):
             raise ParameterError(
                 f"learning is on with a {self.image.kind} body image (expected: body_image "
@@ -402,7 +473,7 @@ class MuscleRelaxationControl(Controller):
         wanted = self._forces.torque(q)
         return torque if wanted is None else torque + wanted
 
-    def _tick(self, state: RobotState, desired: Array, tensions: Array) -> None:
+    def _tick(self, state: RobotState, q: Array, desired: Array, tensions: Array) -> None:
         """One period of relaxation and safety; writes the command."""
         out = self.output
         self._forces.advance(self._period)
@@ -417,7 +488,7 @@ class MuscleRelaxationControl(Controller):
                 wanted,
                 measured,
                 self.necessary,
-                state.q,
+                q,
                 options=self.options,
                 difference=self._dynamics.tree.difference,
             )
@@ -437,6 +508,9 @@ class MuscleRelaxationControl(Controller):
         np.add(wanted, self.state.dl, out=self._rest_lengths)
         self._rest_lengths += self.protection.given
         self._rest_lengths += self._let_go
+        if self._angles is not None:
+            # the law compares with what the sensor reads
+            self._rest_lengths += self._angles.offsets
         out.status = ControlStatus.OK
         if self._solver.failed or self._forward.failed:
             out.status = ControlStatus.FALLBACK
