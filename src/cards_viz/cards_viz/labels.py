@@ -69,6 +69,19 @@ def state_unit(state: str) -> tuple[str, float]:
     return STATE_UNITS.get(state.rsplit("_", 1)[-1], ("", 1.0))
 
 
+def signal_unit(field: str, *, of_muscles: bool) -> tuple[str, float]:
+    """Return the unit a signal of a controller is shown in, and the factor to convert to it.
+
+    Args:
+        field: Of a JointState, as of `cards_core.control.interface.Signal`.
+        of_muscles: Whether its entries belong to muscles: lengths and tensions, no angles.
+    """
+    if of_muscles:
+        return {"position": ("mm", 1e3), "velocity": ("mm/s", 1e3), "effort": ("N", 1.0)}[field]
+    units = {"position": "rad or m", "velocity": "rad/s or m/s", "effort": "Nm or N"}
+    return units[field], 1.0
+
+
 def by_state(names: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return, for every state, the index in ``names`` of each muscle that has it."""
     found: dict[str, dict[str, int]] = {}

@@ -37,6 +37,9 @@ COLUMNS: Mapping[CommandKind, str] = {
 }
 """Column of the log for each kind of command; of set-points of the impedance law l0."""
 
+SIGNAL = "signal_"
+"""What the names of the log's columns of `Controller.signals` begin with."""
+
 _NOTHING = np.empty(0)
 
 
@@ -217,6 +220,7 @@ class ControlLoop:
             self.tolerance.length,
             self.tolerance.angle,
             left,
+            *(signal.read() for signal in self.controller.signals),
         )
 
     def _submitted(self, column: CommandPart) -> Array:
@@ -270,8 +274,17 @@ class ControlLoop:
                 "tolerance_length": None,
                 "tolerance_angle": None,
                 "remaining": None,
+                **{SIGNAL + signal.name: len(signal.names) for signal in controller.signals},
             },
-            {"reference_names": np.array(controller.reference_names, dtype=np.str_)},
+            {
+                "reference_names": np.array(controller.reference_names, dtype=np.str_),
+                "signal_names": np.array([s.name for s in controller.signals], dtype=np.str_),
+                "signal_fields": np.array([s.field for s in controller.signals], dtype=np.str_),
+                **{
+                    f"{SIGNAL}{signal.name}_entries": np.array(signal.names, dtype=np.str_)
+                    for signal in controller.signals
+                },
+            },
         )
 
     def close(self) -> None:

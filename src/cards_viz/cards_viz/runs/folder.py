@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
-from cards_viz.labels import Labels, joint_labels, numbered, operational_labels
+from cards_viz.labels import Labels, joint_labels, numbered, operational_labels, signal_unit
 from cards_viz.plots import runs as plots
 from cards_viz.plots.drawing import save
 from cards_viz.plots.runs import actuator_states
@@ -40,6 +40,7 @@ PLOTS = (
     "efforts",
     "muscle_lengths",
     "actuator_states",
+    "signals",
     "loop_time",
 )
 
@@ -226,7 +227,7 @@ def _labels(tree: Tree, controller: ControllerLog | None, info: RunInfo) -> Labe
 def _write_logs(work: Path, simulator: SimulatorLog, controller: ControllerLog | None) -> None:
     np.savez(work / SIMULATOR_LOG, **vars(simulator))
     if controller is not None:
-        np.savez(work / CONTROLLER_LOG, **vars(controller))
+        np.savez(work / CONTROLLER_LOG, **controller.arrays())
 
 
 def run_figures(
@@ -283,6 +284,17 @@ def run_figures(
                 controller.actual[:, :positions],
                 labels.names[:positions],
                 title,
+            )
+        if controller.signals:
+            shown = controller.signals
+            figures["signals"] = plots.signals(
+                controller.time,
+                {name: signal.values for name, signal in shown.items()},
+                {name: signal.names for name, signal in shown.items()},
+                {
+                    name: signal_unit(signal.field, of_muscles=set(signal.names) <= set(muscles))
+                    for name, signal in shown.items()
+                },
             )
         steps = np.diff(controller.time)
         # in lockstep nobody waits for the controller: there is no deadline
