@@ -53,6 +53,10 @@ STATE_UNITS: Mapping[str, tuple[str, float]] = {
 """By the last word of a state's name: unit to show, and its factor on the published value."""
 
 
+TEMPERATURE_STATES = ("winding_temperature", "housing_temperature")
+"""Actuator states that tell how hot a muscle's motor is, the one that counts first."""
+
+
 def split_state(name: str) -> tuple[str, str]:
     """Return muscle and state of a name such as ``biceps/fiber_length``."""
     muscle, _, state = name.rpartition("/")

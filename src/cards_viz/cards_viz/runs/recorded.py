@@ -15,15 +15,11 @@ import numpy.typing as npt
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
-from cards_core.robot.model import Robot
+from cards_core.robot.model import Robot, Tree
 from cards_core.typing import Array
-from cards_viz.labels import by_state
-from cards_viz.runs.folder import SUMMARY
+from cards_viz.labels import TEMPERATURE_STATES, Labels, by_state, joint_labels, numbered, operational_labels
 from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
-from cards_viz.runs.summary import KEYS, RunInfo, position_entries
-
-TEMPERATURES = ("winding_temperature", "housing_temperature")
-"""Actuator states that tell how hot a muscle's motor is, the one that counts first."""
+from cards_viz.runs.summary import KEYS, SUMMARY, RunInfo, position_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +117,7 @@ class RecordedRun:
         """
         places = by_state(self.simulator.actuator_names)
         out = np.full((len(self.time), len(self.muscle_names)), np.nan)
-        for state in reversed(TEMPERATURES):
+        for state in reversed(TEMPERATURE_STATES):
             for muscle, column in places.get(state, {}).items():
                 out[:, self.muscle_names.index(muscle)] = self.simulator.actuators[:, column]
         return out if np.isfinite(out).any() else None
@@ -156,6 +152,35 @@ class RecordedRun:
         if self.info.space == "operational":
             error = error[:, : position_entries(self.info.axes, error.shape[1])]
         return np.asarray(np.linalg.norm(error, axis=1)) if error.shape[1] else None
+
+
+def labels_of(tree: Tree, controller: ControllerLog | None, info: RunInfo) -> Labels:
+    """Return names of the controlled coordinates, numbered where those given do not fit.
+
+    Args:
+        tree: Coordinates of the robot.
+        controller: Log of the controller, None where none ran.
+        info: What the logs do not know.
+
+    Raises:
+        RunLogError: ``axes`` names another number of coordinates than the log has.
+    """
+    if controller is None:
+        return joint_labels(tree)
+    width, error_width = controller.desired.shape[1], controller.error.shape[1]
+    if info.space == "joint":
+        labels = joint_labels(tree)
+    else:
+        labels = operational_labels(info.axes or "xyz"[:width])
+    if (len(labels.names), len(labels.error_names)) == (width, error_width):
+        return labels
+    if info.axes:
+        raise RunLogError(
+            "run metadata",
+            f"axes names {len(info.axes)} coordinates, the controller log has {width}",
+            "one name for each",
+        )
+    return numbered(width, error_width)
 
 
 def row_at(times: Array, time: float | Array) -> npt.NDArray[np.intp]:
