@@ -132,7 +132,8 @@ class RunLog(Recording):
         robot: The robot.
         arrays: ``time``, ``q``, ``qd``, ``muscle_lengths``, ``muscle_rates``, ``tensions``,
             ``efforts``, ``actuators`` of the simulator; with a controller also ``desired``,
-            ``actual``, ``error``, ``status`` and more, and the commanded ``command_tensions``.
+            ``actual``, ``error``, ``status`` and more, the commanded ``command_tensions`` and the
+            controller's signals, e.g. ``relaxation`` of ``mrc``.
         controller: Kind of the controller; ``none`` without one.
     """
 
@@ -148,7 +149,10 @@ class RunLog(Recording):
         self._logs, self._info = (simulator, controller), info
         arrays = {k: v for k, v in vars(simulator).items() if isinstance(v, np.ndarray)}
         if controller is not None:
-            for name, values in vars(controller).items():
+            values_of = dict(vars(controller))
+            for name, signal in values_of.pop("signals").items():
+                values_of[name] = signal.values
+            for name, values in values_of.items():
                 taken = name in arrays
                 arrays[f"command_{name}" if taken else name] = values
         self.arrays = arrays

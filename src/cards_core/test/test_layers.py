@@ -46,6 +46,7 @@ USES = {
     "control": {
         "body_image",
         "dynamics",
+        "estimation",
         "muscles",
         "optimize",
         "parameters",
@@ -64,7 +65,7 @@ USES = {
         "paths",
         "robot",
     },
-    "estimation": {"analysis", "dynamics"},
+    "estimation": {"analysis", "dynamics", "robot"},
     "rods": {"analysis", "codegen", "formats", "robot"},
 }
 """Package to the packages it may use."""

@@ -268,6 +268,11 @@ class ControllerView(Protocol):
         ...
 
     @property
+    def reason(self) -> str:
+        """Why the last status is what it is, where the status does not say it."""
+        ...
+
+    @property
     def output(self) -> ControlOutput:
         """How the controller came to its last command."""
         ...
@@ -295,6 +300,7 @@ class ControllerHealth:
         self._durations = np.zeros(_DURATIONS)
         self._count = 0
         self._worst = ControlStatus.OK
+        self._reason = ""
         self._residual = 0.0
         self._not_ok = 0
         self._missed = 0
@@ -311,7 +317,8 @@ class ControllerHealth:
         out = self._view.output
         if out.status is not ControlStatus.OK:
             self._not_ok += 1
-            self._worst = max(self._worst, out.status)
+            if out.status >= self._worst:
+                self._worst, self._reason = out.status, self._view.reason
             self._residual = max(self._residual, out.residual)
 
     def update(self) -> None:
@@ -350,7 +357,7 @@ class ControllerHealth:
         elif view.unready:
             status.report(Level.WARN, _UNREADY.format(view.unready))
         elif _LEVELS[self._worst] >= status.level and self._worst is not ControlStatus.OK:
-            status.report(_LEVELS[self._worst], _TEXTS[self._worst])
+            status.report(_LEVELS[self._worst], self._reason or _TEXTS[self._worst])
         elif status.message in (_DISABLED, _OTHER_MODEL) or status.message.startswith("waiting"):
             status.ok()
 

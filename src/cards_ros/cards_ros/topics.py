@@ -57,6 +57,7 @@ COMPILE_SERVICE = "~/compile"
 REPORT_SERVICE = "~/report"
 
 REFERENCE = "~/reference"
+HAND_FORCE = "~/hand_force"
 DESIRED = "~/desired"
 ERROR = "~/error"
 
@@ -102,6 +103,9 @@ STATE_QOS = _profile(1)
 
 COMMAND_QOS = _profile(1)
 """Commands and references: as states."""
+
+FORCE_QOS = _profile(8)
+"""Forces that links are to exert: one message for each, none of which may push out another."""
 
 LATCHED_QOS = _profile(1, latched=True)
 """Data sent once and wanted by whoever comes later, e.g. ``robot_description``."""

@@ -2,47 +2,9 @@
 
 import numpy as np
 import pytest
+from relaxation_loop import HOME, IN_HAND, closed_loop, step, targets
 
 from cards_core.errors import CardsError
-from cards_core.formats import load
-from cards_core.loop.control_setup import make_control_loop
-from cards_core.parameters.declaration import ParameterSet
-from cards_core.trajectories.library import from_dict
-from cards_sim.build import build_host
-
-PERIOD = 0.008
-HOME = [-0.35, 0.3, 0.0, -1.05, 0.0]
-
-
-def closed_loop(points, *, world="", **parameters):
-    robot = load("musashi_like")
-    steps = [{"position": points[0][1]}, *({"time": t, "position": p} for t, p in points[1:])]
-    reference = from_dict(
-        {
-            "trajectories": {
-                "task": {
-                    "kind": "quintic",
-                    "space": "joint",
-                    "time_definition": "relative",
-                    "points": steps,
-                }
-            }
-        },
-        names=robot.tree.position_names,
-        operational_size=3,
-        source="test",
-    )["task"]
-    given = {"initial_positions": points[0][1], "world": world}
-    host = build_host(ParameterSet(given, "simulator"), robot)
-    own = {"reference": "", "log_dir": "", "perturbation_seed": 3, **parameters}
-    return host, make_control_loop("mrc", ParameterSet(own, "mrc"), robot, reference)
-
-
-def step(host, loop):
-    state = host.state
-    host.submit(loop.step(state))
-    host.step()
-    return state
 
 
 def live(loop, **values):
@@ -79,16 +41,25 @@ def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
     assert np.linalg.norm(state.tensions) == pytest.approx(held, rel=0.05)
 
 
-def targets(rng, count):
-    def arm():
-        low, high = [-0.65, 0.15, -0.2, -1.5, -0.15], [-0.15, 0.45, 0.1, -0.9, 0.15]
-        return rng.uniform(low, high).tolist()
+def test_a_dumbbell_is_held_where_it_should_be_by_the_force_that_carries_it():
+    """3.6 kg: without the force the arm sags, with it the error is several times smaller."""
+    lifted = [-0.2, 0.3, 0.0, -1.4, 0.0]
 
-    points = [(0.0, HOME * 2)]
-    for _ in range(count):
-        place = arm() + arm()
-        points += [(1.2, place), (0.3, place)]
-    return points
+    def error(force, point=None):
+        host, loop = closed_loop(
+            [(0.0, HOME * 2), (1.5, lifted + HOME), (2.0, lifted + HOME)],
+            payload=3.6,
+            relaxation=False,
+        )
+        loop.controller.set_contact_force("left_hand", force, point)
+        while host.state.time < 3.5:
+            step(host, loop)
+        return float(np.linalg.norm(loop.controller.output.error))
+
+    without = error([0.0, 0.0, 0.0])
+    assert without > 0.05
+    assert error([0.0, 0.0, 3.6 * 9.81], IN_HAND) < 0.2 * without
+    assert error([0.0, 0.0, -3.6 * 9.81], IN_HAND) > 1.5 * without
 
 
 def test_an_arm_that_learns_its_lengths_goes_where_it_should(tmp_path):

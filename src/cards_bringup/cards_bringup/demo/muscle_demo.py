@@ -120,7 +120,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         else:
             start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
             extras = lambda _end: {}  # noqa: E731
-        return _record(_Demo(args, plan, robot, duration, out), start, extras, interrupts)
+        return _record(_Demo(args, plan, model, robot, duration, out), start, extras, interrupts)
 
 
 def _runner(
@@ -145,10 +145,11 @@ def _runner(
 
 @dataclass(frozen=True)
 class _Demo:
-    """A run: command line, nodes, robot, simulated time [s] and run folder."""
+    """A run: command line, nodes, robot and where it is from, simulated time [s], run folder."""
 
     args: argparse.Namespace
     plan: Plan
+    model: str
     robot: Robot
     duration: float
     out: Path
@@ -260,6 +261,7 @@ def _write_results(
     args, plan, robot = demo.args, demo.plan, demo.robot
     say(args, "plots and recording ...")
     common = {
+        "model": demo.model,
         "controller": plan.values["controller"],
         "mode": plan.values["mode"],
         "simulator": plan.values["simulator"],

@@ -17,6 +17,9 @@ class GeometricBodyImage(BodyImage):
         robot: The description.
         stretch: Of its muscles; none if None.
         backend: ``compiled`` or ``numeric``.
+
+    Attributes:
+        rigid: Whether tension does not matter.
     """
 
     kind = "geometric"
@@ -26,7 +29,7 @@ class GeometricBodyImage(BodyImage):
     ) -> None:
         super().__init__(robot)
         self.stretch = stretch or Stretch.none(len(robot.muscles))
-        self._rigid = not (self.stretch.alpha.any() or self.stretch.beta.any())
+        self.rigid = not (self.stretch.alpha.any() or self.stretch.beta.any())
         self._dynamics = make_dynamics(robot, backend)
         self._still = np.zeros(robot.tree.nv)
 
@@ -34,7 +37,7 @@ class GeometricBodyImage(BodyImage):
         """Return l and dl/dq; see `BodyImage.evaluate`."""
         state = self._dynamics.update(q, self._still)
         lengths, jacobian = state.muscle_lengths, state.muscle_jacobian
-        if self._rigid:
+        if self.rigid:
             return lengths, jacobian
         share = 1.0 - self.stretch.beta * tensions
         return lengths * share - self.stretch.alpha * tensions, jacobian * share[:, None]

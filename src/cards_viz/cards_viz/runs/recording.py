@@ -201,7 +201,8 @@ def channels(
 
     ``/joint_states``, ``/muscle_states``, ``/q``, ``/q_dot`` from the simulator,
     ``/force_command``, ``/effort_command`` where joints have motors, ``/<controller>/desired`` and
-    ``/<controller>/error`` from the controller, ``/robot_description`` once if given.
+    ``/<controller>/error`` and its signals from the controller, ``/robot_description`` once if
+    given.
     """
     state = "sensor_msgs/msg/JointState"
     stamps = nanoseconds(simulator.time)
@@ -253,6 +254,15 @@ def channels(
             ),
             Channel(f"/{names.controller}/desired", state, stamps, desired),
             Channel(f"/{names.controller}/error", state, stamps, error),
+            *(
+                Channel(
+                    f"/{names.controller}/{name}",
+                    state,
+                    stamps,
+                    joint_states(stamps, signal.names, **{signal.field: signal.values}),
+                )
+                for name, signal in controller.signals.items()
+            ),
         ]
     return out
 

@@ -2,15 +2,19 @@
 
 Blocks, each at a rate of its own on the time of the states:
 
+     40 Hz  joint angles        measured, or estimated from muscle lengths,
+                                `cards_core.control.mrc.joint_angles`
     125 Hz  self-body image     l_ff = f(q_d, T_ff) - (T_ff - T0)/K
-     40 Hz  geometric model     tau = what the pose needs against gravity
+     40 Hz  geometric model     tau = what the pose needs against gravity and for wanted forces,
+                                `cards_core.control.mrc.contact_force`
      40 Hz  necessary tensions  `cards_core.control.mrc.necessary_tension`
     125 Hz  relaxation          dl,  `cards_core.control.mrc.relaxation`
     125 Hz  safety              s,   `cards_core.control.mrc.temperature_safety`
-    125 Hz  command             l0 = l_ff + dl + s,  T0 = bias
+    125 Hz  command             l0 = l_ff + dl + s + b,  T0 = bias
 
 The muscles' own law, T = max(T_floor, T0 + K (l - l0) + B l') of the host or the board, makes
-tensions of that (`cards_core.muscles.impedance`). T_ff are the tensions that the wanted pose
+tensions of that (`cards_core.muscles.impedance`); b are the offsets of the length sensors that it
+reads too, zero unless they are estimated. T_ff are the tensions that the wanted pose
 needs: held at f alone, a muscle would pull with its bias only where the robot should be, and sag.
 """
 
@@ -21,6 +25,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
@@ -37,6 +42,13 @@ from cards_core.control.interface import (
     number,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.mrc.contact_force import ContactForces
+from cards_core.control.mrc.joint_angles import (
+    JOINT_ANGLES,
+    EstimatedAngles,
+    SensorNoise,
+    noise_parameters,
+)
 from cards_core.control.mrc.necessary_tension import NecessaryTension
 from cards_core.control.mrc.relaxation import (
     TIES,
@@ -80,6 +92,11 @@ class MuscleRelaxationControl(Controller):
         image: Replaces the geometric body image of the commanded muscles.
         learning: Whether a learned body image learns from every pose that is measured, once per
             period of estimation.
+        force_ramp: Time in which a force of `set_contact_force` is reached, [s].
+        joint_angles: ``measured``: q of the states; ``estimated``: from the muscle lengths, once
+            per period of estimation. The search for the first pose begins where the reference
+            does, or at home.
+        noise: Of the sensors that angles are estimated from.
 
     Attributes:
         image: What it believes the muscles' lengths to be.
@@ -96,6 +113,7 @@ class MuscleRelaxationControl(Controller):
     space = "joint"
     needs = ("muscle_lengths", "tensions")
     commands = ("impedance",)
+    takes_forces = True
 
     def __init__(
         self,
@@ -109,6 +127,9 @@ class MuscleRelaxationControl(Controller):
         estimation_rate: float = 40.0,
         image: BodyImage | None = None,
         learning: bool = False,
+        force_ramp: float = 0.5,
+        joint_angles: str = "measured",
+        noise: SensorNoise | None = None,
     ) -> None:
         super().__init__(model)
         robot, tree = model.commanded, model.dynamics.tree
@@ -117,6 +138,15 @@ class MuscleRelaxationControl(Controller):
         self.limits = limits or TemperatureLimits()
         self.relaxation = relaxation
         self.image = image or GeometricBodyImage(robot)
+        if joint_angles not in JOINT_ANGLES:
+            raise ParameterError(
+                f"joint_angles is '{joint_angles}'; expected one of: {', '.join(JOINT_ANGLES)}"
+            )
+        self.needs_joints = joint_angles == "measured"
+        self._angles: EstimatedAngles | None = None
+        if not self.needs_joints:
+            self._angles = EstimatedAngles(model.dynamics, self.image, noise or SensorNoise())
+            self.reason = self._angles.problem
         self._check_learning(learning)
         self.learning = learning
         if not number(bias, "bias") < tension_min:
@@ -129,6 +159,7 @@ class MuscleRelaxationControl(Controller):
         self._most: Array = np.array([muscle.tension_max for muscle in robot.muscles])
         self._dynamics = model.dynamics
         self._load = model.load
+        self._forces = ContactForces(model.dynamics, number(force_ramp, "force_ramp"))
         least = np.full(len(names), float(tension_min))
         if np.any(least >= self._most):
             bad = int(np.argmax(least >= self._most))
@@ -157,12 +188,25 @@ class MuscleRelaxationControl(Controller):
             Signal("relaxation", "position", names, lambda: self.state.dl),
             Signal("necessary_tension", "effort", names, lambda: self.necessary),
         )
+        if self._angles is not None:
+            self.signals += (
+                Signal(
+                    "joint_states", "position", tree.position_names, lambda: self.output.actual
+                ),
+                Signal("length_offset", "position", names, lambda: self.offsets),
+            )
         self._period = self.options.period
         self._model_period = 1.0 / number(estimation_rate, "estimation_rate", strict=True)
         self._reference: Reference | None = None
+        self._guess: Array | None = None
         self._start = 0.0
         self.protection = Protection.none(m)
         self.reset()
+
+    @property
+    def offsets(self) -> Array:
+        """Estimated offsets of the length sensors, shape (m,), [m]; zero without an estimate."""
+        return np.zeros(self._most.size) if self._angles is None else self._angles.offsets
 
     @property
     def allowance(self) -> float:  # type: ignore[override]
@@ -246,6 +290,21 @@ class MuscleRelaxationControl(Controller):
                 Parameter(
                     "learning", False, "A learned body image learns while it runs.", live=True
                 ),
+                Parameter(
+                    "force_ramp",
+                    0.5,
+                    "Time in which a wanted force is reached.",
+                    "s",
+                    lower=0.0,
+                    upper=60.0,
+                ),
+                Parameter(
+                    "joint_angles",
+                    "measured",
+                    "Where the pose comes from: joint_states, or muscle lengths alone.",
+                    choices=JOINT_ANGLES,
+                ),
+                *noise_parameters(),
                 Parameter("soft_temperature", s.soft, "Muscles give way from here on.", "degC"),
                 Parameter("hard_temperature", s.hard, "The robot is let go.", "degC"),
                 Parameter(
@@ -282,6 +341,13 @@ class MuscleRelaxationControl(Controller):
             estimation_rate=value["estimation_rate"],
             image=_made_image(model.commanded, value["body_image"], value["body_image_file"]),
             learning=value["learning"],
+            force_ramp=value["force_ramp"],
+            joint_angles=value["joint_angles"],
+            noise=SensorNoise(
+                lengths=value["length_noise"],
+                offsets=value["length_offset"],
+                joints=value["joint_noise"],
+            ),
         )
 
     def change(self, values: Mapping[str, Any]) -> None:
@@ -296,10 +362,23 @@ class MuscleRelaxationControl(Controller):
         """Return the y of a state; see `Controller.place`."""
         return q.copy()
 
+    def set_contact_force(
+        self,
+        link: str,
+        force: npt.ArrayLike,
+        point: npt.ArrayLike | None = None,
+        moment: npt.ArrayLike | None = None,
+    ) -> None:
+        """Exert a force with a link, or carry a load; see `Controller.set_contact_force`."""
+        self._forces.set(link, force, point, moment)
+
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
         """Track a reference; see `Controller.set_reference`."""
         if reference is not None:
             check_reference(reference, self.reference_names, self.output.error.size)
+            if self._guess is None and not isinstance(reference, HoldPoint):
+                # of the first one: after a reset all is as before
+                self._guess = reference(0.0)[0].copy()
         self._start = start
         self._reference = reference
 
@@ -322,10 +401,23 @@ class MuscleRelaxationControl(Controller):
         out, t = self.output, state.time
         out.time = t
         tensions = state.measured("tensions")[self._columns]
-        if not (np.isfinite(t) and is_finite(state.q, state.qd)):
+        if not np.isfinite(t):
+            return self._invalid()
+        q, qd = state.q, state.qd
+        if self._angles is not None:
+            lengths = state.measured("muscle_lengths")[self._columns]
+            found = self._angles.step(
+                t, lengths, tensions, q, guess=self._guess, period=self._model_period
+            )
+            self.reason = self._angles.problem
+            if found is None:
+                out.actual[:] = np.nan
+                return self._invalid()
+            q, qd = found.q, found.qd
+        if not is_finite(q, qd):
             return self._invalid()
         if self._reference is None:
-            self.set_reference(HoldPoint(state.q, len(self.error_names)), t)
+            self.set_reference(HoldPoint(q, len(self.error_names)), t)
         reference = self._reference
         assert reference is not None
         desired, rate, _ = reference(t - self._start)
@@ -333,16 +425,16 @@ class MuscleRelaxationControl(Controller):
             return self._invalid()
         tree = self._dynamics.tree
         out.desired[:], out.desired_dot[:] = desired, rate
-        out.actual[:], out.actual_dot[:] = state.q, state.qd
-        out.error[:] = tree.difference(desired, state.q)
+        out.actual[:], out.actual_dot[:] = q, qd
+        out.error[:] = tree.difference(desired, q)
         if t + ROUNDING * self._model_period >= self._next_model:
             self._next_model = t + self._model_period
-            self._update_model(state.q, tensions)
+            self._update_model(q, tensions)
             if self.learning:
                 self._learn(state, tensions)
         if t + ROUNDING * self._period >= self._next_tick:
             self._next_tick = t + self._period
-            self._tick(state, desired, tensions)
+            self._tick(state, q, desired, tensions)
         return self.command
 
     def _update_model(self, q: Array, tensions: Array) -> None:
@@ -352,6 +444,11 @@ class MuscleRelaxationControl(Controller):
         self.output.residual = float(np.linalg.norm(self._solver.missing))
 
     def _check_learning(self, learning: bool) -> None:
+        if learning and not self.needs_joints:
+            raise ParameterError(
+                "learning is on with joint_angles 'estimated': angles that come from the lengths "
+                "teach nothing about them (expected: joint_angles 'measured')"
+            )
         if learning and not isinstance(self.image, LearnedBodyImage):
             raise ParameterError(
                 f"learning is on with a {self.image.kind} body image (expected: body_image "
@@ -373,11 +470,13 @@ class MuscleRelaxationControl(Controller):
         torque = self._dynamics.update(q, still).gravity.copy()
         if self._load is not None:
             torque += self._load(q, still)
-        return torque
+        wanted = self._forces.torque(q)
+        return torque if wanted is None else torque + wanted
 
-    def _tick(self, state: RobotState, desired: Array, tensions: Array) -> None:
+    def _tick(self, state: RobotState, q: Array, desired: Array, tensions: Array) -> None:
         """One period of relaxation and safety; writes the command."""
         out = self.output
+        self._forces.advance(self._period)
         guess = self.image.evaluate(desired, self._least)[1]
         needed = self._forward.solve(guess, self._torque(desired))
         wanted = self.image.evaluate(desired, needed)[0] - (needed - self._bias) / self._stiffness
@@ -389,7 +488,7 @@ class MuscleRelaxationControl(Controller):
                 wanted,
                 measured,
                 self.necessary,
-                state.q,
+                q,
                 options=self.options,
                 difference=self._dynamics.tree.difference,
             )
@@ -409,6 +508,9 @@ class MuscleRelaxationControl(Controller):
         np.add(wanted, self.state.dl, out=self._rest_lengths)
         self._rest_lengths += self.protection.given
         self._rest_lengths += self._let_go
+        if self._angles is not None:
+            # the law compares with what the sensor reads
+            self._rest_lengths += self._angles.offsets
         out.status = ControlStatus.OK
         if self._solver.failed or self._forward.failed:
             out.status = ControlStatus.FALLBACK
