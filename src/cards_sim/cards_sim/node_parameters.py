@@ -32,6 +32,10 @@ def general_parameters() -> list[Parameter]:
     ]
 
 
+SEVERAL = ("speed", "command_timeout", "decay_time", "accept_other_model")
+"""General parameters that each of several robots of one world has too, for itself."""
+
+
 def robot_parameters(robot: Robot) -> list[Parameter]:
     """Return the parameters whose size depends on the robot."""
     return [initial_positions(robot.tree), *impedance_gains(robot)]
