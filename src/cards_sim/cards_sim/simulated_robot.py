@@ -17,6 +17,7 @@ from cards_ros.model_topic import ModelTopic
 from cards_sim.build import PlacedRobot
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.time_control import TimeControl
+from cards_sim.world_topics import WorldTopics, grasped_text
 
 
 class SimulatedRobot:
@@ -27,6 +28,7 @@ class SimulatedRobot:
         placed: The robot.
         control: When time advances.
         number: Of the robot among those of the world.
+        world: Topics of the world.
 
     Attributes:
         node: As given.
@@ -37,12 +39,21 @@ class SimulatedRobot:
         health: What is said on ``/diagnostics``.
     """
 
-    def __init__(self, node: Node, placed: PlacedRobot, control: TimeControl, number: int) -> None:
+    def __init__(
+        self,
+        node: Node,
+        placed: PlacedRobot,
+        control: TimeControl,
+        number: int,
+        *,
+        world: WorldTopics,
+    ) -> None:
         self.node = node
         self.host = placed.host
         self.parameters = value = placed.parameters
         self._control = control
         self._number = number
+        self._world = world
         self._stale_after = round(value["command_timeout"] * NANOSECONDS)
         robot = self.host.robot
         self.models = ModelTopic(node, "host", identity_of(robot), lambda: value[ACCEPT])
@@ -113,7 +124,12 @@ class SimulatedRobot:
 
     def world_values(self) -> Mapping[str, object]:
         """Return what else to show of the world."""
-        return {"contacts": len(self.host.simulator.world.contacts)}
+        world = self.host.simulator.world
+        return {
+            "contacts": len(world.contacts),
+            "grasped": grasped_text(world.grasped),
+            "wrench_refused": self._world.refusal,
+        }
 
     def loop_values(self) -> Mapping[str, object]:
         """Return what else to show of the loop."""

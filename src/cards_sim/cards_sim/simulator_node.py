@@ -40,6 +40,7 @@ from cards_sim.errors import SimulationStoppedError
 from cards_sim.host import SimulatorHost
 from cards_sim.simulated_robot import SimulatedRobot
 from cards_sim.time_control import TimeControl
+from cards_sim.world_topics import WorldTopics, read_grasped
 
 NODE_NAME = "simulator"
 
@@ -90,11 +91,23 @@ class SimulatorNode(Node):
         self._steps_per_clock = max(1, round(1 / (value["clock_rate"] * dt)))
         self._finished = False
         self._published = -1.0
+        self._steps_per_world = max(1, round(1 / (value["world_rate"] * dt)))
+        self._world_topics = WorldTopics(
+            self, self.world.simulator, lambda: self.parameters["wrench_duration"]
+        )
         self.robots = tuple(
-            SimulatedRobot(self._others.get(item.namespace, self), item, self.control, number)
+            SimulatedRobot(
+                self._others.get(item.namespace, self),
+                item,
+                self.control,
+                number,
+                world=self._world_topics,
+            )
             for number, item in enumerate(simulation.robots)
         )
         self._first = self.robots[0]
+        self._grasped: str = value["grasped"]  # at the start, and after a reset
+        self._hold(self._grasped)
         commands = [one for item in self.robots for one in item.shell.topics.subscriptions]
         others = tuple(self._others.values())
         self._loop = NodeLoop(self, commands, self._stop, others=others)
@@ -157,6 +170,7 @@ class SimulatorNode(Node):
             else:
                 if now - self._published >= REPUBLISH_PERIOD:
                     self._publish_state()
+                    self._world_topics.publish(self.world.stamp)
                 self._loop.wait(control.patience(now, _WAIT))
             if self._loop.serve():
                 self._housekeeping()
@@ -183,6 +197,8 @@ class SimulatorNode(Node):
             self._publish_state()
         if control.steps % self._steps_per_clock == 0:
             self._first.shell.topics.publish_clock(world.stamp)
+        if control.steps % self._steps_per_world == 0 or control.paused:
+            self._world_topics.publish(world.stamp)
         for robot in self.robots:
             robot.shell.record()
 
@@ -198,8 +214,11 @@ class SimulatorNode(Node):
             robot.health.tell_verdict("until the reset")
         kept = kept_by_reset(self.host.log)
         self.world.reset()
+        self._hold(self._grasped)
+        self.set_parameters([RosParameter("grasped", value=self._grasped)])
         self.control.begin(time.monotonic())
         self._publish_state()
+        self._world_topics.publish(self.world.stamp)
         response.success = True
         response.message = "back at t = 0; time starts with the next command"
         if self.control.released:
@@ -238,8 +257,14 @@ class SimulatorNode(Node):
         for robot in self.robots:
             if robot.node is node:
                 robot.host.change(changes)
+        if "grasped" in changes:
+            self._hold(changes["grasped"])
         if "speed" in changes:
             self._set_speed(changes["speed"], node)
+
+    def _hold(self, grasped: str) -> None:
+        """Grasp what the parameter ``grasped`` says. Raises `CardsError`."""
+        self.world.simulator.hold(read_grasped(grasped))
 
     def _set_speed(self, speed: float, told: Node) -> None:
         """Set the speed, which is one for all robots of the world."""
@@ -254,6 +279,7 @@ class SimulatorNode(Node):
     # Rest -------------------------------------------------------------------------------------
 
     def _housekeeping(self) -> None:
+        self._world_topics.refresh()
         for robot in self.robots:
             robot.shell.refresh()
 
