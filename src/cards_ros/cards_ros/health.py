@@ -26,15 +26,17 @@ REFUSAL_SHOWN = 2.0
 
 
 class HostView(Protocol):
-    """How time passes for a host.
+    """How time passes for a host."""
 
-    Attributes:
-        mode: ``lockstep`` or another.
-        steps: Done since the last reset.
-    """
+    @property
+    def mode(self) -> str:
+        """``lockstep`` or another."""
+        ...
 
-    mode: str
-    steps: int
+    @property
+    def steps(self) -> int:
+        """Steps done since the last reset."""
+        ...
 
     @property
     def paused(self) -> bool:

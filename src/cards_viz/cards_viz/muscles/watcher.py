@@ -268,9 +268,13 @@ class MuscleWatcher:
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         now = time.monotonic()
+        prefix = self._prefix()
         for status in message.status:
+            name = f"/{status.name}"
+            if not name.startswith(prefix):
+                continue  # of another robot
             level = status.level
-            self._statuses[status.name] = Status(
+            self._statuses[name.removeprefix(prefix)] = Status(
                 level[0] if isinstance(level, bytes) else int(level),
                 status.message,
                 {item.key: item.value for item in status.values},

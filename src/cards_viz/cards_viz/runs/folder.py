@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from cards_core.files import replacing
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
@@ -109,6 +110,16 @@ def write_run(
     )
 
 
+def write_summary(folder: Path | str, summary: Mapping[str, Any]) -> None:
+    """Write ``summary.json`` of a run whose robots have run folders of their own below it.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    with replacing(Path(folder, SUMMARY)) as temporary:
+        temporary.write_text(_json(summary), encoding="utf-8")
+
+
 def _write(
     target: Path,
     robot: Robot,
@@ -161,8 +172,7 @@ def _write(
             recording.channels(simulator, controller, names, robot_description),
             {"robot": robot.name, "controller": info.controller, "mode": info.mode},
         )
-        text = json.dumps(summary, indent=2, allow_nan=False)
-        (work / SUMMARY).write_text(text + "\n", encoding="utf-8")
+        (work / SUMMARY).write_text(_json(summary), encoding="utf-8")
         _publish(work, target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -303,6 +313,10 @@ def _publish(work: Path, target: Path) -> None:
             (target / name).unlink(missing_ok=True)
     for path in files:
         path.replace(target / path.name)
+
+
+def _json(summary: Mapping[str, Any]) -> str:
+    return json.dumps(summary, indent=2, allow_nan=False) + "\n"
 
 
 def _plain(value: Any) -> Any:
