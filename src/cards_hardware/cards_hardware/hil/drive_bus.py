@@ -218,7 +218,7 @@ class DriveBusServer:
         """Send what the sensors say now."""
         world, m = self._world, self.rows
         self._slow = (self._slow + 1) % len(self._channels)
-        positions = world.sensors.positions(world.lengths)[m]
+        positions = world.sensors.positions(world.wires)[m]
         loads = world.sensors.loads(world.tensions)[m]
         joints = world.sensors.joints(world.q)[self.joints]
         drives = world.drives
