@@ -263,8 +263,8 @@ class World:
         self.lengths = state.measured("muscle_lengths")
         self.rates = state.measured("muscle_rates")
         self.tensions: Array = np.zeros(len(robot.muscles))
-        names = self.simulator.muscles.state_names
-        self._wound = [i for i, name in enumerate(names) if name.endswith("/rest_length")]
+        states = self.simulator.muscles.state_names
+        self._wound = [i for i, name in enumerate(states) if name.endswith("/rest_length")]
         self.drives = Drives(self.design, self.calibration, DT)
         self.sensors = Sensors(self.design, self.calibration, noise)
         self._stand_time = stand_time
