@@ -48,7 +48,7 @@ from cards_core.loop.run_log import SIMULATOR_LOG, RunLog
 from cards_core.muscles.command import GateCondition
 from cards_hardware.hil.drive_bus import DriveBusServer, DriveCommand
 from cards_hardware.hil.muscle_units import ELASTIC_SPRING, UnitDesign
-from cards_hardware.hil.world import DT, World, channels_of
+from cards_hardware.hil.world import DT, STAND_TIME, World, channels_of
 from cards_hardware.real_time import make_real_time
 
 HIL_LOG = "hil.npz"
@@ -109,7 +109,7 @@ class PlantSettings:
     seed: int = 0
     strength: float = 1.0
     elastic: bool = False
-    stand_time: float = 0.4
+    stand_time: float = STAND_TIME
     patience: float = 0.1
 
     @property
@@ -287,7 +287,9 @@ class Plant:
                 world.drives.hold()
                 self._advance()
         if answer:
-            bus.answer(command, now_us)
+            # the other boards' clocks go on while the first one sleeps: what they measure rates
+            # with is the world's time
+            bus.answer(command.tick if first else world.ticks % 2**16, now_us)
         if first:
             self._note(command, now_us)
         world.command(bus.rows, command.currents, command.enabled, command.source_us)
