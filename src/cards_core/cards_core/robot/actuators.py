@@ -273,6 +273,12 @@ class SeriesElastic(_Actuator):
     commands: ClassVar[tuple[CommandKind, ...]] = ("length", "force")
 
     spool_radius: float = parameter(0.0045, "r", "m", above=0.0)
+    driver: str = parameter(
+        "position",
+        "position: the driver has a loop of its own; current: a force command f sets the current, "
+        "kt n i = f, and whoever sends it closes the loop",
+        choices=("position", "current"),
+    )
     position_gain: float | None = parameter(
         None,
         "kp of the motor's position loop, as force at the cable; m (100 rad/s)^2 without it, with "
@@ -286,6 +292,16 @@ class SeriesElastic(_Actuator):
     motor: Motor = field(default_factory=Motor)
     spring: Spring
     thermal: Thermal | None = None
+
+    @property
+    def accepted_commands(self) -> tuple[CommandKind, ...]:
+        """A driver of currents knows no position."""
+        return _with_impedance(("force",) if self.driver == "current" else self.commands)
+
+    def _check_together(self) -> None:
+        for name in ("position_gain", "velocity_gain"):
+            if self.driver == "current" and getattr(self, name) is not None:
+                raise ParameterError(f"'{name}' belongs to driver 'position'")
 
 
 # Pneumatic muscle ----------------------------------------------------------------------------
