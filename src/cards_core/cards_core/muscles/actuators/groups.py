@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from cards_core.errors import UnknownNameError
 from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
-from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
 from cards_core.muscles.actuators.heated import heated
+from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
 from cards_core.muscles.actuators.model import Model
 from cards_core.muscles.actuators.motor_cable import HeatedMotorCable, MotorCable
 from cards_core.muscles.actuators.pneumatic import McKibbenMuscle, ValveMcKibbenMuscle
