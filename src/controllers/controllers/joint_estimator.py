@@ -190,15 +190,14 @@ class JointEstimatorNode(Node):
             return
         lengths = sample.position[places][self._places]
         now = seconds(sample.stamp)
-        before = self._angles.time
         none = np.zeros(lengths.size)  # of tensions: this body image is rigid
         found = self._angles.step(
             now, lengths, none, self._joints, guess=None, period=self._period
         )
         self._last = found
         self._joints[:] = np.nan
-        if found is None or self._angles.time == before:
-            return
+        if found is None or self._angles.time != now:
+            return  # a state that is repeated gets the same answer: the first one may be lost
         rates = found.qd
         if self._slots is not None:
             rates = np.zeros(found.q.size)

@@ -160,8 +160,8 @@ class EstimatedAngles:
             guess: Where the first search begins, shape (nq,); None: at home.
             period: Of the estimates, [s].
         """
-        # states of before: the robot was reset
-        if self.time <= time < self._next - ROUNDING * period:
+        # the same lengths must not count twice; and time that goes back is a robot that was reset
+        if time == self.time or self.time < time < self._next - ROUNDING * period:
             return self._tracker.estimate
         self.time, self._next = time, time + period
         if self._image is not None:
