@@ -232,4 +232,4 @@ def subscribe_forces(node: Node, controller: Controller, taken: Callable[[], Non
             return
         taken()
 
-    node.create_subscription(WrenchStamped, topics.HAND_FORCE, on_message, topics.FORCE_QOS)
+    node.create_subscription(WrenchStamped, topics.HAND_FORCE, on_message, topics.WRENCH_QOS)

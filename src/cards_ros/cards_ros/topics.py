@@ -107,9 +107,6 @@ STATE_QOS = _profile(1)
 COMMAND_QOS = _profile(1)
 """Commands and references: as states."""
 
-FORCE_QOS = _profile(8)
-"""Forces that links are to exert: one message for each, none of which may push out another."""
-
 LATCHED_QOS = _profile(1, latched=True)
 """Data sent once and wanted by whoever comes later, e.g. ``robot_description``."""
 
@@ -123,7 +120,8 @@ RECENT_QOS = _profile(10, reliable=False)
 """For readers that look now and then and need the states of one instant from two topics."""
 
 WRENCH_QOS = _profile(10)
-"""``apply_wrench``: several at once may be for several bodies."""
+"""``apply_wrench``, ``hand_force``: several at once may be for several bodies, and none of them may
+push out another."""
 
 CLOCK_QOS = _profile(1, reliable=False)
 """``/clock`` as ROS subscribes to it."""

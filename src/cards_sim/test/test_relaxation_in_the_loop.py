@@ -62,11 +62,17 @@ def test_a_dumbbell_is_held_where_it_should_be_by_the_force_that_carries_it():
     assert error([0.0, 0.0, -3.6 * 9.81], IN_HAND) > 1.5 * without
 
 
-def test_an_arm_that_learns_its_lengths_goes_where_it_should(tmp_path):
-    """Attachments off by 2 mm; at poses it never saw, the error is at most 40 % of before."""
+@pytest.mark.parametrize(("moment_arm_error", "seed"), [(0.0, 3), (0.05, 3), (0.05, 7)])
+def test_an_arm_that_learns_its_lengths_goes_where_it_should(tmp_path, moment_arm_error, seed):
+    """Attachments off by 2 mm, moment arms by 5 %; at poses it never saw, it errs a fifth as much.
+
+    The published bound is 40 % after five minutes; here are 21 s.
+    """
+    wrong = {"attachment_offset": 0.002, "moment_arm_error": moment_arm_error}
+    wrong["perturbation_seed"] = seed
 
     def mean_error(points, **parameters):
-        host, loop = closed_loop(points, attachment_offset=0.002, relaxation=False, **parameters)
+        host, loop = closed_loop(points, relaxation=False, **wrong, **parameters)
         errors = []
         while host.state.time < loop.reference.duration:
             step(host, loop)
@@ -82,7 +88,7 @@ def test_an_arm_that_learns_its_lengths_goes_where_it_should(tmp_path):
     pupil.image.save(file)
     after, _ = mean_error(others, body_image="learned", body_image_file=str(file))
     assert before > 0.05
-    assert after <= 0.4 * before
+    assert after <= 0.2 * before
 
 
 @pytest.mark.parametrize(

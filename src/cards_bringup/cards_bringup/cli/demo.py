@@ -63,7 +63,8 @@ def add_demo(subparsers: Any) -> None:
     add(
         "--controller-model",
         metavar="K=V,..",
-        help="make the controller's model wrong: mass_factor, attachment_offset [m]",
+        help="make the controller's model wrong: mass_factor, attachment_offset [m], "
+        "moment_arm_error",
     )
     add(
         "--hil",

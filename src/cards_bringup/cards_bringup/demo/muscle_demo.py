@@ -28,7 +28,7 @@ from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
-from cards_core.loop.control_setup import make_control_loop
+from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import initial_positions
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.parameter_file import load_parameters
@@ -206,7 +206,7 @@ def _show(args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, A
 
 def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
     """Read ``mass_factor=1.1,attachment_offset=0.002``."""
-    known = ("mass_factor", "attachment_offset", "perturbation_seed")
+    known = (*MODEL_ERRORS, "perturbation_seed")
     out: dict[str, Any] = {}
     for part in filter(None, (args.controller_model or "").split(",")):
         name, _, value = part.partition("=")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +23,13 @@ from cards_core.robot.elements import (
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
-TURNING = {"revolute": (0,), "universal": (0, 1), "planar": (2,), "ball": (), "free": ()}
+TURNING: Mapping[str, tuple[int, ...]] = {
+    "revolute": (0,),
+    "universal": (0, 1),
+    "planar": (2,),
+    "ball": (),
+    "free": (),
+}
 """Rotational axes of a joint by its kind; a ball joint turns about all axes through its origin."""
 
 
@@ -43,7 +50,8 @@ def perturbed(
             direction.
         moment_arm_error: Every via point and pulley moves away from the nearest of the axes that
             its link turns about, or towards it, at random, by this share of its distance from it;
-            radii of wrap surfaces and pulleys grow or shrink likewise; < 1.
+            radii of wrap surfaces and pulleys grow or shrink likewise, and points beside a surface
+            go with it, so that none gets inside; < 1.
         seed: Of the directions.
 
     Raises:
@@ -96,21 +104,28 @@ def _with_moment_arms(robot: Robot, share: float, rng: np.random.Generator) -> R
     def factor() -> float:
         return float(1.0 + share * rng.choice((-1.0, 1.0)))
 
-    def scaled(item: PathElement) -> PathElement:
+    radii = {surface.name: factor() for surface in robot.wrap_surfaces}
+
+    def scaled(path: tuple[PathElement, ...], index: int) -> PathElement:
+        item = path[index]
         if isinstance(item, Wrap):
             return item
+        beside = [
+            radii[other.surface]
+            for other in path[max(index - 1, 0) : index + 2]
+            if isinstance(other, Wrap)
+        ]
+        size = beside[0] if beside else factor()
         arm = _arm(item.position, axes.get(item.link, []))
-        moved = replace(item, position=item.position + (factor() - 1.0) * arm)
-        if isinstance(moved, Pulley):
-            return replace(moved, radius=factor() * moved.radius)
-        return moved
+        moved = replace(item, position=item.position + (size - 1.0) * arm)
+        return replace(moved, radius=size * moved.radius) if isinstance(moved, Pulley) else moved
 
     muscles = tuple(
-        replace(muscle, path=tuple(scaled(item) for item in muscle.path))
+        replace(muscle, path=tuple(scaled(muscle.path, i) for i in range(len(muscle.path))))
         for muscle in robot.muscles
     )
     surfaces = tuple(
-        replace(surface, geometry=_scaled(surface.geometry, factor()))
+        replace(surface, geometry=_scaled(surface.geometry, radii[surface.name]))
         for surface in robot.wrap_surfaces
     )
     return replace(robot, muscles=muscles, wrap_surfaces=surfaces)
@@ -127,7 +142,8 @@ def _axes(robot: Robot) -> dict[str, list[Axis]]:
         if joint.kind not in TURNING:
             continue
         turning = TURNING[joint.kind]
-        directions = [joint.axes[i].axis for i in turning] or [None]
+        directions: list[Array | None] = [joint.axes[i].axis for i in turning]
+        directions = directions or [None]
         on_child = joint.joint_to_child.inverse()
         for link, pose in ((joint.parent, joint.parent_to_joint), (joint.child, on_child)):
             found.setdefault(link, []).extend(

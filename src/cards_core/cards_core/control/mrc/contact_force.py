@@ -119,5 +119,5 @@ def _vector(value: npt.ArrayLike, link: str, what: str) -> Array:
     except (TypeError, ValueError):
         out = np.empty(0)
     if out.shape != (3,) or not np.isfinite(out).all():
-        raise ShapeError(f"{what} of '{link}' is {value}, expected three finite numbers")
+        raise ShapeError(f"{what} of '{link}' is {value!r}, expected three finite numbers")
     return out

@@ -108,6 +108,7 @@ class EstimatedAngles:
 
     Attributes:
         offsets: Estimated b, shape (m,), [m]; zero if they are not estimated.
+        time: Of the last lengths that were used, [s].
 
     Raises:
         ParameterError: There are no joint sensors, and at no pose do lengths tell all coordinates
@@ -131,7 +132,7 @@ class EstimatedAngles:
         self._dynamics = dynamics
         self._still = np.zeros(tree.nv)
         dynamics.jacobian_gradient(tree.home)  # compiled now, not while states come
-        self._time = self._next = -np.inf
+        self.time = self._next = -np.inf
         self.offsets = np.zeros(len(dynamics.robot.muscles))
 
     @property
@@ -159,10 +160,10 @@ class EstimatedAngles:
             guess: Where the first search begins, shape (nq,); None: at home.
             period: Of the estimates, [s].
         """
-        # states of before: the robot was reset
-        if self._time <= time < self._next - ROUNDING * period:
+        # the same lengths must not count twice; and time that goes back is a robot that was reset
+        if time == self.time or self.time < time < self._next - ROUNDING * period:
             return self._tracker.estimate
-        self._time, self._next = time, time + period
+        self.time, self._next = time, time + period
         if self._image is not None:
             lengths = lengths - self._correction(tensions, guess)
         found = self._tracker.step(
