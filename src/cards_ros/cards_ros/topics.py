@@ -59,6 +59,8 @@ REPORT_SERVICE = "~/report"
 REFERENCE = "~/reference"
 DESIRED = "~/desired"
 ERROR = "~/error"
+RELAXATION = "~/relaxation"
+NECESSARY_TENSION = "~/necessary_tension"
 
 METRICS = "~/metrics"
 INTERACTION = "~/interaction"
