@@ -40,7 +40,7 @@ class ControllerParameters:
         client_of: Returns a client of a node's parameters.
 
     Attributes:
-        switches: Boolean live parameters, in the order of their names.
+        switches: Boolean live parameters, in the order in which the node lists them.
         limits: Of the bars; defaults where the controller does not say.
     """
 
