@@ -79,7 +79,7 @@ def run_line_html(snapshot: MuscleSnapshot, label: str, color: str) -> str:
         f"error {_error(error, unit)}",
     ]
     return (
-        '<div style="padding:1px 12px 4px;font-size:12px;font-variant-numeric:tabular-nums">'
+        '<div style="padding:1px 12px 7px;font-size:12px;font-variant-numeric:tabular-nums">'
         f'<b style="color:{color}">● {escape(label)}</b>'
         f'<div style="padding-left:13px;color:#495057">{escape(", ".join(what))}</div></div>'
     )
