@@ -63,6 +63,8 @@ REFERENCE = "~/reference"
 HAND_FORCE = "~/hand_force"
 DESIRED = "~/desired"
 ERROR = "~/error"
+RELAXATION = "~/relaxation"
+NECESSARY_TENSION = "~/necessary_tension"
 
 METRICS = "~/metrics"
 INTERACTION = "~/interaction"

@@ -25,6 +25,9 @@ RELEASED_COLOR = "#74a9d8"
 COOL_COLOR, SOFT_COLOR, HARD_COLOR = "#69b07a", "#f08c00", "#e03131"
 MARK_COLOR = "#111111"
 
+NUMBER_WIDTH = 25
+"""Of the number beside a bar, [px]."""
+
 
 @dataclass(frozen=True, eq=False)
 class Bars:
@@ -208,7 +211,8 @@ def table_html(names: Sequence[str], columns: Sequence[Column], runs: Sequence[s
         line = "#f1f3f5" if len(columns[0].runs) > 1 else "transparent"
         rows.append(
             f'<tr style="border-top:1px solid {line}">'
-            f'<td style="white-space:nowrap;padding-right:6px">{escape(name)}</td>{cells}</tr>'
+            f'<td style="white-space:nowrap;width:1%;padding-right:3px">{escape(name)}</td>'
+            f"{cells}</tr>"
         )
     legend = " &nbsp; ".join(
         f'<span style="white-space:nowrap"><b style="color:{MARK_COLOR}">│</b> '
@@ -228,16 +232,24 @@ def table_html(names: Sequence[str], columns: Sequence[Column], runs: Sequence[s
 
 def _head(column: Column) -> str:
     return (
-        '<th style="font-weight:500;color:#868e96;padding:0 0 3px 4px;width:60px">'
+        '<th style="font-weight:500;color:#868e96;padding:0 0 3px 5px">'
         f'<div style="white-space:nowrap">{escape(column.title)}</div>'
-        f'<div style="height:4px;border-radius:2px;background:{column.scale}"></div>'
+        f'<div style="height:4px;border-radius:2px;margin-right:{NUMBER_WIDTH}px;'
+        f'background:{column.scale}"></div>'
         '<div style="display:flex;justify-content:space-between;font-size:10px;font-weight:400">'
-        f"<span>{column.low:g}</span><span>{column.high:g}</span></div></th>"
+        f"<span>{column.low:g}</span>"
+        f'<span style="margin-right:{NUMBER_WIDTH}px">{column.high:g}</span></div></th>'
     )
+
+
+def _number(value: float, digits: int) -> str:
+    """Return a number of about three digits: further ones would only flicker."""
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.{digits}f}"
 
 
 def _cell(column: Column, row: int) -> str:
     bars = []
+    height = 15 if len(column.runs) == 1 else 11  # [px]
     for run in column.runs:
         value = float(run.values[row])
         missing = not np.isfinite(value)
@@ -246,7 +258,7 @@ def _cell(column: Column, row: int) -> str:
             part = 100.0 * float(column.fraction(run.values[row]))
             fill = (
                 f'<span style="position:absolute;left:0;top:0;bottom:0;width:{part:.1f}%;'
-                f'border-radius:2px;background:{run.colors[row]};opacity:0.85"></span>'
+                f'border-radius:2px;background:{run.colors[row]}"></span>'
             )
             if run.marks is not None and np.isfinite(run.marks[row]):
                 place = 100.0 * float(column.fraction(run.marks[row]))
@@ -254,16 +266,13 @@ def _cell(column: Column, row: int) -> str:
                     f'<span style="position:absolute;left:calc({place:.1f}% - 1px);top:0;bottom:0;'
                     f'width:2px;background:{MARK_COLOR}"></span>'
                 )
-        text = "–" if missing else f"{value:.{column.digits}f}"
-        # the number stands on the bar: in a halo, to be read on every colour
-        number = (
-            '<span style="position:absolute;right:3px;top:0;font-size:10px;line-height:13px;'
-            "font-variant-numeric:tabular-nums;color:#212529;"
-            'text-shadow:0 0 2px #fff,0 0 2px #fff,0 0 3px #fff,0 0 3px #fff">'
-            f"{text}</span>"
-        )
+        text = "–" if missing else _number(value, column.digits)
         bars.append(
-            '<div style="position:relative;height:13px;margin:1px 0;background:#eef0f2;'
-            f'border-radius:2px">{fill}{mark}{number}</div>'
+            f'<div style="display:grid;grid-template-columns:1fr {NUMBER_WIDTH}px;'
+            f'align-items:center;height:{height}px">'
+            f'<span style="position:relative;height:{height - 3}px;background:#eef0f2;'
+            f'border-radius:2px">{fill}{mark}</span>'
+            f'<span style="text-align:right;font-size:10px;line-height:{height}px;'
+            f'font-variant-numeric:tabular-nums">{text}</span></div>'
         )
-    return f'<td style="padding:0 0 0 4px">{"".join(bars)}</td>'
+    return f'<td style="padding:0 0 0 5px">{"".join(bars)}</td>'

@@ -14,6 +14,7 @@ import viser
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_viz.colors import first_scale
+from cards_viz.muscles.bars import MuscleTable
 from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
 from cards_viz.muscles.page_scene import MusclePageScene
 from cards_viz.muscles.panels import (
@@ -23,11 +24,15 @@ from cards_viz.muscles.panels import (
     RunPanel,
     StateTable,
     StatusPanel,
+    SwitchPanel,
 )
 from cards_viz.muscles.scene import Scene, SceneFrame
 from cards_viz.pages.page import Page
 from cards_viz.pages.scene import Camera
 from cards_viz.pages.widgets import DrawingPanel, guarded
+
+PANEL_WIDTH = 370
+"""Of the panel on the right, [px]: names of 24 letters and three bars beside them."""
 
 
 class MusclePage(Page[MuscleSnapshot]):
@@ -72,13 +77,14 @@ class MusclePage(Page[MuscleSnapshot]):
         gui, robot = self.server.gui, self.robot
         run = guarded(self.notify)
         gui.main_panel.dock_right()
-        gui.main_panel.set_width(330)
-        self._status = StatusPanel(gui, robot.muscles, self.scale)
+        gui.main_panel.set_width(PANEL_WIDTH)
+        self._status = StatusPanel(gui)
         tabs = gui.add_tab_group()
         with tabs.add_tab("Run", viser.Icon.PLAYER_PLAY):
             self._run_panel = RunPanel(gui, commands, run)
             self._gains = GainsPanel(gui, commands, run)
-            self._status.add_bars()
+            self._switches = SwitchPanel(gui, commands, run)
+            self._table = MuscleTable(gui, robot.muscles, self.scale)
         with tabs.add_tab("Muscles", viser.Icon.ADJUSTMENTS):
             self._muscle_panel = MusclePanel(gui, robot.muscles, commands, run)
             self._state_table = StateTable(gui)
@@ -150,6 +156,8 @@ class MusclePage(Page[MuscleSnapshot]):
         self._nodes.draw_paths()
         self._status.draw(self._last)
         self._run_panel.draw(self._last)
+        self._switches.draw(self._last)
+        self._table.draw(self._last)
         self._muscle_panel.draw(self._last)
         self._state_table.draw(self._last)
         self._plots.draw()

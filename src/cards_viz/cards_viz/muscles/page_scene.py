@@ -8,7 +8,7 @@ import viser
 
 from cards_core.robot.elements import WORLD
 from cards_core.spatial import matrix_quaternion
-from cards_core.typing import Array
+from cards_core.typing import Array, Vector3
 from cards_viz.colors import TensionScale, linear_light
 from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail
 from cards_viz.pages.scene import Camera, frame_points, set_up, with_length
@@ -23,13 +23,32 @@ class MusclePageScene:
 
     Node names: ``/robot/<link>/<visual>``, ``/robot/<link>/wrap_surfaces/<surface>``,
     ``/muscles/paths``, ``/muscles/points``, ``/muscles/forces``, ``/path/desired``,
-    ``/path/actual``, ``/grid``.
+    ``/path/actual``, ``/grid``, all below ``root``.
+
+    Args:
+        server: Of the page.
+        scene: What is drawn.
+        scale: Range of the colours.
+        root: Name of the node that all others are below; empty: none.
+        offset: Where that node is, shape (3,), [m].
     """
 
-    def __init__(self, server: viser.ViserServer, scene: Scene, scale: TensionScale) -> None:
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        scene: Scene,
+        scale: TensionScale,
+        *,
+        root: str = "",
+        offset: Vector3 | None = None,
+    ) -> None:
         self.scene = scene
         self._scale = scale
         self._api = server.scene
+        self._root = root
+        if root:
+            place = np.zeros(3) if offset is None else offset
+            self._api.add_frame(root, show_axes=False, position=place)
         self.desired = Trail(SPACING * scene.size)
         self.actual = Trail(SPACING * scene.size)
         self._add_lights_and_ground()
@@ -52,7 +71,7 @@ class MusclePageScene:
         center = 0.5 * (scene.lower + scene.upper)
         cell = 10.0 ** np.floor(np.log10(0.35 * size))
         self._grid = self._api.add_grid(
-            "/grid",
+            f"{self._root}/grid",
             infinite_grid=True,
             cell_size=cell,
             section_size=10.0 * cell,
@@ -67,14 +86,17 @@ class MusclePageScene:
 
     def _add_links(self) -> list[viser.FrameHandle]:
         # shapes are children of these in name and place; the world's frame stays where it is
-        self._api.add_frame(f"/robot/{WORLD}", show_axes=False)
+        self._api.add_frame(f"{self._root}/robot/{WORLD}", show_axes=False)
         links = self.scene.robot.links
-        return [self._api.add_frame(f"/robot/{link.name}", show_axes=False) for link in links]
+        return [
+            self._api.add_frame(f"{self._root}/robot/{link.name}", show_axes=False)
+            for link in links
+        ]
 
     def _add_shape(self, shape: Shape) -> viser.MeshHandle:
         opacity = shape.rgba[3]
         return self._api.add_mesh_simple(
-            f"/robot/{shape.name}",
+            f"{self._root}/robot/{shape.name}",
             shape.vertices,
             shape.faces,
             color=tuple(round(255 * c) for c in shape.rgba[:3]),
@@ -93,13 +115,13 @@ class MusclePageScene:
             return
         # lines are not lit: their colour is that of the scale, from every side
         self._lines = self._api.add_line_segments(
-            "/muscles/paths",
+            f"{self._root}/muscles/paths",
             frame.segments,
             np.zeros_like(frame.segments, dtype=np.uint8),
             thickness=2.2 * radius,
         )
         self._balls = self._api.add_batched_meshes_simple(
-            "/muscles/points",
+            f"{self._root}/muscles/points",
             ball.vertices,
             ball.faces,
             batched_wxyzs=np.tile((1.0, 0.0, 0.0, 0.0), (points, 1)),
@@ -109,7 +131,7 @@ class MusclePageScene:
             lod="off",
         )
         self._arrows = self._api.add_arrows(
-            "/muscles/forces",
+            f"{self._root}/muscles/forces",
             frame.arrows,
             ARROW_COLOR,
             shaft_radius=1.25 * radius,
@@ -122,13 +144,19 @@ class MusclePageScene:
         radius = self.scene.radius
         self._dash = DASH * self.scene.size
         self._desired = self._api.add_line_segments(
-            "/path/desired", self.desired.segments(), DESIRED_COLOR, thickness=1.7 * radius
+            f"{self._root}/path/desired",
+            self.desired.segments(),
+            DESIRED_COLOR,
+            thickness=1.7 * radius,
         )
         self._actual = self._api.add_line_segments(
-            "/path/actual", self.actual.segments(), ACTUAL_COLOR, thickness=1.0 * radius
+            f"{self._root}/path/actual",
+            self.actual.segments(),
+            ACTUAL_COLOR,
+            thickness=1.0 * radius,
         )
         self._tip = self._api.add_icosphere(
-            "/path/tip", 2.2 * radius, ACTUAL_COLOR, subdivisions=2
+            f"{self._root}/path/tip", 2.2 * radius, ACTUAL_COLOR, subdivisions=2
         )
         self._tip.visible = self.scene.robot.operational_frame is not None
 

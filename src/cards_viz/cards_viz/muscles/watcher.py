@@ -85,13 +85,34 @@ class Tracking:
 
 @dataclass
 class _Controller:
-    """A node that publishes commands, and its topics ``desired`` and ``error``."""
+    """A node that publishes commands, and what it shows of itself."""
 
     name: str
     desired: _Polled
     error: _Polled
+    released: _Polled
+    necessary: _Polled
     tracking: Tracking | None = None
     last_error: Array | None = field(default=None)
+
+    @classmethod
+    def follow(cls, node: Node, name: str) -> _Controller:
+        """Subscribe to the topics of a controller."""
+        desired, error, released, necessary = (
+            _Polled(node, topic.replace("~", name))
+            for topic in (
+                topics.DESIRED,
+                topics.ERROR,
+                topics.RELAXATION,
+                topics.NECESSARY_TENSION,
+            )
+        )
+        return cls(name, desired, error, released, necessary)
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        for topic in (self.desired, self.error, self.released, self.necessary):
+            topic.close()
 
 
 class MuscleWatcher:
@@ -108,6 +129,9 @@ class MuscleWatcher:
         tensions: shape (m,), [N]; NaN before the first ``muscle_states``.
         states: Actuator states by name, e.g. ``biceps/activation``.
         real_time_factor: Simulated by elapsed time over the last second, None if unknown.
+        released: What the controller has released of each muscle, shape (m,), [m]; NaN where it
+            commands none; None if it releases nothing.
+        necessary: Tensions that the controller finds necessary, likewise, [N].
         problem: Why messages cannot be read, if so.
         controller: Name of the controller that commands the muscles now, None if none does.
     """
@@ -119,6 +143,9 @@ class MuscleWatcher:
         self._muscles = _Polled(node, topics.MUSCLE_STATES)
         self._joint_order = NameOrder(tree.position_names)
         self._muscle_names = MuscleStateNames([muscle.name for muscle in robot.muscles])
+        self._places = {muscle.name: i for i, muscle in enumerate(robot.muscles)}
+        self.released: Array | None = None
+        self.necessary: Array | None = None
         self.stamp = -1
         self.q = tree.home.copy()
         self.tensions = np.full(len(robot.muscles), np.nan)
@@ -227,18 +254,14 @@ class MuscleWatcher:
         if known is not None and f"{self._prefix()}{known.name}" in names:
             return
         if known is not None:
-            known.desired.close()
-            known.error.close()
+            known.close()
             self._controller = None
+            self.released = self.necessary = None
         # the topics of a controller are in our own namespace, or it is not ours
         ours = [name for name in names if name.startswith(self._prefix())]
         if ours:
             name = ours[0].removeprefix(self._prefix())
-            self._controller = _Controller(
-                name,
-                _Polled(self._node, topics.DESIRED.replace("~", name)),
-                _Polled(self._node, topics.ERROR.replace("~", name)),
-            )
+            self._controller = _Controller.follow(self._node, name)
 
     def _prefix(self) -> str:
         return self._node.get_namespace().rstrip("/") + "/"
@@ -247,6 +270,10 @@ class MuscleWatcher:
         controller = self._controller
         if controller is None:
             return
+        if (released := controller.released.take()) is not None:
+            self.released = self._by_muscle(released, released.position)
+        if (necessary := controller.necessary.take()) is not None:
+            self.necessary = self._by_muscle(necessary, necessary.effort)
         error = controller.error.take()
         if error is not None:
             controller.last_error = error.position.copy()
@@ -263,6 +290,14 @@ class MuscleWatcher:
             controller.tracking = Tracking(labels, values)
         if controller.tracking is not None:
             controller.tracking.error = controller.last_error
+
+    def _by_muscle(self, sample: JointStateSample, values: Array) -> Array | None:
+        """Return values in the order of the muscles, NaN where there is none; None if unfit."""
+        if values.size != len(sample.names) or not set(sample.names) <= self._places.keys():
+            return None
+        out = np.full(len(self._places), np.nan)
+        out[[self._places[name] for name in sample.names]] = values
+        return out
 
     # Health -----------------------------------------------------------------------------------
 

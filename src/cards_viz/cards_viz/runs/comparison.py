@@ -144,10 +144,10 @@ class Comparison:
     def _difference(self, quantity: Quantity, entry: int | None) -> Difference:
         columns = slice(None) if entry is None else slice(entry, entry + 1)
         names = quantity.entries[columns]
-        means = [
+        mean_a, mean_b = (
             math.nan if one is None else _mean(one.values[self._within(one)][:, columns])
             for one in quantity.runs
-        ]
+        )
         mean = rms = largest = at = math.nan
         of = ""
         if quantity.a is not None and quantity.b is not None:
@@ -163,7 +163,8 @@ class Comparison:
             quantity.name,
             quantity.unit,
             "" if entry is None else names[0],
-            *means,
+            mean_a,
+            mean_b,
             mean,
             rms,
             largest,

@@ -17,7 +17,14 @@ from cards_core.formats import load
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot, Tree
 from cards_core.typing import Array
-from cards_viz.labels import TEMPERATURE_STATES, Labels, by_state, joint_labels, numbered, operational_labels
+from cards_viz.labels import (
+    TEMPERATURE_STATES,
+    Labels,
+    by_state,
+    joint_labels,
+    numbered,
+    operational_labels,
+)
 from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
 from cards_viz.runs.summary import KEYS, SUMMARY, RunInfo, position_entries
 

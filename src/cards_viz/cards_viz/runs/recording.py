@@ -21,7 +21,7 @@ import numpy.typing as npt
 from mcap.writer import CompressionType, Writer
 
 from cards_core.typing import Array
-from cards_viz.runs.log import ControllerLog, SimulatorLog
+from cards_viz.runs.log import SIGNAL_FIELDS, ControllerLog, LoggedSignal, SimulatorLog
 
 Messages = npt.NDArray[np.uint8]
 """Serialised messages of equal size, shape (n, size)."""
@@ -255,16 +255,18 @@ def channels(
             Channel(f"/{names.controller}/desired", state, stamps, desired),
             Channel(f"/{names.controller}/error", state, stamps, error),
             *(
-                Channel(
-                    f"/{names.controller}/{name}",
-                    state,
-                    stamps,
-                    joint_states(stamps, signal.names, **{signal.field: signal.values}),
-                )
+                Channel(f"/{names.controller}/{name}", state, stamps, _signal(stamps, signal))
                 for name, signal in controller.signals.items()
             ),
         ]
     return out
+
+
+def _signal(stamps: Stamps, signal: LoggedSignal) -> Messages:
+    position, velocity, effort = (
+        signal.values if signal.field == field else None for field in SIGNAL_FIELDS
+    )
+    return joint_states(stamps, signal.names, position=position, velocity=velocity, effort=effort)
 
 
 def _efforts(stamps: Stamps, controller: ControllerLog, names: Names) -> Messages:
