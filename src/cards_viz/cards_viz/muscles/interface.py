@@ -59,6 +59,8 @@ class MuscleSnapshot:
         real: Whether the robot is a real one, without pause, step, reset and speed.
         real_time_factor: Simulated by elapsed time.
         control_rate: Controller steps per second, [Hz].
+        bodies: Poses of the bodies of the world that are known, by name, in the axes of the robot,
+            shape (4, 4).
         message: Something to tell the user, e.g. the last diagnostics error.
         released: What the controller has released of each muscle, shape (m,), [m], NaN where it
             commands none; None if it releases nothing.
@@ -83,6 +85,7 @@ class MuscleSnapshot:
     real: bool = False
     real_time_factor: float | None = None
     control_rate: float | None = None
+    bodies: Mapping[str, Array] = field(default_factory=dict)
     message: str = ""
     released: Array | None = None
     necessary: Array | None = None

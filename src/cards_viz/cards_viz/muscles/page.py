@@ -27,6 +27,7 @@ from cards_viz.muscles.panels import (
     SwitchPanel,
 )
 from cards_viz.muscles.scene import Scene, SceneFrame
+from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.pages.page import Page
 from cards_viz.pages.scene import Camera
 from cards_viz.pages.widgets import DrawingPanel, guarded
@@ -43,6 +44,7 @@ class MusclePage(Page[MuscleSnapshot]):
         commands: What the buttons and sliders do.
         host, port, rate: As of `Page`.
         window: Length of the live plots, [s].
+        world: What is around the robot, if anything.
 
     Attributes:
         scale: Range of the colours.
@@ -61,12 +63,13 @@ class MusclePage(Page[MuscleSnapshot]):
         port: int = 8080,
         rate: float = 30.0,
         window: float = 10.0,
+        world: WorldScene | None = None,
     ) -> None:
         super().__init__(robot.name, host=host, port=port, rate=rate)
         self.robot = robot
         self.scale = first_scale(robot)
         self.scene = Scene(robot)
-        self._nodes = MusclePageScene(self.server, self.scene, self.scale)
+        self._nodes = MusclePageScene(self.server, self.scene, self.scale, world)
         self._last: MuscleSnapshot | None = None
         self._frame: SceneFrame | None = None
         self._tensions = np.zeros(len(robot.muscles))
@@ -97,6 +100,8 @@ class MusclePage(Page[MuscleSnapshot]):
                 ("End-effector path", True, nodes.set_path_visible),
                 ("Ground", True, nodes.set_grid_visible),
             ]
+            if nodes.world is not None:
+                toggles.append(("World", True, nodes.set_world_visible))
             DrawingPanel(gui, toggles)
             again = gui.add_button("Clear path", icon=viser.Icon.ERASER, color="gray")
             self._add_camera_button()
@@ -149,6 +154,8 @@ class MusclePage(Page[MuscleSnapshot]):
     def _draw_scene(self) -> None:
         if self._frame is not None:
             self._nodes.draw(self._frame, self._tensions)
+            if self._last is not None:
+                self._nodes.draw_world(self._last.bodies)
 
     def _draw_texts(self) -> None:
         if self._last is None:

@@ -32,7 +32,8 @@ from cards_ros.parameters import Parameter
 from cards_viz.muscles.controller_parameters import ControllerParameters
 from cards_viz.muscles.interface import MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
-from cards_viz.muscles.watcher import MODEL, DrawingNode, MuscleWatcher, tracked
+from cards_viz.muscles.watcher import MODEL, WORLD, DrawingNode, MuscleWatcher, tracked
+from cards_viz.muscles.world_watcher import watch_world
 from cards_viz.nodes import PORT, WINDOW, PageNode
 
 LOG = logging.getLogger(__name__)
@@ -400,6 +401,7 @@ def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
         MODEL,
+        WORLD,
         Parameter(
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the view to the network."
         ),
@@ -438,6 +440,8 @@ class BrowserViewNode(PageNode, DrawingNode):
             self, self.robot, self.watcher, simulator=value["simulator"], notify=self.tell
         )
         self._controller_parameters = ControllerParameters(self.commands.remote)
+        world = watch_world(self, value["world"])
+        self._world = None if world is None else world[1]
         self._gains_of: str | None = None
         self._asked = 0.0
         self.page = MusclePage(
@@ -447,11 +451,14 @@ class BrowserViewNode(PageNode, DrawingNode):
             port=value["port"],
             rate=value["rate"],
             window=value["window"],
+            world=None if world is None else world[0],
         )
 
     def tick(self) -> None:
         """Look at the topics, carry out commands, show the newest state."""
         new = self.watcher.poll()
+        if self._world is not None:
+            self._world.poll()
         self.commands.update()
         self._follow_gains()
         self._controller_parameters.follow(self.watcher.known_controller)
@@ -478,6 +485,7 @@ class BrowserViewNode(PageNode, DrawingNode):
             real=watcher.real_host is not None,
             real_time_factor=watcher.real_time_factor,
             control_rate=watcher.control_rate,
+            bodies={} if self._world is None else dict(self._world.poses),
             message=watcher.trouble,
             released=watcher.released,
             necessary=watcher.necessary,

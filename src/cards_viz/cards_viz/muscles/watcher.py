@@ -45,7 +45,7 @@ FRESH = 3.0
 """Age at which a diagnostic status, sent once a second, no longer counts, [s]."""
 
 
-class _Polled:
+class PolledStates:
     """Newest JointState of a topic."""
 
     def __init__(self, node: Node, topic: str) -> None:
@@ -61,6 +61,7 @@ class _Polled:
         return sample
 
     def close(self) -> None:
+        """End the subscription."""
         self._node.destroy_subscription(self._hot.subscription)
 
 
@@ -88,10 +89,10 @@ class _Controller:
     """A node that publishes commands, and what it shows of itself."""
 
     name: str
-    desired: _Polled
-    error: _Polled
-    released: _Polled
-    necessary: _Polled
+    desired: PolledStates
+    error: PolledStates
+    released: PolledStates
+    necessary: PolledStates
     tracking: Tracking | None = None
     last_error: Array | None = field(default=None)
 
@@ -99,7 +100,7 @@ class _Controller:
     def follow(cls, node: Node, name: str) -> _Controller:
         """Subscribe to the topics of a controller."""
         desired, error, released, necessary = (
-            _Polled(node, topic.replace("~", name))
+            PolledStates(node, topic.replace("~", name))
             for topic in (
                 topics.DESIRED,
                 topics.ERROR,
@@ -139,8 +140,8 @@ class MuscleWatcher:
     def __init__(self, node: Node, robot: Robot, tree: Tree) -> None:
         self._node = node
         self._tree = tree
-        self._joints = _Polled(node, topics.JOINT_STATES)
-        self._muscles = _Polled(node, topics.MUSCLE_STATES)
+        self._joints = PolledStates(node, topics.JOINT_STATES)
+        self._muscles = PolledStates(node, topics.MUSCLE_STATES)
         self._joint_order = NameOrder(tree.position_names)
         self._muscle_names = MuscleStateNames([muscle.name for muscle in robot.muscles])
         self._places = {muscle.name: i for i, muscle in enumerate(robot.muscles)}
@@ -431,6 +432,13 @@ def _position_count(labels: Labels) -> int:
 
 MODEL = Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF.")
 """The parameter that every drawing node has."""
+
+WORLD = Parameter(
+    "world",
+    "",
+    "World around the robot: name of a file in worlds/, or path of an SDF; empty: none.",
+)
+"""The parameter of drawing nodes that draw the world too."""
 
 
 class DrawingNode(PacedNode):
