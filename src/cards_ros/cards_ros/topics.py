@@ -122,8 +122,7 @@ RECENT_QOS = _profile(10, reliable=False)
 """For readers that look now and then and need the states of one instant from two topics."""
 
 WRENCH_QOS = _profile(10)
-"""``apply_wrench``, ``hand_force``: several at once may be for several bodies, and none may push out
-another."""
+"""``apply_wrench``, ``hand_force``: those of several bodies come at once, and all must arrive."""
 
 CLOCK_QOS = _profile(1, reliable=False)
 """``/clock`` as ROS subscribes to it."""
