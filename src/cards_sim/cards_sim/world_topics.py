@@ -90,11 +90,10 @@ class WorldTopics:
         try:
             if not body:
                 raise CardsError("frame_id is empty (expected: the body to push)")
-            turn = self._world.pose(body).rotation
             self._world.apply_wrench(
                 body,
-                turn @ force,
-                turn @ torque,
+                force,
+                torque,
                 duration=self._duration(),
                 point=(0.0, 0.0, 0.0),
                 replace=True,

@@ -101,7 +101,7 @@ def test_nothing_is_computed_for_nobody(domain, probe, monkeypatch):
         probe.until(lambda: thread.node.steps > 300, "steps")
 
 
-def test_a_wrench_is_in_the_axes_of_the_body_and_replaces_the_one_before(domain, probe):
+def test_a_wrench_is_in_world_axes_and_replaces_the_one_before(domain, probe):
     """A force that is told again and again is one force."""
     with table(domain, mode="realtime", wait_for_command=True) as thread:
         world = thread.node.world.simulator
@@ -115,8 +115,7 @@ def test_a_wrench_is_in_the_axes_of_the_body_and_replaces_the_one_before(domain,
         thread.stop()
     world.step()
     pushed = world.data.body(BOX).xfrc_applied
-    expected = quaternion_matrix(turned) @ [1.0, 0.0, 2.0]
-    np.testing.assert_allclose(pushed[:3], expected, atol=1e-12)
+    np.testing.assert_allclose(pushed[:3], [1.0, 0.0, 2.0], atol=1e-12)
     for _ in range(100):
         world.step()
     assert not pushed.any()
