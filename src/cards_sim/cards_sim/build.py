@@ -124,13 +124,19 @@ def build_host(
     parameters.declare(general_parameters())
     if world is None and parameters["world"]:
         world = load_world(parameters["world"])
-    if world is not None and world.driven:
+    if world is not None:
+        check_without_robots(world)
+    return _build_alone(parameters, robot, world)
+
+
+def check_without_robots(world: World) -> None:
+    """Raise `CardsError` if a world, which one robot is to be put into, has robots already."""
+    if world.driven:
         names = ", ".join(model.name for model in world.driven)
         raise CardsError(
             f"world '{world.name}' has robots of its own: {names} (expected: a world of objects, "
             "or cards.World in Python)"
         )
-    return _build_alone(parameters, robot, world)
 
 
 def _build_alone(

@@ -69,11 +69,13 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         "view": "true" if view else "false",
         "headless": "true" if args.headless else "false",
     }
-    for name in ("controller", "reference", "params_file", "world"):
-        if getattr(args, name) is not None:
-            given[name] = str(getattr(args, name))
+    names = ["controller", "reference", "params_file", "world"]
     if firmware:
         given["sim"] = "false"
+        names.remove("world")  # the nodes of a real robot have none, what stands in for it does
+    for name in names:
+        if getattr(args, name) is not None:
+            given[name] = str(getattr(args, name))
     plan = make_plan(given, args.robot)
     for note in plan.notes:
         say(args, note)
@@ -111,7 +113,15 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
 
             boards = str(args.boards.resolve()) if args.boards else ""
             hil = HilRun(
-                given, args.robot, model, overrides, duration, out, firmware, boards=boards
+                given,
+                args.robot,
+                model,
+                overrides,
+                duration,
+                out,
+                firmware,
+                boards=boards,
+                world=plan.values["world"] if args.world is None else args.world,
             )
             start = hil.run
             extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731

@@ -41,6 +41,7 @@ from cards_core.muscles.actuators.thermal import discretise
 from cards_core.muscles.command import FORCE
 from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot
+from cards_core.robot.world import World as Surroundings
 from cards_core.typing import Array
 from cards_hardware.hil.muscle_units import UnitCalibration, UnitDesign, manufacture
 from cards_sim.simulator import Simulator
@@ -232,6 +233,7 @@ class World:
         seed: Chance of manufacture and noise.
         design: What the units are made of.
         stand_time: See `STAND_TIME`.
+        around: Objects that it is among; none without.
 
     Attributes:
         simulator, drives, sensors, calibration: The parts.
@@ -249,6 +251,7 @@ class World:
         seed: int = 0,
         design: UnitDesign | None = None,
         stand_time: float = STAND_TIME,
+        around: Surroundings | None = None,
     ) -> None:
         self.design = design or UnitDesign()
         self.robot = robot
@@ -258,7 +261,9 @@ class World:
         self.calibration: UnitCalibration = manufacture(
             self.design, home.copy(), dynamics.tree.nq, parts
         )
-        self.simulator = Simulator(_with_units(robot, self.design, self.calibration), DT)
+        self.simulator = Simulator(
+            _with_units(robot, self.design, self.calibration), DT, world=around
+        )
         state = self.simulator.state
         self.q, self.qd = state.q, state.qd
         self.lengths = state.measured("muscle_lengths")
