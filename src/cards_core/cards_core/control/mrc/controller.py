@@ -47,6 +47,7 @@ from cards_core.control.mrc.relaxation import (
 )
 from cards_core.control.mrc.temperature_safety import Protection, TemperatureLimits, protect
 from cards_core.errors import ParameterError
+from cards_core.muscles.actuators.springs import Elongations
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.model import Robot
@@ -357,6 +358,13 @@ class MuscleRelaxationControl(Controller):
                 f"learning is on with a {self.image.kind} body image (expected: body_image "
                 "'learned')"
             )
+        sprung = Elongations(self.image.robot.muscles).rows
+        if learning and sprung:
+            raise ParameterError(
+                f"learning is on, and muscle '{self.image.robot.muscles[sprung[0]].name}' has a "
+                "spring (expected: muscles without; the lengths of a state are those of paths, "
+                "from which what a winder has paid out cannot be learned)"
+            )
 
     def _learn(self, state: RobotState, tensions: Array) -> None:
         """Take over the lengths at this pose, and make one step of learning."""
@@ -436,6 +444,12 @@ IMAGES: Mapping[str, Callable[[Robot], BodyImage]] = {
 
 def _made_image(robot: Robot, kind: str, file: str) -> BodyImage:
     """Return a body image. Raises `ParameterError` or `CardsError` if the file does not fit."""
+    sprung = Elongations(robot.muscles).rows
+    if kind == "polynomial" and sprung:
+        raise ParameterError(
+            f"body_image is 'polynomial', and muscle '{robot.muscles[sprung[0]].name}' has a "
+            "spring (expected: 'geometric', which knows the spring, or 'learned')"
+        )
     image = IMAGES[kind](robot)
     if file:
         if not isinstance(image, LearnedBodyImage):
