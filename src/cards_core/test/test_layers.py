@@ -42,7 +42,7 @@ USES = {
     "dynamics": {"codegen", "paths", "robot"},
     "muscles": {"codegen", "dynamics", "paths", "robot"},
     "trajectories": {"robot"},
-    "body_image": {"dynamics", "paths", "robot"},
+    "body_image": {"muscles", "dynamics", "paths", "robot"},
     "control": {
         "body_image",
         "dynamics",

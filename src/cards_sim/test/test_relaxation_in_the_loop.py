@@ -1,10 +1,16 @@
 """Muscle relaxation control of an upper body that is simulated: at a desk, and while it learns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from relaxation_loop import HOME, IN_HAND, closed_loop, step, targets
 
+from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_core.robot.actuators import SeriesElastic, Spring
+from cards_core.robot.elements import ViaPoint
 
 
 def live(loop, **values):
@@ -39,6 +45,73 @@ def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
     assert max(jumps) < 5.0  # [N] per period
     assert not loop.controller.state.dl.any()
     assert np.linalg.norm(state.tensions) == pytest.approx(held, rel=0.05)
+
+
+WIRE = Spring(law="exponential", force_scale=15.0, growth=350.0)
+
+
+def elastic(winder_friction, route_friction):
+    """Return the upper body with wires that stretch.
+
+    Args:
+        winder_friction: Force at the wire, [N].
+        route_friction: Share of the tension that a guide takes: the wire comes along the link of
+            the origin and turns there by a right angle in the home pose.
+    """
+    plain = load("musashi_like")
+    muscles = []
+    home = make_dynamics(plain).link_poses(plain.tree.home).copy()
+    links = {link.name: pose for link, pose in zip(plain.links, home, strict=True)}
+    for muscle in plain.muscles:
+        unit = muscle.actuator
+        turns = unit.motor.gear_ratio / unit.spool_radius
+        motor = replace(unit.motor, dry_friction=winder_friction / turns)
+        path = muscle.path
+        if route_friction:
+            here, there = (links[p.link] @ np.array([*p.position, 1.0]) for p in path[:2])
+            along = links[path[0].link][:3, :3].T @ (there - here)[:3]
+            across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+            winder = path[0].position + 0.05 * across / np.linalg.norm(across)
+            guide = replace(path[0], friction=route_friction / (0.5 * np.pi))
+            path = (ViaPoint(path[0].link, winder), guide, *path[1:])
+        driven = SeriesElastic(
+            spool_radius=unit.spool_radius, motor=motor, spring=WIRE, thermal=unit.thermal
+        )
+        muscles.append(replace(muscle, path=path, actuator=driven))
+    return replace(plain, muscles=tuple(muscles))
+
+
+@pytest.mark.parametrize("friction", [(0.0, 0.0), (2.0, 0.06)])
+def test_wires_that_stretch_and_rub_are_held_and_let_go(friction):
+    """Stable at 1 kHz, also without any friction that damps; relaxation takes tension away."""
+    place = [-0.5, 0.25, -0.1, -1.2, 0.05] * 2
+    points = [(0.0, HOME * 2), (1.5, place), (4.0, place)]
+    host, loop = closed_loop(points, robot=elastic(*friction), attachment_offset=0.002)
+    live(loop, relaxation=False)
+    while host.state.time < 2.5:
+        state = step(host, loop)
+    held, before = np.linalg.norm(state.tensions), state.q
+    assert np.abs(state.qd).max() < 5e-3
+    assert np.linalg.norm(loop.controller.output.error) < 0.25
+    live(loop, relaxation=True)
+    while host.state.time < 5.5:
+        state = step(host, loop)
+    assert np.linalg.norm(state.tensions) < 0.97 * held
+    assert np.linalg.norm(state.q - before) < 0.15
+    assert state.tensions.max() < 540.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"body_image": "learned", "learning": True}, "has a spring .expected: muscles without"),
+        ({"body_image": "polynomial"}, "has a spring .expected: 'geometric'"),
+        ({"joint_angles": "estimated"}, "has a spring .expected: muscles without"),
+    ],
+)
+def test_body_images_that_know_no_springs_are_refused(parameters, message):
+    with pytest.raises(CardsError, match=message):
+        closed_loop([(0.0, HOME * 2), (1.0, HOME * 2)], robot=elastic(0.0, 0.0), **parameters)
 
 
 def test_a_dumbbell_is_held_where_it_should_be_by_the_force_that_carries_it():

@@ -11,9 +11,9 @@ HOME = [-0.35, 0.3, 0.0, -1.05, 0.0]
 IN_HAND = [0.025, 0.0, -0.07]
 
 
-def closed_loop(points, *, world="", payload=0.0, **parameters):
+def closed_loop(points, *, world="", payload=0.0, robot=None, **parameters):
     """Return host and loop; the controller does not know of the payload in the left hand."""
-    robot = load("musashi_like")
+    robot = robot or load("musashi_like")
     steps = [{"position": points[0][1]}, *({"time": t, "position": p} for t, p in points[1:])]
     reference = from_dict(
         {

@@ -53,6 +53,7 @@ from cards_core.control.mrc.relaxation import (
 )
 from cards_core.control.mrc.temperature_safety import Protection, TemperatureLimits, protect
 from cards_core.errors import ParameterError
+from cards_core.muscles.actuators.springs import Elongations
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.model import Robot
@@ -139,6 +140,7 @@ class MuscleRelaxationControl(Controller):
         self.needs_joints = joint_angles == "measured"
         self._angles: EstimatedAngles | None = None
         if not self.needs_joints:
+            self._refuse_springs("joint_angles is 'estimated'")
             self._angles = EstimatedAngles(model.dynamics, self.image, noise or SensorNoise())
             self.reason = self._angles.problem
         self._check_learning(learning)
@@ -365,6 +367,17 @@ class MuscleRelaxationControl(Controller):
             raise ParameterError(
                 f"learning is on with a {self.image.kind} body image (expected: body_image "
                 "'learned')"
+            )
+        if learning:
+            self._refuse_springs("learning is on")
+
+    def _refuse_springs(self, what: str) -> None:
+        sprung = Elongations(self.image.robot.muscles).rows
+        if sprung:
+            raise ParameterError(
+                f"{what}, and muscle '{self.image.robot.muscles[sprung[0]].name}' has a spring "
+                "(expected: muscles without; the lengths of a state are those of paths, which do "
+                "not tell what a winder has paid out)"
             )
 
     def _learn(self, state: RobotState, tensions: Array) -> None:

@@ -12,6 +12,7 @@ from cards_core.control.mrc.joint_angles import JOINT_ANGLES, noise_parameters
 from cards_core.control.mrc.relaxation import TIES, RelaxationOptions
 from cards_core.control.mrc.temperature_safety import TemperatureLimits
 from cards_core.errors import ParameterError
+from cards_core.muscles.actuators.springs import Elongations
 from cards_core.parameters.declaration import Parameter
 from cards_core.robot.model import Robot
 
@@ -25,6 +26,12 @@ IMAGES: Mapping[str, Callable[[Robot], BodyImage]] = {
 
 def made_image(robot: Robot, kind: str, file: str) -> BodyImage:
     """Return a body image. Raises `ParameterError` or `CardsError` if the file does not fit."""
+    sprung = Elongations(robot.muscles).rows
+    if kind == "polynomial" and sprung:
+        raise ParameterError(
+            f"body_image is 'polynomial', and muscle '{robot.muscles[sprung[0]].name}' has a "
+            "spring (expected: 'geometric', which knows the spring, or 'learned')"
+        )
     image = IMAGES[kind](robot)
     if file:
         if not isinstance(image, LearnedBodyImage):
