@@ -173,15 +173,24 @@ class ControlLoop:
         """Begin the reference; return False if the controller does not know the place yet."""
         controller, reference = self.controller, self.reference
         controller.set_reference(None)
-        known = bool(np.isfinite(state.q).all())
-        if reference is not None and self.approach_speed > 0.0 and known:
-            place = controller.place(state.q, state.qd)
-            if place.size == controller.output.error.size:
+        if reference is not None and self.approach_speed > 0.0:
+            place = self._place(state)
+            if np.isfinite(place).all() and place.size == controller.output.error.size:
                 reference = with_approach(reference, place, self.approach_speed)
         controller.reset()
         controller.set_reference(reference, start=state.time)
         self.tolerance, self._end = self._own_tolerance, _end(reference, state.time)
         return controller.needs_joints or not controller.reason
+
+    def _place(self, state: RobotState) -> Array:
+        """Return the y of a state, not finite if the controller does not know it."""
+        controller = self.controller
+        if not controller.needs_joints and state.muscle_lengths is not None:
+            controller.step(state)  # it is for the controller to find out
+            return controller.output.actual.copy()
+        if not np.isfinite(state.q).all():
+            return np.full(controller.output.error.size, np.nan)
+        return controller.place(state.q, state.qd)
 
     def end_from(self, state: RobotState) -> float:
         """Return how long a robot takes from a state to the end of the reference, [s].
