@@ -204,10 +204,9 @@ class Sensors:
 DT = 1e-3
 """Time step, [s]: the tick of the boards."""
 
-STAND_TIME = 0.1
-"""The stand goes so long after the first command, [s]: from the safe tension to 800 N takes 0.04 s
-at the boards' 20 kN/s. No longer: references go on meanwhile, and a robot that is let go far from
-its set-points is thrown at them, which looks like broken wires."""
+STAND_TIME = 0.4
+"""The stand goes so long after the first command, [s]: who sends commands by hand has so long
+for the next ones."""
 
 
 @dataclass(frozen=True)

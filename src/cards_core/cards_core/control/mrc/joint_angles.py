@@ -8,6 +8,7 @@ from the readings, at the pose that was estimated last. b are constant offsets o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ParameterError
-from cards_core.estimation.initial_guess import observability
-from cards_core.estimation.joint_estimator import Estimate, JointEstimator
-from cards_core.estimation.joint_tracker import JointTracker
 from cards_core.parameters.declaration import Parameter
 from cards_core.typing import Array
+
+if TYPE_CHECKING:
+    from cards_core.estimation.joint_estimator import Estimate
 
 JOINT_ANGLES = ("measured", "estimated")
 """Where the pose comes from."""
@@ -116,6 +117,9 @@ class EstimatedAngles:
     """
 
     def __init__(self, dynamics: Dynamics, image: BodyImage, noise: SensorNoise) -> None:
+        # it needs SciPy, which Gazebo's Python, where this module is imported too, may not have
+        from cards_core.estimation import JointEstimator, JointTracker
+
         tree = dynamics.tree
         self._with_joints = noise.joints > 0.0
         if not self._with_joints:
@@ -189,6 +193,8 @@ class EstimatedAngles:
 
 def _refuse_hidden(dynamics: Dynamics, noise: float) -> None:
     """Raise `ParameterError` if lengths tell all coordinates at no pose."""
+    from cards_core.estimation import observability
+
     tree, rng = dynamics.tree, np.random.default_rng(0)
     poses = np.array([tree.home, *(tree.random(rng) for _ in range(POSES))])
     best = None
