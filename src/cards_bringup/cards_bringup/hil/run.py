@@ -37,11 +37,6 @@ ERROR_TIME = 3.0
 START_ERROR_TIME = 8.0
 """The same before the first command: boards and nodes have to discover each other."""
 
-STAND_TIME = 0.1
-"""How long the robot stays on its stand after the first command, [s]: from the safe tension to
-800 N takes 0.04 s at the boards' 20 kN/s. No longer: the reference goes on meanwhile, and a robot
-that is let go far from its set-points is thrown at them, which looks like broken wires."""
-
 PRIORITY_UPDATES = 20
 """How often priorities of new threads are still set after the first command."""
 
@@ -186,7 +181,6 @@ class HilRun:
             duration=self.duration,
             log_every=self.log_every,
             world=self.world,
-            stand_time=STAND_TIME,
         )
         with RosDomain() as domain:
             if domain.number != domain.wanted:

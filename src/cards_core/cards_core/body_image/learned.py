@@ -262,10 +262,13 @@ class LearnedBodyImage(BodyImage):
                 raise CardsError(f"{path}: layer {i} has shape {a.shape}, expected {weight.shape}")
             if not (np.isfinite(a).all() and np.isfinite(b).all()):
                 raise CardsError(f"{path}: layer {i} has numbers that are not finite")
+        scale = found["tension_scale"]
+        if scale.shape != (1,) or not (np.isfinite(scale[0]) and scale[0] > 0.0):
+            raise CardsError(f"{path}: tension_scale is {scale}, expected one number > 0 in N")
         for i in range(3):
             self._weights[i][:] = found[f"weight_{i}"]
             self._biases[i][:] = found[f"bias_{i}"]
-        self._tension_scale = float(found["tension_scale"][0])
+        self._tension_scale = float(scale[0])
 
     def _model(self) -> str:
         # the network corrects this geometry and no other

@@ -126,11 +126,13 @@ class Thermal(_Parameters):
     The heat is that of the current where there is a ``motor``, else k T^2 of the tension.
     """
 
-    winding_heat_capacity: float = parameter(10.0, "C1", "J/K", above=0.0)
-    housing_heat_capacity: float = parameter(69.0, "C2", "J/K", above=0.0)
-    winding_resistance: float = parameter(0.2, "R1, winding to housing", "K/W", above=0.0)
-    housing_resistance: float = parameter(10.0, "R2, housing to ambient", "K/W", above=0.0)
-    ambient: float = parameter(25.0, "Ta, also the temperature at the start", "degC")
+    winding_heat_capacity: float = parameter(10.0, "C1", "J/K", lower=1e-6)
+    housing_heat_capacity: float = parameter(69.0, "C2", "J/K", lower=1e-6)
+    winding_resistance: float = parameter(0.2, "R1, winding to housing", "K/W", lower=1e-6)
+    housing_resistance: float = parameter(10.0, "R2, housing to ambient", "K/W", lower=1e-6)
+    ambient: float = parameter(
+        25.0, "Ta, also the temperature at the start", "degC", lower=-273.15
+    )
     copper_coefficient: float = parameter(
         0.0039,
         "with a motor: growth of the electrical resistance, relative to 25 degC",

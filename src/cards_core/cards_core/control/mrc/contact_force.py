@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.dynamics.interface import Dynamics
-from cards_core.errors import ShapeError
+from cards_core.errors import CardsError, ShapeError
 from cards_core.spatial import hat
 from cards_core.typing import Array
 
@@ -45,10 +45,19 @@ class ContactForces:
     Args:
         dynamics: Of the robot; shared with others that call it in turn.
         ramp: Time in which a new force is reached, [s]; 0: at once.
+        force_max, moment_max: Largest that are taken, [N] and [Nm].
     """
 
-    def __init__(self, dynamics: Dynamics, ramp: float) -> None:
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        ramp: float,
+        *,
+        force_max: float = np.inf,
+        moment_max: float = np.inf,
+    ) -> None:
         self._dynamics = dynamics
+        self._largest = {"force": force_max, "moment": moment_max}
         self._ramp = ramp
         self._forces: dict[str, _ContactForce] = {}
         self._still = np.zeros(dynamics.tree.nv)
@@ -71,6 +80,7 @@ class ContactForces:
         Raises:
             UnknownNameError: No such link or frame.
             ShapeError: Not three finite numbers. The last force is kept.
+            CardsError: More than the largest. Likewise.
         """
         robot = self._dynamics.robot
         name = robot.frame(link).name
@@ -78,6 +88,13 @@ class ContactForces:
         wrench[:3] = _vector(force, link, "force")
         if moment is not None:
             wrench[3:] = _vector(moment, link, "moment")
+        for what, part, unit in (("force", wrench[:3], "N"), ("moment", wrench[3:], "Nm")):
+            size, most = float(np.linalg.norm(part)), self._largest[what]
+            if size > most:
+                raise CardsError(
+                    f"{what} of '{link}' is {size:g} {unit} (expected: at most {what}_max, "
+                    f"{most:g} {unit})"
+                )
         place = np.zeros(3) if point is None else _vector(point, link, "point")
         # builds the code of this frame, if this is the first force on it
         self._dynamics.operational(self._dynamics.tree.home, self._still, name)

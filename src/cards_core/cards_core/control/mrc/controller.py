@@ -50,6 +50,7 @@ from cards_core.control.mrc.relaxation import (
     RelaxationOptions,
     relax,
     withdraw_all,
+    within_bound,
 )
 from cards_core.control.mrc.temperature_safety import Protection, TemperatureLimits, protect
 from cards_core.errors import ParameterError
@@ -67,6 +68,10 @@ SLACK = 10.0
 LETTING_GO = 2e-3
 """How fast all muscles lengthen once one of them was too hot, [m/s]: 0.5 N per period of 8 ms at
 30 N/mm."""
+
+START_STEP = 2.5
+"""Most that a tension changes per period while a controller takes over a robot that is held or
+lies somewhere, [N]."""
 
 ROUNDING = 1e-6
 """Share of a period by which a state may be early for the next one."""
@@ -88,6 +93,7 @@ class MuscleRelaxationControl(Controller):
         learning: Whether a learned body image learns from every pose that is measured, once per
             period of estimation.
         force_ramp: Time in which a force of `set_contact_force` is reached, [s].
+        force_max, moment_max: Largest force [N] and moment [Nm] there.
         joint_angles: ``measured``: q of the states; ``estimated``: from the muscle lengths, once
             per period of estimation. The search for the first pose begins where the reference
             does, or at home.
@@ -122,7 +128,9 @@ class MuscleRelaxationControl(Controller):
         estimation_rate: float = 40.0,
         image: BodyImage | None = None,
         learning: bool = False,
-        force_ramp: float = 0.5,
+        force_ramp: float = 1.5,
+        force_max: float = 200.0,
+        moment_max: float = 50.0,
         joint_angles: str = "measured",
         noise: SensorNoise | None = None,
     ) -> None:
@@ -155,7 +163,13 @@ class MuscleRelaxationControl(Controller):
         self._most: Array = np.array([muscle.tension_max for muscle in robot.muscles])
         self._dynamics = model.dynamics
         self._load = model.load
-        self._forces = ContactForces(model.dynamics, number(force_ramp, "force_ramp"))
+        self._forces = ContactForces(
+            model.dynamics,
+            number(force_ramp, "force_ramp"),
+            force_max=number(force_max, "force_max", strict=True),
+            moment_max=number(moment_max, "moment_max", strict=True),
+        )
+        self._springs = Elongations(robot.muscles)
         least = np.full(len(names), float(tension_min))
         if np.any(least >= self._most):
             bad = int(np.argmax(least >= self._most))
@@ -256,6 +270,8 @@ class MuscleRelaxationControl(Controller):
             image=made_image(model.commanded, value["body_image"], value["body_image_file"]),
             learning=value["learning"],
             force_ramp=value["force_ramp"],
+            force_max=value["force_max"],
+            moment_max=value["moment_max"],
             joint_angles=value["joint_angles"],
             noise=SensorNoise(
                 lengths=value["length_noise"],
@@ -306,6 +322,8 @@ class MuscleRelaxationControl(Controller):
         self.protection = replace(Protection.none(m), latched=self.protection.latched)
         self.necessary = self._least.copy()
         self._let_go = 0.0
+        self._lead = np.zeros(m)
+        self._begun = False
         self._next_tick = self._next_model = -np.inf
         if isinstance(self._reference, HoldPoint):
             self._reference = None
@@ -417,6 +435,7 @@ class MuscleRelaxationControl(Controller):
                 options=self.options,
                 difference=self._dynamics.tree.difference,
             )
+            self.state = within_bound(self.state, self.options)
         else:
             self.state = withdraw_all(self.state, self.options)
         temperatures = None if state.temperatures is None else state.temperatures[self._columns]
@@ -436,11 +455,32 @@ class MuscleRelaxationControl(Controller):
         if self._angles is not None:
             # the law compares with what the sensor reads
             self._rest_lengths += self._angles.offsets
+        if not self._begun:
+            self._begun = True
+            self._lead = self._taken_over(state, tensions)
+        if self._lead.any():
+            self._rest_lengths += self._lead
+            step = START_STEP / self._stiffness
+            self._lead -= np.clip(self._lead, -step, step)
         out.status = ControlStatus.OK
         if self._solver.failed or self._forward.failed:
             out.status = ControlStatus.FALLBACK
         elif self.protection.latched.any():
             out.status = ControlStatus.INFEASIBLE
+
+    def _taken_over(self, state: RobotState, tensions: Array) -> Array:
+        """Return what to add to the lengths l0 so that every muscle goes on with its tension.
+
+        A robot that was held before, or lies on a desk, is taken over without a jump. Where time
+        itself has just begun nothing else holds the robot, and it is held at once.
+        """
+        if state.time <= self._period:
+            return np.zeros_like(self._lead)
+        lengths = state.measured("muscle_lengths")[self._columns].copy()
+        if self._springs.rows:
+            lengths -= self._springs(np.nan_to_num(tensions))
+        held = lengths - (tensions - self._bias) / self._stiffness
+        return np.nan_to_num(held - self._rest_lengths, posinf=0.0, neginf=0.0)
 
     def _invalid(self) -> Command:
         out = self.output
@@ -449,5 +489,6 @@ class MuscleRelaxationControl(Controller):
         self._rest_lengths[:] = SLACK
         # what comes next is motion, and begins with a new estimate
         self.state = Relaxation(self.state.dl)
+        self._begun = False
         self._next_tick = self._next_model = -np.inf
         return self.relaxed

@@ -100,12 +100,14 @@ def mrc_parameters() -> list[Parameter]:
         Parameter("learning", False, "A learned body image learns while it runs.", live=True),
         Parameter(
             "force_ramp",
-            0.5,
+            1.5,
             "Time in which a wanted force is reached.",
             "s",
             lower=0.0,
             upper=60.0,
         ),
+        Parameter("force_max", 200.0, "Largest force that is taken.", "N", above=0.0, upper=1e5),
+        Parameter("moment_max", 50.0, "Largest moment that is taken.", "Nm", above=0.0, upper=1e5),
         Parameter(
             "joint_angles",
             "measured",

@@ -83,6 +83,11 @@ class RelaxationOptions:
             raise ParameterError(f"resume is {self.resume}; expected a share above 0, at most 1")
         if not (math.isfinite(self.hold) and self.hold >= 0.0):
             raise ParameterError(f"hold is {self.hold}; expected a finite time >= 0 in s")
+        if not self.dl_max > self.dl_plus:
+            raise ParameterError(
+                f"dl_max is {self.dl_max} m; expected more than dl_plus {self.dl_plus} m, or "
+                "nothing is ever released"
+            )
         if self.ties not in TIES:
             raise ParameterError(f"ties is '{self.ties}'; expected one of: {', '.join(TIES)}")
 
@@ -172,6 +177,18 @@ def withdraw_all(state: Relaxation, options: RelaxationOptions) -> Relaxation:
     """Return the state after one period of switching off: every muscle gives dl_minus back."""
     dl = np.maximum(state.dl - options.dl_minus, 0.0)
     return Relaxation(dl)
+
+
+def within_bound(state: Relaxation, options: RelaxationOptions) -> Relaxation:
+    """Return the state after a muscle that is above dl_max, which was lowered, gave dl_minus back.
+
+    `relax` itself never gets there.
+    """
+    above = state.dl > options.dl_max
+    if not above.any():
+        return state
+    less = np.maximum(state.dl - options.dl_minus, options.dl_max)
+    return replace(state, dl=np.where(above, less, state.dl))
 
 
 def _order(

@@ -27,11 +27,13 @@ class MotorCable(IdealCable):
 
         kt n i = g(w) f + n (tau_c tanh(n w/w0) + b n w)
         i within +-I_max, and within (+-U - kt n w)/R               (torque-speed limit)
-        T = f where i is within; else what i leaves, T = max(0, (kt n i - drag)/g(w))
+        T = f where i is within; else what i leaves, T = (kt n i - drag)/g(w) within 0 .. T_max
 
     g is the loss of the gear as in `series_elastic.SeriesElasticUnit`. The inertia of the motor
-    is left to the driver: the tension follows at once. Friction costs current, not tension, as
-    the sensor is between spool and cable; friction along the path is the path's.
+    is left to the driver: the tension follows at once. A motor that is pulled faster than its
+    no-load speed brakes like a damper of (kt n)^2/R, which can be stiffer than the step bears on
+    light links; the largest tension of the muscle bounds it. Friction costs current, not tension,
+    as the sensor is between spool and cable; friction along the path is the path's.
 
     States: ``current`` [A].
     """
@@ -68,7 +70,7 @@ class MotorCable(IdealCable):
         emf = p.gain * speed
         current = clip(m, wanted, -p.max_current, p.max_current)
         current = clip(m, current, (-p.voltage - emf) / resistance, (p.voltage - emf) / resistance)
-        left = m.maximum((p.gain * current - drag) / gear, 0.0)
+        left = clip(m, (p.gain * current - drag) / gear, 0.0, p.tension_max)
         return m.where(current == wanted, force, left), current
 
     def rest(self, lengths: Array) -> list[Array]:
