@@ -480,7 +480,7 @@ class MuscleRelaxationControl(Controller):
         if self._springs.rows:
             lengths -= self._springs(np.nan_to_num(tensions))
         held = lengths - (tensions - self._bias) / self._stiffness
-        return np.nan_to_num(held - self._rest_lengths, posinf=0.0, neginf=0.0)
+        return np.asarray(np.nan_to_num(held - self._rest_lengths, posinf=0.0, neginf=0.0))
 
     def _invalid(self) -> Command:
         out = self.output
