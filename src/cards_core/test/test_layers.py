@@ -66,6 +66,7 @@ USES = {
     },
     "estimation": {"analysis", "dynamics"},
     "rods": {"analysis", "codegen", "formats", "robot"},
+    "tensegrity": {"formats", "parameters", "robot"},
 }
 """Package to the packages it may use."""
 
