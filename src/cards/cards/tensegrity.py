@@ -1,8 +1,8 @@
 """Tensegrity structures from a page of YAML.
 
-    structure = cards.tensegrity.build("structure.yaml")
-    sim = cards.Simulator(cards.tensegrity.to_robot(structure), ground=0.0)
-    cards.tensegrity.write_structure(structure, "models/mine")
+structure = cards.tensegrity.build("structure.yaml")
+sim = cards.Simulator(cards.tensegrity.to_robot(structure), ground=0.0)
+cards.tensegrity.write_structure(structure, "models/mine")
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ def _add_pair(part: Part, pair: Pair) -> None:
     if not pair.tags:
         raise pair.at.error("is in a group without tags", "tags as key of the group")
     if pair.first is pair.second:
-        return  # NASA's spheres are written so; other pairs are refused once builders are known
+        raise pair.at.error(f"joins '{pair.first.name}' with itself", "two nodes")
     for other in part.pairs:
         if other.joins(pair.first, pair.second) and not other.removal:
             raise pair.at.error(
