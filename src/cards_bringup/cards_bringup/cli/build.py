@@ -71,7 +71,7 @@ def _print(found: dict[str, Any]) -> None:
     rows = [["body", "mass [kg]", "x [m]", "y [m]", "z [m]", "parts"]]
     for body in bodies:
         place = [f"{round(value, 4) + 0.0:.4f}" for value in body["position"]]
-        rows.append([body["name"], f"{body['mass']:.6g}", *place, str(body["solids"])])
+        rows.append([body["name"], f"{body['mass']:.6g}", *place, str(len(body["solids"]))])
     print()
     print_columns(rows)
     if cables:
@@ -80,7 +80,7 @@ def _print(found: dict[str, Any]) -> None:
             lengths = [f"{cable[name]:.6f}" for name in ("length", "rest_length")]
             # what is left of 0 by rounding is 0
             force = f"{round(cable['pretension'], 9) + 0.0:.6g}"
-            kind = cable["actuator"] or "passive"
+            kind = cable["actuator"]["type"] if cable["actuator"] else "passive"
             row = [str(cable["index"]), cable["name"], *lengths, force]
             rows.append([*row, f"{cable['stiffness']:.6g}", kind])
         print()

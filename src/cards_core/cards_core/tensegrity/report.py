@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
-from cards_core.tensegrity.structure import Anchor, Cable, Structure
+from cards_core.tensegrity.structure import Anchor, Cable, Solid, Structure
 
 
 def describe(structure: Structure) -> dict[str, Any]:
-    """Return bodies, masses, cables and rest lengths; lengths in m, masses in kg, tensions in N."""
+    """Return bodies, masses, cables and rest lengths, in SI units."""
     return {
         "name": structure.name,
         "source": structure.source,
@@ -21,14 +22,26 @@ def describe(structure: Structure) -> dict[str, Any]:
                 "mass": body.mass,
                 "position": body.position.tolist(),
                 "inertia": body.inertia.tensor.tolist(),
-                "solids": len(body.solids),
-                "point_masses": len(body.point_masses),
+                "solids": [_solid(solid) for solid in body.solids],
+                "point_masses": [mass for _, mass in body.point_masses],
             }
             for body in structure.bodies
         ],
         "cables": [_cable(cable) for cable in structure.cables],
         "nodes": {name: place.tolist() for name, place in structure.nodes.items()},
         "notes": list(structure.notes),
+    }
+
+
+def _solid(solid: Solid) -> dict[str, Any]:
+    return {
+        "name": solid.name,
+        "kind": type(solid.geometry).__name__.lower(),
+        "tags": list(solid.tags),
+        "mass": solid.mass,
+        "friction": solid.friction,
+        "roll_friction": solid.roll_friction,
+        "restitution": solid.restitution,
     }
 
 
@@ -45,8 +58,7 @@ def _cable(cable: Cable) -> dict[str, Any]:
         "stiffness": cable.stiffness,
         "damping": cable.damping,
         "tension_max": cable.tension_max,
-        "actuator": None if cable.actuator is None else cable.actuator.type,
-        "speed_max": None if cable.actuator is None else cable.actuator.speed_max,
+        "actuator": None if cable.actuator is None else dataclasses.asdict(cable.actuator),
         "contact": cable.contact,
         "min_length": cable.min_length,
         "min_rest_length": cable.min_rest_length,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -112,12 +113,14 @@ def read(path, name, builders):
     for tags, bonds in text.get("bond_groups", {}).items():
         for key, pairs in bonds.items():
             *names, kind = key.split("/")
-            for first, second in zip(names, names[1:], strict=False):
-                bind(part, part.part(first), part.part(second), kind, set(tags.split()), pairs)
+            for first, second in pairwise(names):
+                ends = part.part(first), part.part(second)
+                bind(part, ends, kind, set(tags.split()), pairs)
     return part
 
 
-def bind(part, first, second, kind, tags, pairs):
+def bind(part, ends, kind, tags, pairs):
+    first, second = ends
     if kind == "node_node":
         own = tags | {first.name, second.name}
         part.pairs += [[first.node(a), second.node(b), own] for a, b in pairs]
