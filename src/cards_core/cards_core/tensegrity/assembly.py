@@ -90,7 +90,9 @@ def assemble(path: Path, *, length: str = "cm") -> Assembly:
     if top.has("clearance"):
         clearance = top["clearance"].number(at_least=0.0) * convention.length
     stem = path.stem if path.stem != "structure" else path.resolve().parent.name
-    name = top["name"].name() if top.has("name") else stem
+    name = "structure" if name_problem(stem) else stem
+    if top.has("name"):
+        name = top["name"].name()
     description = top["description"].text() if top.has("description") else ""
     return Assembly(root, reader.builders, name, description, clearance, tuple(reader.documents))
 
@@ -257,7 +259,10 @@ def _ends(item: Field) -> tuple[Field, Field, str | None]:
     items = item.items()
     if len(items) not in (2, 3):
         raise item.error(f"has {len(items)} entries", "2, from and to, and a name if wanted")
-    return items[0], items[1], items[2].name() if len(items) == 3 else None
+    name = items[2].text() if len(items) == 3 else None
+    if name is not None:
+        _check_name(name, "pair", items[2])
+    return items[0], items[1], name
 
 
 def _text(item: Field) -> str:

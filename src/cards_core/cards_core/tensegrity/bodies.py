@@ -59,11 +59,13 @@ def names(members: Sequence[Sequence[Rigid]], whole: str) -> list[str]:
 
     Args:
         members: The groups.
-        whole: Name of the structure.
+        whole: Name of the structure, for a body that is all of it.
     """
+    if len(members) == 1:
+        return [whole]
     common = [_common(rigid.part for rigid in group) for group in members]
     return [
-        (path or whole) if common.count(path) == 1 else group[0].name
+        path if path and common.count(path) == 1 else group[0].name
         for path, group in zip(common, members, strict=True)
     ]
 

@@ -14,7 +14,7 @@ from cards_core.tensegrity import kinds
 from cards_core.tensegrity.assembly import Assembly, assemble
 from cards_core.tensegrity.bodies import SAME_PLACE, groups, make_body, names, places
 from cards_core.tensegrity.builders import Builder
-from cards_core.tensegrity.obstruction import obstruction
+from cards_core.tensegrity.obstruction import bounding_spheres, near, obstruction
 from cards_core.tensegrity.parts import Node, Pair, Part
 from cards_core.tensegrity.solids import Rigid
 from cards_core.tensegrity.structure import Anchor, Body, Cable, Structure
@@ -66,6 +66,7 @@ class _Plan:
         self.cords: list[tuple[Pair, kinds.Cord]] = []
         self.used: set[tuple[str, Place]] = set()  # builders; a file may be read several times
         self.obstructed: list[str] = []
+        self.spheres = (np.zeros((0, 3)), np.zeros(0))
         self.node_part = {n: part for part in assembly.root.walk() for n in part.nodes}
         for part in assembly.root.walk():
             self._plan(part)
@@ -124,6 +125,8 @@ class _Plan:
                 f"the edge '{pair.first.name}', '{pair.second.name}' is a rod or box",
                 "an edge of cable: it is replaced by two cables",
             )
+        if any(rigid.name == pair.name for rigid in self.rigids):
+            raise pair.at.error(f"rod or box '{pair.name}' is there already", "another name")
         nodes = (pair.first, pair.second)
         rigid = Rigid(kind, nodes, pair.name, pair.tags, part.path, pair.at)
         if rigid.length < SAME_PLACE:
@@ -197,6 +200,7 @@ class _Plan:
         """Return the cables in the order in which NASA's toolkit counts them."""
         out: list[Cable] = []
         known: set[str] = set()
+        self.spheres = bounding_spheres(self.rigids)
         for pair, cord in self.cords:
             if pair.name in known:
                 raise pair.at.error(f"cable '{pair.name}' is there already", "another name")
@@ -225,13 +229,19 @@ class _Plan:
             body = bodies[place]
             anchors.append(Anchor(body.name, self._full(node), point - body.position))
         length = float(np.linalg.norm(ends[1] - ends[0]))
+        if length < SAME_PLACE:
+            raise pair.at.error(
+                f"both ends of cable '{pair.name}' are at one place of the surface",
+                "anchor: node, or thinner rods",
+            )
         rest = cord.rest_length
         if rest is None:
             rest = length - (cord.pretension or 0.0) / cord.stiffness
         if not rest > 0.0:
+            force = cord.pretension or 0.0
             raise pair.at.error(
                 f"cable '{pair.name}' of {length:.6g} m has the rest length {rest:.6g} m at the "
-                f"pretension {cord.pretension:g} N and the stiffness {cord.stiffness:g} N/m",
+                f"pretension {force:g} N and the stiffness {cord.stiffness:g} N/m",
                 "a rest length > 0",
             )
         self._check_way(pair, cord, (ends[0], ends[1]))
@@ -259,7 +269,8 @@ class _Plan:
     def _check_way(self, pair: Pair, cord: kinds.Cord, ends: tuple[Vector3, Vector3]) -> None:
         """Refuse a cable with contacts that begins within a body; note others that do."""
         touching = {self.place[pair.first], self.place[pair.second]}
-        for rigid in self.rigids:
+        for index in np.flatnonzero(near(*ends, *self.spheres)):
+            rigid = self.rigids[index]
             if touching.intersection(self.place[node] for node in rigid.nodes):
                 continue
             depth = obstruction(rigid, *ends)

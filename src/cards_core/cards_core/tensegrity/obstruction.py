@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.robot.elements import Box, Cylinder
 from cards_core.tensegrity.solids import Rigid
-from cards_core.typing import Vector3
+from cards_core.typing import Array, Vector3
 
 
 def obstruction(rigid: Rigid, start: Vector3, end: Vector3) -> float:
@@ -30,6 +33,30 @@ def obstruction(rigid: Rigid, start: Vector3, end: Vector3) -> float:
             return _depth_in_box(a, b, size / 2.0)
         case ball:
             return ball.radius - segment_distance(a, b, np.zeros(3), np.zeros(3))
+
+
+def bounding_spheres(rigids: Sequence[Rigid]) -> tuple[Array, Array]:
+    """Return centres, shape (n, 3), and radii, shape (n,), of spheres around solids, [m]."""
+    centers = np.array([rigid.center for rigid in rigids])
+    radii = []
+    for rigid in rigids:
+        match rigid.geometry:
+            case Cylinder(radius, length):
+                radii.append(radius + length / 2.0)
+            case Box(size):
+                radii.append(float(np.linalg.norm(size)) / 2.0)
+            case ball:
+                radii.append(ball.radius)
+    return centers, np.array(radii)
+
+
+def near(start: Vector3, end: Vector3, centers: Array, radii: Array) -> npt.NDArray[np.bool_]:
+    """Tell which spheres a cable may touch, shape (n,): the others need no closer look."""
+    way = end - start
+    along = np.clip((centers - start) @ way / float(way @ way), 0.0, 1.0)
+    nearest = start + along[:, None] * way
+    close: npt.NDArray[np.bool_] = np.linalg.norm(centers - nearest, axis=1) <= radii
+    return close
 
 
 def segment_distance(a: Vector3, b: Vector3, c: Vector3, d: Vector3) -> float:

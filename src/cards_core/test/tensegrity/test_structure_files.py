@@ -238,6 +238,22 @@ def test_searches():
             TagSearch.parse(text)
 
 
+def test_a_rod_is_no_edge_to_be_replaced(tmp_path):
+    text = changed(TWO_RODS, "    - [c, d]", "    - [c, d]\n    - [a, c]\n    - [b, c]")
+    text = changed(text, f"  {CABLE}\n", "").replace("  cable:\n    - [b, d]\n", "")
+    write(tmp_path, text, "frame.yaml")
+    bond = f"""format: tensegrity/1
+substructures: {{p/q: {{path: frame.yaml, offset: [0, 3, 0]}}}}
+bond_groups:
+  cable:
+    p/q/node_edge: [[a, a/b], [c, c/d], [d, a/c]]
+builders:
+  {CABLE}
+"""
+    with pytest.raises(DescriptionError, match=r"s.yaml:5: .*'a', 'b' is a rod"):
+        build(write(tmp_path, bond))
+
+
 def test_the_last_builder_that_fits_counts(tmp_path):
     text = TWO_RODS + "  cable -b: {class: cable, stiffness: 200, pretension: 1}\n"
     assert build(write(tmp_path, text)).cables[0].stiffness == 200
@@ -338,6 +354,8 @@ MISTAKES = {
         ":13:",
         "no part named 'a'",
     ),
+    "name twice": ("- [c, d]", "- [c, d, a-b]", ":10:", "'a-b' is there already"),
+    "name": ("- [c, d]", "- [c, d, a::b]", ":10:", "character of"),
     "point mass": ("nodes:", "point_masses: {a: -1}\nnodes:", ":2:", "> 0"),
 }
 
