@@ -26,6 +26,8 @@ from cards_core.parameters.declaration import (
     parameters_of,
 )
 from cards_core.robot.actuators import ACTUATORS, ImpedanceControl
+from cards_core.tensegrity.builders import OWN
+from cards_core.tensegrity.kinds import Winch
 from cards_hardware.bridge.node_parameters import parameters as hardware_parameters
 from cards_model_compiler.job import parameters as model_compiler_parameters
 from cards_model_compiler.live_analysis.parameters import parameters as live_analysis_parameters
@@ -78,6 +80,11 @@ def muscle_parameters() -> dict[str, list[Parameter]]:
     return out
 
 
+def structure_parameters() -> dict[str, list[Parameter]]:
+    """Return the parameters of the classes of structure files, and of actuators in these."""
+    return {name: list(parameters_of(kind)) for name, kind in {**OWN, "actuator": Winch}.items()}
+
+
 def option_tables() -> dict[str, dict[str, list[Parameter]]]:
     """Return the options of conditions of each table, by page and by the name in its mark."""
     dexterity = ("manipulability", "unilateral_dexterity", "force_amplification")
@@ -120,6 +127,10 @@ def rows() -> dict[str, dict[str, list[str]]]:
     out["muscles.md"] = {
         f"parameters of {name}": attribute_table(specs)
         for name, specs in muscle_parameters().items()
+    }
+    out["tensegrity.md"] = {
+        f"parameters of {name}": attribute_table(specs)
+        for name, specs in structure_parameters().items()
     }
     return out
 

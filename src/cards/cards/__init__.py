@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from cards_core import __version__
 
 if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
+    from cards import tensegrity as tensegrity
     from cards.models import Model as Model
     from cards.models import RodModel as RodModel
     from cards.models import compile as compile
@@ -54,7 +55,9 @@ _MODULES = {
     "read_run": "cards.run_log",
     "show": "cards.viewer",
     "simulate": "cards.simulation",
+    "tensegrity": "",
 }
+"""Name to its module; to nothing for what is a module itself."""
 
 __all__ = [  # noqa: PLE0604  the names of _MODULES, once
     "__version__",
@@ -65,7 +68,8 @@ __all__ = [  # noqa: PLE0604  the names of _MODULES, once
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'cards' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_MODULES[name]), name)
+    module = importlib.import_module(_MODULES[name] or f"cards.{name}")
+    value = getattr(module, name) if _MODULES[name] else module
     globals()[name] = value
     return value
 

@@ -219,6 +219,22 @@ def test_what_there_is():
         _ = cards.simulator
 
 
+def test_a_tensegrity_from_its_page_of_yaml_moves(tmp_path):
+    from cards_core.formats.locate import find_model
+
+    structure = cards.tensegrity.build(find_model("prism_3").parent / "structure.yaml")
+    file = cards.tensegrity.write_structure(structure, tmp_path)
+    built, loaded = cards.tensegrity.to_robot(structure), cards.load(file)
+    states = []
+    for robot in (built, loaded):
+        sim = cards.Simulator(robot, ground=0.0)
+        for _ in range(50):
+            sim.step()
+        states.append(sim.state)
+    np.testing.assert_allclose(states[0].q, states[1].q, atol=1e-9)
+    assert states[0].tensions.min() > 1.0
+
+
 def readme_script():
     """Return the script of the README. In an installation there is no README."""
     readme = Path(__file__).parents[3] / "README.md"

@@ -39,6 +39,7 @@ COMMANDS = {
     "check": ("cards_bringup.cli.check", "whether a robot of muscles is fit to be controlled"),
     "compile": ("cards_bringup.cli.conversion", "turn a robot into native code, with a report"),
     "export": ("cards_bringup.cli.conversion", "a robot's equations as LaTeX, Markdown or Python"),
+    "build": ("cards_bringup.cli.build", "make a tensegrity from a page of YAML"),
     "import": ("cards_bringup.cli.conversion", "convert a robot of another program to SDF"),
     "bench": ("cards_bringup.cli.bench", "measure the model update, the QP and the control loop"),
     "reproduce": (

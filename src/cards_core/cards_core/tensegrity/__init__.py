@@ -1,0 +1,19 @@
+"""Tensegrity structures: from a page of YAML to bodies, cables and an SDF.
+
+`build` reads a file and gives a `Structure`, `write_structure` makes a model of it.
+"""
+
+from cards_core.tensegrity.build import build
+from cards_core.tensegrity.robot import to_robot, write_structure
+from cards_core.tensegrity.structure import Anchor, Body, Cable, Solid, Structure
+
+__all__ = [
+    "Anchor",
+    "Body",
+    "Cable",
+    "Solid",
+    "Structure",
+    "build",
+    "to_robot",
+    "write_structure",
+]
