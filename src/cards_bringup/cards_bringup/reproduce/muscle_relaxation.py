@@ -45,9 +45,9 @@ COLORS = {WITH: ACTUAL, WITHOUT: DESIRED}
 NOTES = (
     "The paper's robot has one arm of ten muscles whose geometry is not published; ours, "
     "musashi_like, has two of ten muscles with attachments of our own.",
-    "Not published are stiffness, bias and friction of the muscles: K = 60 N/mm, T0 = 10 N, "
-    "winder friction as in the robot's description, no friction along the path. T_min, dl and "
-    "dtheta_max are the paper's.",
+    "Not published are stiffness, bias and friction of the muscles: K = 60 N/mm (biceps and "
+    "pronators 30 N/mm), T0 = 10 N, winder friction as in the robot's description, no friction "
+    "along the path. T_min, dl and dtheta_max are the paper's.",
     "The controller's model differs from the robot by attachments displaced in random directions, "
     "by the distance in the set-up: the error that makes muscles pull against each other.",
     "Joint angles come from sensors, not from the estimator.",
