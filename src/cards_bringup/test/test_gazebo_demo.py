@@ -106,4 +106,4 @@ def test_muscle_lengths_are_held_in_gazebo_as_in_the_embedded_simulator(domain, 
             temperatures[simulator] = log["actuators"][rows][:, columns]
     np.testing.assert_allclose(norms["gazebo"], norms["mujoco"], rtol=0.02)
     np.testing.assert_allclose(temperatures["gazebo"], temperatures["mujoco"], atol=0.1)
-    assert temperatures["gazebo"][-1].max() > 25.5
+    assert temperatures["gazebo"][-1].max() > 25.3

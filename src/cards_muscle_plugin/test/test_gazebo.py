@@ -303,12 +303,14 @@ def test_ball_joints_and_free_links(gazebo, domain, probe, tmp_path):
 )
 def test_mistakes_in_the_model_are_told(gazebo, domain, tmp_path, changes, words):
     models = changed_arm(tmp_path, *changes)
+    # a robot whose file cannot be read has its name as namespace
+    name = "planar_2r/simulator: world"
     with Probe(domain) as probe, GazeboRun(gazebo, domain, models) as run:
-        status = probe.until_status("simulator: world", Level.ERROR)
+        status = probe.until_status(name, Level.ERROR)
         for word in words:
             assert word in status.message
         probe.forget()
-        probe.until_status("simulator: world", Level.ERROR)  # it is said again and again
+        probe.until_status(name, Level.ERROR)  # it is said again and again
         run.call("/world/test/control", "WorldControl", "pause: false")
         assert run.alive
         assert "Traceback" not in run.text()
