@@ -66,7 +66,7 @@ USES = {
     },
     "estimation": {"analysis", "dynamics"},
     "rods": {"analysis", "codegen", "formats", "robot"},
-    "tensegrity": {"formats", "parameters", "robot"},
+    "tensegrity": {"analysis", "dynamics", "formats", "optimize", "parameters", "robot"},
 }
 """Package to the packages it may use."""
 
