@@ -23,12 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.errors import ShapeError
 from cards_core.tensegrity.statics.equilibrium import StaticsError
 from cards_core.typing import Array
+
+Indices: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+"""Numbers of nodes, members or groups."""
 
 NULL_VECTORS = 4
 """Of D, of a structure in space that stands by itself."""
@@ -122,7 +127,7 @@ def force_density_shape(
 
 
 def _densities(
-    ends: Array, n: int, guess: Array, group: Array, max_iterations: int
+    ends: Indices, n: int, guess: Array, group: Indices, max_iterations: int
 ) -> tuple[Array, int]:
     """Return densities for which D has four null vectors, and the number of iterations."""
     m = len(ends)
@@ -148,12 +153,12 @@ def _densities(
         q *= size / np.abs(q).max()
     raise StaticsError(
         f"no force densities with an equilibrium in space after {iteration + 1} iterations: the "
-        f"four smallest eigenvalues are up to {worst:.2g} of the largest (expected: {TOLERANCE:g}; other first "
-        "densities, other members)"
+        f"four smallest eigenvalues are up to {worst:.2g} of the largest (expected: "
+        f"{TOLERANCE:g}; other first densities, other members)"
     )
 
 
-def _density_matrix(ends: Array, n: int, densities: Array) -> Array:
+def _density_matrix(ends: Indices, n: int, densities: Array) -> Array:
     incidence = np.zeros((len(ends), n))
     rows = np.arange(len(ends))
     incidence[rows, ends[:, 0]] = -1.0

@@ -19,6 +19,7 @@ An elastic cable of stiffness k and length l has the tension f at the rest lengt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -297,7 +298,7 @@ def _linear_program(
     cost: Array,
     rows: Array,
     limits: Array,
-    bounds: list[tuple[float | None, float | None]],
+    bounds: Sequence[tuple[float | None, float | None]],
     *,
     equation: tuple[Array, float] | None = None,
 ) -> Any:
