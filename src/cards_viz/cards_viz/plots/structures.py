@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import matplotlib as mpl
@@ -23,7 +24,7 @@ RODS = "#30363d"
 REST, MOVED = "#c4c8cc", "#0b6e99"
 """Colours of the structure at rest, and of a mode."""
 
-AMPLITUDE = 0.15
+AMPLITUDE = 0.1
 """Largest displacement that is drawn of a mode, relative to the size of the structure."""
 
 COLUMNS = 3
@@ -89,9 +90,7 @@ def modes(dynamics: Dynamics, q: Array, found: Modes, title: str, *, count: int 
             frequency = found.frequencies[k]
             text = f"{frequency:.4g} Hz" if np.isfinite(frequency) else "unstable"
             axes.set_title(f"{k + 1}: {text}")
-            axes.set_xticklabels([])
-            axes.set_yticklabels([])
-            axes.set_zticklabels([])
+            axes.set_axis_off()
     return figure
 
 
@@ -123,7 +122,7 @@ def segments(dynamics: Dynamics, q: Array) -> tuple[Array, Array]:
         points = [
             poses[p.link][:3, :3] @ p.position + poses[p.link][:3, 3] for p in muscle.via_points
         ]
-        cables += [np.array(pair) for pair in zip(points[:-1], points[1:], strict=True)]
+        cables += [np.array(pair) for pair in pairwise(points)]
     return np.array(rods).reshape(-1, 2, 3), np.array(cables).reshape(-1, 2, 3)
 
 

@@ -18,7 +18,7 @@ from cards_core.exit_codes import ExitCode
 
 PRESTRESS_EXAMPLES = """examples:
   ./cards analyse prestress prism_3                          in the shape as built
-  ./cards analyse prestress superball --settle               in the shape that its rest lengths give
+  ./cards analyse prestress superball --settle               in the shape its rest lengths give
   ./cards analyse prestress structure.yaml --mean 20         a structure file, mean tension 20 N
   ./cards analyse prestress tetrahedral_6 --method least_norm --min 5
   ./cards analyse prestress prism_3 --out runs/prism         prestress.json and prestress.png
