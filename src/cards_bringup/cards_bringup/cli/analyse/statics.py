@@ -128,16 +128,17 @@ def run_prestress(args: argparse.Namespace) -> int:
         "tensions": None if found is None else found.tensions,
         "unbalanced": None if found is None else found.unbalanced,
     }
-    for key, call in (
-        ("rest_lengths", lambda: statics.rest_lengths(robot, analysis.lengths, found.tensions)),
-        ("minimal_rest_lengths", lambda: statics.minimal_rest_lengths(analysis, robot)[0]),
-    ):
+    for key in ("rest_lengths", "minimal_rest_lengths"):
         content[key], content[f"{key}_problem"] = None, None
-        if found is not None:
-            try:
-                content[key] = call()
-            except statics.StaticsError as error:
-                content[f"{key}_problem"] = str(error)
+        if found is None:
+            continue
+        try:
+            if key == "rest_lengths":
+                content[key] = statics.rest_lengths(robot, analysis.lengths, found.tensions)
+            else:
+                content[key] = statics.minimal_rest_lengths(analysis, robot)[0]
+        except statics.StaticsError as error:
+            content[f"{key}_problem"] = str(error)
     figure = None
     if args.out is not None and found is not None:
         from cards_viz.plots import structures
