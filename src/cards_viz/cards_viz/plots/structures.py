@@ -83,10 +83,13 @@ def modes(dynamics: Dynamics, q: Array, found: Modes, title: str, *, count: int 
             speed = float(np.linalg.norm(near - everything, axis=2).max()) / step
             amplitude = AMPLITUDE * size / speed
             moved = segments(dynamics, tangent.integrate(q, amplitude * shape))
-            _frame(axes, everything)
-            for (rods, cables), color in ((rest, REST), (moved, MOVED)):
-                axes.add_collection3d(Line3DCollection(rods, colors=color, linewidths=2.6))
-                axes.add_collection3d(Line3DCollection(cables, colors=color, linewidths=0.8))
+            _frame(axes, everything, zoom=1.45)
+            axes.computed_zorder = False
+            for z, (rods, cables) in enumerate((rest, moved)):
+                color = (REST, MOVED)[z]
+                for lines, width in ((rods, 2.6), (cables, 0.8)):
+                    pieces = Line3DCollection(lines, colors=color, linewidths=width, zorder=z)
+                    axes.add_collection3d(pieces)
             frequency = found.frequencies[k]
             text = f"{frequency:.4g} Hz" if np.isfinite(frequency) else "unstable"
             axes.set_title(f"{k + 1}: {text}")
@@ -132,7 +135,7 @@ def _owners(dynamics: Dynamics) -> Any:
     return np.repeat(np.arange(len(counts)), counts)
 
 
-def _frame(axes: Any, pieces: Array) -> None:
+def _frame(axes: Any, pieces: Array, *, zoom: float = 1.0) -> None:
     """Set limits with one scale for all three axes."""
     points = pieces.reshape(-1, 3)
     centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
@@ -140,7 +143,7 @@ def _frame(axes: Any, pieces: Array) -> None:
     axes.set_xlim(centre[0] - half[0], centre[0] + half[0])
     axes.set_ylim(centre[1] - half[1], centre[1] + half[1])
     axes.set_zlim(centre[2] - half[2], centre[2] + half[2])
-    axes.set_box_aspect(half)
+    axes.set_box_aspect(half, zoom=zoom)
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
     axes.set_zlabel("z [m]")
