@@ -77,6 +77,8 @@ def test_prisms_have_one_self_stress_and_one_mechanism(n, tmp_path):
     vertical = math.hypot(2 * radius * math.sin(twist / 2), height)
     ratio = 2 * math.sin(math.pi / n) * vertical / (2 * radius * math.sin(math.pi / n))
     assert taut.tensions[-1] / taut.tensions[0] == pytest.approx(ratio, rel=1e-9)
+    # the prestress makes the mechanisms stiff
+    assert find_modes(dynamics, found.q, taut.tensions).verdict == "stable"
     if n == 3:  # the mechanism turns and lifts the upper triangle: three-fold symmetric
         rods = np.linalg.norm(found.mechanisms[:, 0].reshape(3, 6), axis=1)
         np.testing.assert_allclose(rods, rods[0], rtol=1e-9)
@@ -461,6 +463,8 @@ def test_mistakes_are_told_with_what_would_be_right(tmp_path):
         (lambda: rest_lengths(prism.robot, analysis.lengths, np.full(9, 250.0)), "below k l ="),
         (lambda: find_equilibrium(prism, np.full(9, -1.0)), "9 numbers > 0 m"),
         (lambda: find_equilibrium(prism, np.full(9, 1.0)), "leave the structure loose"),
+        # its cables pull all vertebrae together until they are slack
+        (lambda: find_equilibrium(make_dynamics(load("tetraspine"))), "no cable is taut"),
         (lambda: find_equilibrium(prism, gravity=True), "falls: no cable is held by the world"),
         (lambda: find_equilibrium(prism, np.full(9, 0.1), max_iterations=1), "in 1 iterations"),
         (lambda: find_modes(prism, analysis.q, np.full(9, 5.0)), "not in equilibrium"),

@@ -42,6 +42,9 @@ FIRST_RADIUS = 0.2
 LEAST_RADIUS = 1e-15
 """Relative likewise: steps this short change nothing."""
 
+LOOSE = 1e-9
+"""Stretch, relative to the rest length, that counts as none."""
+
 ROUNDING = 1e-12
 """Change of energy, relative to the energy, that is lost in rounding."""
 
@@ -101,16 +104,16 @@ def find_equilibrium(
     search = _Search(dynamics, rest_lengths, q, gravity)
     radius = largest = FIRST_RADIUS * search.size
     for iteration in range(max_iterations + 1):
+        if search.loose and not gravity:
+            raise StaticsError(
+                f"'{search.name}': no cable is taut: the rest lengths leave the structure loose "
+                "(expected: shorter ones)"
+            )
         limit = tolerance * search.force
         values, vectors, slope = search.model()
         curved = values.size and values[0] < -CURVATURE * np.abs(values).max()
         if search.unbalanced <= limit and not curved:
             return search.result(iteration)
-        if search.weightless and not gravity:
-            raise StaticsError(
-                f"'{search.name}': no cable is taut: the rest lengths leave the structure loose "
-                "(expected: shorter ones)"
-            )
         while True:
             step = _trust_region_step(values, slope, radius)
             predicted = -(slope @ step + 0.5 * values @ step**2)
@@ -173,8 +176,8 @@ class _Search:
         return float(np.abs(self.gradient).max(initial=0.0))
 
     @property
-    def weightless(self) -> bool:
-        return not (self.tensions > 0.0).any()
+    def loose(self) -> bool:
+        return not (self.tensions > LOOSE * self.stiffness * self.rest_lengths).any()
 
     @property
     def force(self) -> float:
@@ -232,11 +235,6 @@ class _Search:
         self._set(*found)
 
     def result(self, iterations: int) -> Equilibrium:
-        if self.weightless and not self.gravity:
-            raise StaticsError(
-                f"'{self.name}': no cable is taut: the rest lengths leave the structure loose "
-                "(expected: shorter ones)"
-            )
         if not self.tangent.inside(self.q, 1e-9):
             raise StaticsError(
                 f"'{self.name}': the equilibrium is beyond a joint limit (expected: free bodies)"
