@@ -78,8 +78,6 @@ def test_modes(cards, tmp_path):
         (("prestress", "prism_3", "--method", "least_norm", "--mean", "1"), "--mean with least"),
         (("modes", "prism_3", "--mean", "1"), "--mean without --prestress"),
         (("modes", "prism_3", "--gravity"), "falls: no cable is held by the world"),
-        (("modes", "tetrahedral_6"), "no cable is taut"),
-        (("modes", "superball", "--prestress", "max_min"), "no self-stress in this shape"),
         (("prestress", "planar_3rfr"), "planar_3rfr"),
         (("prestress", "nothing.yaml"), "nothing.yaml"),
     ],
@@ -89,6 +87,24 @@ def test_mistakes_have_a_line_of_explanation(cards, words, message):
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("modes", "tetrahedral_6"), "no cable is taut"),
+        (("prestress", "tetrahedral_6", "--settle"), "no cable is taut"),
+        (("modes", "superball", "--prestress", "max_min"), "no self-stress in this shape"),
+    ],
+)
+def test_that_nothing_holds_it_is_an_answer(cards, words, message):
+    code, out, err = cards(*words)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"no {words[0]}: '{words[1]}'")
+    assert message in out
+    code, out, _ = cards(*words, "--json")
+    assert code == 0
+    assert message in json.loads(out)["problem"]
 
 
 @pytest.mark.parametrize("kind", ["prestress", "modes"])

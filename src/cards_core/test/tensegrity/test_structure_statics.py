@@ -17,6 +17,8 @@ from cards_core.robot.model import Robot
 from cards_core.spatial import quaternion_log, quaternion_matrix, quaternion_product
 from cards_core.tensegrity import build, to_robot
 from cards_core.tensegrity.statics import (
+    NoPrestressError,
+    NotConvergedError,
     StaticsError,
     analyse_equilibrium,
     find_equilibrium,
@@ -153,7 +155,7 @@ def test_force_densities_that_do_not_exist():
     members, groups = prism_members(4)
     places = np.random.default_rng(3).normal(size=(8, 3))
     guess = np.array([(1.0, 3.0, -2.0)[k] for k in groups])
-    with pytest.raises(StaticsError, match="no force densities with an equilibrium"):
+    with pytest.raises(NotConvergedError, match="no force densities with an equilibrium"):
         force_density_shape(places, members, guess, groups, max_iterations=50)
     with pytest.raises(ShapeError, match=r"two different nodes of 0 \.\. 7"):
         force_density_shape(places, [(0, 8)], np.ones(1))
@@ -357,9 +359,9 @@ def test_stiffness_is_what_forces_do(tmp_path):
     np.testing.assert_allclose(rigid.T @ mass @ shapes, 0.0, atol=1e-9)
 
 
-def held_ball(mass, stiffness, rest):
+def held_ball(mass, stiffness, rest, inertia=0.01):
     """A ball between two walls on two cables: T = k (1 - rest) in both."""
-    link = Link("ball", Inertia(mass, np.zeros(3), 0.01 * np.eye(3)))
+    link = Link("ball", Inertia(mass, np.zeros(3), inertia * np.eye(3)))
     muscles = tuple(
         Muscle(
             name,
@@ -443,7 +445,7 @@ def test_an_unstable_equilibrium_is_named_and_left(tmp_path):
     expected = 2 * 20.0 * 0.2 * 0.5 / 0.7
     np.testing.assert_allclose(modes.eigenvalues[:2], -expected / 0.1, rtol=1e-9)
     # the search leaves the saddle and ends where the cables carry no more
-    with pytest.raises(StaticsError, match="no cable is taut"):
+    with pytest.raises(NoPrestressError, match="no cable is taut"):
         find_equilibrium(dynamics)
 
 
@@ -475,6 +477,9 @@ def test_mistakes_are_told_with_what_would_be_right(tmp_path):
     ):
         with pytest.raises(CardsError, match=words):
             call()
+    point = held_ball(0.7, 400.0, 0.9, inertia=0.0)
+    with pytest.raises(StaticsError, match="mass matrix is singular"):
+        find_modes(point, point.tree.home, np.full(2, 40.0))
     bare = tmp_path / "bare.yaml"
     text = "nodes: {a: [0, 0, 0], b: [0, 0, 1]}\npair_groups: {rod: [[a, b]]}\nbuilders:\n" + ROD
     with pytest.raises(StaticsError, match="has no cables"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def add_prestress(subparsers: Any) -> None:
     text = "what is looked for: the largest least tension, or the least tension (%(default)s)"
     add("--method", choices=METHODS, default="max_min", help=text)
     _tensions(parser)
-    parser.set_defaults(run=run_prestress)
+    parser.set_defaults(run=lambda args: _answer(args, run_prestress))
 
 
 def add_modes(subparsers: Any) -> None:
@@ -60,7 +61,7 @@ def add_modes(subparsers: Any) -> None:
     _tensions(parser)
     add("--gravity", action="store_true", help="with the weights; the world must hold something")
     add("--count", type=COUNT, default=12, help="modes in the table and figure (%(default)s)")
-    parser.set_defaults(run=run_modes)
+    parser.set_defaults(run=lambda args: _answer(args, run_modes))
 
 
 def _parser(subparsers: Any, kind: str, text: str) -> Any:
@@ -75,6 +76,7 @@ def _parser(subparsers: Any, kind: str, text: str) -> Any:
     add("robot", metavar="FILE|ROBOT", help="structure file (.yaml), model name, or SDF file")
     add("--out", type=Path, metavar="FOLDER", help=f"write {kind}.json and {kind}.png")
     add("--json", action="store_true", help="print one JSON object instead of tables")
+    add("--quiet", action="store_true", help="no progress bar")
     text = "of lengths in NASA's files, which do not say it: m, dm, cm, mm (%(default)s)"
     add("--unit", default="cm", help=text)
     text = "singular value, relative to the largest, that counts as zero (%(default)s)"
@@ -103,7 +105,7 @@ def run_prestress(args: argparse.Namespace) -> int:
     reason, found = None, None
     try:
         found = _prestress(args, analysis)
-    except statics.StaticsError as error:
+    except statics.NoPrestressError as error:
         reason = str(error)
     content: dict[str, Any] = {
         "robot": robot.name,
@@ -192,6 +194,20 @@ def run_modes(args: argparse.Namespace) -> int:
         title = f"Modes of {dynamics.robot.name}, {found.verdict}"
         figure = structures.modes(dynamics, q, found, title, count=args.count)
     return _finish(args, content, figure, _print_modes)
+
+
+def _answer(args: argparse.Namespace, run: Callable[[argparse.Namespace], int]) -> int:
+    """Run a kind; that nothing holds the structure is an answer, no convergence is none."""
+    from cards_core.tensegrity import statics
+
+    try:
+        return run(args)
+    except (statics.NoPrestressError, statics.NotConvergedError) as error:
+        if args.json:
+            print(json.dumps({"kind": args.kind, "problem": str(error), "files": []}))
+        else:
+            print(f"no {args.kind}: {error}")
+        return ExitCode.DONE if isinstance(error, statics.NoPrestressError) else ExitCode.FAILED
 
 
 def _dynamics(args: argparse.Namespace) -> Any:

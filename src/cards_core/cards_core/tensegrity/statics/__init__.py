@@ -2,6 +2,8 @@
 
 from cards_core.tensegrity.statics.equilibrium import (
     EquilibriumAnalysis,
+    NoPrestressError,
+    NotConvergedError,
     StaticsError,
     analyse_equilibrium,
 )
@@ -22,6 +24,8 @@ __all__ = [
     "EquilibriumAnalysis",
     "ForceDensityShape",
     "Modes",
+    "NoPrestressError",
+    "NotConvergedError",
     "Prestress",
     "StaticsError",
     "analyse_equilibrium",

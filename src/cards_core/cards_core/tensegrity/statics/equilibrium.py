@@ -38,7 +38,15 @@ RANK_TOLERANCE = 1e-8
 
 
 class StaticsError(CardsError):
-    """A question about the statics of a structure that has no answer; the message says why."""
+    """A question about the statics of a structure that makes no sense; the message says why."""
+
+
+class NoPrestressError(StaticsError):
+    """Nothing holds the structure as asked: an answer, whose message names the cables."""
+
+
+class NotConvergedError(StaticsError):
+    """An iteration without a result: neither an equilibrium nor a proof that there is none."""
 
 
 @dataclass(frozen=True, eq=False)

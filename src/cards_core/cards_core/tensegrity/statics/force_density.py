@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.errors import ShapeError
-from cards_core.tensegrity.statics.equilibrium import StaticsError
+from cards_core.tensegrity.statics.equilibrium import NotConvergedError, StaticsError
 from cards_core.typing import Array
 
 Indices: TypeAlias = npt.NDArray[np.signedinteger[Any]]
@@ -82,7 +82,8 @@ def force_density_shape(
         max_iterations: Of the search for densities.
 
     Raises:
-        StaticsError: No convergence, a density whose sign changes, or a shape that is flat.
+        NotConvergedError: No densities were found.
+        StaticsError: A density whose sign changes, or a shape that is flat.
         ShapeError: Arrays of the wrong shape, or that are not finite.
     """
     places, guess = np.array(nodes, dtype=float), np.array(densities, dtype=float)
@@ -151,7 +152,7 @@ def _densities(
         if not np.abs(q).max() > 1e-9 * size:
             break
         q *= size / np.abs(q).max()
-    raise StaticsError(
+    raise NotConvergedError(
         f"no force densities with an equilibrium in space after {iteration + 1} iterations: the "
         f"four smallest eigenvalues are up to {worst:.2g} of the largest (expected: "
         f"{TOLERANCE:g}; other first densities, other members)"

@@ -26,7 +26,12 @@ from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ShapeError
 from cards_core.robot.actuators import Cable
 from cards_core.robot.forward_kinematics import forward_kinematics
-from cards_core.tensegrity.statics.equilibrium import StaticsError, analyse_equilibrium
+from cards_core.tensegrity.statics.equilibrium import (
+    NoPrestressError,
+    NotConvergedError,
+    StaticsError,
+    analyse_equilibrium,
+)
 from cards_core.tensegrity.statics.prestress import cable_stiffness
 from cards_core.typing import Array
 
@@ -94,8 +99,10 @@ def find_equilibrium(
         max_iterations: Of Newton's method.
 
     Raises:
-        StaticsError: A cable without stiffness or rest length, no cable taut in the end, a joint
-            limit is passed, or no convergence; with the reason.
+        NoPrestressError: No cable is taut in the end.
+        NotConvergedError: No equilibrium was found; with the reason.
+        StaticsError: A cable without stiffness or rest length, gravity where nothing holds the
+            structure, or a joint limit that is passed.
         ShapeError: Arrays of the wrong shape, or numbers that make no sense.
     """
     finite_number(tolerance, "tolerance", above=0.0, error=ShapeError)
@@ -105,7 +112,7 @@ def find_equilibrium(
     radius = largest = FIRST_RADIUS * search.size
     for iteration in range(max_iterations + 1):
         if search.loose and not gravity:
-            raise StaticsError(
+            raise NoPrestressError(
                 f"'{search.name}': no cable is taut: the rest lengths leave the structure loose "
                 "(expected: shorter ones)"
             )
@@ -125,7 +132,7 @@ def find_equilibrium(
                 break
             radius = 0.25 * min(radius, float(np.linalg.norm(step)))
             if radius < LEAST_RADIUS * search.size:
-                raise StaticsError(
+                raise NotConvergedError(
                     f"'{search.name}': no step lowers the energy after {iteration} iterations, "
                     f"unbalanced force {search.unbalanced:.3g} N (expected: <= {limit:.3g} N; "
                     "another start, or a larger tolerance)"
@@ -134,7 +141,7 @@ def find_equilibrium(
             radius *= 0.5
         elif ratio > 0.75 and np.linalg.norm(step) > 0.9 * radius:
             radius = min(2.0 * radius, largest)
-    raise StaticsError(
+    raise NotConvergedError(
         f"'{search.name}': no equilibrium in {max_iterations} iterations, unbalanced force "
         f"{search.unbalanced:.3g} N (expected: <= {limit:.3g} N; another start, more iterations)"
     )

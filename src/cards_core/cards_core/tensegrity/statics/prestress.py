@@ -30,7 +30,11 @@ from cards_core.optimize.qp import QP_INFINITY, QpStatus
 from cards_core.optimize.qp_backends import make_qp_solver
 from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot
-from cards_core.tensegrity.statics.equilibrium import EquilibriumAnalysis, StaticsError
+from cards_core.tensegrity.statics.equilibrium import (
+    EquilibriumAnalysis,
+    NoPrestressError,
+    StaticsError,
+)
 from cards_core.typing import Array
 
 METHODS = ("max_min", "least_norm")
@@ -77,8 +81,8 @@ def prestress(
         tension_max: Of ``least_norm``, f_max likewise.
 
     Raises:
-        StaticsError: There is no self-stress; there is none with all cables taut, with the names
-            of the slack ones; or none within the limits.
+        NoPrestressError: There is no self-stress; there is none with all cables taut, with the
+            names of the slack ones; or none within the limits.
         UnknownNameError: No such method.
         ShapeError: Limits or mean that make no sense.
     """
@@ -106,11 +110,11 @@ def slack_cables(analysis: EquilibriumAnalysis) -> tuple[str, ...]:
 
 
 def check_can_be_taut(analysis: EquilibriumAnalysis) -> None:
-    """Raise `StaticsError` if no prestress has all cables taut, with the names of slack ones."""
+    """Raise `NoPrestressError` if no prestress has all cables taut, naming slack ones."""
     m, s = analysis.self_stress.shape
     if not s:
         smallest = analysis.singular_values[-1] / analysis.singular_values[0]
-        raise StaticsError(
+        raise NoPrestressError(
             f"'{analysis.robot}' has no self-stress in this shape: the {m} columns of the "
             f"equilibrium matrix are independent, smallest singular value {smallest:.2g} of the "
             f"largest (expected: at most the tolerance {analysis.tolerance:g}; a shape found by "
@@ -119,7 +123,7 @@ def check_can_be_taut(analysis: EquilibriumAnalysis) -> None:
     slack = slack_cables(analysis)
     if slack:
         listed = ", ".join(slack[:NAMED]) + (", ..." if len(slack) > NAMED else "")
-        raise StaticsError(
+        raise NoPrestressError(
             f"no prestress of '{analysis.robot}' has all cables taut: {len(slack)} of {m} are "
             f"slack in every one: {listed} (expected: a shape in which the cables balance each "
             "other)"
@@ -186,8 +190,8 @@ def minimal_rest_lengths(
         L0, shape (m,), [m], and the tensions, shape (m,), [N].
 
     Raises:
-        StaticsError: No prestress with all cables taut, none within the limits, or a cable
-            without stiffness.
+        NoPrestressError: No prestress with all cables taut, or none within the limits.
+        StaticsError: A cable without stiffness.
         ShapeError: Limits that make no sense.
     """
     check_can_be_taut(analysis)
@@ -225,7 +229,7 @@ def _max_min(analysis: EquilibriumAnalysis, mean: float) -> Prestress:
     tensions = stress @ found.x[:s]
     if tensions.min() <= TAUT:  # of a mean of 1
         name = analysis.cables[int(np.argmin(tensions))]
-        raise StaticsError(
+        raise NoPrestressError(
             f"'{analysis.robot}': cable '{name}' can be taut only by {tensions.min():.2g} of the "
             f"mean tension (expected: > {TAUT:g})"
         )
@@ -273,7 +277,7 @@ def _limits(
     return low, high
 
 
-def _limits_error(analysis: EquilibriumAnalysis, low: Array, high: Array) -> StaticsError:
+def _limits_error(analysis: EquilibriumAnalysis, low: Array, high: Array) -> NoPrestressError:
     """Name the cables that are beyond their limits where the sum of what is beyond is least."""
     stress = analysis.self_stress
     m, s = stress.shape
@@ -289,7 +293,7 @@ def _limits_error(analysis: EquilibriumAnalysis, low: Array, high: Array) -> Sta
         f"{analysis.cables[i]} ({best[i]:.4g} N, limits {low[i]:.4g} .. {high[i]:.4g})"
         for i in named
     ]
-    return StaticsError(
+    return NoPrestressError(
         f"no prestress of '{analysis.robot}' is within the limits of tension; nearest, these are "
         f"not: {', '.join(names[:NAMED])} (expected: wider limits)"
     )
