@@ -7,6 +7,6 @@ cards.tensegrity.write_structure(structure, "models/mine")
 
 from __future__ import annotations
 
-from cards_core.tensegrity import Structure, build, to_robot, write_structure
+from cards_core.tensegrity import Structure, build, statics, to_robot, write_structure
 
-__all__ = ["Structure", "build", "to_robot", "write_structure"]
+__all__ = ["Structure", "build", "statics", "to_robot", "write_structure"]

@@ -67,7 +67,7 @@ USES = {
     },
     "estimation": {"analysis", "dynamics", "robot"},
     "rods": {"analysis", "codegen", "formats", "robot"},
-    "tensegrity": {"formats", "parameters", "robot"},
+    "tensegrity": {"analysis", "dynamics", "formats", "optimize", "parameters", "robot"},
 }
 """Package to the packages it may use."""
 

@@ -5,9 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.muscles.command import NO_COMMAND
 from cards_core.tensegrity import build, write_structure
+from cards_core.tensegrity.statics import find_equilibrium, find_modes
 from cards_sim.simulator import Simulator
 
 NAMES = (
@@ -109,3 +111,32 @@ def test_a_floating_joint_comes_to_the_toolkits_equilibrium(tmp_path):
     x, y, z = first[:3, :3].T @ (second[:3, 3] - first[:3, 3])
     # the toolkit has y up
     np.testing.assert_allclose([x, z, -y], [0.000578, 0.002219, -0.102933], atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("superball", 0), ("superball", 11), ("prism_3", 0)])
+def test_free_vibration_has_the_frequency_of_its_mode(name, mode):
+    """Released from a mode's shape without damping, the spectrum has its peak at its frequency."""
+    robot = load(name)
+    muscles = tuple(
+        dataclasses.replace(m, actuator=dataclasses.replace(m.actuator, damping=0.0))
+        for m in robot.muscles
+    )
+    robot = dataclasses.replace(robot, gravity=np.zeros(3), muscles=muscles)
+    dynamics = make_dynamics(robot)
+    shape = find_equilibrium(dynamics)
+    modes = find_modes(dynamics, shape.q, shape.tensions)
+    frequency, phi = modes.frequencies[mode], modes.shapes[:, mode]
+    tree, dt = robot.tree, 2e-4
+    sim = Simulator(robot, dt)
+    sim.reset(tree.integrate(shape.q, 1e-4 * phi / np.abs(phi).max()))
+    commands, kinds = np.zeros(len(muscles)), np.full(len(muscles), NO_COMMAND)
+    amplitudes = []
+    for _ in range(round(12.0 / frequency / dt)):
+        sim.step(commands, kinds)
+        amplitudes.append(phi @ modes.mass_matrix @ tree.difference(sim.state.q, shape.q))
+    window = np.hanning(len(amplitudes)) * amplitudes
+    padded = 32 * len(window)
+    spectrum = np.abs(np.fft.rfft(window, padded))
+    peak = np.fft.rfftfreq(padded, dt)[np.argmax(spectrum)]
+    # bins are 1/384 of the frequency apart
+    assert peak == pytest.approx(frequency, rel=3e-3)

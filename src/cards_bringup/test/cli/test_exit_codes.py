@@ -75,6 +75,16 @@ CASES = {
         (("planar_3efr", "--grid", "x=0:0.01:2"), 0),
         (("planar_3efr", "--grid", "x=8:9:2"), 0),  # UNREACHABLE
     ],
+    "prestress": [
+        (("prism_3",), 0),
+        (("superball",), 0),  # no self-stress
+        (("prism_3", "--tolerance", "2"), 2),
+    ],
+    "modes": [
+        (("prism_3",), 0),
+        (("tetrahedral_6",), 0),  # no cable is taut
+        (("planar_2r",), 2),
+    ],
     "cable-function": [
         (("planar_2r", "--samples", "5"), 0),
         (("planar_2r", "--points", "LOST"), 1),

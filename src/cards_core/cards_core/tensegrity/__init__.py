@@ -1,6 +1,7 @@
 """Tensegrity structures: from a page of YAML to bodies, cables and an SDF.
 
-`build` reads a file and gives a `Structure`, `write_structure` makes a model of it.
+`build` reads a file and gives a `Structure`, `write_structure` makes a model of it; `statics` has
+self-stress, prestress, form finding and modes.
 """
 
 from cards_core.tensegrity.build import build

@@ -30,6 +30,11 @@ KINDS = {
         "where a condition holds: on grids, rays, random samples; robots of rods: plate poses",
     ),
     "force-sensing": (_HERE + "rods.force_sensing", "robots of rods: the wrench on the plate"),
+    "prestress": (
+        _HERE + "statics",
+        "tensegrities: self-stress, mechanisms, tensions and rest lengths that keep cables taut",
+    ),
+    "modes": (_HERE + "statics", "tensegrities: frequencies and stability of an equilibrium"),
     "cable-function": (_HERE + "cable_function", "what each muscle is for"),
 }
 """Kind to its module, with a function ``add_KIND(subparsers)``, and one line of help."""
