@@ -35,6 +35,7 @@ from cards_muscle_plugin.simulation_time import pace
 from cards_rod_plugin.node_parameters import parameters as rod_plugin_parameters
 from cards_rods.node_parameters import parameters as rod_parameters
 from cards_sim.node_parameters import general_parameters, robot_parameters
+from controllers.joint_estimator import parameters as joint_estimator_parameters
 
 HERE = Path(__file__).parent
 
@@ -53,6 +54,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
                 *reference_parameters(CtcOperational),
             ],
             "mrc": controller_parameters("mrc", load("musashi_like")),
+            "joint_estimator": joint_estimator_parameters(),
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_analysis_parameters(),
             "rod_solver": rod_parameters(),

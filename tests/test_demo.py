@@ -257,6 +257,10 @@ def test_ctrl_c_keeps_what_was_simulated_and_leaves_no_process(cards, tmp_path):
         (("planar_2r", "--duration", "-1"), "--duration"),
         (("planar_2r", "--controller-model", "mass=2"), "mass_factor"),
         (("planar_2r", "--reference", "spiral", "--no-ros"), "there_and_back"),
+        (("planar_2r", "--world", "two_arms"), "robots of its own, left_arm, right_arm"),
+        (("planar_2r", "--world", "moon"), "two_arms"),
+        (("two_arms", "--world", "table"), "a world with left_arm, right_arm"),
+        (("two_arms", "--hil"), "several robots"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(cards, tmp_path, arguments, message):
@@ -291,6 +295,46 @@ def test_a_folder_that_cannot_be_made_is_told(cards, tmp_path):
     assert result.returncode == 2
     assert "cannot be written" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def hashes(summary):
+    return {name: one["trajectory_sha256"] for name, one in summary["robots"].items()}
+
+
+@needs_ros
+@pytest.mark.ros
+def test_two_arms_of_one_world_are_repeatable_with_ros_and_without(demo, tmp_path):
+    options = ("two_arms", "--mode", "lockstep", "--duration", "0.3")
+    alone = demo(tmp_path / "alone", *options, "--no-ros")
+    topics = demo(tmp_path / "topics", *options)
+    assert list(alone["robots"]) == ["left_arm", "right_arm"]
+    assert hashes(alone) == hashes(topics)
+    assert topics["verdict"] == "ok"
+    for arm in alone["robots"]:
+        folder = tmp_path / "topics" / arm
+        assert json.loads((folder / "summary.json").read_text()) == topics["robots"][arm]
+        for name in ("simulator.npz", "controller.npz", "recording.mcap", "tensions.png"):
+            assert (folder / name).stat().st_size > 0
+
+
+def test_a_run_of_several_robots_has_failed_if_one_has(cards, tmp_path):
+    """The right controller loses its muscles: a model error that no tension makes good."""
+    file = tmp_path / "weak.yaml"
+    shared = "model: roboy_arm"
+    file.write_text(
+        f"/**: {{ros__parameters: {{{shared}, reference: flower}}}}\n"
+        "right_arm/ctc_operational: {ros__parameters: {tension_max: " + str([12.0] * 11) + "}}\n"
+    )
+    out = tmp_path / "run"
+    result = cards(
+        "demo", "two_arms", "--headless", "--no-ros", "--duration", "0.5", "--params-file",
+        str(file), "--out", str(out),
+    )  # fmt: skip
+    summary = json.loads((out / "summary.json").read_text())
+    assert result.returncode == 1, result.stderr
+    assert summary["verdict"] == "failed"
+    assert summary["robots"]["left_arm"]["verdict"] == "ok"
+    assert all(text.startswith("right_arm: ") for text in summary["failures"])
 
 
 @needs_ros

@@ -577,13 +577,11 @@ def skip_where_too_slow():
         pytest.skip(f"too slow for emulated boards: {took:.2f} s, needed: {TOO_SLOW} s")
 
 
-def demo(cards, out, *arguments):
+def demo(cards, out, *arguments, robot="roboy_arm"):
     """Run the demo; a machine that stood still for 0.1 s, as a robot may not, tries again."""
     for attempt in ("first", "second", "third"):
         folder = out / attempt
-        result = cards(
-            "demo", "roboy_arm", "--hil", "--headless", "--out", str(folder), *arguments
-        )
+        result = cards("demo", robot, "--hil", "--headless", "--out", str(folder), *arguments)
         if result.returncode == 0:
             break
         skip_where_too_slow()
@@ -615,6 +613,23 @@ def test_flower_through_emulated_boards(cards, tmp_path):
     assert 0.0 < np.abs(told["error"] - told["measured_error"]).max() < 5e-3
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     assert str(tmp_path) not in left.stdout
+
+
+@needs_ros
+@pytest.mark.real_time
+def test_boards_hold_a_robot_under_muscle_relaxation_control(cards, tmp_path):
+    """Two boards with ten muscles each: the same tensions as in the simulator."""
+    folder, _, summary = demo(cards, tmp_path, "--duration", "6", robot="musashi_like")
+    assert summary["hil"]["muscles_out"] == {}
+    simulated = tmp_path / "simulated"
+    arguments = ("--headless", "--no-ros", "--mode", "lockstep", "--duration", "6")
+    assert cards("demo", "musashi_like", *arguments, "--out", str(simulated)).returncode == 0
+    norms = []
+    for run in (folder, simulated):
+        log = np.load(run / "simulator.npz")
+        late = log["time"] > 1.0  # the stand is gone
+        norms.append(float(np.linalg.norm(log["tensions"][late], axis=1).mean()))
+    assert norms[0] == pytest.approx(norms[1], rel=0.1)
 
 
 @needs_ros

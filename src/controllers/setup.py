@@ -20,13 +20,14 @@ setup(
     zip_safe=False,
     description=(
         "Controller nodes for muscle-driven robots: computed torque in joint space and in"
-        " operational space."
+        " operational space, muscle relaxation; joint angles from muscle lengths."
     ),
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
             "ctc_joint = controllers.ctc_joint:main",
             "mrc = controllers.mrc:main",
+            "joint_estimator = controllers.joint_estimator:main",
             "ctc_operational = controllers.ctc_operational:main",
         ],
     },

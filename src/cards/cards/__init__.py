@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
     from cards.robots import known_models as known_models
     from cards.robots import load as load
     from cards.run_log import RunLog as RunLog
+    from cards.run_log import compare as compare
+    from cards.run_log import read_run as read_run
     from cards.simulation import Controller as Controller
     from cards.simulation import Simulator as Simulator
     from cards.simulation import World as World
@@ -45,10 +47,12 @@ _MODULES = {
     "Simulator": "cards.simulation",
     "View": "cards.viewer",
     "World": "cards.simulation",
+    "compare": "cards.run_log",
     "compile": "cards.models",
     "controllers": "cards.simulation",
     "known_models": "cards.robots",
     "load": "cards.robots",
+    "read_run": "cards.run_log",
     "show": "cards.viewer",
     "simulate": "cards.simulation",
     "tensegrity": "",

@@ -22,8 +22,11 @@ from cards_rods.rod_simulation import LOG_NAME
 from cards_rods.run_folder import rod_figures, write_results
 from cards_rods.summary import RodRun
 from cards_viz.plots.drawing import save
+from cards_viz.runs.comparison import Comparison
+from cards_viz.runs.comparison import compare as compare_recorded
 from cards_viz.runs.folder import run_figures, write_run
 from cards_viz.runs.log import ControllerLog, SimulatorLog
+from cards_viz.runs.recorded import RecordedRun
 from cards_viz.runs.summary import RunInfo
 
 
@@ -132,8 +135,10 @@ class RunLog(Recording):
         robot: The robot.
         arrays: ``time``, ``q``, ``qd``, ``muscle_lengths``, ``muscle_rates``, ``tensions``,
             ``efforts``, ``actuators`` of the simulator; with a controller also ``desired``,
-            ``actual``, ``error``, ``status`` and more, and the commanded ``command_tensions``.
+            ``actual``, ``error``, ``status`` and more, the commanded ``command_tensions`` and the
+            controller's signals, e.g. ``relaxation`` of ``mrc``.
         controller: Kind of the controller; ``none`` without one.
+        name: Of the folder it was read from; empty if it was not.
     """
 
     def __init__(
@@ -142,15 +147,19 @@ class RunLog(Recording):
         simulator: SimulatorLog,
         controller: ControllerLog | None,
         info: RunInfo,
+        name: str = "",
     ) -> None:
         self.robot: Robot = robot
+        self.name = name
         self.controller = info.controller
         self._logs, self._info = (simulator, controller), info
         arrays = {k: v for k, v in vars(simulator).items() if isinstance(v, np.ndarray)}
         if controller is not None:
-            for name, values in vars(controller).items():
-                taken = name in arrays
-                arrays[f"command_{name}" if taken else name] = values
+            logged = dict(vars(controller))
+            signals = logged.pop("signals")
+            logged |= {key: signal.values for key, signal in signals.items()}
+            for key, values in logged.items():
+                arrays[f"command_{key}" if key in arrays else key] = values
         self.arrays = arrays
 
     @classmethod
@@ -189,12 +198,14 @@ class RunLog(Recording):
         )
         return cls(robot, simulator, log, info)
 
-    @property
-    def desired_positions(self) -> Array | None:
-        """Desired positions of the operational frame, shape (K, 3), [m]; None if not tracked."""
-        if self._info.axes[:3] != ("x", "y", "z"):
-            return None
-        return self["desired"][:, :3]
+    def recorded(self, name: str = "") -> RecordedRun:
+        """Return the run as its page, and the comparison with another one, take it.
+
+        Args:
+            name: What to call it; empty: the name of its folder, or of robot and controller.
+        """
+        name = name or self.name or f"{self.robot.name}, {self.controller}"
+        return RecordedRun(name, self.robot, *self._logs, self._info)
 
     def figures(self) -> dict[str, Figure]:
         """Return all figures of this run: tracking, path, tensions and others."""
@@ -208,6 +219,37 @@ class RunLog(Recording):
             self._info,
             *self._logs,
         )
+
+
+def read_run(folder: str | os.PathLike[str], robot: Robot | None = None) -> RunLog:
+    """Read a run folder of a robot with muscles, e.g. of ``./cards demo`` or `RunLog.save`.
+
+    Args:
+        folder: The run folder.
+        robot: The robot; None: the one that the folder's ``summary.json`` names.
+
+    Raises:
+        CardsError: It is no such folder, a log is damaged or of another robot, or there is no
+            such robot.
+    """
+    run = RecordedRun.read(_path(folder), robot)
+    return RunLog(run.robot, run.simulator, run.controller, run.info, run.name)
+
+
+def compare(a: RunLog, b: RunLog) -> Comparison:
+    """Compare two runs of one robot at equal simulation times.
+
+    Args:
+        a: A run of `cards.simulate` or `cards.read_run`.
+        b: Another one.
+
+    Raises:
+        CardsError: They are no runs of robots with equal muscles and coordinates, or have no
+            common time.
+    """
+    for which, run in (("first", a), ("second", b)):
+        check_kind(run, RunLog, f"the {which} run", "a run of a robot with muscles")
+    return compare_recorded(a.recorded(), b.recorded())
 
 
 class RodRunLog(Recording):

@@ -15,19 +15,26 @@ import numpy.typing as npt
 
 from cards.robots import AnyRobot
 from cards.run_log import Recording, RodRunLog, RunLog
+from cards_core.checks import check_kind
 from cards_core.errors import CardsError
 from cards_core.robot.model import Robot
 from cards_core.rods.robots.initial_guess import InitialGuess
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
+from cards_viz.muscles.comparison_page import ComparisonPage
 from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
 from cards_viz.rods.interface import RodCommands, RodSnapshot
 from cards_viz.rods.page import RodPage
+from cards_viz.runs.comparison import check_same_robot
+from cards_viz.runs.replay import Replay
 
 RATE = 30.0
 """Frames a second."""
+
+LONGEST_WINDOW = 30.0
+"""Greatest length of the plots of two runs, [s]."""
 
 ROD_POINTS = 61
 """Points that are drawn along each rod."""
@@ -138,7 +145,7 @@ class View:
         page: The page, whose viser ``server`` takes things of one's own.
     """
 
-    def __init__(self, page: MusclePage | RodPage, player: Player) -> None:
+    def __init__(self, page: MusclePage | ComparisonPage | RodPage, player: Player) -> None:
         self.page = page
         self.url = page.url
         self._player = player
@@ -166,19 +173,29 @@ class View:
         return f'<iframe src="{self.url}" width="100%" height="600" frameborder="0"></iframe>'
 
 
-def show(what: AnyRobot | Recording, *, port: int = 8080, block: bool | None = None) -> View:
-    """Open a page that shows a robot at home, or plays a run.
+def show(
+    what: AnyRobot | Recording,
+    beside: RunLog | None = None,
+    *,
+    port: int = 8080,
+    block: bool | None = None,
+) -> View:
+    """Open a page that shows a robot at home, or plays a run, or two of them side by side.
 
     Args:
-        what: A robot of `cards.load`, or a run of `cards.simulate`.
+        what: A robot of `cards.load`, or a run of `cards.simulate` or `cards.read_run`.
+        beside: Another run of the same robot with muscles, played at the same time.
         port: Wanted port; a busy one is replaced by the next free one.
         block: Wait for Ctrl-C. None: only in a terminal, where the page would otherwise close
             with the end of the program.
 
     Raises:
-        CardsError: There is nothing to show, or no port to listen on.
+        CardsError: There is nothing to show, the runs are of different robots, or there is no port
+            to listen on.
     """
-    if isinstance(what, RunLog):
+    if beside is not None:
+        view = _side_by_side(what, beside, port)
+    elif isinstance(what, RunLog):
         view = _muscles(what.robot, port, what)
     elif isinstance(what, RodRunLog):
         view = _rods(what.robot, port, what)
@@ -201,21 +218,30 @@ def _muscles(robot: Robot, port: int, run: RunLog | None) -> View:
         still = MuscleSnapshot(0.0, robot.tree.home.copy(), np.zeros(len(robot.muscles)))
         player = Player([0.0], lambda _index, _paused: still)
     else:
-        recorded = run
-        drawn = recorded.desired_positions
-
-        def frame(i: int, paused: bool) -> MuscleSnapshot:
-            return MuscleSnapshot(
-                float(recorded.time[i]),
-                recorded.q[i],
-                recorded["tensions"][i],
-                desired_position=None if drawn is None else drawn[min(i, len(drawn) - 1)],
-                controller=None if recorded.controller == "none" else recorded.controller,
-                paused=paused,
-            )
-
-        player = Player(run.time, frame)
+        replay = Replay(run.recorded())
+        times = replay.times
+        player = Player(times, lambda i, paused: replay.at(times[i], paused=paused))
     return View(MusclePage(robot, cast(MuscleCommands, player), port=port), player)
+
+
+def _side_by_side(what: AnyRobot | Recording, beside: RunLog, port: int) -> View:
+    for which, run in (("first", what), ("second", beside)):
+        check_kind(run, RunLog, f"the {which} run", "a run of a robot with muscles")
+    runs = cast(RunLog, what).recorded(), beside.recorded()
+    check_same_robot(*runs)
+    first, second = replays = Replay(runs[0]), Replay(runs[1])
+    times = np.union1d(first.times, second.times)
+
+    def pair(i: int, paused: bool) -> tuple[MuscleSnapshot, MuscleSnapshot]:
+        return first.at(times[i], paused=paused), second.at(times[i], paused=paused)
+
+    player = Player(times, pair)
+    robots = runs[0].robot, runs[1].robot
+    labels = f"A: {runs[0].name}", f"B: {runs[1].name}"
+    end = max(float(replay.times[-1]) for replay in replays)
+    commands = cast(MuscleCommands, player)
+    page = ComparisonPage(robots, labels, commands, port=port, window=min(end, LONGEST_WINDOW))
+    return View(page, player)
 
 
 def _rods(robot: RodRobot, port: int, run: RodRunLog | None) -> View:

@@ -82,3 +82,23 @@ def test_a_robot_and_its_run_are_shown(name):
             assert view.url in view._repr_html_()
         finally:
             view.close()
+
+
+def test_two_runs_are_shown_side_by_side(tmp_path):
+    robot = cards.load("planar_2r")
+    run = cards.simulate(cards.Simulator(robot), duration=0.05)
+    run.save(tmp_path / "a")
+    again = cards.read_run(tmp_path / "a", robot)
+    assert again.name == "a"
+    assert {row.largest for row in cards.compare(run, again).differences()} == {0.0}
+    view = cards.show(run, again, port=0, block=False)
+    try:
+        nodes = set(view.page.server.scene._handle_from_node_name)
+        assert {"/muscles/paths", "/second/muscles/paths"} <= nodes
+        step = view.page.server.scene._handle_from_node_name["/second"].position
+        first, second = view.page.scenes
+        assert step[0] > first.upper[0] - second.lower[0]
+    finally:
+        view.close()
+    with pytest.raises(CardsError, match="the first run is"):
+        cards.show(robot, run, port=0, block=False)

@@ -67,13 +67,6 @@ def test_gazebo_that_ends_at_once_is_told_with_what_it_said(fake_gazebo, domain,
     assert "Unable to find uri[model://nowhere]" in error
 
 
-def test_several_robots_are_for_the_launch_file(tmp_path, capsys):
-    out = tmp_path / "run"
-    assert cli.main(["demo", "two_arms", "--simulator", "gazebo", "--out", str(out)]) == 2
-    assert "ros2 launch cards_bringup two_arms.launch.py" in capsys.readouterr().err
-    assert not out.exists()
-
-
 def test_without_ros_there_is_no_gazebo(capsys):
     assert cli.main(["demo", "planar_2r", "--no-ros", "--simulator", "gazebo"]) == 2
     assert "expected: mujoco" in capsys.readouterr().err

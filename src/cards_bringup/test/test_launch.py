@@ -316,12 +316,18 @@ def test_robot_of_rods_goes_where_it_is_told_and_stops_on_ctrl_c(tmp_path, liste
 
 
 @needs_workspace
-@pytest.mark.gazebo
-def test_two_arms_draw_in_one_world(tmp_path, listener):
-    needs("gazebo")
+@pytest.mark.parametrize("simulator", ["mujoco", pytest.param("gazebo", marks=pytest.mark.gazebo)])
+def test_two_arms_draw_in_one_world(tmp_path, listener, simulator):
+    needs(simulator)
     states = {name: listener.states(f"{name}/joint_states") for name in ("left_arm", "right_arm")}
     commands = {name: listener.states(f"{name}/force_command") for name in states}
-    with Launch(tmp_path, "cards_bringup", "two_arms.launch.py", "headless:=true") as launch:
+    with Launch(
+        tmp_path,
+        "cards_bringup",
+        "two_arms.launch.py",
+        "headless:=true",
+        f"simulator:={simulator}",
+    ) as launch:
         listener.wait(
             lambda: (
                 all(commands.values())

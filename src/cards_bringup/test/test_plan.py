@@ -261,8 +261,11 @@ def test_several_robots_have_namespaces():
         assert made.parameters(node)["kp"] == [2000.0] * 3
         line = node.command(made.parameter_file, made.parameters(node))
         assert line[line.index(f"__ns:=/{node.namespace}") - 1] == "-r"
-    with pytest.raises(CardsError, match=r"simulator:=mujoco is not in two_arms\.nodes\.yaml"):
-        plan("two_arms", installed=GAZEBO, simulator="mujoco")
+    embedded = plan("two_arms", simulator="mujoco", log_dir="/logs")
+    assert names(embedded) == ["simulator", "ctc_operational", "ctc_operational"]
+    assert Path(embedded.parameters(embedded.nodes[0])["world"]).stem == "two_arms"
+    folders = [embedded.parameters(node)["log_dir"] for node in embedded.nodes]
+    assert folders == ["/logs", "/logs/left_arm", "/logs/right_arm"]
 
 
 def test_no_simulator_at_all():
@@ -315,7 +318,7 @@ def test_namespace_keeps_the_parameters_of_the_file():
     assert "kp" in parameters
 
 
-@pytest.mark.parametrize("robot", ("roboy_arm", "planar_2r"))
+@pytest.mark.parametrize("robot", ["roboy_arm", "planar_2r"])
 def test_world_reaches_the_embedded_simulator(robot):
     """A robot without a world is alone: its parameter ``world`` is the parameter file's."""
     made = plan(robot, world="table")

@@ -35,6 +35,17 @@ def axis_rotation(axis: Sequence[float] | Array, angle: float) -> Matrix3:
     return np.eye(3) + math.sin(angle) * k + (1.0 - math.cos(angle)) * (k @ k)
 
 
+def rotation_z_to(direction: Vector3) -> Matrix3:
+    """Return a rotation matrix that takes the z axis to the unit vector ``direction``."""
+    x, y, z = direction
+    if z < -1.0 + 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    k = 1.0 / (1.0 + z)
+    return np.array(
+        [[1.0 - k * x * x, -k * x * y, x], [-k * x * y, 1.0 - k * y * y, y], [-x, -y, z]]
+    )
+
+
 def rpy_matrix(roll: float, pitch: float, yaw: float) -> Matrix3:
     """Return ``Rz(yaw) Ry(pitch) Rx(roll)``, angles in [rad]."""
     cr, sr = math.cos(roll), math.sin(roll)

@@ -96,6 +96,7 @@ SETTINGS = {
     "ray direction": lambda d, x: Rays(Grid(()), direction={"joint_1": x}).bind(d.tree),
     "mass factor": lambda d, x: perturbed(d.robot, mass_factor=x),
     "attachment offset": lambda d, x: perturbed(d.robot, attachment_offset=x),
+    "moment arm error": lambda d, x: perturbed(d.robot, moment_arm_error=x),
     "near": lambda _, x: SliceOptions(near=x),
     "stop": lambda _, x: SliceOptions(stop=x),
     "wrench": lambda _, x: SliceOptions(wrench=np.full(6, x)),

@@ -42,10 +42,11 @@ USES = {
     "dynamics": {"codegen", "paths", "robot"},
     "muscles": {"codegen", "dynamics", "paths", "robot"},
     "trajectories": {"robot"},
-    "body_image": {"dynamics", "paths", "robot"},
+    "body_image": {"muscles", "dynamics", "paths", "robot"},
     "control": {
         "body_image",
         "dynamics",
+        "estimation",
         "muscles",
         "optimize",
         "parameters",
@@ -64,7 +65,7 @@ USES = {
         "paths",
         "robot",
     },
-    "estimation": {"analysis", "dynamics"},
+    "estimation": {"analysis", "dynamics", "robot"},
     "rods": {"analysis", "codegen", "formats", "robot"},
     "tensegrity": {"formats", "parameters", "robot"},
 }

@@ -8,7 +8,6 @@ A model without one (made from text) or nested in another gets its joints from t
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from cards_core.formats.xml_lines import XmlElement, parse_xml
 from cards_core.robot.elements import WORLD, Joint, JointAxis, JointKind, Link
 from cards_core.robot.model import WORLD_NODE, Robot, Tree
 from cards_muscle_plugin.ports import ModelPort
+from cards_ros.namespaces import namespace_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,24 +83,6 @@ def host_robot(model: ModelPort, block_text: str) -> HostedRobot:
         urdf="" if described is None else to_urdf(robot),
         muscle_robot=muscle_robot,
     )
-
-
-def namespace_of(path: tuple[str, ...], known: Collection[str]) -> str:
-    """Return the ROS namespace of a model.
-
-    None for a robot that has the name it has in its own file; the name of any other: so
-    ``<include><name>left_arm</name>`` gives ``/left_arm/joint_states``.
-
-    Args:
-        path: Names of the models from the world down to the model.
-        known: Names of the models with muscles in its file. More than one share the file, as in a
-            world, and need their names to be told apart.
-    """
-    if len(path) == 1 and list(known) == [path[0]]:
-        return ""
-    parts = [re.sub(r"[^A-Za-z0-9_]", "_", part) for part in path]
-    # ROS allows no digit at the beginning
-    return "/".join("_" + part if part[:1].isdigit() else part for part in parts)
 
 
 def _read_file(model: ModelPort) -> tuple[list[str], Robot | None]:

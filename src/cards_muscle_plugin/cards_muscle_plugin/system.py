@@ -123,8 +123,8 @@ class MusclePlugin:
         load_rclpy()
         from rclpy.context import Context
 
-        from cards_muscle_plugin.hosted_robot import namespace_of
         from cards_ros.loop import HOT_NICE, set_nice
+        from cards_ros.namespaces import namespace_of
         from cards_ros.parameters import keep_arguments
 
         def context() -> Context:

@@ -9,7 +9,7 @@ from cards_core.formats import load
 from cards_core.formats.sdf.muscle_block import MODULE
 from cards_core.loop.model_agreement import differences
 from cards_core.loop.model_identity import identity_of
-from cards_muscle_plugin.hosted_robot import host_robot, namespace_of, robots_in
+from cards_muscle_plugin.hosted_robot import host_robot, robots_in
 from cards_muscle_plugin.ports import JointInfo
 
 pytestmark = pytest.mark.serial
@@ -18,22 +18,6 @@ pytestmark = pytest.mark.serial
 @pytest.fixture
 def robot():
     return load("planar_2r")
-
-
-@pytest.mark.parametrize(
-    ("path", "known", "namespace"),
-    [
-        (("arm",), ["arm"], ""),
-        (("left_arm",), ["arm"], "left_arm"),
-        (("left",), ["left", "right"], "left"),  # two robots in one world file
-        (("arm",), [], "arm"),  # made from text: its own name is not known
-        (("body", "arm"), [], "body/arm"),
-        (("left-arm 2",), ["arm"], "left_arm_2"),
-        (("2arms",), ["arm"], "_2arms"),
-    ],
-)
-def test_namespaces(path, known, namespace):
-    assert namespace_of(path, known) == namespace
 
 
 def test_robots_of_a_file(tmp_path, robot):

@@ -22,8 +22,8 @@ from cards_core.robot.model import Robot
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.typing import Array
-from cards_muscle_plugin.hosted_robot import namespace_of
 from cards_rod_plugin.ports import RodModelPort
+from cards_ros.namespaces import namespace_of
 
 
 @dataclass(frozen=True, eq=False)

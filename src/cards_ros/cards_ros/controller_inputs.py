@@ -1,4 +1,4 @@
-"""What a controller node hears beside ``joint_states``: states of muscles, live references.
+"""What a controller node hears beside ``joint_states``: muscles, live references, forces.
 
 A host publishes ``joint_states`` first and ``muscle_states`` of the same instant, with the same
 stamp, after it. A state of a controller that needs both is answered when both are there.
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -205,3 +205,31 @@ def subscribe_reference(
             node.get_logger().error(f"~/reference refused: {error}")
 
     node.create_subscription(message_type, topics.REFERENCE, on_message, topics.COMMAND_QOS)
+
+
+def subscribe_forces(node: Node, controller: Controller, taken: Callable[[], None]) -> None:
+    """Subscribe a node to the forces that links are to exert, if its controller takes any.
+
+    Args:
+        node: The node.
+        controller: Its controller.
+        taken: Called after each force that was taken over; others are logged as errors.
+    """
+    if not controller.takes_forces:
+        return
+    for frame in controller.model.robot.frames:
+        # the first force on a frame builds code for it, which takes longer than boards wait
+        controller.set_contact_force(frame.name, (0.0, 0.0, 0.0))
+
+    def on_message(message: WrenchStamped) -> None:
+        force, moment = (
+            [part.x, part.y, part.z] for part in (message.wrench.force, message.wrench.torque)
+        )
+        try:
+            controller.set_contact_force(message.header.frame_id, force, moment=moment)
+        except CardsError as error:
+            node.get_logger().error(f"~/hand_force refused: {error}")
+            return
+        taken()
+
+    node.create_subscription(WrenchStamped, topics.HAND_FORCE, on_message, topics.WRENCH_QOS)

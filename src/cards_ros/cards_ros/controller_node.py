@@ -37,7 +37,7 @@ from cards_core.stamps import nanoseconds, seconds
 from cards_core.trajectories import Reference
 from cards_core.typing import Array
 from cards_ros import topics
-from cards_ros.controller_inputs import MuscleInput, subscribe_reference
+from cards_ros.controller_inputs import MuscleInput, subscribe_forces, subscribe_reference
 from cards_ros.diagnostics import tell
 from cards_ros.health import ControllerHealth
 from cards_ros.loop import HOT_NICE, HotPublisher, HotSubscription, NodeLoop, StopFlag, run
@@ -104,6 +104,7 @@ class ControllerNode(Node):
         subscribe_reference(
             self, self.controller, self.parameters, present=self._present, follow=self._follow
         )
+        subscribe_forces(self, self.controller, self._forget_answer)
         self.health = ControllerHealth(self, self, self.control.robot.name)
 
     def _make_topics(self) -> None:
@@ -287,6 +288,11 @@ class ControllerNode(Node):
         return self.controller.output
 
     @property
+    def reason(self) -> str:
+        """Why the controller's last status is what it is, where the status does not say it."""
+        return self.controller.reason
+
+    @property
     def state_timeout(self) -> float:
         """Real time without states after which that is an error, [s]."""
         return float(self.parameters["state_timeout"])
@@ -360,6 +366,10 @@ class ControllerNode(Node):
             self.get_logger().warning("reference ignored: no joint_states yet")
             return
         self.control.follow(reference, seconds(self._stamp))
+        self._last_answer = None
+
+    def _forget_answer(self) -> None:
+        """Answer the last state anew if it comes again: what the controller is to do changed."""
         self._last_answer = None
 
     # Services and parameters ------------------------------------------------------------------

@@ -59,7 +59,7 @@ class Diagnostics:
     """Publishes the statuses of a node.
 
     Args:
-        node: The node; its name leads the names of the statuses.
+        node: The node; its name, with its namespace, leads the names of the statuses.
         hardware_id: What the statuses are about, e.g. the robot's name.
         names: Names of the statuses, in the order of the message.
     """
@@ -92,7 +92,8 @@ class Diagnostics:
     def _publish(self) -> None:
         message = DiagnosticArray()
         message.header.stamp = self._node.get_clock().now().to_msg()
-        prefix = self._node.get_name()
+        # with its namespace: robots of one network have nodes of the same name
+        prefix = self._node.get_fully_qualified_name().lstrip("/")
         for status in self._statuses.values():
             status.changed = False
             message.status.append(

@@ -26,15 +26,17 @@ REFUSAL_SHOWN = 2.0
 
 
 class HostView(Protocol):
-    """How time passes for a host.
+    """How time passes for a host."""
 
-    Attributes:
-        mode: ``lockstep`` or another.
-        steps: Done since the last reset.
-    """
+    @property
+    def mode(self) -> str:
+        """``lockstep`` or another."""
+        ...
 
-    mode: str
-    steps: int
+    @property
+    def steps(self) -> int:
+        """Steps done since the last reset."""
+        ...
 
     @property
     def paused(self) -> bool:
@@ -268,6 +270,11 @@ class ControllerView(Protocol):
         ...
 
     @property
+    def reason(self) -> str:
+        """Why the last status is what it is, where the status does not say it."""
+        ...
+
+    @property
     def output(self) -> ControlOutput:
         """How the controller came to its last command."""
         ...
@@ -295,6 +302,7 @@ class ControllerHealth:
         self._durations = np.zeros(_DURATIONS)
         self._count = 0
         self._worst = ControlStatus.OK
+        self._reason = ""
         self._residual = 0.0
         self._not_ok = 0
         self._missed = 0
@@ -311,7 +319,8 @@ class ControllerHealth:
         out = self._view.output
         if out.status is not ControlStatus.OK:
             self._not_ok += 1
-            self._worst = max(self._worst, out.status)
+            if out.status >= self._worst:
+                self._worst, self._reason = out.status, self._view.reason
             self._residual = max(self._residual, out.residual)
 
     def update(self) -> None:
@@ -350,7 +359,7 @@ class ControllerHealth:
         elif view.unready:
             status.report(Level.WARN, _UNREADY.format(view.unready))
         elif _LEVELS[self._worst] >= status.level and self._worst is not ControlStatus.OK:
-            status.report(_LEVELS[self._worst], _TEXTS[self._worst])
+            status.report(_LEVELS[self._worst], self._reason or _TEXTS[self._worst])
         elif status.message in (_DISABLED, _OTHER_MODEL) or status.message.startswith("waiting"):
             status.ok()
 

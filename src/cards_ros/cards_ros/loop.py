@@ -168,7 +168,7 @@ class HotPublisher:
 
 
 class NodeLoop:
-    """Waits for messages of a node and serves its services in between.
+    """Waits for messages of nodes and serves their services in between.
 
     Args:
         node: The node; it must not be added to another executor.
@@ -176,6 +176,7 @@ class NodeLoop:
         stop: Ends the waits early.
         urgent: Services that end a wait and are answered by every call of `serve`.
         serve_period: Least time between two looks at the other services, [s].
+        others: More nodes of the same context; ``hot`` and ``urgent`` may be theirs.
     """
 
     def __init__(
@@ -186,8 +187,10 @@ class NodeLoop:
         *,
         urgent: Sequence[Service] = (),
         serve_period: float = SERVE_PERIOD,
+        others: Sequence[Node] = (),
     ) -> None:
-        self.node = node
+        self._nodes = (node, *others)
+        self._logger = node.get_logger()
         self.stop = stop
         self._hot = tuple(hot)
         self._handles = tuple(item.subscription.handle for item in hot)
@@ -203,7 +206,8 @@ class NodeLoop:
         self._last_message = time.monotonic()
         # only for quality-of-service events, e.g. the warning about an incompatible publisher
         self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(node)
+        for one in self._nodes:
+            self._executor.add_node(one)
 
     def wait(self, timeout: float) -> None:
         """Block until there is a message, an urgent call or a `wake`, for at most ``timeout`` [s].
@@ -237,12 +241,13 @@ class NodeLoop:
         if now - self._served < self._period:
             return False
         self._served = now
-        for service in self.node.services:
-            if service not in self._urgent:
-                self._answer(service)
-        for subscription in self.node.subscriptions:
-            if not isinstance(subscription.callback_group, _LoopOnly):
-                self._deliver(subscription)
+        for node in self._nodes:
+            for service in node.services:
+                if service not in self._urgent:
+                    self._answer(service)
+            for subscription in node.subscriptions:
+                if not isinstance(subscription.callback_group, _LoopOnly):
+                    self._deliver(subscription)
         taken = sum(item.taken for item in self._hot)
         if taken != self._taken:
             self._taken = taken
@@ -268,7 +273,7 @@ class NodeLoop:
             try:
                 response = service.callback(request, service.srv_type.Response())
             except Exception as error:  # a service must not end the loop
-                self.node.get_logger().error(f"{service.srv_name}: {describe(error)}")
+                self._logger.error(f"{service.srv_name}: {describe(error)}")
                 return
             service.send_response(response, header)
 
@@ -281,7 +286,7 @@ class NodeLoop:
             try:
                 subscription.callback(taken[0])
             except Exception as error:  # nor a message of somebody else
-                self.node.get_logger().error(f"{subscription.topic_name}: {describe(error)}")
+                self._logger.error(f"{subscription.topic_name}: {describe(error)}")
 
     def close(self) -> None:
         """Release what the loop holds of the node."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rcl_interfaces.msg import (
@@ -30,7 +30,7 @@ from cards_core.parameters.parameter_file import (
     where_given,
 )
 
-__all__ = ["Parameter", "Parameters", "Value", "keep_arguments"]
+__all__ = ["Parameter", "Parameters", "Value", "keep_arguments", "passed_on"]
 
 _ARGUMENTS: weakref.WeakKeyDictionary[Context, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
@@ -42,6 +42,25 @@ def keep_arguments(context: Context, arguments: Sequence[str]) -> None:
     it where it was given to nodes of any name.
     """
     _ARGUMENTS[context] = tuple(arguments)
+
+
+def passed_on(node: Node, namespace: str, names: Collection[str]) -> list[RosParameter]:
+    """Return what a node was given that is for another node of its process and its name, too.
+
+    Args:
+        node: The node that the parameters of the process were meant for.
+        namespace: Of the other node, as ROS gives it parameters; what a file has for the other
+            node alone is left out.
+        names: Of the parameters to pass on.
+    """
+    other = f"{namespace}/{node.get_name()}"
+    own: set[str] = set()
+    for section in command_line_sections(_ARGUMENTS.get(node.context, ())):
+        if section.concerns(other) and not section.concerns(node.get_fully_qualified_name()):
+            own |= section.values.keys()
+    # rclpy has no public access
+    given = node._parameter_overrides
+    return [value for name, value in given.items() if name in names and name not in own]
 
 
 class Parameters:
@@ -96,8 +115,11 @@ class Parameters:
             place = where_given(name, spec.name, given.value, sections)
             raise ParameterError(f"{place}{error}") from None
 
-    def refuse_others(self) -> None:
+    def refuse_others(self, elsewhere: Iterable[str] = ()) -> None:
         """Call after the last `declare`; ROS would ignore what nobody declares.
+
+        Args:
+            elsewhere: Names that other nodes of the same process have.
 
         Raises:
             DescriptionError: A value was given for a parameter that the node has not declared.
@@ -108,8 +130,9 @@ class Parameters:
         given = node._parameter_overrides
         others = [name for name in given if not node.has_parameter(name)]
         if others:
+            known = [*self._specs, *elsewhere]
             sections = command_line_sections(_ARGUMENTS.get(node.context, ()))
-            check_parameters(node.get_fully_qualified_name(), others, self._specs, sections)
+            check_parameters(node.get_fully_qualified_name(), others, known, sections)
 
     def __getitem__(self, name: str) -> Any:
         try:

@@ -21,6 +21,9 @@ EXCITATION_COMMAND = "excitation_command"
 EFFORT_COMMAND = "effort_command"
 IMPEDANCE_COMMAND = "impedance_command"
 ROBOT_DESCRIPTION = "robot_description"
+OBJECT_STATES = "object_states"
+CONTACTS = "contacts"
+APPLY_WRENCH = "apply_wrench"
 MODEL = "model"
 CLOCK = "/clock"
 DIAGNOSTICS = "/diagnostics"
@@ -57,8 +60,11 @@ COMPILE_SERVICE = "~/compile"
 REPORT_SERVICE = "~/report"
 
 REFERENCE = "~/reference"
+HAND_FORCE = "~/hand_force"
 DESIRED = "~/desired"
 ERROR = "~/error"
+RELAXATION = "~/relaxation"
+NECESSARY_TENSION = "~/necessary_tension"
 
 METRICS = "~/metrics"
 INTERACTION = "~/interaction"
@@ -114,6 +120,9 @@ DRAWING_QOS = _profile(1, reliable=False)
 
 RECENT_QOS = _profile(10, reliable=False)
 """For readers that look now and then and need the states of one instant from two topics."""
+
+WRENCH_QOS = _profile(10)
+"""``apply_wrench``, ``hand_force``: those of several bodies come at once, and all must arrive."""
 
 CLOCK_QOS = _profile(1, reliable=False)
 """``/clock`` as ROS subscribes to it."""

@@ -29,7 +29,35 @@ def general_parameters() -> list[Parameter]:
         *host_parameters(),
         Parameter("ground", False, "Put a ground plane at z = ground_height."),
         Parameter("ground_height", 0.0, "Height of the ground plane.", "m"),
+        Parameter(
+            "world_rate",
+            100.0,
+            "Rate of object_states and contacts in simulated time.",
+            "Hz",
+            lower=0.1,
+            upper=1e6,
+        ),
+        Parameter(
+            "wrench_duration",
+            0.1,
+            "How long a wrench of apply_wrench acts.",
+            "s",
+            lower=1e-6,
+            upper=3600.0,
+            live=True,
+        ),
+        Parameter(
+            "grasped",
+            "",
+            "What is grasped, LINK/BODY with commas between: welded together as they are; "
+            "all others are let go.",
+            live=True,
+        ),
     ]
+
+
+SEVERAL = ("speed", "command_timeout", "decay_time", "accept_other_model")
+"""General parameters that each of several robots of one world has too, for itself."""
 
 
 def robot_parameters(robot: Robot) -> list[Parameter]:

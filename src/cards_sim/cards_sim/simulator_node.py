@@ -9,46 +9,46 @@ Modes:
 
 In the first two modes time starts with the first accepted command, unless `wait_for_command` is
 false: otherwise the arm falls before its controller is there.
+
+A world with robots of its own (``two_arms``) has a node ``simulator`` in the namespace of each,
+with its topics, diagnostics and log. They share their time: it starts, and in lockstep goes on,
+when all of them were commanded; reset, pause and step are for the whole world, whoever is asked.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rclpy.context import Context
 from rclpy.node import Node
+from rclpy.parameter import Parameter as RosParameter
 from std_srvs.srv import SetBool, Trigger
 
-from cards_core.formats.urdf import to_urdf
+from cards_core.errors import CardsError
 from cards_core.loop.host import kept_by_reset
-from cards_core.loop.model_agreement import ACCEPT
-from cards_core.loop.model_identity import identity_of
-from cards_core.loop.pacing import Pacer
 from cards_core.robot.model import Robot
-from cards_core.stamps import NANOSECONDS, end_of
+from cards_core.stamps import end_of
 from cards_ros import topics
-from cards_ros.health import HostHealth
-from cards_ros.host_shell import REPUBLISH_PERIOD, HostShell
+from cards_ros.host_shell import REPUBLISH_PERIOD
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
-from cards_ros.model_topic import ModelTopic
-from cards_ros.parameters import Parameters
-from cards_sim.build import build_host
+from cards_ros.parameters import Parameters, passed_on
+from cards_sim.build import build_simulation
 from cards_sim.errors import SimulationStoppedError
+from cards_sim.host import SimulatorHost
+from cards_sim.simulated_robot import SimulatedRobot
+from cards_sim.time_control import TimeControl
+from cards_sim.world_topics import WorldTopics, read_grasped
 
 NODE_NAME = "simulator"
-
-MAX_LAG = 0.01
-"""Longest delay that is caught up in real time, [s]: steps that are caught up come faster than the
-controller can answer, so after a longer delay time is late rather than the commands stale."""
 
 _WAIT = 0.02  # [s], longest wait of the loop
 
 
 class SimulatorNode(Node):
-    """The simulator's shell: topics, services, pacing.
+    """The simulator: loop, services, pacing; its robots have topics on this node or their own.
 
     Args:
         context: ROS context.
@@ -57,12 +57,9 @@ class SimulatorNode(Node):
         **node_options: Passed to `rclpy.node.Node`.
 
     Attributes:
-        host: World, command gate and log.
-        mode, paused, pacer: As the names say.
-        steps: Done since the last reset.
-        failure: Why the world stopped, if it did.
-        models: What this and other nodes say of their models.
-        health: What is said on ``/diagnostics``.
+        world: All robots, which step together.
+        robots: Their topics and diagnostics.
+        control: When time advances.
     """
 
     def __init__(
@@ -75,207 +72,224 @@ class SimulatorNode(Node):
     ) -> None:
         super().__init__(NODE_NAME, context=context, **node_options)
         self._stop = stop
-        self.parameters = Parameters(self, self._on_parameters)
-        self.host = build_host(self.parameters, robot)
-        simulator, value = self.host.simulator, self.parameters
-        self.mode: str = value["mode"]
-        dt = simulator.dt
-        self._stale_after = round(value["command_timeout"] * NANOSECONDS)
+        self._others: dict[str, Node] = {}  # by namespace
+        self.parameters = value = self._store(self)
+        simulation = build_simulation(value, self._store_of, robot)
+        self.world = simulation.world
+        dt = self.world.dt
         self._duration = end_of(value["duration"])
-        self.pacer = Pacer(dt, speed=value["speed"], max_lag=max(MAX_LAG, 2 * dt))
-        lockstep = self.mode == "lockstep"
+        self._speed: float = value["speed"]
+        self.control = TimeControl(
+            dt,
+            mode=value["mode"],
+            speed=value["speed"],
+            waits=value["wait_for_command"],
+            robots=len(simulation.robots),
+        )
+        lockstep = self.control.mode == "lockstep"
         self._steps_per_state = 1 if lockstep else max(1, round(1 / (value["publish_rate"] * dt)))
         self._steps_per_clock = max(1, round(1 / (value["clock_rate"] * dt)))
-
-        self.paused = False
-        self.steps = 0
-        self._released = not lockstep and not value["wait_for_command"]
-        self._credit = 0  # steps that may be done in spite of the pause
-        self.failure: SimulationStoppedError | None = None
         self._finished = False
         self._published = -1.0
-        self.models = ModelTopic(self, "host", identity_of(simulator.robot), lambda: value[ACCEPT])
-        self.health = HostHealth(self, self.host, self, self.models)
-        self._shell = HostShell(
-            self, self.host, self.health, models=self.models, description=to_urdf(simulator.robot)
+        self._steps_per_world = max(1, round(1 / (value["world_rate"] * dt)))
+        self._world_topics = WorldTopics(
+            self, self.world.simulator, lambda: self.parameters["wrench_duration"]
         )
-        self._loop = NodeLoop(self, self._shell.topics.subscriptions, self._stop)
-        self._make_services()
+        self.robots = tuple(
+            SimulatedRobot(
+                self._others.get(item.namespace, self),
+                item,
+                self.control,
+                number,
+                world=self._world_topics,
+            )
+            for number, item in enumerate(simulation.robots)
+        )
+        self._first = self.robots[0]
+        self._grasped: str = value["grasped"]  # at the start, and after a reset
+        self._hold(self._grasped)
+        commands = [one for item in self.robots for one in item.shell.topics.subscriptions]
+        others = tuple(self._others.values())
+        self._loop = NodeLoop(self, commands, self._stop, others=others)
+        for node in (self, *others):
+            node.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
+            node.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
+            node.create_service(Trigger, topics.STEP_SERVICE, self._on_step)
 
-    def _make_services(self) -> None:
-        self.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
-        self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
-        self.create_service(Trigger, topics.STEP_SERVICE, self._on_step)
+    def _store(self, node: Node) -> Parameters:
+        """Return the parameters of a node, which tells us what was changed."""
+
+        def changed(changes: Mapping[str, Any]) -> None:
+            self._on_parameters(node, changes)
+
+        return Parameters(node, changed)
+
+    def _store_of(self, namespace: str, names: Collection[str]) -> Parameters:
+        """Make the node of a robot with a namespace of its own; return its parameters."""
+        if self.get_namespace() != "/":
+            raise CardsError(
+                f"namespace {self.get_namespace()} for a world that has robots with namespaces "
+                f"of their own, such as {namespace} (expected: none)"
+            )
+        node = Node(
+            NODE_NAME,
+            context=self.context,
+            namespace=namespace,
+            parameter_overrides=passed_on(self, namespace, names),
+        )
+        self._others[namespace] = node
+        return self._store(node)
+
+    @property
+    def host(self) -> SimulatorHost:
+        """The first robot, mostly the only one."""
+        return self._first.host
+
+    @property
+    def steps(self) -> int:
+        """Steps done since the last reset."""
+        return self.control.steps
 
     # Loop -------------------------------------------------------------------------------------
 
     def run(self) -> int:
         """Simulate until the stop flag is set or `duration` is over; return the exit code."""
-        self.get_logger().info(
-            f"{self.host.simulator.robot.name}: {self.mode}, dt {self.host.simulator.dt:g} s"
-        )
-        self.pacer.start(time.monotonic())
+        names = ", ".join(item.host.robot.name for item in self.robots)
+        self.get_logger().info(f"{names}: {self.control.mode}, dt {self.world.dt:g} s")
+        control = self.control
+        control.pacer.start(time.monotonic())
         self._publish_state()
         while not self._stop and not self._finished:
-            if self.failure is not None and self._duration > 0:
+            if control.failure is not None and self._duration > 0:
                 return 1  # nobody waits for a reset of a run with an end
-            self._receive()
+            for robot in self.robots:
+                robot.receive()
             now = time.monotonic()
-            if self._may_step(now):
+            if control.may_step(now):
                 self._advance()
             else:
                 if now - self._published >= REPUBLISH_PERIOD:
                     self._publish_state()
-                self._loop.wait(self._patience(now))
+                    self._world_topics.publish(self.world.stamp)
+                self._loop.wait(control.patience(now, _WAIT))
             if self._loop.serve():
                 self._housekeeping()
         self._housekeeping()
         return 0
 
-    def _may_step(self, now: float) -> bool:
-        if self.failure is not None:
-            return False
-        if self._credit:
-            # a step by hand needs no command, except where time itself is made of commands
-            return self._released or self.mode != "lockstep"
-        if self.paused or not self._released:
-            return False
-        return self.mode != "realtime" or self.pacer.remaining(now) <= 0.0
-
-    def _patience(self, now: float) -> float:
-        if self.mode == "realtime" and self.running:
-            return min(_WAIT, self.pacer.remaining(now))
-        return _WAIT
-
-    def _receive(self) -> None:
-        lockstep = self.mode == "lockstep"
-        for _ in self._shell.obey(lockstep=lockstep, patience=self._stale_after):
-            if not self._released:
-                self._released = True
-                if self.mode == "realtime":
-                    self.pacer.resume(time.monotonic())
-
     def _advance(self) -> None:
-        self._credit = 0
+        control, world = self.control, self.world
+        control.stepping()
         try:
-            self.host.advance()
+            world.advance()
         except SimulationStoppedError as error:
-            self.failure = error
+            control.failure = error
             self.get_logger().error(str(error))
             return
-        self.steps += 1
-        if self.mode == "lockstep":
-            self._released = False
-        elif self.mode == "realtime":
-            self.pacer.done(time.monotonic())
-            self.host.behind = self.pacer.behind
-        self._finished = 0 < self._duration <= self.host.stamp
-        last = self._finished and self.mode != "lockstep"  # no answer to the last is wanted
-        due = self.steps % self._steps_per_state == 0 and not self._finished
-        if due or last or self.paused:
+        control.done(time.monotonic())
+        if control.mode == "realtime":
+            for robot in self.robots:
+                robot.host.behind = control.pacer.behind
+        self._finished = 0 < self._duration <= world.stamp
+        last = self._finished and control.mode != "lockstep"  # no answer to the last is wanted
+        due = control.steps % self._steps_per_state == 0 and not self._finished
+        if due or last or control.paused:
             self._publish_state()
-        if self.steps % self._steps_per_clock == 0:
-            self._shell.topics.publish_clock(self.host.stamp)
-        self._shell.record()
+        if control.steps % self._steps_per_clock == 0:
+            self._first.shell.topics.publish_clock(world.stamp)
+        if control.steps % self._steps_per_world == 0 or control.paused:
+            self._world_topics.publish(world.stamp)
+        for robot in self.robots:
+            robot.shell.record()
 
     def _publish_state(self) -> None:
         self._published = time.monotonic()
-        self._shell.publish()
+        for robot in self.robots:
+            robot.shell.publish()
 
     # Services ---------------------------------------------------------------------------------
 
     def _on_reset(self, _request: Any, response: Any) -> Any:
-        self.health.tell_verdict("until the reset")
+        for robot in self.robots:
+            robot.health.tell_verdict("until the reset")
         kept = kept_by_reset(self.host.log)
-        self.host.reset()
-        self.failure = None
-        self._credit = 0
-        self.steps = 0
-        self._released = self.mode != "lockstep" and not self.parameters["wait_for_command"]
-        self.pacer.start(time.monotonic())
+        self.world.reset()
+        self._hold(self._grasped)
+        self.set_parameters([RosParameter("grasped", value=self._grasped)])
+        self.control.begin(time.monotonic())
         self._publish_state()
+        self._world_topics.publish(self.world.stamp)
         response.success = True
         response.message = "back at t = 0; time starts with the next command"
-        if self._released:
+        if self.control.released:
             response.message = "back at t = 0"
         response.message += kept
         return response
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        self.paused = bool(request.data)
-        self._credit = 0
-        if not self.paused:
-            self.pacer.resume(time.monotonic())
+        paused = bool(request.data)
+        self.control.pause(paused, time.monotonic())
         response.success = True
-        response.message = f"{'paused' if self.paused else 'running'} at t = {self._shell.now} s"
+        response.message = f"{'paused' if paused else 'running'} at t = {self._now} s"
         return response
 
     def _on_step(self, _request: Any, response: Any) -> Any:
-        if not self.paused:
+        control = self.control
+        if not control.paused:
             response.message = "not paused: call sim/pause first"
-        elif self.failure is not None:
-            response.message = str(self.failure)
+        elif control.failure is not None:
+            response.message = str(control.failure)
         else:
-            self._credit = 1
-            if self._may_step(time.monotonic()):
+            control.allow_one()
+            if control.may_step(time.monotonic()):
                 self._advance()
-                response.message = f"stepped to t = {self._shell.now} s"
+                response.message = f"stepped to t = {self._now} s"
             else:
-                response.message = f"steps when the state of t = {self._shell.now} s is answered"
-            response.success = self.failure is None
+                response.message = f"steps when the state of t = {self._now} s is answered"
+            response.success = control.failure is None
         return response
 
-    def _on_parameters(self, changes: Any) -> None:
-        self.host.change(changes)
+    @property
+    def _now(self) -> str:
+        return self._first.shell.now
+
+    def _on_parameters(self, node: Node, changes: Mapping[str, Any]) -> None:
+        for robot in self.robots:
+            if robot.node is node:
+                robot.host.change(changes)
+        if "grasped" in changes:
+            self._hold(changes["grasped"])
         if "speed" in changes:
-            self.pacer.set_speed(changes["speed"])
+            self._set_speed(changes["speed"], node)
 
-    # What `HostHealth` looks at ---------------------------------------------------------------
+    def _hold(self, grasped: str) -> None:
+        """Grasp what the parameter ``grasped`` says. Raises `CardsError`."""
+        self.world.simulator.hold(read_grasped(grasped))
 
-    @property
-    def dt(self) -> float:
-        """Time step, [s]."""
-        return self.host.simulator.dt
-
-    @property
-    def waiting(self) -> bool:
-        """Whether time stands still until a command comes."""
-        return not self._released and not self.paused and self.failure is None
-
-    @property
-    def running(self) -> bool:
-        """Whether time advances."""
-        return self._released and not self.paused and self.failure is None
-
-    @property
-    def wanted_speed(self) -> float:
-        """Simulated time per real time that is to be reached; 0: none in particular."""
-        return float(self.parameters["speed"]) if self.mode == "realtime" else 0.0
-
-    @property
-    def path_failures(self) -> int:
-        """Muscle contacts that could not be solved since the last reset."""
-        return self.host.simulator.muscles.engine.failures
-
-    def world_values(self) -> Mapping[str, object]:
-        """Return what else to show of the world."""
-        return {"contacts": len(self.host.simulator.world.contacts)}
-
-    def loop_values(self) -> Mapping[str, object]:
-        """Return what else to show of the loop."""
-        return {"missed_deadlines": self.pacer.overruns, "dropped_deadlines": self.pacer.dropped}
+    def _set_speed(self, speed: float, told: Node) -> None:
+        """Set the speed, which is one for all robots of the world."""
+        if speed == self._speed:
+            return
+        self._speed = speed
+        self.control.pacer.set_speed(speed)
+        for node in (self, *self._others.values()):
+            if node is not told:
+                node.set_parameters([RosParameter("speed", value=speed)])
 
     # Rest -------------------------------------------------------------------------------------
 
     def _housekeeping(self) -> None:
-        self._shell.refresh()
+        self._world_topics.refresh()
+        for robot in self.robots:
+            robot.shell.refresh()
 
     def close(self) -> None:
-        """Say how it was, write the log and destroy the node."""
-        self.health.tell_verdict("until the end")
-        self._shell.close()
+        """Say how it was, write the logs and destroy the nodes."""
+        for robot in self.robots:
+            robot.close()
         self._loop.close()
-        self.destroy_node()
+        for node in (*self._others.values(), self):
+            node.destroy_node()
 
 
 def main(args: Sequence[str] | None = None) -> int:

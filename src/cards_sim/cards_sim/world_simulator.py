@@ -315,6 +315,7 @@ class WorldSimulator:
         *,
         duration: float,
         point: Array | Sequence[float] | None = None,
+        replace: bool = False,
     ) -> None:
         """Push a link from outside, from the next step on.
 
@@ -325,6 +326,7 @@ class WorldSimulator:
             duration: [s], rounded to time steps, at least one.
             point: Where the force acts, in link coordinates, [m]; moves with the link. The
                 centre of mass if `None`.
+            replace: End what pushed the link before.
 
         Raises:
             UnknownNameError: No such model or link.
@@ -339,6 +341,8 @@ class WorldSimulator:
         lever = np.zeros(3) if point is None else _vector(point, "point") - com
         steps = max(1, round(duration / self.dt))
         push = _Push(index, _vector(force, "force"), _vector(torque, "torque"), lever, steps)
+        if replace:
+            self._pushes = [other for other in self._pushes if other.body != index]
         self._pushes.append(push)
 
     # Grasps -----------------------------------------------------------------------------------
@@ -386,6 +390,24 @@ class WorldSimulator:
             held = ", ".join(GRASP.join(item) for item in self.grasped) or "nothing is held"
             raise CardsError(f"'{pair[0]}' does not hold '{pair[1]}' (held: {held})")
         self.data.eq_active[index] = 0
+
+    def hold(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Grasp these pairs, as they are now, and release all others; all or nothing.
+
+        Args:
+            pairs: Links of robots and bodies, as of `grasp`; those that are held already stay so.
+
+        Raises:
+            UnknownNameError: As `grasp`.
+        """
+        wanted = dict.fromkeys(self._pair(link, body)[0] for link, body in pairs)
+        held = self.grasped
+        for pair in held:
+            if pair not in wanted:
+                self.release(*pair)
+        for pair in wanted:
+            if pair not in held:
+                self.grasp(*pair)
 
     def _pair(self, link: str, body: str) -> tuple[tuple[str, str], int]:
         pair = (self._full_name(link), self._full_name(body))

@@ -89,8 +89,11 @@ def two_bodies(actuator, surface=None, friction=0.0):
         for name, mass in (("left", 1.0), ("right", 1.5))
     )
     joints = tuple(Joint(f"{link.name}_free", "free", WORLD, link.name) for link in links)
-    start = ViaPoint("left", np.array([-0.12, 0.03, 0.02]), friction=friction)
+    start = ViaPoint("left", np.array([-0.12, 0.03, 0.02]))
     path = (start, ViaPoint("right", np.array([0.05, 0.02, -0.03])))
+    if friction and surface is None:
+        turn = ViaPoint("left", np.array([-0.05, 0.06, 0.04]), friction=friction)
+        path = (path[0], turn, path[1])
     surfaces = ()
     if surface is not None:
         surfaces = (WrapSurface("bone", "left", surface),)

@@ -32,6 +32,23 @@ def test_a_reset_cools_the_motors():
     simulator = Simulator(plain)
     for _ in range(200):
         simulator.step([200.0] * 20)
-    assert simulator.state.temperatures.max() > 25.3
+    assert simulator.state.temperatures.max() > 25.1
     simulator.reset()
     assert np.array_equal(simulator.state.temperatures, np.full(20, 25.0))
+
+
+def test_muscles_without_a_motor_have_temperatures_too():
+    """Among others, of whom nothing is known; and no motion changes."""
+    plain = load("planar_2r")
+    warm = Cable(thermal=Thermal(heat_per_square_force=0.01))
+    muscles = (*plain.muscles[:1], *(replace(m, actuator=warm) for m in plain.muscles[1:]))
+    runs = []
+    for one in (plain, replace(plain, muscles=muscles)):
+        simulator = Simulator(one)
+        for i in range(300):
+            simulator.step(30.0 + 15.0 * np.sin(0.05 * i + np.arange(4)))
+        runs.append(simulator.state)
+    assert runs[0].q.tobytes() == runs[1].q.tobytes()
+    found = runs[1].temperatures
+    assert np.isnan(found[0])
+    assert np.all(found[1:] > 25.1)

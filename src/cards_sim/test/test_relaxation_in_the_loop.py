@@ -1,48 +1,16 @@
 """Muscle relaxation control of an upper body that is simulated: at a desk, and while it learns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from relaxation_loop import HOME, IN_HAND, closed_loop, step, targets
 
+from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
-from cards_core.loop.control_setup import make_control_loop
-from cards_core.parameters.declaration import ParameterSet
-from cards_core.trajectories.library import from_dict
-from cards_sim.build import build_host
-
-PERIOD = 0.008
-HOME = [-0.35, 0.3, 0.0, -1.05, 0.0]
-
-
-def closed_loop(points, *, world="", **parameters):
-    robot = load("musashi_like")
-    steps = [{"position": points[0][1]}, *({"time": t, "position": p} for t, p in points[1:])]
-    reference = from_dict(
-        {
-            "trajectories": {
-                "task": {
-                    "kind": "quintic",
-                    "space": "joint",
-                    "time_definition": "relative",
-                    "points": steps,
-                }
-            }
-        },
-        names=robot.tree.position_names,
-        operational_size=3,
-        source="test",
-    )["task"]
-    given = {"initial_positions": points[0][1], "world": world}
-    host = build_host(ParameterSet(given, "simulator"), robot)
-    own = {"reference": "", "log_dir": "", "perturbation_seed": 3, **parameters}
-    return host, make_control_loop("mrc", ParameterSet(own, "mrc"), robot, reference)
-
-
-def step(host, loop):
-    state = host.state
-    host.submit(loop.step(state))
-    host.step()
-    return state
+from cards_core.robot.actuators import SeriesElastic, Spring
+from cards_core.robot.elements import ViaPoint
 
 
 def live(loop, **values):
@@ -79,23 +47,105 @@ def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
     assert np.linalg.norm(state.tensions) == pytest.approx(held, rel=0.05)
 
 
-def targets(rng, count):
-    def arm():
-        low, high = [-0.65, 0.15, -0.2, -1.5, -0.15], [-0.15, 0.45, 0.1, -0.9, 0.15]
-        return rng.uniform(low, high).tolist()
-
-    points = [(0.0, HOME * 2)]
-    for _ in range(count):
-        place = arm() + arm()
-        points += [(1.2, place), (0.3, place)]
-    return points
+WIRE = Spring(law="exponential", force_scale=15.0, growth=350.0)
 
 
-def test_an_arm_that_learns_its_lengths_goes_where_it_should(tmp_path):
-    """Attachments off by 2 mm; at poses it never saw, the error is at most 40 % of before."""
+def elastic(winder_friction, route_friction):
+    """Return the upper body with wires that stretch.
+
+    Args:
+        winder_friction: Force at the wire, [N].
+        route_friction: Share of the tension that a guide takes: the wire comes along the link of
+            the origin and turns there by a right angle in the home pose.
+    """
+    plain = load("musashi_like")
+    muscles = []
+    home = make_dynamics(plain).link_poses(plain.tree.home).copy()
+    links = {link.name: pose for link, pose in zip(plain.links, home, strict=True)}
+    for muscle in plain.muscles:
+        unit = muscle.actuator
+        turns = unit.motor.gear_ratio / unit.spool_radius
+        motor = replace(unit.motor, dry_friction=winder_friction / turns)
+        path = muscle.path
+        if route_friction:
+            here, there = (links[p.link] @ np.array([*p.position, 1.0]) for p in path[:2])
+            along = links[path[0].link][:3, :3].T @ (there - here)[:3]
+            across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+            winder = path[0].position + 0.05 * across / np.linalg.norm(across)
+            guide = replace(path[0], friction=route_friction / (0.5 * np.pi))
+            path = (ViaPoint(path[0].link, winder), guide, *path[1:])
+        driven = SeriesElastic(
+            spool_radius=unit.spool_radius, motor=motor, spring=WIRE, thermal=unit.thermal
+        )
+        muscles.append(replace(muscle, path=path, actuator=driven))
+    return replace(plain, muscles=tuple(muscles))
+
+
+@pytest.mark.parametrize("friction", [(0.0, 0.0), (2.0, 0.06)])
+def test_wires_that_stretch_and_rub_are_held_and_let_go(friction):
+    """Stable at 1 kHz, also without any friction that damps; relaxation takes tension away."""
+    place = [-0.5, 0.25, -0.1, -1.2, 0.05] * 2
+    points = [(0.0, HOME * 2), (1.5, place), (4.0, place)]
+    host, loop = closed_loop(points, robot=elastic(*friction), attachment_offset=0.002)
+    live(loop, relaxation=False)
+    while host.state.time < 2.5:
+        state = step(host, loop)
+    held, before = np.linalg.norm(state.tensions), state.q
+    assert np.abs(state.qd).max() < 5e-3
+    assert np.linalg.norm(loop.controller.output.error) < 0.25
+    live(loop, relaxation=True)
+    while host.state.time < 5.5:
+        state = step(host, loop)
+    assert np.linalg.norm(state.tensions) < 0.97 * held
+    assert np.linalg.norm(state.q - before) < 0.15
+    assert state.tensions.max() < 540.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"body_image": "learned", "learning": True}, "has a spring .expected: muscles without"),
+        ({"body_image": "polynomial"}, "has a spring .expected: 'geometric'"),
+        ({"joint_angles": "estimated"}, "has a spring .expected: muscles without"),
+    ],
+)
+def test_body_images_that_know_no_springs_are_refused(parameters, message):
+    with pytest.raises(CardsError, match=message):
+        closed_loop([(0.0, HOME * 2), (1.0, HOME * 2)], robot=elastic(0.0, 0.0), **parameters)
+
+
+def test_a_dumbbell_is_held_where_it_should_be_by_the_force_that_carries_it():
+    """3.6 kg: without the force the arm sags, with it the error is several times smaller."""
+    lifted = [-0.2, 0.3, 0.0, -1.4, 0.0]
+
+    def error(force, point=None):
+        host, loop = closed_loop(
+            [(0.0, HOME * 2), (1.5, lifted + HOME), (2.0, lifted + HOME)],
+            payload=3.6,
+            relaxation=False,
+        )
+        loop.controller.set_contact_force("left_hand", force, point)
+        while host.state.time < 3.5:
+            step(host, loop)
+        return float(np.linalg.norm(loop.controller.output.error))
+
+    without = error([0.0, 0.0, 0.0])
+    assert without > 0.05
+    assert error([0.0, 0.0, 3.6 * 9.81], IN_HAND) < 0.2 * without
+    assert error([0.0, 0.0, -3.6 * 9.81], IN_HAND) > 1.5 * without
+
+
+@pytest.mark.parametrize(("moment_arm_error", "seed"), [(0.0, 3), (0.05, 3), (0.05, 7)])
+def test_an_arm_that_learns_its_lengths_goes_where_it_should(tmp_path, moment_arm_error, seed):
+    """Attachments off by 2 mm, moment arms by 5 %; at poses it never saw, it errs a fifth as much.
+
+    The published bound is 40 % after five minutes; here are 21 s.
+    """
+    wrong = {"attachment_offset": 0.002, "moment_arm_error": moment_arm_error}
+    wrong["perturbation_seed"] = seed
 
     def mean_error(points, **parameters):
-        host, loop = closed_loop(points, attachment_offset=0.002, relaxation=False, **parameters)
+        host, loop = closed_loop(points, relaxation=False, **wrong, **parameters)
         errors = []
         while host.state.time < loop.reference.duration:
             step(host, loop)
@@ -111,7 +161,7 @@ def test_an_arm_that_learns_its_lengths_goes_where_it_should(tmp_path):
     pupil.image.save(file)
     after, _ = mean_error(others, body_image="learned", body_image_file=str(file))
     assert before > 0.05
-    assert after <= 0.4 * before
+    assert after <= 0.2 * before
 
 
 @pytest.mark.parametrize(

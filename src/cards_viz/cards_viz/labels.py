@@ -53,6 +53,10 @@ STATE_UNITS: Mapping[str, tuple[str, float]] = {
 """By the last word of a state's name: unit to show, and its factor on the published value."""
 
 
+TEMPERATURE_STATES = ("winding_temperature", "housing_temperature")
+"""Actuator states that tell how hot a muscle's motor is, the one that counts first."""
+
+
 def split_state(name: str) -> tuple[str, str]:
     """Return muscle and state of a name such as ``biceps/fiber_length``."""
     muscle, _, state = name.rpartition("/")
@@ -67,6 +71,19 @@ def state_title(state: str) -> str:
 def state_unit(state: str) -> tuple[str, float]:
     """Return the unit a state is shown in, empty for none, and the factor to convert to it."""
     return STATE_UNITS.get(state.rsplit("_", 1)[-1], ("", 1.0))
+
+
+def signal_unit(field: str, *, of_muscles: bool) -> tuple[str, float]:
+    """Return the unit a signal of a controller is shown in, and the factor to convert to it.
+
+    Args:
+        field: Of a JointState, as of `cards_core.control.interface.Signal`.
+        of_muscles: Whether its entries belong to muscles: lengths and tensions, no angles.
+    """
+    if of_muscles:
+        return {"position": ("mm", 1e3), "velocity": ("mm/s", 1e3), "effort": ("N", 1.0)}[field]
+    units = {"position": "rad or m", "velocity": "rad/s or m/s", "effort": "Nm or N"}
+    return units[field], 1.0
 
 
 def by_state(names: Sequence[str]) -> dict[str, dict[str, int]]:

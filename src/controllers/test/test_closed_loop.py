@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
@@ -209,3 +210,37 @@ def test_muscle_relaxation_control_shows_what_it_releases(domain, processes):
         result = give("impedance_damping", -1.0)
         assert not result.successful
         assert "impedance_damping" in result.reason
+
+
+def test_a_load_that_a_hand_carries_is_told_by_topic(domain, processes):
+    """The necessary tensions are then larger; a link that there is not changes nothing."""
+    common = {"model": "musashi_like"}
+    controller = start(processes, "controllers.mrc", common | {"force_ramp": 0.0})
+    start(processes, "cards_sim.simulator_node", common | {"mode": "as_fast_as_possible"})
+    with Probe(domain) as probe:
+        needed = probe.listen(JointState, "mrc/necessary_tension")
+        forces = probe.node.create_publisher(WrenchStamped, "mrc/hand_force", 8)
+        probe.until(lambda: needed, "necessary tensions")
+        probe.until(lambda: forces.get_subscription_count() > 0, "mrc/hand_force")
+
+        def tell(link, size):
+            message = WrenchStamped()
+            message.header.frame_id = link
+            message.wrench.force.z = size
+            forces.publish(message)
+
+        def most():
+            return max(needed[-1].effort)
+
+        light = most()
+        tell("left_hnad", 1000.0)
+        tell("left_hand", float("nan"))
+        tell("left_hand", 35.0)
+        probe.until(lambda: most() > light + 100.0, "tensions for the load")
+        assert most() < 1000.0
+        tell("left_hand", 0.0)
+        probe.until(lambda: most() < light + 10.0, "tensions without it")
+    controller.send_signal(signal.SIGINT)
+    output = controller.communicate(timeout=30)[0]
+    assert "hand_force refused: no frame or link named 'left_hnad'" in output
+    assert "hand_force refused: force of 'left_hand' is" in output

@@ -25,6 +25,8 @@ from cards_core.exit_codes import MEANING, ExitCode
 
 COMMANDS = {
     "demo": ("cards_bringup.cli.demo", "move a robot: simulator, controller, view, run folder"),
+    "show": ("cards_bringup.cli.show", "a robot, a recorded run or two of them in the browser"),
+    "compare": ("cards_bringup.cli.compare", "two runs of one robot in the same figures"),
     "monitor": ("cards_bringup.cli.monitor", "watch a real robot: muscles, temperatures, faults"),
     "calibrate": ("cards_bringup.cli.calibrate", "set zero points of a real robot's sensors"),
     "models": ("cards_bringup.cli.models", "list the robots there are"),

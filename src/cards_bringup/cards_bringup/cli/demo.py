@@ -15,6 +15,8 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --headless --mode lockstep
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
+  ./cards demo roboy_arm --world table --reference carry    the arm takes a box aside
+  ./cards demo two_arms                           two arms in one world
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
   ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
@@ -63,7 +65,8 @@ def add_demo(subparsers: Any) -> None:
     add(
         "--controller-model",
         metavar="K=V,..",
-        help="make the controller's model wrong: mass_factor, attachment_offset [m]",
+        help="make the controller's model wrong: mass_factor, attachment_offset [m], "
+        "moment_arm_error",
     )
     add(
         "--hil",

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cards_bringup.demo.demo_robots import DemoRobot, demo_robots, summary_of_all
 from cards_bringup.demo.run_end import (
     RunEnd,
     RunInterrupts,
@@ -23,17 +24,14 @@ from cards_bringup.demo.run_end import (
 )
 from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
 from cards_bringup.hil import options as hil_options
-from cards_bringup.nodes import node_list
 from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
 from cards_core.errors import CardsError
-from cards_core.formats import load
 from cards_core.formats.urdf import to_urdf
-from cards_core.loop.control_setup import make_control_loop
+from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import initial_positions
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.parameter_file import load_parameters
-from cards_core.robot import Robot
 from cards_core.robot.state import RobotState
 
 Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
@@ -56,11 +54,6 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     Raises:
         CardsError: Options do not go together or with the robot, or a node failed.
     """
-    if any(node.namespace for node in node_list.load(args.robot)):
-        raise CardsError(
-            f"{args.robot} has several robots, a run folder is of one "
-            f"(expected: ros2 launch cards_bringup {args.robot}.launch.py)"
-        )
     use_ros = not args.no_ros
     if use_ros and importlib.util.find_spec("rclpy") is None:
         say(args, "rclpy is not installed: running in one process, as with --no-ros")
@@ -76,11 +69,13 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         "view": "true" if view else "false",
         "headless": "true" if args.headless else "false",
     }
-    for name in ("controller", "reference", "params_file", "world"):
-        if getattr(args, name) is not None:
-            given[name] = str(getattr(args, name))
+    names = ["controller", "reference", "params_file", "world"]
     if firmware:
         given["sim"] = "false"
+        names.remove("world")  # the nodes of a real robot have none, what stands in for it does
+    for name in names:
+        if getattr(args, name) is not None:
+            given[name] = str(getattr(args, name))
     plan = make_plan(given, args.robot)
     for note in plan.notes:
         say(args, note)
@@ -90,20 +85,25 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
             "--mode lockstep waits for a controller (expected: not --controller none)"
         )
     model = _text_parameter(plan, "simulator", "model") or args.robot
-    robot = load(model)
-    duration = _duration(args, plan, model)
+    robots = demo_robots(plan, args.robot, model)
+    several = len(robots) > 1
+    if several and args.hil:
+        raise CardsError(f"--hil with {args.robot}, which is several robots (expected: one)")
+    name = plan.values["robot"] if several else robots[0].robot.name
+    duration = _duration(args, plan, "" if several else model)
     _controller_model(args)  # refused before there is a folder for the run
-    out = args.out or new_run_folder(robot.name, controller)
+    out = args.out or new_run_folder(name, controller)
     prepare(out)
-    overrides = _overrides(args, plan, duration, {"log_dir": str(out.resolve()), "model": model})
+    for robot in robots:
+        if robot.namespace:
+            prepare(robot.folder(out))
+    # robots of a world have models of their own
+    common = {} if several else {"model": model}
+    overrides = _overrides(args, plan, duration, out.resolve(), common)
     if view:
-        from cards_viz.pages.page import free_port
+        _show(args, plan, overrides)
 
-        port = free_port("127.0.0.1", args.port)
-        overrides["browser_view"] = {"port": port}
-        say(args, f"watch at http://127.0.0.1:{port}")
-
-    say(args, f"{robot.name} under {controller}, {args.mode}, {duration:g} s -> {out}")
+    say(args, f"{name} under {controller}, {args.mode}, {duration:g} s -> {out}")
     with RunInterrupts(lambda note: say(args, note)) as interrupts:
         start: Start
         extras: Extras
@@ -113,14 +113,22 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
 
             boards = str(args.boards.resolve()) if args.boards else ""
             hil = HilRun(
-                given, args.robot, model, overrides, duration, out, firmware, boards=boards
+                given,
+                args.robot,
+                model,
+                overrides,
+                duration,
+                out,
+                firmware,
+                boards=boards,
+                world=plan.values["world"] if args.world is None else args.world,
             )
             start = hil.run
             extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731
         else:
             start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
             extras = lambda _end: {}  # noqa: E731
-        return _record(_Demo(args, plan, robot, duration, out), start, extras, interrupts)
+        return _record(_Demo(args, plan, name, robots, duration, out), start, extras, interrupts)
 
 
 def _runner(
@@ -145,11 +153,12 @@ def _runner(
 
 @dataclass(frozen=True)
 class _Demo:
-    """A run: command line, nodes, robot, simulated time [s] and run folder."""
+    """A run: command line, nodes, name, robots, simulated time [s] and run folder."""
 
     args: argparse.Namespace
     plan: Plan
-    robot: Robot
+    name: str
+    robots: tuple[DemoRobot, ...]
     duration: float
     out: Path
 
@@ -159,8 +168,8 @@ def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
     args, out = demo.args, demo.out
     end = simulate(args, start, demo.duration, out)
     interrupts.saving()
-    parts = arrange(out)
-    if not parts:
+    parts = [arrange(robot.folder(out)) for robot in demo.robots]
+    if not all(parts):
         return nothing_recorded(args, end, out, "simulator")
     return conclude(
         args,
@@ -173,26 +182,41 @@ def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
 
 
 def _overrides(
-    args: argparse.Namespace, plan: Plan, duration: float, common: dict[str, Any]
+    args: argparse.Namespace, plan: Plan, duration: float, out: Path, common: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Return node name to parameters; ``common`` are those of host and controller."""
+    """Return full node name to parameters; ``common`` are those of host and controller."""
     overrides: dict[str, dict[str, Any]] = {}
     for node in plan.nodes:
+        own = {**common, "log_dir": str(out / node.namespace)}
         if node.role == "host":
-            overrides[node.name] = dict(common)
+            overrides[node.full_name] = own
             if args.hil:
                 continue  # a real robot has no end
-            overrides[node.name]["duration"] = duration
+            own["duration"] = duration
             if plan.values["controller"] == "none":
-                overrides[node.name]["wait_for_command"] = False
+                own["wait_for_command"] = False
         elif node.role == "controller":
-            overrides[node.name] = {**common, **_controller_model(args)}
+            overrides[node.full_name] = {**own, **_controller_model(args)}
     return overrides
+
+
+def _show(args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]]) -> None:
+    """Give every browser view a port of its own, and tell it."""
+    from cards_viz.pages.page import free_port
+
+    port = args.port
+    for node in plan.nodes:
+        if node.name == "browser_view":
+            port = free_port("127.0.0.1", port)
+            overrides[node.full_name] = {"port": port}
+            whose = f" ({node.namespace})" if node.namespace else ""
+            say(args, f"watch at http://127.0.0.1:{port}{whose}")
+            port += 1
 
 
 def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
     """Read ``mass_factor=1.1,attachment_offset=0.002``."""
-    known = ("mass_factor", "attachment_offset", "perturbation_seed")
+    known = (*MODEL_ERRORS, "perturbation_seed")
     out: dict[str, Any] = {}
     for part in filter(None, (args.controller_model or "").split(",")):
         name, _, value = part.partition("=")
@@ -235,29 +259,35 @@ def _duration(args: argparse.Namespace, plan: Plan, model: str) -> float:
 
 
 def _time_of_reference(plan: Plan, model: str) -> float:
-    """Return the duration of the reference and of the robot's motion to its start, [s]."""
+    """Return how long the references and the motions of the robots to their starts take, [s]."""
     from cards_bringup.nodes.in_process import InProcessRun
 
-    (host,) = (node.name for node in plan.nodes if node.role == "host")
-    (controller,) = (node.name for node in plan.nodes if node.role == "controller")
-    unlogged = {name: {"model": model, "log_dir": ""} for name in (host, controller)}
+    (host,) = (node.full_name for node in plan.nodes if node.role == "host")
+    controllers = [node for node in plan.nodes if node.role == "controller"]
+    common = {"model": model} if model else {}
+    unlogged = {
+        name: {**common, "log_dir": ""} for name in (host, *(c.full_name for c in controllers))
+    }
     run = InProcessRun(plan, unlogged, 0.0, Path())
-    control = make_control_loop(controller, run.parameters(controller))
-    tree = control.robot.tree
-    given = run.parameters(host)
-    given.declare([initial_positions(tree)])
-    start = RobotState(0.0, np.array(given["initial_positions"]), np.zeros(tree.nv))
-    end = control.end_from(start)
+    ends = []
+    for node in controllers:
+        control = make_control_loop(node.name, run.parameters(node.full_name))
+        tree = control.robot.tree
+        given = run.parameters(host)
+        given.declare([initial_positions(tree)])
+        start = RobotState(0.0, np.array(given["initial_positions"]), np.zeros(tree.nv))
+        ends.append(control.end_from(start))
+    end = max(ends)
     return end if math.isfinite(end) else 10.0
 
 
 def _write_results(
-    demo: _Demo, end: RunEnd, parts: list[RunPart], extras: Extras
+    demo: _Demo, end: RunEnd, parts: list[list[RunPart]], extras: Extras
 ) -> dict[str, Any]:
-    """Write a run folder for every part of a run, and return the summary of the main one."""
-    from cards_viz.runs.folder import write_run_folder
+    """Write the run folders of all robots, and return the summary of the run."""
+    from cards_viz.runs.folder import write_summary
 
-    args, plan, robot = demo.args, demo.plan, demo.robot
+    args, plan = demo.args, demo.plan
     say(args, "plots and recording ...")
     common = {
         "controller": plan.values["controller"],
@@ -266,6 +296,33 @@ def _write_results(
         "transport": "in process" if args.no_ros else "ROS topics",
         "controller_model": _controller_model(args),
     }
+    summaries = {
+        robot.namespace: _write_parts(demo, robot, own, common, end=end, extras=extras)
+        for robot, own in zip(demo.robots, parts, strict=True)
+    }
+    if list(summaries) == [""]:
+        return summaries[""]
+    summary = summary_of_all(summaries, {**common, "wall_time_s": end.wall}, demo.name)
+    write_summary(demo.out, summary)
+    return summary
+
+
+def _write_parts(
+    demo: _Demo,
+    robot: DemoRobot,
+    parts: list[RunPart],
+    common: dict[str, Any],
+    *,
+    end: RunEnd,
+    extras: Extras,
+) -> dict[str, Any]:
+    """Write a run folder for every part of a robot's run; return the summary of the main one."""
+    from cards_viz.runs.folder import write_run_folder
+
+    args = demo.args
+    common = {**common, "model": robot.model}
+    if robot.controller is None:
+        common["controller"] = "none"
     summary: dict[str, Any] = {}
     first, last = parts[0], parts[-1]
     for part, following in zip(parts, [*parts[1:], None], strict=True):
@@ -285,7 +342,9 @@ def _write_results(
             metadata |= {"stopped": True, "ended_by": "reset"}
         if not part.name:
             metadata = _merged(metadata, _or_raise(extras, end))
-        made = write_run_folder(part.folder, robot, metadata, robot_description=to_urdf(robot))
+        made = write_run_folder(
+            part.folder, robot.robot, metadata, robot_description=to_urdf(robot.robot)
+        )
         if part.name:
             say(args, f"{part.folder}: {part.time:.3f} s, {verdict_line(made)}")
         else:
@@ -319,6 +378,12 @@ def _ending(end: RunEnd, recorded: float, duration: float) -> dict[str, Any]:
 
 
 def _print_summary(summary: dict[str, Any], out: Path) -> None:
+    for name, one in summary.get("robots", {}).items():
+        print(f"{name}:")
+        _print_summary(one, out / name)
+    if "robots" in summary:
+        return
+
     def show(label: str, key: str, unit: str, scale: float = 1.0) -> None:
         if (value := summary.get(key)) is not None:
             print(f"  {label:<26} {scale * value:10.4g} {unit}")

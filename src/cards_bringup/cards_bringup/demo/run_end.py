@@ -157,8 +157,9 @@ def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path)
             error = CardsError(f"{out}: the run cannot be recorded: {problem}")
     wall = time.monotonic() - begin
     try:
-        for path in recover(out):
-            say(args, f"{path.name}: saved for a process that ended without doing so")
+        folders = [out, *(path for path in out.iterdir() if path.is_dir())]  # one of each robot
+        for path in (path for folder in folders for path in recover(folder)):
+            say(args, f"{path.relative_to(out)}: saved for a process that ended without doing so")
     except OSError as problem:
         error = CardsError(
             f"{error or out}; a log cannot be written: {problem}. Its rows are in hidden files in "
@@ -228,8 +229,12 @@ def nothing_recorded(args: argparse.Namespace, end: RunEnd, out: Path, host: str
     if not end.stopped:
         # Gazebo ends without an error if it cannot read a world; its output says why
         raise ProcessFailedError(host, 0, out / "logs" / f"{host}.log")
-    for log in out.glob("*.npz"):
+    folders = {log.parent for log in out.rglob("*.npz")} - {out}
+    for log in out.rglob("*.npz"):
         log.unlink()
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
     logs = f"; the output of its nodes is in {out / 'logs'}" if (out / "logs").exists() else ""
     message = f"stopped before anything was recorded{logs}"
     print(message, file=sys.stderr)

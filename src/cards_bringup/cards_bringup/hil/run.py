@@ -130,6 +130,7 @@ class HilRun:
         firmware: See `cards_bringup.hil.options.FIRMWARES`.
         log_every: Only every so many ticks of the plant are logged.
         boards: Layout file (``.boards.yaml``) other than the robot's own.
+        world: World of objects that the robot is in; empty: none.
         plan: What was run.
         status: Last status of the plant.
         bridge: Last status of every aspect of the bridge.
@@ -144,6 +145,7 @@ class HilRun:
     firmware: str
     log_every: int = 1
     boards: str = ""
+    world: str = ""
     plan: Plan | None = None
     status: dict[str, Any] = field(default_factory=dict)
     bridge: dict[str, BridgeStatus] = field(default_factory=dict)
@@ -178,6 +180,7 @@ class HilRun:
             log_dir=str(self.folder.resolve()),
             duration=self.duration,
             log_every=self.log_every,
+            world=self.world,
         )
         with RosDomain() as domain:
             if domain.number != domain.wanted:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.nodes.node_list import NodeSpec
 from cards_bringup.nodes.plan import Plan
-from cards_core.loop.closed_loop import check_models, run_closed_loop
+from cards_core.errors import CardsError
+from cards_core.loop.closed_loop import check_models, run_closed_loops
+from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import make_control_loop
+from cards_core.loop.host import Host
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
-from cards_core.parameters.parameter_file import Section, load_parameters, read_file
-from cards_sim.build import build_host
+from cards_core.parameters.parameter_file import (
+    Section,
+    load_parameters,
+    own_parameters,
+    read_file,
+)
+from cards_sim.build import build_simulation
 
 LOG = logging.getLogger(__name__)
 
@@ -38,36 +47,78 @@ class InProcessRun:
         Raises:
             CardsError: The robot, a parameter or the physics is at fault; the message says why.
         """
-        (host_name,) = (node.name for node in self.plan.nodes if node.role == "host")
-        controllers = [node.name for node in self.plan.nodes if node.role == "controller"]
-        parameters = self.parameters(host_name)
-        host = build_host(parameters)
-        control = None
+        (host,) = (node for node in self.plan.nodes if node.role == "host")
+        parameters = self.parameters(host.full_name)
+        simulation = build_simulation(parameters, lambda *robot: self._of_robot(host, *robot))
+        world = simulation.world
+        controllers = self._controllers([robot.namespace for robot in simulation.robots])
+        controls: list[ControlLoop] = []
         try:
-            if controllers:
-                own = self.parameters(controllers[0])
-                control = make_control_loop(controllers[0], own)
-                if not (parameters[ACCEPT] and own[ACCEPT]):
-                    check_models(control, host)
-            pacer = Pacer(host.dt) if self.plan.values["mode"] == "realtime" else None
-            took = run_closed_loop(host, control, self.duration, pacer=pacer, on_time=on_time)
-            if host.gate.refused:
-                LOG.warning(
-                    "%d commands were refused, the last: %s",
-                    host.gate.refused,
-                    host.gate.last_refusal,
-                )
+            pairs: list[tuple[Host, ControlLoop | None]] = []
+            for robot in simulation.robots:
+                control = None
+                if robot.namespace in controllers:
+                    node = controllers[robot.namespace]
+                    own = self.parameters(node.full_name)
+                    control = make_control_loop(node.name, own)
+                    controls.append(control)
+                    if not (robot.parameters[ACCEPT] and own[ACCEPT]):
+                        check_models(control, robot.host)
+                pairs.append((robot.host, control))
+            pacer = Pacer(world.dt) if self.plan.values["mode"] == "realtime" else None
+            took = run_closed_loops(pairs, world.step, self.duration, pacer=pacer, on_time=on_time)
+            for robot in simulation.robots:
+                gate = robot.host.gate
+                if gate.refused:
+                    whose = f" of {robot.namespace}" if robot.namespace else ""
+                    LOG.warning(
+                        "%d commands%s were refused, the last: %s",
+                        gate.refused,
+                        whose,
+                        gate.last_refusal,
+                    )
             return took
         finally:
-            host.close()
-            if control is not None:
+            world.close()
+            for control in controls:
                 control.close()
 
+    def _controllers(self, namespaces: Sequence[str]) -> dict[str, NodeSpec]:
+        """Return the controllers by namespace. Raises `CardsError` for one without a robot."""
+        found = {node.namespace: node for node in self.plan.nodes if node.role == "controller"}
+        for namespace, node in found.items():
+            if namespace not in namespaces:
+                there = ", ".join(namespace or "one without" for namespace in namespaces)
+                raise CardsError(
+                    f"controller {node.full_name} has no robot in the world (expected: a robot "
+                    f"in its namespace; there are {there})"
+                )
+        return found
+
     def parameters(self, node: str) -> ParameterSet:
-        """Return the parameters of a node: file, launch arguments, overrides."""
-        (spec,) = (spec for spec in self.plan.nodes if spec.name == node)
+        """Return the parameters of a node: file, launch arguments, overrides.
+
+        Args:
+            node: Its name, with its namespace.
+        """
+        return ParameterSet(self._given(node), node, self._sections(node))
+
+    def _given(self, node: str) -> dict[str, Any]:
         given = load_parameters(self.plan.parameter_file, node)
-        listed, overrides = self.plan.parameters(spec), self.overrides.get(node, {})
+        return {**given, **self._listed(node), **self.overrides.get(node, {})}
+
+    def _listed(self, node: str) -> dict[str, Any]:
+        (spec,) = (spec for spec in self.plan.nodes if spec.full_name == node)
+        return self.plan.parameters(spec)
+
+    def _sections(self, node: str) -> list[Section]:
         sections = read_file(self.plan.parameter_file)
-        sections.append(Section(node, listed, source="node list"))
-        return ParameterSet({**given, **listed, **overrides}, node, sections)
+        sections.append(Section(node, self._listed(node), source="node list"))
+        return sections
+
+    def _of_robot(self, host: NodeSpec, namespace: str, names: Collection[str]) -> ParameterSet:
+        """Return the parameters of one of several robots; see `StoreFactory`."""
+        node = f"{namespace}/{host.name}"
+        given = {k: v for k, v in self._given(host.full_name).items() if k in names}
+        given |= own_parameters(self.plan.parameter_file, node)
+        return ParameterSet(given, node, self._sections(host.full_name))

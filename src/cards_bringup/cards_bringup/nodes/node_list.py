@@ -89,6 +89,11 @@ class NodeSpec:
     optional: bool = False
 
     @property
+    def full_name(self) -> str:
+        """Name with the namespace, as ROS has it without a leading slash."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
     def stop_time(self) -> float | None:
         """Time [s] that the node may take to end; None: as for any process."""
         return STOP_TIME if self.executable == "gazebo_simulator" else None

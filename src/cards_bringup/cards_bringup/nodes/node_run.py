@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.nodes.node_list import NodeSpec
 from cards_bringup.nodes.plan import Plan
 from cards_bringup.nodes.ros_network import RosDomain, RosListener
 from cards_bringup.nodes.supervisor import Supervisor
@@ -28,7 +29,7 @@ class NodeRun:
 
     Attributes:
         plan: Nodes, parameter file and launch arguments.
-        overrides: Node name to parameters beyond the plan's.
+        overrides: Name of a node, with its namespace, to parameters beyond the plan's.
         duration: Simulated time, [s]; 0: until Ctrl-C.
         folder: Where the nodes write their logs.
         may_pause: Whether simulated time may stand still for long.
@@ -72,25 +73,27 @@ class NodeRun:
                         continue  # programs of a ROS installation: the launch files start them
                     parameters = {
                         **self.plan.parameters(spec),
-                        **self.overrides.get(spec.name, {}),
+                        **self.overrides.get(spec.full_name, {}),
                     }
                     essential = spec.role in ("host", "controller")
                     command = spec.command(self.plan.parameter_file, parameters)
-                    nodes.start(spec.name, command, essential=essential, stop_time=spec.stop_time)
+                    nodes.start(
+                        _process(spec), command, essential=essential, stop_time=spec.stop_time
+                    )
                 try:
                     wall = self._wait(nodes, clock, on_time, begin)
                 except KeyboardInterrupt:
                     # the host first: it must not find its controllers gone
-                    nodes.stop(*(s.name for s in self.plan.nodes if s.role == "host"))
+                    nodes.stop(*(_process(s) for s in self.plan.nodes if s.role == "host"))
                     raise
                 # controllers first: their logs are complete, the host must not wait for them
-                nodes.stop(*(s.name for s in self.plan.nodes if s.role == "controller"))
+                nodes.stop(*(_process(s) for s in self.plan.nodes if s.role == "controller"))
                 return wall
 
     def _wait(
         self, nodes: Supervisor, clock: Clock, on_time: Callable[[float], None], begin: float
     ) -> float:
-        hosts = {spec.name for spec in self.plan.nodes if spec.role == "host"}
+        hosts = {_process(spec) for spec in self.plan.nodes if spec.role == "host"}
         moved = begin
         last = 0.0
         while True:
@@ -108,6 +111,11 @@ class NodeRun:
                     f"simulated time has stood at {last:.3f} s for {limit:.0f} s although the "
                     f"nodes run; their output is in {self.folder / 'logs'}"
                 )
+
+
+def _process(spec: NodeSpec) -> str:
+    """Return the name of a node's process, of which its output has a file."""
+    return spec.full_name.replace("/", ".")
 
 
 class Clock(RosListener):

@@ -71,6 +71,8 @@ class Plan:
             out = {**own_parameters(self.parameter_file, node.name), **out}
         if self.use_sim_time and node.role != "host":
             out["use_sim_time"] = True
+        if node.namespace and out.get("log_dir"):
+            out["log_dir"] = str(Path(out["log_dir"], node.namespace))  # several write the same
         for name, value in out.items():
             if isinstance(value, str) and "{urdf}" in value:
                 out[name] = value.replace("{urdf}", self._urdf())

@@ -7,7 +7,9 @@ At many poses q of the working range:
 - *wrench closure*: ``rank L = nv`` and there is f > 0 with ``L'f = 0``, so tensions without upper
   limit resist any small push, whatever gravity does;
 - *static*: there are tensions within their limits with ``-L'f = G`` (and ligaments in G);
-- moment arms ``r = -L`` of every muscle about every coordinate, lengths and paths.
+- moment arms ``r = -L`` of every muscle about every coordinate, lengths and paths;
+- *impedance*: whether muscle boards can close the loop of the impedance law, with the gains of the
+  description (`cards_core.analysis.impedance_loop`), at some of the poses.
 
 Only muscles that take a tension command are rows of L there; passive ones load the robot. Joints
 with a motor of their own are left out of rank and closure, and a motor's effort limit counts in
@@ -29,6 +31,7 @@ import numpy.typing as npt
 from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.conditions.kernels import RANK_TOLERANCE, RequiredWrenches, distances
 from cards_core.analysis.conditions.registry import make_condition
+from cards_core.analysis.impedance_loop import gains_of, growth_text, slowest_motion
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.analysis.workspace.points import PointSet, Samples
@@ -53,6 +56,9 @@ LEAST_SHARE = 0.5
 NO_ARM = 1e-6
 """Moment arm that counts as none, [m] or [1]."""
 
+LOOP_POSES = 50
+"""Poses at which the loop of the impedance law is looked at; each costs some 10 ms."""
+
 NO_INERTIA = 1e-14
 """Least over greatest eigenvalue of M from which on it is not positive definite."""
 
@@ -75,7 +81,7 @@ class Finding:
 
     Attributes:
         part: ``rank``, ``closure``, ``static``, ``moment_arms``, ``paths``, ``inertia``,
-            ``joint_limits``, ``muscle_limits`` or ``motors``.
+            ``joint_limits``, ``muscle_limits``, ``motors`` or ``impedance``.
         severity: ``unfit``: a controller will fail; ``warning``: look at it.
         subject: Muscle, link or joint; empty for the robot as a whole.
         text: What is wrong.
@@ -378,7 +384,30 @@ class _Poses:
             worst = int(np.argmin(self._all("inertia")))
             text = "the mass matrix is not positive definite"
             out.append(Finding("inertia", "unfit", "", text, self._pose(worst)))
-        return [*out, *self._idle()]
+        return [*out, *self._idle(), *self._loop()]
+
+    def _loop(self) -> list[Finding]:
+        dynamics, poses = self._dynamics, self._all("q")[self._sound()][:LOOP_POSES]
+        gains = gains_of(dynamics.robot)
+        found = [slowest_motion(dynamics, q, *gains) for q in poses]
+        motions = [motion for motion in found if motion is not None]
+        if not motions:
+            return []
+        swings = np.array([not motion.stable for motion in motions])
+        if not swings.any():
+            return []
+        worst = int(np.argmax([motion.growth for motion in motions]))
+        text = growth_text(dynamics.robot, motions[worst])
+        name = dynamics.robot.muscles[motions[worst].muscle].name
+        pose = dict(zip(dynamics.tree.position_names, poses[worst].tolist(), strict=True))
+        text = f"boards would shake it at {_count(swings)}: {text}"
+        return [Finding("impedance", "warning", name, text, pose)]
+
+    def _sound(self) -> npt.NDArray[np.bool_]:
+        """Return at which poses all paths are there and the mass matrix is positive definite."""
+        paths = np.isfinite(self._all("lengths")).all(axis=1)
+        sound: npt.NDArray[np.bool_] = paths & (self._all("inertia") > NO_INERTIA)
+        return sound
 
     def _paths(self) -> list[Finding]:
         lengths, muscles = self._all("lengths"), self._dynamics.robot.muscles

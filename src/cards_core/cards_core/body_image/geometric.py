@@ -6,17 +6,21 @@ import numpy as np
 
 from cards_core.body_image.interface import BodyImage, Stretch
 from cards_core.dynamics import make_dynamics
+from cards_core.muscles.actuators.springs import Elongations
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
 
 class GeometricBodyImage(BodyImage):
-    """f(q) of the muscle paths, and g of a linear stretch; see `Stretch`.
+    """f(q) of the muscle paths; g of the springs of series elastic units and of a linear stretch.
 
     Args:
-        robot: The description.
-        stretch: Of its muscles; none if None.
+        robot: The description. Behind a spring, l is what the winder has paid out.
+        stretch: Of its muscles beside their springs, see `Stretch`; none if None.
         backend: ``compiled`` or ``numeric``.
+
+    Attributes:
+        rigid: Whether tension does not matter.
     """
 
     kind = "geometric"
@@ -26,7 +30,9 @@ class GeometricBodyImage(BodyImage):
     ) -> None:
         super().__init__(robot)
         self.stretch = stretch or Stretch.none(len(robot.muscles))
-        self._rigid = not (self.stretch.alpha.any() or self.stretch.beta.any())
+        self._springs = Elongations(robot.muscles)
+        stretched = self.stretch.alpha.any() or self.stretch.beta.any()
+        self.rigid = not (stretched or self._springs.rows)
         self._dynamics = make_dynamics(robot, backend)
         self._still = np.zeros(robot.tree.nv)
 
@@ -34,7 +40,10 @@ class GeometricBodyImage(BodyImage):
         """Return l and dl/dq; see `BodyImage.evaluate`."""
         state = self._dynamics.update(q, self._still)
         lengths, jacobian = state.muscle_lengths, state.muscle_jacobian
-        if self._rigid:
+        if self.rigid:
             return lengths, jacobian
         share = 1.0 - self.stretch.beta * tensions
-        return lengths * share - self.stretch.alpha * tensions, jacobian * share[:, None]
+        lengths = lengths * share - self.stretch.alpha * tensions
+        if self._springs.rows:
+            lengths = lengths - self._springs(tensions)
+        return lengths, jacobian * share[:, None]

@@ -4,8 +4,14 @@
 
 N is a multilayer perceptron (two hidden layers of tanh) with outputs in units of s = 1 mm. It
 begins at zero, so the untrained image is the geometric one, and learns while the robot runs
-(Adam on a ring buffer). Samples that were never measured, with the geometric answer, are mixed in,
-so that it does not wander off where the robot has not been [Kawaharazuka2018]_.
+(Adam on a ring buffer).
+
+Tension is a weak input, T_scale a large one: robots that are held at wrong lengths pull harder the
+more wrong they are, and a network that took that for a cause would be lost once it had learned and
+the tensions were gone. Samples that were never measured, with the geometric answer, can be mixed
+in as published [Kawaharazuka2018]_ (`imagined`). By default they are not: errors of attachments
+and moment arms go on where the robot has not been, so that what was learned beside is nearer to
+the truth there than the description, to which such samples draw the image back everywhere.
 
 Two kinds of samples: where joints are measured, the pose and the tension with the lengths that
 the muscles had there (`LearnedBodyImage.add`); where they are not, at rest, the same pose with the
@@ -64,10 +70,10 @@ class LearnedBodyImage(BodyImage):
         self,
         geometric: GeometricBodyImage,
         *,
-        tension_scale: float = 200.0,
+        tension_scale: float = 1000.0,
         buffer: int = 4096,
         batch: int = 32,
-        imagined: float = 0.125,
+        imagined: float = 0.0,
         seed: int = 0,
     ) -> None:
         super().__init__(geometric.robot)

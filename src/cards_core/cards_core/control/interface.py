@@ -16,9 +16,10 @@ from enum import IntEnum
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.control.model import ControlModel
-from cards_core.errors import ParameterError
+from cards_core.errors import CardsError, ParameterError
 from cards_core.muscles.command import Command
 from cards_core.optimize.qp import QP_INFINITY
 from cards_core.parameters.declaration import ParameterStore
@@ -165,16 +166,22 @@ class Controller(ABC):
         allowance: Norm of the error that it leaves on purpose, in the units of its references;
             a run is judged by the reference's tolerance and this.
         signals: Quantities of its own that are worth looking at; its node publishes them.
+        needs_joints: Whether q and qd of the states must be numbers.
+        reason: Why the last status is what it is, where the status does not say it.
+        takes_forces: Whether there is `set_contact_force`; its node then has a topic for it.
     """
 
     allowance: float = 0.0
     signals: tuple[Signal, ...] = ()
+    needs_joints: bool = True
+    reason: str = ""
 
     kind: ClassVar[str]
     summary: ClassVar[str]
     space: ClassVar[Space]
     needs: ClassVar[tuple[str, ...]] = ()
     commands: ClassVar[tuple[CommandKind, ...]] = ("force", "effort")
+    takes_forces: ClassVar[bool] = False
 
     reference_names: tuple[str, ...]
     error_names: tuple[str, ...]
@@ -224,6 +231,33 @@ class Controller(ABC):
     @abstractmethod
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
         """Track ``reference(t - start)`` from now on; None: hold the place of the next step."""
+
+    def set_contact_force(
+        self,
+        link: str,
+        force: npt.ArrayLike,
+        point: npt.ArrayLike | None = None,
+        moment: npt.ArrayLike | None = None,
+    ) -> None:
+        """Exert a force from now on with a link, beside the reference; it replaces the last one.
+
+        A mass m that a link carries is ``force = -m g``, which points up.
+
+        Args:
+            link: Name of a link or frame.
+            force: That it exerts on what it touches, in world axes, shape (3,), [N]; zero: none.
+            point: Where, in coordinates of the link, shape (3,), [m]; its origin without it.
+            moment: Beside the force, in world axes, shape (3,), [Nm]; none without it.
+
+        Raises:
+            UnknownNameError: No such link or frame.
+            ShapeError: Not three finite numbers. The last force is kept.
+            CardsError: This controller takes no forces.
+        """
+        raise CardsError(
+            f"controller '{self.kind}' takes no contact forces (expected: 'mrc', or another one "
+            "that does)"
+        )
 
     def change(self, values: Mapping[str, Any]) -> None:  # noqa: B027  most have no live ones
         """Take over new values of live parameters.

@@ -8,6 +8,7 @@ from cards_core.estimation.initial_guess import (
     observability,
 )
 from cards_core.estimation.joint_estimator import Estimate, JointEstimator
+from cards_core.estimation.joint_tracker import JointTracker
 from cards_core.estimation.offsets import OffsetObservability, offset_observability
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "EstimationError",
     "InitialGuess",
     "JointEstimator",
+    "JointTracker",
     "Observability",
     "OffsetObservability",
     "find_initial_guess",

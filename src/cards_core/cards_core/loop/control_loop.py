@@ -37,6 +37,9 @@ COLUMNS: Mapping[CommandKind, str] = {
 }
 """Column of the log for each kind of command; of set-points of the impedance law l0."""
 
+SIGNAL = "signal_"
+"""What the names of the log's columns of `Controller.signals` begin with."""
+
 _NOTHING = np.empty(0)
 
 
@@ -144,11 +147,11 @@ class ControlLoop:
         if not fits:
             self._refuse_state(state)
         # where the reference begins must be known; the answer to nonsense is the relaxed command
-        if self._begin and math.isfinite(state.time) and np.isfinite(state.q).all():
+        known = not self.controller.needs_joints or np.isfinite(state.q).all()
+        if self._begin and math.isfinite(state.time) and known:
             if self._needs:
                 state.require(self._needs, f"controller {self.controller.kind}")
-            self._begin_reference(state)
-            self._begin = False
+            self._begin = not self._begin_reference(state)
         self.steps += 1
         self._answer = command = self.controller.step(state)
         check_command(command, f"the answer of {self._name}")
@@ -166,17 +169,28 @@ class ControlLoop:
                     f"{self.robot.name})"
                 )
 
-    def _begin_reference(self, state: RobotState) -> None:
+    def _begin_reference(self, state: RobotState) -> bool:
+        """Begin the reference; return False if the controller does not know the place yet."""
         controller, reference = self.controller, self.reference
         controller.set_reference(None)
-        known = bool(np.isfinite(state.q).all())
-        if reference is not None and self.approach_speed > 0.0 and known:
-            place = controller.place(state.q, state.qd)
-            if place.size == controller.output.error.size:
+        if reference is not None and self.approach_speed > 0.0:
+            place = self._place(state)
+            if np.isfinite(place).all() and place.size == controller.output.error.size:
                 reference = with_approach(reference, place, self.approach_speed)
         controller.reset()
         controller.set_reference(reference, start=state.time)
         self.tolerance, self._end = self._own_tolerance, _end(reference, state.time)
+        return controller.needs_joints or not controller.reason
+
+    def _place(self, state: RobotState) -> Array:
+        """Return the y of a state, not finite if the controller does not know it."""
+        controller = self.controller
+        if not controller.needs_joints and state.muscle_lengths is not None:
+            controller.step(state)  # it is for the controller to find out
+            return controller.output.actual.copy()
+        if not np.isfinite(state.q).all():
+            return np.full(controller.output.error.size, np.nan)
+        return controller.place(state.q, state.qd)
 
     def end_from(self, state: RobotState) -> float:
         """Return how long a robot takes from a state to the end of the reference, [s].
@@ -217,6 +231,7 @@ class ControlLoop:
             self.tolerance.length,
             self.tolerance.angle,
             left,
+            *(signal.read() for signal in self.controller.signals),
         )
 
     def _submitted(self, column: CommandPart) -> Array:
@@ -270,8 +285,17 @@ class ControlLoop:
                 "tolerance_length": None,
                 "tolerance_angle": None,
                 "remaining": None,
+                **{SIGNAL + signal.name: len(signal.names) for signal in controller.signals},
             },
-            {"reference_names": np.array(controller.reference_names, dtype=np.str_)},
+            {
+                "reference_names": np.array(controller.reference_names, dtype=np.str_),
+                "signal_names": np.array([s.name for s in controller.signals], dtype=np.str_),
+                "signal_fields": np.array([s.field for s in controller.signals], dtype=np.str_),
+                **{
+                    f"{SIGNAL}{signal.name}_entries": np.array(signal.names, dtype=np.str_)
+                    for signal in controller.signals
+                },
+            },
         )
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from cards_core.checks import check_kind
@@ -17,6 +18,13 @@ from cards_core.robot.model import Robot
 from cards_core.robot.perturb import perturbed
 from cards_core.trajectories import Reference
 from cards_core.trajectories.library import read_reference
+
+MODEL_ERRORS: Mapping[str, float] = {
+    "mass_factor": 1.0,
+    "attachment_offset": 0.0,
+    "moment_arm_error": 0.0,
+}
+"""Parameters that make the controller's model another one, and their values without errors."""
 
 
 def model_parameters() -> list[Parameter]:
@@ -38,7 +46,15 @@ def model_parameters() -> list[Parameter]:
             lower=0.0,
             upper=1.0,
         ),
-        Parameter("perturbation_seed", 0, "Seed of these directions.", lower=0),
+        Parameter(
+            "moment_arm_error",
+            0.0,
+            "Moves them away from the nearest joint axis or towards it by this share of the "
+            "distance, at random, and changes radii, likewise.",
+            lower=0.0,
+            upper=0.5,
+        ),
+        Parameter("perturbation_seed", 0, "Seed of both.", lower=0),
         Parameter(
             "backend",
             "compiled",
@@ -124,14 +140,10 @@ def make_control_loop(
     parameters.declare(model_parameters())
     robot = load(parameters["model"]) if robot is None else robot
     check_suited(kind, robot)
+    errors = {name: parameters[name] for name in MODEL_ERRORS}
     known = robot
-    if parameters["mass_factor"] != 1.0 or parameters["attachment_offset"] != 0.0:
-        known = perturbed(
-            robot,
-            mass_factor=parameters["mass_factor"],
-            attachment_offset=parameters["attachment_offset"],
-            seed=parameters["perturbation_seed"],
-        )
+    if errors != MODEL_ERRORS:
+        known = perturbed(robot, **errors, seed=parameters["perturbation_seed"])
     model = ControlModel(known, parameters["backend"])
     parameters.declare(run_parameters())
     controller = controller_type.from_parameters(model, parameters)

@@ -89,6 +89,11 @@ def verdict_line(summary: Mapping[str, Any]) -> str:
     return line + (f" ({count} warning{'s' * (count > 1)})" if count else "")
 
 
+LATE_START = 0.01
+"""Time by which a controller may begin after its host, and so leave off before the end of its
+reference, [s]. Gazebo's first state is that after its first step."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """How a run came to its end.
@@ -213,7 +218,7 @@ def judge(host: HostFacts | None, task: TaskFacts | None, ending: Ending) -> Ver
         _judge_host(host, failures, warnings)
     if task is not None:
         _judge_task(task, failures, warnings)
-        if task.remaining > 1e-6 and not ending.stopped and not failures:
+        if task.remaining > LATE_START and not ending.stopped and not failures:
             warnings.append(f"the reference was not finished, {task.remaining:.3g} s were left")
     return Verdict.of(failures, warnings, stopped=ending.stopped)
 

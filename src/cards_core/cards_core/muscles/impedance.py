@@ -2,9 +2,11 @@
 
     T = max(T_floor, T0 + K (l - l0) + B (l' - v0)),     then limits and largest rate of change
 
-l and l' are the measured length and rate, l0, v0, T0 the set-points, K, B, T_floor numbers of the
-muscle (`cards_core.robot.actuators.ImpedanceControl`). It is the lowest level of control, the same
-in every host and on the boards of real robots, once per step there. Special cases:
+l and l' are the length and rate that the encoder of the muscle's motor reads: those of the path,
+and behind a spring (`series_elastic`) what the winder has paid out, the path less the elongation.
+l0, v0, T0 are the set-points, K, B, T_floor numbers of the muscle
+(`cards_core.robot.actuators.ImpedanceControl`). It is the lowest level of control, the same in
+every host and on the boards of real robots, once per step there. Special cases:
 
     tension control             K = B = 0
     muscle stiffness control    T_floor = T0 = T_bias: pulls harder than T_bias when too long
@@ -140,7 +142,7 @@ class ImpedanceLaw:
 
         Args:
             values: What every muscle is told, shape (m,); T0 where the law is active.
-            length: Measured, shape (m,), [m].
+            length: Measured at the motor, shape (m,), [m].
             rate: Measured, shape (m,), [m/s].
             dt: Since the last call, [s].
         """

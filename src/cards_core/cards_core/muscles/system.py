@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.actuators.thermal import MotorTemperatures
-from cards_core.muscles.command import FORCE
 from cards_core.muscles.engine import MuscleEngine, MuscleState
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
@@ -106,8 +105,9 @@ class MuscleSystem:
         if impedance is not None and impedance.any_active and kinds is not None:
             # a controller measures, computes and then pulls: explicit, like the real one
             motion = motion or self.engine.motion(link_poses, link_twists)
-            kinds = np.where(impedance.active, FORCE, kinds)
-            values = impedance.tensions(values, *motion, self.actuators.dt)
+            kinds = np.where(impedance.active, self.actuators.impedance_kinds, kinds)
+            read = self.actuators.encoders(*motion)
+            values = impedance.tensions(values, *read, self.actuators.dt)
         implicit = self._implicit
         if self.ideal and implicit is None:
             return self.engine.update(link_poses, link_twists, values)

@@ -370,8 +370,12 @@ class ParameterStore(Protocol):
         """Declare parameters; raises `ParameterError` for a value that does not fit."""
         ...
 
-    def refuse_others(self) -> None:
-        """Call after the last `declare`: raises for what was given and is not declared."""
+    def refuse_others(self, elsewhere: Iterable[str] = ()) -> None:
+        """Call after the last `declare`: raises for what was given and is not declared.
+
+        Args:
+            elsewhere: Names that others of the same process have.
+        """
         ...
 
     def __getitem__(self, name: str) -> Any:
@@ -414,13 +418,17 @@ class ParameterSet:
                 place = where_given(self._node, spec.name, value, self._sections)
                 raise ParameterError(f"{place}{error}") from None
 
-    def refuse_others(self) -> None:
+    def refuse_others(self, elsewhere: Iterable[str] = ()) -> None:
         """Call after the last `declare`.
+
+        Args:
+            elsewhere: Names that others of the same process have.
 
         Raises:
             DescriptionError: A value was given for a parameter that is not declared.
         """
-        check_parameters(self._node, self._given, self._values, self._sections)
+        known = [*self._values, *elsewhere]
+        check_parameters(self._node, self._given, known, self._sections)
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the declared parameters."""

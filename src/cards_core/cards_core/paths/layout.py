@@ -235,6 +235,12 @@ def _check_path(robot: Robot, muscle: Muscle) -> None:
     for item in (path[0], path[-1]):
         if isinstance(item, Wrap):
             raise wrong("it starts or ends on a wrap surface", "a via point at both ends", item)
+        if isinstance(item, ViaPoint) and item.friction > 0.0:
+            raise wrong(
+                f"friction {item.friction:g} where it starts or ends: nothing slides there",
+                "friction at points and wraps between origin and insertion",
+                item,
+            )
     for before, item in zip((None, *path), path, strict=False):
         if isinstance(item, Pulley) and before is not None:
             raise wrong("a pulley that is not its first element", "a pulley at the origin", item)

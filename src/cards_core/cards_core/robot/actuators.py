@@ -59,6 +59,13 @@ class _Actuator(_Parameters):
         """The commands that an actuator with these parameters accepts."""
         return _with_impedance(self.commands)
 
+    def check(self) -> None:
+        """See `_Parameters`; and where the heat of a ``thermal`` group comes from."""
+        super().check()
+        thermal: Thermal | None = getattr(self, "thermal", None)
+        if thermal is not None:
+            thermal.check_source(motor=getattr(self, "motor", None) is not None)
+
 
 def _with_impedance(commands: tuple[CommandKind, ...]) -> tuple[CommandKind, ...]:
     """Return the kinds of commands, with the law that makes a tension where one is accepted."""
@@ -114,7 +121,10 @@ class Motor(_Parameters):
 
 @dataclass(frozen=True, kw_only=True)
 class Thermal(_Parameters):
-    """Two-node thermal model of a motor; the defaults are typical of a 90 W brushless motor."""
+    """Two-node thermal model of a motor; the defaults are typical of a 90 W brushless motor.
+
+    The heat is that of the current where there is a ``motor``, else k T^2 of the tension.
+    """
 
     winding_heat_capacity: float = parameter(10.0, "C1", "J/K", above=0.0)
     housing_heat_capacity: float = parameter(69.0, "C2", "J/K", above=0.0)
@@ -122,8 +132,39 @@ class Thermal(_Parameters):
     housing_resistance: float = parameter(10.0, "R2, housing to ambient", "K/W", above=0.0)
     ambient: float = parameter(25.0, "Ta, also the temperature at the start", "degC")
     copper_coefficient: float = parameter(
-        0.0039, "growth of the electrical resistance, relative to 25 degC", "1/K", lower=0.0
+        0.0039,
+        "with a motor: growth of the electrical resistance, relative to 25 degC",
+        "1/K",
+        lower=0.0,
     )
+    heat_per_square_force: float | None = parameter(
+        None, "k, without a motor: heat k T^2 of a tension T; required there", "W/N^2", lower=0.0
+    )
+
+    def check_source(self, *, motor: bool) -> None:
+        """Check that the heat has one source.
+
+        Args:
+            motor: Whether the muscle has a motor.
+
+        Raises:
+            ParameterError: Both motor and `heat_per_square_force`, or none of both.
+        """
+        if motor and self.heat_per_square_force is not None:
+            raise ParameterError(
+                "thermal: 'heat_per_square_force' belongs to muscles without a 'motor'; the "
+                "current of a motor tells the heat"
+            )
+        if not motor and self.heat_per_square_force is None:
+            raise ParameterError(
+                "thermal: without a 'motor', whose current heats, it needs "
+                "'heat_per_square_force': k of the heat k T^2, in W/N^2"
+            )
+        # the default stands for not given: it is a number because a motor always has one
+        if not motor and self.copper_coefficient != type(self).copper_coefficient:
+            raise ParameterError(
+                "thermal: 'copper_coefficient' is that of a motor's winding; there is no 'motor'"
+            )
 
 
 # Cable ---------------------------------------------------------------------------------------
@@ -134,8 +175,7 @@ class Cable(_Actuator):
     """A cable: ideal (follows the commanded tension), or elastic when it has a stiffness.
 
     An elastic cable that gets no command is a passive spring that only pulls. An ideal cable with
-    a ``motor`` has a current, follows the tension as far as its motor can, and has temperatures
-    if a ``thermal`` group is given.
+    a ``motor`` has a current and follows the tension as far as its motor can.
     """
 
     kind: ClassVar[str] = "cable"
@@ -166,9 +206,8 @@ class Cable(_Actuator):
         return _with_impedance(("force",) if self.stiffness is None else self.commands)
 
     def _check_together(self) -> None:
-        for name in ("thermal", "spool_radius"):
-            if getattr(self, name) is not None and self.motor is None:
-                raise ParameterError(f"'{name}' needs a 'motor', to which it belongs")
+        if self.spool_radius is not None and self.motor is None:
+            raise ParameterError("'spool_radius' needs a 'motor', to which it belongs")
         if self.stiffness is not None:
             if self.motor is not None:
                 raise ParameterError(
@@ -273,6 +312,12 @@ class SeriesElastic(_Actuator):
     commands: ClassVar[tuple[CommandKind, ...]] = ("length", "force")
 
     spool_radius: float = parameter(0.0045, "r", "m", above=0.0)
+    driver: str = parameter(
+        "position",
+        "position: the driver has a loop of its own; current: a force command f sets the current, "
+        "kt n i = f, and whoever sends it closes the loop",
+        choices=("position", "current"),
+    )
     position_gain: float | None = parameter(
         None,
         "kp of the motor's position loop, as force at the cable; m (100 rad/s)^2 without it, with "
@@ -286,6 +331,16 @@ class SeriesElastic(_Actuator):
     motor: Motor = field(default_factory=Motor)
     spring: Spring
     thermal: Thermal | None = None
+
+    @property
+    def accepted_commands(self) -> tuple[CommandKind, ...]:
+        """A driver of currents knows no position."""
+        return _with_impedance(("force",) if self.driver == "current" else self.commands)
+
+    def _check_together(self) -> None:
+        for name in ("position_gain", "velocity_gain"):
+            if self.driver == "current" and getattr(self, name) is not None:
+                raise ParameterError(f"'{name}' belongs to driver 'position'")
 
 
 # Pneumatic muscle ----------------------------------------------------------------------------
@@ -346,6 +401,7 @@ class Pneumatic(_Actuator):
         0.05, "time constant of the pressure where no valve is given", "s", above=0.0
     )
     valve: Valve | None = None
+    thermal: Thermal | None = None
 
     def _check_together(self) -> None:
         low, high = self.thread_length / math.sqrt(3.0), self.thread_length
@@ -406,6 +462,7 @@ class Hill(_Actuator):
     min_activation: float = parameter(
         0.01, "lowest activation, of a relaxed muscle", lower=0.0, upper=0.5
     )
+    thermal: Thermal | None = None
 
     @property
     def rigid_tendon(self) -> bool:

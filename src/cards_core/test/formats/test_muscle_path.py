@@ -218,6 +218,10 @@ def sphere(attributes):
         (over(BALL, wrap(' friction="-0.1"')), r"friction -0.1 \(expected: a capstan.* 0 .. 2\)"),
         (over(BALL, wrap(' friction="20"')), r"friction 20 \(expected: a capstan.* 0 .. 2\)"),
         (over(BALL, wrap(' friction="nan"')), "friction 'nan' is not finite"),
+        (
+            over(BALL, wrap()).replace('<via_point link="', '<via_point friction="0.1" link="', 1),
+            "friction 0.1 at the origin, where the muscle does not slide .*dry_friction",
+        ),
         (over(BALL, wrap(' inside="maybe"')), "inside 'maybe' is not a boolean"),
         (over(BALL, wrap(' inside="true"')), "inside a sphere.*a cylinder or a torus"),
         (over(BALL, wrap(' side="0 0.05 0"')), "the side point is 50 mm inside the surface"),

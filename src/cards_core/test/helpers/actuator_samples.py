@@ -26,6 +26,8 @@ HILL = {
 BRAID = {"thread_length": 0.3, "turns": 2.0, "rest_length": 0.27}
 TRIANGLE = Spring(law="triangle", stiffness=30680.0)
 
+WARM = Thermal(heat_per_square_force=1e-3)
+
 MIXED: tuple[Actuator, ...] = (
     Hill(**HILL),
     Hill(**HILL, curves="thelen_2003"),
@@ -41,6 +43,12 @@ MIXED: tuple[Actuator, ...] = (
     Pneumatic(**BRAID, valve=Valve(), end_correction=1.3, bladder_stiffness=200.0),
     Ligament(stiffness=1000.0, slack_length=0.28),
     Cable(),
+    Cable(thermal=WARM),
+    Cable(stiffness=1e5, damping=10.0, thermal=WARM),
+    Hill(**HILL, thermal=WARM),
+    Hill(**HILL, tendon="rigid", thermal=WARM),
+    Pneumatic(**BRAID, thermal=WARM),
+    Pneumatic(**BRAID, valve=Valve(), thermal=WARM),
 )
 """One of each model."""
 

@@ -241,6 +241,13 @@ def _with_friction(rng: np.random.Generator, robot: Robot, largest: float) -> Ro
             else dataclasses.replace(item, friction=float(rng.uniform(0.0, largest)))
             for item in muscle.path
         )
+        # nothing slides at origin and insertion
+        path = tuple(
+            dataclasses.replace(item, friction=0.0)
+            if k in {0, len(path) - 1} and not isinstance(item, Pulley)
+            else item
+            for k, item in enumerate(path)
+        )
         speed = float(rng.uniform(0.005, 0.05))
         muscles.append(dataclasses.replace(muscle, path=path, friction_speed=speed))
     return dataclasses.replace(robot, muscles=tuple(muscles))

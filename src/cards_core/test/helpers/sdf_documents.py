@@ -145,6 +145,7 @@ MUSCLES = """<sdf version="1.11">
     <muscle name="biceps" type="hill" friction_speed="0.02">
       <tension min="0" max="900"/>
       <parameters max_isometric_force="900" optimal_fiber_length="0.1" tendon_slack_length="0.2"/>
+      <via_point link="torso">0.1 0.02 0.35</via_point>
       <via_point link="torso" friction="0.05">0.1 0.02 0.31</via_point>
       <wrap surface="head" friction="0.1"/>
       <wrap surface="trochlea" side="0.1 0 -0.3"/>

@@ -9,6 +9,7 @@ from actuator_samples import BRAID, TRIANGLE, actuator_robot
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
+from cards_core.errors import ParameterError
 from cards_core.muscles.actuators import ActuatorBank, springs, thermal
 from cards_core.muscles.actuators.arithmetic import NUMPY
 from cards_core.muscles.command import FORCE, LENGTH, NO_COMMAND, PRESSURE
@@ -209,6 +210,21 @@ def test_current_limit_bounds_the_tension():
     force = 2.0 * 0.0142 * 53.0 / 0.0045
     # between what the current lifts and what the gear's friction keeps when the rotor overshoots
     assert 0.59 * force < tension < force / 0.59
+
+
+def test_a_driver_of_currents_has_no_loop_and_takes_slack_up_at_once():
+    """A rotor without mass pulls as its current does, also after the path came 5 mm closer."""
+    motor = Motor(rotor_inertia=1e-14, voltage=1e9, max_current=1e3, gear_efficiency=1.0)
+    unit = SeriesElastic(
+        spring=Spring(law="polynomial", stiffness=1e6), motor=motor, driver="current"
+    )
+    assert unit.accepted_commands == ("force", "impedance")
+    bank = make(unit, tension_max=1e4)
+    for length in (0.3, 0.295, 0.301):
+        assert hold(bank, length, FORCE, 40.0, 1) == pytest.approx([40.0], rel=1e-3)
+    assert hold(bank, 0.3, NO_COMMAND, 0.0, 50) == pytest.approx([0.0], abs=0.1)
+    with pytest.raises(ParameterError, match="'position_gain' belongs to driver 'position'"):
+        SeriesElastic(spring=TRIANGLE, driver="current", position_gain=1e4).check()
 
 
 def test_series_elastic_unit_holds_rest_length_and_tension():

@@ -134,7 +134,15 @@ def test_temperatures_are_found_by_name():
 @pytest.mark.parametrize(
     ("cable", "words"),
     [
-        ({"thermal": Thermal()}, "'thermal' needs a 'motor'"),
+        ({"thermal": Thermal()}, "it needs 'heat_per_square_force'"),
+        (
+            {"motor": Motor(), "thermal": Thermal(heat_per_square_force=1e-3)},
+            "belongs to muscles without a 'motor'",
+        ),
+        (
+            {"thermal": Thermal(heat_per_square_force=1e-3, copper_coefficient=0.0)},
+            "there is no 'motor'",
+        ),
         ({"spool_radius": 0.01}, "'spool_radius' needs a 'motor'"),
         ({"motor": Motor(), "stiffness": 1e4}, "'motor' belongs to a cable without 'stiffness'"),
         ({"motor": Motor(max_current=-1.0)}, "max_current"),

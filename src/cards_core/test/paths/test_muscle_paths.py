@@ -212,3 +212,33 @@ def _without_friction(robot):
         for muscle in robot.muscles
     )
     return dataclasses.replace(robot, muscles=muscles)
+
+
+@pytest.mark.parametrize("backend", ["numeric", "compiled"])
+def test_via_points_rub_segment_by_segment(backend):
+    """Each point feels T u of both sides, T grows by exp(mu phi) at each; loss is mu phi T v."""
+    from cards_core.robot.elements import WORLD, Link, Muscle, ViaPoint
+    from cards_core.robot.model import Robot
+
+    corners = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    mu = (0.0, 0.1, 0.2, 0.0)
+    names = ("first", "second", "load")
+    path = (
+        ViaPoint(WORLD, corners[0]),
+        *(ViaPoint(name, np.zeros(3), rub) for name, rub in zip(names, mu[1:], strict=True)),
+    )
+    robot = Robot("route", tuple(Link(name) for name in names), (), (Muscle("wire", path),))
+    poses = np.tile(np.eye(4), (3, 1, 1))
+    poses[:, :3, 3] = corners[1:]
+    twists = np.zeros((3, 6))
+    for speed in (0.5, -0.5):  # the load goes away, and comes
+        twists[2, 2] = speed
+        state = MuscleEngine(robot, backend).update(poses, twists, np.array([10.0]))
+        grow = np.exp(np.sign(speed) * 0.5 * np.pi * np.cumsum([0.0, *mu[1:3]]))
+        x, y, z = np.eye(3)
+        t1, t2, t3 = 10.0 * grow
+        expected = [t2 * y - t1 * x, t3 * z - t2 * y, -t3 * z]
+        assert state.wrenches[:, :3] == pytest.approx(np.array(expected), abs=1e-9)
+        loss = -state.tensions @ state.rates - state.wrenches[2, 2] * speed
+        assert loss == pytest.approx((t3 - t1) * speed, abs=1e-9)
+        assert loss > 0.0

@@ -3,6 +3,7 @@ import pytest
 
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.formats import load
 from cards_core.robot.perturb import perturbed, with_payload
 from random_robots import random_robot
 
@@ -20,8 +21,40 @@ def test_masses_scale_the_equations_and_points_move_by_the_offset():
             assert np.linalg.norm(p.position - r.position) == pytest.approx(0.002)
 
 
+def test_moment_arms_are_off_by_their_share():
+    """A pulley joint of known radius; attachments keep what an offset of that seed makes them."""
+    robot = load("antagonist_joint")
+    other = perturbed(robot, moment_arm_error=0.05, seed=1)
+    arms = [
+        make_dynamics(one, "numeric").update(np.array([0.2]), np.zeros(1)).muscle_jacobian.copy()
+        for one in (robot, other)
+    ]
+    ratio = np.abs(arms[1] / arms[0])
+    assert np.abs(ratio - 1.0) == pytest.approx(np.full_like(ratio, 0.05))
+    arm = load("musashi_like")
+    moved = perturbed(arm, attachment_offset=0.002, moment_arm_error=0.05, seed=3)
+    only = perturbed(arm, attachment_offset=0.002, seed=3)
+    shares = []
+    for m, n in zip(only.muscles, moved.muscles, strict=True):
+        for p, r in zip(m.path, n.path, strict=True):
+            if p.link == "left_forearm":  # turns about the z axis of the elbow's yaw
+                away = np.hypot(*r.position[:2]) / np.hypot(*p.position[:2])
+                assert r.position[2] == p.position[2]
+                shares.append(away - 1.0)
+    assert np.abs(shares) == pytest.approx(np.full(len(shares), 0.05))
+    assert len({s > 0.0 for s in shares}) == 2
+
+
 @pytest.mark.parametrize(
-    "options", [{"mass_factor": 0.0}, {"mass_factor": np.nan}, {"attachment_offset": -1.0}]
+    "options",
+    [
+        {"mass_factor": 0.0},
+        {"mass_factor": np.nan},
+        {"attachment_offset": -1.0},
+        {"moment_arm_error": -0.1},
+        {"moment_arm_error": 1.0},
+        {"moment_arm_error": np.nan},
+    ],
 )
 def test_nonsense_is_refused(options):
     with pytest.raises(ShapeError, match="expected"):

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,14 +32,11 @@ from cards_hardware.boards.telemetry import BoardSample
 from cards_hardware.errors import HardwareError, ProtocolError
 from cards_hardware.protocol.enums import EstopReason, State
 
+if TYPE_CHECKING:
+    from cards_core.estimation import JointTracker
+
 STALE = 0.02
 """Time after which a board without a new sample is left out of the state, [s]."""
-
-_GAP = 0.1
-"""Without lengths for longer, where the robot is has to be found anew, [s]."""
-
-_RETRY_PERIOD = 0.5
-"""Between two attempts to find out, [s]: one takes a while."""
 
 # from the state in which most is possible to that in which least is
 _RANK = (
@@ -115,7 +112,7 @@ class StateMerger:
         driven = np.concatenate([item.muscle_rows for item in layout.boards])
         self.passive = np.setdiff1d(np.arange(len(robot.muscles)), driven)
         self._dynamics = dynamics
-        self._estimates: _JointEstimates | None = None
+        self._estimates: JointTracker | None = None
         self._estimator = estimator
         self._on_state = on_state
         self._lock = threading.Lock()
@@ -140,7 +137,13 @@ class StateMerger:
             self._dynamics = make_dynamics(self._robot)
         if not self._layout.has_joints and self._estimates is None:
             assert self._dynamics is not None
-            self._estimates = _JointEstimates(self._dynamics, self._estimator)
+            # beside SciPy's optimizers: only for robots that need it
+            from cards_core.estimation import JointEstimator, JointTracker
+
+            estimator = self._estimator or JointEstimator(
+                self._dynamics, acceleration_noise=50.0, rate_noise=2e-3
+            )
+            self._estimates = JointTracker(estimator, self._tree)
 
     def sampled(self, index: int, sample: BoardSample) -> None:
         """Take in a sample of a board; its reader thread.
@@ -207,7 +210,9 @@ class StateMerger:
         latest = max(t for t in times if not math.isnan(t))
         complete = None not in samples
         if self._estimates is not None:
-            q, qd = self._estimates.step(latest, lengths, rates)
+            estimate = self._estimates.step(latest, lengths, rates)
+            if estimate is not None:
+                q, qd = estimate.q, estimate.qd
         complete = complete and bool(np.isfinite(q).all())
         if len(self.passive) and complete:
             self._add_passive(q, qd, lengths, rates)
@@ -233,58 +238,6 @@ class StateMerger:
         rows = self.passive
         lengths[rows] = state.muscle_lengths[rows]
         rates[rows] = state.muscle_jacobian[rows] @ qd
-
-
-class _JointEstimates:
-    """A joint estimator that starts when lengths come, and again after a gap.
-
-    Args:
-        dynamics: Dynamics of the robot.
-        estimator: A `JointEstimator`, or what works as it does; made if None.
-
-    Attributes:
-        problem: Why there is no estimate; empty if there is one.
-    """
-
-    def __init__(self, dynamics: Dynamics, estimator: Any = None) -> None:
-        if estimator is None:
-            from cards_core.estimation import JointEstimator
-
-            estimator = JointEstimator(dynamics, acceleration_noise=50.0, rate_noise=2e-3)
-        self._estimator = estimator
-        self._tree = dynamics.tree
-        self._last: float | None = None
-        self._tried = -np.inf
-        self.problem = "joint angles are not known yet"
-
-    def step(self, time: float, lengths: Array, rates: Array) -> tuple[Array, Array]:
-        """Return q and qd, NaN if they cannot be told.
-
-        Args:
-            time: Time of the measurement, [s].
-            lengths: Lengths of all muscles, [m]; NaN where there is none.
-            rates: Rates of the lengths, [m/s].
-        """
-        unknown = np.full(self._tree.nq, np.nan), np.full(self._tree.nv, np.nan)
-        last, self._last = self._last, time
-        if last is None or time - last > _GAP or time < last or self.problem:
-            if time - self._tried < _RETRY_PERIOD:
-                return unknown
-            self._tried = time
-            # where it was before a gap is the best guess; at first there is none
-            near = self._estimator.q if self._estimator.started else None
-            try:
-                self._estimator.start(lengths, near=near)
-            except CardsError as error:
-                self.problem = f"joint angles cannot be estimated: {error}"
-                return unknown
-            self.problem = ""
-            self._tried = -np.inf
-            last = time
-        estimate = self._estimator.step(lengths, time - last, rates=rates)
-        if not estimate.plausible:
-            return unknown
-        return np.array(estimate.q), np.array(estimate.qd)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
+from cards_core.analysis.impedance_loop import gains_of, growth_text, slowest_motion
+from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.formats.urdf import to_urdf
@@ -151,6 +153,7 @@ class BridgeNode(LifecycleNode):
                 f"board {board.name} at {board.port}: {len(board.muscles)} muscles, "
                 f"{len(board.joints)} joints"
             )
+        self._warn_of_gains()
         if self.parameters["autostart"] and self.trigger_configure() == _DONE:
             self.trigger_activate()
         while not self._stop and not self._finished:
@@ -160,6 +163,18 @@ class BridgeNode(LifecycleNode):
         if self.active:
             self.trigger_deactivate()
         return 0
+
+    def _warn_of_gains(self) -> None:
+        """Say so if the boards' impedance laws would shake the robot at home."""
+        robot = self._layout.limited(self.hardware.robot)
+        gains = gains_of(robot)
+        if not any(values.any() for values in gains):
+            return
+        dynamics = make_dynamics(robot)
+        motion = slowest_motion(dynamics, dynamics.tree.home, *gains)
+        if motion is not None and not motion.stable:
+            name = robot.muscles[motion.muscle].name
+            self.get_logger().warning(f"muscle '{name}': {growth_text(robot, motion)}")
 
     def _pass_on(self) -> None:
         """Pass on a state and the commands that have come; without a state, wait a little."""

@@ -214,17 +214,22 @@ class DriveBusServer:
             self.drop()
         return self.frames.feed(data)
 
-    def answer(self, command: DriveCommand, now_us: int) -> None:
-        """Send what the sensors say now."""
+    def answer(self, tick: int, now_us: int) -> None:
+        """Send what the sensors say now.
+
+        Args:
+            tick: When that is, modulo 2^16: boards take rates over differences of it.
+            now_us: This machine's clock, [us].
+        """
         world, m = self._world, self.rows
         self._slow = (self._slow + 1) % len(self._channels)
-        positions = world.sensors.positions(world.lengths)[m]
+        positions = world.sensors.positions(world.wires)[m]
         loads = world.sensors.loads(world.tensions)[m]
         joints = world.sensors.joints(world.q)[self.joints]
         drives = world.drives
         warm = float(drives.temperature[1, self._channels[self._slow]])
         frame = self.frames.state(
-            command.tick,
+            tick,
             now_us,
             (self._slow, warm, drives.supply_voltage),
             (positions, loads, drives.current[m]),

@@ -9,8 +9,10 @@ zero shows as a robot that goes astray. On a real robot these numbers come from 
 from ``./cards calibrate``. They are whole numbers in the units of the parameter table, so a scale
 is right to about 1e-3, as a measured one.
 
-What the model leaves out: the inertia of the winder (the wire follows the path), the elasticity of
-the wire, and the sampling inside the driver.
+A unit has a rigid wire, which turns the winder with the path and feels no inertia of the rotor, or
+a `spring` in series with it: then the winder turns by itself, as heavy as its rotor is, and the
+encoder says how much wire it has let out, ``l_path - delta(T)``. The sampling inside the driver is
+left out.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.errors import CardsError
-from cards_core.robot.actuators import Thermal
+from cards_core.robot.actuators import Motor, SeriesElastic, Spring, Thermal
 from cards_core.typing import Array
 from cards_hardware.protocol.enums import ParameterId
 
@@ -36,6 +38,9 @@ below one, the feed-forward does the rest."""
 
 LOOP_RATE = 80.0
 """Integral gain times k_I, [1/s]: how fast friction of the winder is corrected."""
+
+ELASTIC_SPRING = Spring(law="exponential", force_scale=15.0, growth=350.0)
+"""Wire and nonlinear element of the usual unit: 16 N/mm at 30 N, 75 N/mm at 200 N."""
 
 BENCH_TOLERANCES: tuple[tuple[ParameterId, float], ...] = (
     (ParameterId.DRIVE_TIMEOUT, 0.1),
@@ -72,6 +77,8 @@ class UnitDesign:
         load_noise: Standard deviation, [N].
         load_range: Largest force that is measured, [N]; beyond it the reading stays there.
         joint_bits: Resolution of the joint encoders: 2^bits counts per turn.
+        rotor_inertia: Of rotor and gear at the rotor, [kg m^2]; felt with a spring only.
+        spring: Elastic wire and element between winder and load cell; None: a rigid wire.
         supply: Voltage without load, [V].
         supply_resistance: Resistance of battery and cables, [Ohm].
     """
@@ -93,6 +100,8 @@ class UnitDesign:
     load_noise: float = 0.3
     load_range: float = 1500.0
     joint_bits: int = 20
+    rotor_inertia: float = 5.5e-7
+    spring: Spring | None = None
     supply: float = 24.0
     supply_resistance: float = 0.01
 
@@ -110,12 +119,59 @@ class UnitDesign:
             load_resolution=self.load_resolution * strength,
             load_noise=self.load_noise * strength,
             load_range=self.load_range * strength,
+            rotor_inertia=self.rotor_inertia * strength,
+            spring=None if self.spring is None else _stronger(self.spring, strength),
         )
 
     @property
     def force_per_current(self) -> float:
         """``k_I = k_t n eta / r``, [N/A]."""
         return self.torque_constant * self.gear_ratio * self.efficiency / self.winder_radius
+
+    @property
+    def winder_mass(self) -> float:
+        """``J (n/r)^2``: the rotor's inertia as the wire feels it, [kg]."""
+        return self.rotor_inertia * (self.gear_ratio / self.winder_radius) ** 2
+
+    @property
+    def loop_rate(self) -> float:
+        """Integral gain times k_I that the tension loop bears, [1/s].
+
+        A rotor behind a spring, ``m x'' + b x' = F - T``, is stable with the loop
+        ``F = T_d + (k_p + k_i/s)(T_d - T)`` up to ``k_i = (1 + k_p) b/m`` (Routh); half of it.
+        """
+        if self.spring is None:
+            return LOOP_RATE
+        bound = (1.0 + LOOP_GAIN) * self.viscous_friction / self.winder_mass
+        return min(LOOP_RATE, 0.5 * bound)
+
+    def actuator(self, force_per_current: float) -> SeriesElastic:
+        """Return the unit as an actuator whose motor is told the force that its current makes.
+
+        Args:
+            force_per_current: k_I of this piece, the loss of the gear included, [N/A].
+
+        Raises:
+            CardsError: Its wire is rigid.
+        """
+        if self.spring is None:
+            raise CardsError("a unit with a rigid wire is no actuator (expected: a spring)")
+        n = self.gear_ratio / self.winder_radius
+        motor = Motor(
+            resistance=self.resistance,
+            torque_constant=force_per_current / n,
+            voltage=self.supply,
+            max_current=self.current_limit,
+            rotor_inertia=self.rotor_inertia,
+            gear_ratio=self.gear_ratio,
+            gear_efficiency=1.0,
+            dry_friction=self.dry_friction / n,
+            viscous_friction=self.viscous_friction / n**2,
+            friction_speed=self.friction_speed * n,
+        )
+        return SeriesElastic(
+            spool_radius=self.winder_radius, driver="current", motor=motor, spring=self.spring
+        )
 
     @property
     def wire_per_count(self) -> float:
@@ -126,6 +182,13 @@ class UnitDesign:
     def angle_per_count(self) -> float:
         """Joint angle per count, [rad]."""
         return 2.0 * math.pi / 2**self.joint_bits
+
+
+def _stronger(spring: Spring, strength: float) -> Spring:
+    """Return a spring with the same elongations at forces larger by a factor."""
+    forces = ("stiffness", "quadratic", "cubic", "force_scale")
+    given = {name: value for name in forces if (value := getattr(spring, name)) is not None}
+    return replace(spring, **{name: strength * value for name, value in given.items()})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -243,7 +306,7 @@ def board_parameters(
         (ParameterId.LOAD_MAX, load_max),
         (ParameterId.CURRENT_SCALE, gain),
         (ParameterId.KP, LOOP_GAIN / gain),
-        (ParameterId.KI, LOOP_RATE / gain),
+        (ParameterId.KI, design.loop_rate / gain),
         (ParameterId.CURRENT_CONTINUOUS, max(continuous, 1.0) * same),
         (ParameterId.WINDING_RESISTANCE, design.resistance * same),
         (ParameterId.CORE_RESISTANCE, thermal.winding_resistance * same),

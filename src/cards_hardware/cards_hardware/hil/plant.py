@@ -43,13 +43,15 @@ import numpy as np
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.formats.sdf.world import load_world
 from cards_core.loop.host import open_host_log
 from cards_core.loop.run_log import SIMULATOR_LOG, RunLog
 from cards_core.muscles.command import GateCondition
 from cards_hardware.hil.drive_bus import DriveBusServer, DriveCommand
-from cards_hardware.hil.muscle_units import UnitDesign
-from cards_hardware.hil.world import DT, World, channels_of
+from cards_hardware.hil.muscle_units import ELASTIC_SPRING, UnitDesign
+from cards_hardware.hil.world import DT, STAND_TIME, World, channels_of
 from cards_hardware.real_time import make_real_time
+from cards_sim.build import check_without_robots
 
 HIL_LOG = "hil.npz"
 
@@ -93,7 +95,10 @@ class PlantSettings:
         log_every: Only every so many ticks are logged.
         seed: Chance of manufacture and noise.
         strength: Strength of the muscle units, see `UnitDesign.scaled`.
+        elastic: Whether their wires are elastic (`ELASTIC_SPRING`) rather than rigid.
         stand_time: How long after the first command the robot stays on its stand, [s].
+        world: World of objects that the robot is put into: name of a file in worlds/, or path;
+            empty: none.
         patience: Without a word from the first board for longer than this, time goes on without
             it, [s]. Shorter silence is the emulator's, whose machine has other things to do.
     """
@@ -107,8 +112,16 @@ class PlantSettings:
     log_every: int = 1
     seed: int = 0
     strength: float = 1.0
-    stand_time: float = 0.4
+    elastic: bool = False
+    stand_time: float = STAND_TIME
+    world: str = ""
     patience: float = 0.1
+
+    @property
+    def design(self) -> UnitDesign:
+        """What the muscle units are made of."""
+        spring = ELASTIC_SPRING if self.elastic else None
+        return UnitDesign(spring=spring).scaled(self.strength)
 
     def save(self, path: Path) -> None:
         """Write the file."""
@@ -200,12 +213,16 @@ class Plant:
     def __init__(self, settings: PlantSettings) -> None:
         self._settings = settings
         robot = load(settings.robot)
+        around = load_world(settings.world) if settings.world else None
+        if around is not None:
+            check_without_robots(around)
         tree = robot.tree
         self.world = World(
             robot,
             seed=settings.seed,
-            design=UnitDesign().scaled(settings.strength),
+            design=settings.design,
             stand_time=settings.stand_time,
+            around=around,
         )
         self._buses = []
         for board in settings.boards:
@@ -279,7 +296,9 @@ class Plant:
                 world.drives.hold()
                 self._advance()
         if answer:
-            bus.answer(command, now_us)
+            # the other boards' clocks go on while the first one sleeps: what they measure rates
+            # with is the world's time
+            bus.answer(command.tick if first else world.ticks % 2**16, now_us)
         if first:
             self._note(command, now_us)
         world.command(bus.rows, command.currents, command.enabled, command.source_us)

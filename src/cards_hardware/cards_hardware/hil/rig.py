@@ -210,7 +210,7 @@ class Rig:
 
     def units(self) -> tuple[UnitDesign, UnitCalibration]:
         """Return what the plant's muscle units are made of, and what differs between them."""
-        design = UnitDesign().scaled(self.settings.strength)
+        design = self.settings.design
         world = World(self._robot, seed=self.settings.seed, design=design)
         return design, world.calibration
 

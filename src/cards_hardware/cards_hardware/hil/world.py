@@ -13,6 +13,14 @@ dt, with the rate l' of its path, positive while the path lengthens:
     T  = max(0, k_I i + F_d tanh(l' / v_s) + b l')          friction opposes; a wire cannot push
     c+ - Ta = F (c - Ta) + b_1 i^2 R(c)                     winding and housing
 
+With a spring in series (`UnitDesign.spring`) the winder turns by itself, x being the wire that it
+has let out:
+
+    m x'' = T - k_I i - F_d tanh(x'/v_s) - b x',    T = h(l - x),    m = J (n/r)^2
+
+This is the actuator `series_elastic` with a driver of currents, integrated together with the
+bodies (`cards_core.muscles.implicit`). The encoder then gives x, not l.
+
 The driver sets u = 0 by itself when no command came for 5 ms, or when it is not enabled. Sensors
 give counts of encoders and load cells as the drive bus carries them; rounding, zeros, signs and
 scales are those of `UnitCalibration`, noise is seeded.
@@ -27,10 +35,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError
 from cards_core.muscles.actuators.thermal import discretise
+from cards_core.muscles.command import FORCE
 from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot
+from cards_core.robot.world import World as Surroundings
 from cards_core.typing import Array
 from cards_hardware.hil.muscle_units import UnitCalibration, UnitDesign, manufacture
 from cards_sim.simulator import Simulator
@@ -104,12 +115,20 @@ class Drives:
         self.command_age[:] = 0.0
 
     def advance(self, rates: Array) -> Array:
-        """Advance by dt; return the tensions, a new array of shape (m,), [N].
+        """Advance by dt; return the tensions of rigid wires, a new array of shape (m,), [N].
 
         Args:
             rates: Rates of the paths, shape (m,), [m/s].
         """
-        design = self._design
+        design, force = self._design, self.push()
+        force += design.dry_friction * np.tanh(rates / design.friction_speed)
+        force += design.viscous_friction * rates
+        pulls = (force > 0.0) & (self.current > _SLACK_CURRENT)
+        tensions: Array = np.where(pulls, force, 0.0)
+        return tensions
+
+    def push(self) -> Array:
+        """Advance currents and heat by dt; return the motors' forces at the wire, (m,), [N]."""
         alive = self.enabled & (self.command_age <= self._timeout)
         self.command_age += self._dt
         self.current *= self._keep
@@ -118,12 +137,7 @@ class Drives:
         self._square_steps += 1
         if self._square_steps == self._heat_steps:
             self._heat()
-        force = self._scale * self.current
-        force += design.dry_friction * np.tanh(rates / design.friction_speed)
-        force += design.viscous_friction * rates
-        pulls = (force > 0.0) & (self.current > _SLACK_CURRENT)
-        tensions: Array = np.where(pulls, force, 0.0)
-        return tensions
+        return self._scale * self.current
 
     def _heat(self) -> None:
         design = self._design
@@ -167,7 +181,7 @@ class Sensors:
         self._row = 0
 
     def positions(self, lengths: Array) -> npt.NDArray[np.int32]:
-        """Return the winders' encoder counts for path lengths, shape (m,), [m]."""
+        """Return the encoder counts of winders that have let out wire of lengths (m,), [m]."""
         counts = (lengths - self._calibration.length_offset) * self._per_length
         return np.rint(counts).astype(np.int32)
 
@@ -190,9 +204,10 @@ class Sensors:
 DT = 1e-3
 """Time step, [s]: the tick of the boards."""
 
-STAND_TIME = 0.4
-"""The stand goes so long after the first command, [s]: from the safe tension to any other one
-takes 0.25 s at the boards' 2 kN/s."""
+STAND_TIME = 0.1
+"""The stand goes so long after the first command, [s]: from the safe tension to 800 N takes 0.04 s
+at the boards' 20 kN/s. No longer: references go on meanwhile, and a robot that is let go far from
+its set-points is thrown at them, which looks like broken wires."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +233,7 @@ class World:
         seed: Chance of manufacture and noise.
         design: What the units are made of.
         stand_time: See `STAND_TIME`.
+        around: Objects that it is among; none without.
 
     Attributes:
         simulator, drives, sensors, calibration: The parts.
@@ -235,19 +251,26 @@ class World:
         seed: int = 0,
         design: UnitDesign | None = None,
         stand_time: float = STAND_TIME,
+        around: Surroundings | None = None,
     ) -> None:
         self.design = design or UnitDesign()
         self.robot = robot
-        self.simulator = Simulator(_with_units(robot), DT)
+        dynamics = make_dynamics(robot)
+        parts, noise = np.random.default_rng(seed).spawn(2)
+        home = dynamics.update(dynamics.tree.home, np.zeros(dynamics.tree.nv)).muscle_lengths
+        self.calibration: UnitCalibration = manufacture(
+            self.design, home.copy(), dynamics.tree.nq, parts
+        )
+        self.simulator = Simulator(
+            _with_units(robot, self.design, self.calibration), DT, world=around
+        )
         state = self.simulator.state
         self.q, self.qd = state.q, state.qd
         self.lengths = state.measured("muscle_lengths")
         self.rates = state.measured("muscle_rates")
         self.tensions: Array = np.zeros(len(robot.muscles))
-        parts, noise = np.random.default_rng(seed).spawn(2)
-        self.calibration: UnitCalibration = manufacture(
-            self.design, self.lengths, len(self.q), parts
-        )
+        states = self.simulator.muscles.state_names
+        self._wound = [i for i, name in enumerate(states) if name.endswith("/rest_length")]
         self.drives = Drives(self.design, self.calibration, DT)
         self.sensors = Sensors(self.design, self.calibration, noise)
         self._stand_time = stand_time
@@ -268,6 +291,14 @@ class World:
     def held(self) -> bool:
         """Whether the stand is still there."""
         return self.commanded is None or self.time < self.commanded + self._stand_time
+
+    @property
+    def wires(self) -> Array:
+        """Wire that the winders have let out, which encoders measure, shape (m,), [m]."""
+        if self.design.spring is None:
+            return self.lengths
+        out: Array = self.simulator.muscles.state_values[self._wound]
+        return out
 
     @property
     def inner_states(self) -> Array:
@@ -295,25 +326,41 @@ class World:
         Raises:
             SimulationStoppedError: The physics diverged.
         """
-        held = self.held
-        tensions = self.drives.advance(self.rates)
+        held, simulator = self.held, self.simulator
+        elastic = self.design.spring is not None
+        told = self.drives.push() if elastic else self.drives.advance(self.rates)
         self.ticks += 1
-        self.tensions = tensions
         if held:
+            self.tensions = self._pull_the_stand(told) if elastic else told
             return
-        simulator = self.simulator
-        simulator.step(tensions)
+        simulator.step(told)
         state = simulator.state
+        self.tensions = state.measured("tensions")
         self.q, self.qd = state.q, state.qd
         self.lengths = state.measured("muscle_lengths")
         self.rates = state.measured("muscle_rates")
 
+    def _pull_the_stand(self, forces: Array) -> Array:
+        """Let winders turn while the paths rest; return the tensions."""
+        still = np.zeros(len(forces))
+        kinds = np.full(len(forces), FORCE)
+        return self.simulator.muscles.actuators.step(self.lengths, still, kinds, forces).copy()
 
-def _with_units(robot: Robot) -> Robot:
-    """Return the robot with ideal cables, whose tension may be anything that a motor makes."""
+
+def _with_units(robot: Robot, design: UnitDesign, calibration: UnitCalibration) -> Robot:
+    """Return the robot with units, whose tension may be anything that their motors make.
+
+    Rigid wires are ideal cables, whose tensions `Drives` knows.
+    """
+    gains = calibration.current_scale.tolist()
     muscles = tuple(
-        replace(muscle, actuator=Cable(), tension_min=0.0, tension_max=np.inf)
-        for muscle in robot.muscles
+        replace(
+            muscle,
+            actuator=Cable() if design.spring is None else design.actuator(gain),
+            tension_min=0.0,
+            tension_max=np.inf,
+        )
+        for muscle, gain in zip(robot.muscles, gains, strict=True)
     )
     return replace(robot, muscles=muscles)
 

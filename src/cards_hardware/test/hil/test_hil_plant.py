@@ -128,11 +128,12 @@ def plant(tmp_path):
     """Start a plant: a function of fields of its settings; returns process, board and folder."""
     started = []
 
-    def start(**more):
+    def start(boards=None, **more):
         wiring = BoardWiring("arm", str(tmp_path / "bus"), MUSCLES, JOINTS)
+        boards = tuple(boards or (wiring,))
         fields = {"stand_time": 0.02, "log_dir": str(tmp_path), "patience": 5.0, **more}
         status = str(tmp_path / "status.json")
-        PlantSettings("planar_2r", (wiring,), status, **fields).save(tmp_path / "settings.json")
+        PlantSettings("planar_2r", boards, status, **fields).save(tmp_path / "settings.json")
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "cards_hardware.hil.plant", tmp_path / "settings.json"],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -141,7 +142,7 @@ def plant(tmp_path):
         )
         started.append(process)
         assert process.stdout.readline() == "ready\n"
-        return process, FakeBoard(wiring.socket)
+        return process, FakeBoard(boards[0].socket)
 
     yield start
     for process in started:
@@ -181,6 +182,25 @@ def test_the_world_lives_in_the_board_s_time(plant, tmp_path):
     ratio = [tensions[names.index(name)] for name in MUSCLES] / CURRENTS
     assert ratio == pytest.approx([86.5] * 4, rel=0.06)
     assert set(log["actuator_names"]) >= {"cable_1/current", "cable_1/temperature"}
+
+
+def test_another_board_is_told_the_time_of_the_world(plant, tmp_path):
+    """The first board sleeps for 8 ms: the other one must not take 9 ms of motion for one."""
+    halves = [
+        BoardWiring(name, str(tmp_path / name), MUSCLES[i : i + 2], JOINTS[i // 2 : i // 2 + 1])
+        for i, name in ((0, "one"), (2, "two"))
+    ]
+    process, first = plant(boards=halves)
+    second = FakeBoard(halves[1].socket)
+    for tick in range(20):
+        first.send(command(tick, currents=CURRENTS[:2]))
+        here = second.send(command(500 + tick, currents=CURRENTS[2:]))
+    again = second.send(command(520, currents=CURRENTS[2:]))
+    assert again["tick"] == here["tick"]  # the world stood still
+    first.send(command(28, currents=CURRENTS[:2]))
+    later = second.send(command(529, currents=CURRENTS[2:]))
+    assert (later["tick"] - here["tick"]) % 2**16 == 9
+    finish(process, tmp_path)
 
 
 def test_the_stand_holds_then_the_arm_moves(plant, tmp_path):

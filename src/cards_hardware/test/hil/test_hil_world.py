@@ -1,12 +1,14 @@
 """The muscle units of the plant: what they do, and what their sensors say."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cards_core.errors import CardsError, ShapeError
 from cards_core.formats import load
+from cards_core.robot.actuators import Spring
 from cards_hardware.hil.muscle_units import UnitDesign, board_parameters, manufacture
 from cards_hardware.hil.world import DT, Drives, Sensors, World, channels_of
 from cards_hardware.protocol.enums import ParameterId as P
@@ -224,6 +226,120 @@ def test_other_actuators_give_way_to_motors():
     motor = 0.05 * world.calibration.current_scale
     assert (np.abs(world.tensions - motor) <= friction + 1e-6).all()
     assert (world.simulator.state.tensions == world.tensions).all()
+
+
+# Elastic wires --------------------------------------------------------------------------------
+
+SPRING = Spring(law="exponential", force_scale=15.0, growth=350.0)
+
+
+def elastic(**more):
+    """Units whose gear and winder lose nothing, but for what is said."""
+    lossless = {"dry_friction": 0.0, "viscous_friction": 0.0, "supply": 1e6}
+    return UnitDesign(**{"spring": SPRING, **lossless, **more})
+
+
+def pulled(world, current, steps, source=0):
+    currents = np.full(len(world.robot.muscles), current)
+    for _ in range(steps):
+        world.command(ALL, currents, True, source)
+        world.advance()
+
+
+def test_at_rest_the_wire_is_stretched_by_the_inverse_of_its_curve(planar):
+    world = World(planar, design=elastic(viscous_friction=3000.0))
+    pulled(world, 0.5, 3000)
+    motor = 0.5 * world.calibration.current_scale
+    assert world.tensions == pytest.approx(motor, rel=1e-6)
+    stretch = world.lengths - world.wires
+    assert stretch == pytest.approx(np.log1p(motor / 15.0) / 350.0, rel=1e-6)
+    # the encoder is on the winder
+    counts = world.sensors.positions(world.wires)
+    length = world.calibration.sign * world.calibration.wire_per_count * counts
+    assert length + world.calibration.length_offset == pytest.approx(world.wires, abs=1e-6)
+
+
+def test_a_rotor_swings_on_its_wire_as_its_mass_says(planar):
+    """About 43 N, where the wire has B (T + A); the implicit step takes a little energy away."""
+    world = World(planar, design=elastic(viscous_friction=3000.0))
+    pulled(world, 0.5, 3000)
+    bank = world.simulator.muscles.actuators
+    quiet = replace(world.design, viscous_friction=0.0)
+    world = World(planar, design=quiet)
+    world.simulator.muscles.actuators.state[:] = bank.state
+    world.drives.current[:] = 0.5
+    pulled(world, 0.52, 1)
+    heard = []
+    for _ in range(2000):
+        pulled(world, 0.52, 1)
+        heard.append(world.tensions[0])
+    level = 0.52 * world.calibration.current_scale[0]
+    above = np.array(heard) > level
+    period = 1e-3 * np.diff(np.flatnonzero(above[1:] & ~above[:-1])).mean()
+    omega = math.sqrt(350.0 * (level + 15.0) / world.design.winder_mass)
+    assert 2.0 * math.pi / period == pytest.approx(omega, rel=0.01)
+
+
+def test_without_friction_the_energy_is_what_the_motors_gave(planar):
+    """Kinetic, of rotors and bodies, and that of the wires, against the work of the motors."""
+    weightless = replace(planar, gravity=np.zeros(3))
+    joints = tuple(
+        replace(joint, axes=tuple(replace(axis, damping=0.0, friction=0.0) for axis in joint.axes))
+        for joint in weightless.joints
+    )
+    world = World(replace(weightless, joints=joints), design=elastic(), stand_time=0.0)
+    names = world.simulator.muscles.state_names
+    speeds = [i for i, name in enumerate(names) if name.endswith("/winding_speed")]
+    bank = world.simulator.muscles.actuators
+
+    def energy():
+        w = bank.state[speeds]
+        moving = 0.5 * world.design.winder_mass * float(w @ w)
+        return moving + world.simulator.energy()[0] + float(bank.energy().sum())
+
+    currents = np.array([0.5, 0.45, 0.4, 0.42])
+    work, start, largest = 0.0, energy(), 0.0
+    for _ in range(150):
+        before = world.wires.copy()
+        world.command(ALL, currents, True, 1)
+        world.advance()
+        force = world.drives.current * world.calibration.current_scale
+        work += float(force @ (before - world.wires))
+        largest = max(largest, abs(energy() - start - work))
+    assert np.abs(world.qd).max() > 0.1
+    assert work > 1.0
+    assert largest < 0.03 * work
+
+
+def test_in_the_limit_of_a_stiff_wire_and_a_light_rotor_it_is_the_rigid_one(planar):
+    stiff = Spring(law="polynomial", stiffness=3e6)
+    runs = []
+    for more in ({}, {"spring": stiff, "rotor_inertia": 1e-10}):
+        world = World(planar, design=UnitDesign(supply=1e6, **more), stand_time=0.05)
+        pulled(world, 0.5, 250, source=1)
+        gap = world.lengths - world.wires
+        runs.append((world.q - planar.tree.home, world.qd, world.tensions, gap))
+    (moved, qd, tensions, none), (near_moved, near_qd, near_tensions, gap) = runs
+    assert (none == 0.0).all()
+    assert gap == pytest.approx(near_tensions / 3e6, abs=1e-9)
+    # the rigid plant's friction is a step late: 3 % of 60 N s/m on this arm
+    assert near_moved == pytest.approx(moved, rel=0.04)
+    assert near_qd == pytest.approx(qd, rel=0.04)
+    assert near_tensions == pytest.approx(tensions, abs=1.0)
+
+
+def test_the_tension_loop_of_an_elastic_unit_is_slow(design, calibration):
+    """The rotor behind the wire does not bear the integral of a rigid unit."""
+
+    def rate(units):
+        found = {(p, i): value for p, i, value in board_parameters(units, calibration)}
+        return decoded(found, "KI", 0) * calibration.current_scale[0]
+
+    assert rate(design) == pytest.approx(80.0, rel=0.01)
+    slow = UnitDesign(spring=SPRING)
+    bound = 1.25 * slow.viscous_friction / slow.winder_mass
+    assert 0.0 <= rate(slow) < bound
+    assert UnitDesign(spring=SPRING).scaled(0.5).spring.force_scale == 7.5
 
 
 def test_channels_are_found_by_name(planar):

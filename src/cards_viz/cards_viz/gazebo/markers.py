@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import CardsError
-from cards_core.spatial import Pose, matrix_quaternion
+from cards_core.spatial import Pose, matrix_quaternion, rotation_z_to
 from cards_core.typing import Array, Vector3
 from cards_ros import gazebo_bindings
 from cards_viz.colors import TensionScale
-from cards_viz.muscles.scene import APART, Scene, SceneFrame, rotation_z_to
+from cards_viz.muscles.scene import APART, Scene, SceneFrame
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from cards_core.control.mrc.temperature_safety import TemperatureLimits
 from cards_core.typing import Array, Vector3
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A boolean parameter of the controller that may be changed while it runs.
+
+    Attributes:
+        name: Of the parameter.
+        on: Its present value.
+        description: What it does, a sentence.
+    """
+
+    name: str
+    on: bool
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class BarLimits:
+    """Where bars end and change their colour.
+
+    Attributes:
+        released: Greatest released length, [m]; None: a round number above what was seen.
+        soft, hard: Temperatures from which on a muscle gives way, and is let go, [degC].
+    """
+
+    released: float | None = None
+    soft: float = TemperatureLimits().soft
+    hard: float = TemperatureLimits().hard
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +59,14 @@ class MuscleSnapshot:
         real: Whether the robot is a real one, without pause, step, reset and speed.
         real_time_factor: Simulated by elapsed time.
         control_rate: Controller steps per second, [Hz].
+        bodies: Poses of the bodies of the world that are known, by name, in the axes of the robot,
+            shape (4, 4).
         message: Something to tell the user, e.g. the last diagnostics error.
+        released: What the controller has released of each muscle, shape (m,), [m], NaN where it
+            commands none; None if it releases nothing.
+        necessary: Tensions that the controller finds necessary, likewise, [N].
+        switches: Boolean live parameters of the controller.
+        limits: Of the bars.
     """
 
     time: float
@@ -48,7 +85,12 @@ class MuscleSnapshot:
     real: bool = False
     real_time_factor: float | None = None
     control_rate: float | None = None
+    bodies: Mapping[str, Array] = field(default_factory=dict)
     message: str = ""
+    released: Array | None = None
+    necessary: Array | None = None
+    switches: Sequence[Switch] = ()
+    limits: BarLimits = BarLimits()
 
 
 class MuscleCommands(Protocol):
@@ -81,6 +123,10 @@ class MuscleCommands(Protocol):
 
     def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
         """Set the controller's gains, [1/s^2] and [1/s], one value or one for each coordinate."""
+        ...
+
+    def set_switch(self, name: str, on: bool) -> None:
+        """Set a boolean live parameter of the controller."""
         ...
 
     def set_speed(self, factor: float) -> None:

@@ -14,6 +14,7 @@ import viser
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_viz.colors import first_scale
+from cards_viz.muscles.bars import MuscleTable
 from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
 from cards_viz.muscles.page_scene import MusclePageScene
 from cards_viz.muscles.panels import (
@@ -23,11 +24,16 @@ from cards_viz.muscles.panels import (
     RunPanel,
     StateTable,
     StatusPanel,
+    SwitchPanel,
 )
 from cards_viz.muscles.scene import Scene, SceneFrame
+from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.pages.page import Page
 from cards_viz.pages.scene import Camera
 from cards_viz.pages.widgets import DrawingPanel, guarded
+
+PANEL_WIDTH = 370
+"""Of the panel on the right, [px]: names of 24 letters and three bars beside them."""
 
 
 class MusclePage(Page[MuscleSnapshot]):
@@ -38,6 +44,7 @@ class MusclePage(Page[MuscleSnapshot]):
         commands: What the buttons and sliders do.
         host, port, rate: As of `Page`.
         window: Length of the live plots, [s].
+        world: What is around the robot, if anything.
 
     Attributes:
         scale: Range of the colours.
@@ -56,12 +63,13 @@ class MusclePage(Page[MuscleSnapshot]):
         port: int = 8080,
         rate: float = 30.0,
         window: float = 10.0,
+        world: WorldScene | None = None,
     ) -> None:
         super().__init__(robot.name, host=host, port=port, rate=rate)
         self.robot = robot
         self.scale = first_scale(robot)
         self.scene = Scene(robot)
-        self._nodes = MusclePageScene(self.server, self.scene, self.scale)
+        self._nodes = MusclePageScene(self.server, self.scene, self.scale, world)
         self._last: MuscleSnapshot | None = None
         self._frame: SceneFrame | None = None
         self._tensions = np.zeros(len(robot.muscles))
@@ -72,13 +80,14 @@ class MusclePage(Page[MuscleSnapshot]):
         gui, robot = self.server.gui, self.robot
         run = guarded(self.notify)
         gui.main_panel.dock_right()
-        gui.main_panel.set_width(330)
-        self._status = StatusPanel(gui, robot.muscles, self.scale)
+        gui.main_panel.set_width(PANEL_WIDTH)
+        self._status = StatusPanel(gui)
         tabs = gui.add_tab_group()
         with tabs.add_tab("Run", viser.Icon.PLAYER_PLAY):
             self._run_panel = RunPanel(gui, commands, run)
             self._gains = GainsPanel(gui, commands, run)
-            self._status.add_bars()
+            self._switches = SwitchPanel(gui, commands, run)
+            self._table = MuscleTable(gui, robot.muscles, self.scale)
         with tabs.add_tab("Muscles", viser.Icon.ADJUSTMENTS):
             self._muscle_panel = MusclePanel(gui, robot.muscles, commands, run)
             self._state_table = StateTable(gui)
@@ -91,6 +100,8 @@ class MusclePage(Page[MuscleSnapshot]):
                 ("End-effector path", True, nodes.set_path_visible),
                 ("Ground", True, nodes.set_grid_visible),
             ]
+            if nodes.world is not None:
+                toggles.append(("World", True, nodes.set_world_visible))
             DrawingPanel(gui, toggles)
             again = gui.add_button("Clear path", icon=viser.Icon.ERASER, color="gray")
             self._add_camera_button()
@@ -143,6 +154,8 @@ class MusclePage(Page[MuscleSnapshot]):
     def _draw_scene(self) -> None:
         if self._frame is not None:
             self._nodes.draw(self._frame, self._tensions)
+            if self._last is not None:
+                self._nodes.draw_world(self._last.bodies)
 
     def _draw_texts(self) -> None:
         if self._last is None:
@@ -150,6 +163,8 @@ class MusclePage(Page[MuscleSnapshot]):
         self._nodes.draw_paths()
         self._status.draw(self._last)
         self._run_panel.draw(self._last)
+        self._switches.draw(self._last)
+        self._table.draw(self._last)
         self._muscle_panel.draw(self._last)
         self._state_table.draw(self._last)
         self._plots.draw()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import trimesh
 import viser
 
 from cards_core.robot.elements import WORLD
 from cards_core.spatial import matrix_quaternion
-from cards_core.typing import Array
+from cards_core.typing import Array, Vector3
 from cards_viz.colors import TensionScale, linear_light
 from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail
+from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.pages.scene import Camera, frame_points, set_up, with_length
 
 ARROW_COLOR = (20, 150, 90)
@@ -23,13 +26,35 @@ class MusclePageScene:
 
     Node names: ``/robot/<link>/<visual>``, ``/robot/<link>/wrap_surfaces/<surface>``,
     ``/muscles/paths``, ``/muscles/points``, ``/muscles/forces``, ``/path/desired``,
-    ``/path/actual``, ``/grid``.
+    ``/path/actual``, ``/grid``, ``/world/<model>::<link>/<visual>``, all below ``root``.
+
+    Args:
+        server: Of the page.
+        scene: What is drawn.
+        scale: Range of the colours.
+        world: What is around the robot, if anything.
+        root: Name of the node that all others are below; empty: none.
+        offset: Where that node is, shape (3,), [m].
     """
 
-    def __init__(self, server: viser.ViserServer, scene: Scene, scale: TensionScale) -> None:
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        scene: Scene,
+        scale: TensionScale,
+        world: WorldScene | None = None,
+        *,
+        root: str = "",
+        offset: Vector3 | None = None,
+    ) -> None:
         self.scene = scene
+        self.world = world
         self._scale = scale
         self._api = server.scene
+        self._root = root
+        if root:
+            place = np.zeros(3) if offset is None else offset
+            self._api.add_frame(root, show_axes=False, position=place)
         self.desired = Trail(SPACING * scene.size)
         self.actual = Trail(SPACING * scene.size)
         self._add_lights_and_ground()
@@ -40,19 +65,27 @@ class MusclePageScene:
         frame = scene.frame(scene.tree.home, np.zeros(len(scene.robot.muscles)), 1.0)
         self._add_muscles(frame)
         self._add_paths()
+        self._add_world()
         self.set_arrows_visible(False)
 
     def camera(self, aspect: float) -> Camera:
-        """Return the camera that lets the robot fill a picture of this aspect."""
-        return frame_points(self.scene.outline, aspect=aspect)
+        """Return the camera that lets the robot and its world fill a picture of this aspect."""
+        points = self.scene.outline
+        if self.world is not None:
+            points = np.concatenate([points, self.world.outline])
+        return frame_points(points, aspect=aspect)
 
     def _add_lights_and_ground(self) -> None:
         scene, size = self.scene, self.scene.size
         set_up(self._api)
         center = 0.5 * (scene.lower + scene.upper)
+        # floor below everything that hangs, at z = 0 for robots that stand
+        height = min(0.0, float(scene.lower[2]) - 0.02 * size)
+        if self.world is not None and self.world.ground is not None:
+            height = self.world.ground
         cell = 10.0 ** np.floor(np.log10(0.35 * size))
         self._grid = self._api.add_grid(
-            "/grid",
+            f"{self._root}/grid",
             infinite_grid=True,
             cell_size=cell,
             section_size=10.0 * cell,
@@ -61,20 +94,22 @@ class MusclePageScene:
             fade_distance=9.0 * size,
             fade_strength=2.0,
             shadow_opacity=0.16,
-            # floor below everything that hangs, at z = 0 for robots that stand
-            position=(center[0], center[1], min(0.0, float(scene.lower[2]) - 0.02 * size)),
+            position=(center[0], center[1], height),
         )
 
     def _add_links(self) -> list[viser.FrameHandle]:
         # shapes are children of these in name and place; the world's frame stays where it is
-        self._api.add_frame(f"/robot/{WORLD}", show_axes=False)
+        self._api.add_frame(f"{self._root}/robot/{WORLD}", show_axes=False)
         links = self.scene.robot.links
-        return [self._api.add_frame(f"/robot/{link.name}", show_axes=False) for link in links]
+        return [
+            self._api.add_frame(f"{self._root}/robot/{link.name}", show_axes=False)
+            for link in links
+        ]
 
-    def _add_shape(self, shape: Shape) -> viser.MeshHandle:
+    def _add_shape(self, shape: Shape, parent: str = "/robot") -> viser.MeshHandle:
         opacity = shape.rgba[3]
         return self._api.add_mesh_simple(
-            f"/robot/{shape.name}",
+            f"{self._root}{parent}/{shape.name}",
             shape.vertices,
             shape.faces,
             color=tuple(round(255 * c) for c in shape.rgba[:3]),
@@ -93,13 +128,13 @@ class MusclePageScene:
             return
         # lines are not lit: their colour is that of the scale, from every side
         self._lines = self._api.add_line_segments(
-            "/muscles/paths",
+            f"{self._root}/muscles/paths",
             frame.segments,
             np.zeros_like(frame.segments, dtype=np.uint8),
             thickness=2.2 * radius,
         )
         self._balls = self._api.add_batched_meshes_simple(
-            "/muscles/points",
+            f"{self._root}/muscles/points",
             ball.vertices,
             ball.faces,
             batched_wxyzs=np.tile((1.0, 0.0, 0.0, 0.0), (points, 1)),
@@ -109,7 +144,7 @@ class MusclePageScene:
             lod="off",
         )
         self._arrows = self._api.add_arrows(
-            "/muscles/forces",
+            f"{self._root}/muscles/forces",
             frame.arrows,
             ARROW_COLOR,
             shaft_radius=1.25 * radius,
@@ -117,18 +152,38 @@ class MusclePageScene:
             head_length=6.5 * radius,
         )
 
+    def _add_world(self) -> None:
+        self._bodies: list[viser.FrameHandle] = []
+        if (world := self.world) is None:
+            return
+        self._world = self._api.add_frame(f"{self._root}/world", show_axes=False)
+        for body in world.bodies:
+            # not before it is known where it is
+            frame = self._api.add_frame(
+                f"{self._root}/world/{body}", show_axes=False, visible=False
+            )
+            self._bodies.append(frame)
+        for shape in (*world.fixed, *world.moving):
+            self._add_shape(shape, "/world")
+
     def _add_paths(self) -> None:
         # both paths lie within a millimetre: the desired one is thick dashes around the actual one
         radius = self.scene.radius
         self._dash = DASH * self.scene.size
         self._desired = self._api.add_line_segments(
-            "/path/desired", self.desired.segments(), DESIRED_COLOR, thickness=1.7 * radius
+            f"{self._root}/path/desired",
+            self.desired.segments(),
+            DESIRED_COLOR,
+            thickness=1.7 * radius,
         )
         self._actual = self._api.add_line_segments(
-            "/path/actual", self.actual.segments(), ACTUAL_COLOR, thickness=1.0 * radius
+            f"{self._root}/path/actual",
+            self.actual.segments(),
+            ACTUAL_COLOR,
+            thickness=1.0 * radius,
         )
         self._tip = self._api.add_icosphere(
-            "/path/tip", 2.2 * radius, ACTUAL_COLOR, subdivisions=2
+            f"{self._root}/path/tip", 2.2 * radius, ACTUAL_COLOR, subdivisions=2
         )
         self._tip.visible = self.scene.robot.operational_frame is not None
 
@@ -141,6 +196,16 @@ class MusclePageScene:
             self._draw_muscles(frame, tensions)
         if frame.end_effector is not None:
             self._tip.position = frame.end_effector
+
+    def draw_world(self, known: Mapping[str, Array]) -> None:
+        """Move the bodies of the world whose poses are known, by name, shape (4, 4)."""
+        if self.world is None:
+            return
+        for handle, pose in zip(self._bodies, self.world.poses(known), strict=True):
+            if pose is not None:
+                handle.wxyz = matrix_quaternion(pose[:3, :3])
+                handle.position = pose[:3, 3]
+                handle.visible = True
 
     def _draw_muscles(self, frame: SceneFrame, tensions: Array) -> None:
         scene = self.scene
@@ -186,6 +251,11 @@ class MusclePageScene:
         for handle in (self._desired, self._actual):
             handle.visible = visible
         self._tip.visible = visible and self.scene.robot.operational_frame is not None
+
+    def set_world_visible(self, visible: bool) -> None:
+        """Show or hide what is around the robot."""
+        if self.world is not None:
+            self._world.visible = visible
 
     def set_grid_visible(self, visible: bool) -> None:
         """Show or hide the ground."""

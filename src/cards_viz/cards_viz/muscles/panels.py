@@ -1,7 +1,8 @@
-"""Panels of the page of a robot with muscles: status, run, gains, tensions, states, plots."""
+"""Panels of the page of a robot with muscles: status, run, gains, switches, states, plots."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -10,36 +11,24 @@ import numpy as np
 import viser
 
 from cards_core.robot.elements import Muscle
-from cards_core.typing import Array
-from cards_viz.colors import TensionScale, css, css_gradient, nice_ceiling
+from cards_viz.colors import nice_ceiling
 from cards_viz.labels import split_state, state_title, state_unit
-from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
-from cards_viz.pages.widgets import Guard, LivePlot
+from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot, Switch
+from cards_viz.pages.widgets import TOUCHED, Guard, LivePlot
 
 SLIDER_RANGE = 500.0
 """Upper end of the tension sliders where the muscle's limit is higher or absent, [N]."""
 
 
 class StatusPanel:
-    """Numbers of the run and one bar for each muscle, coloured by tension."""
+    """Numbers of the run."""
 
-    def __init__(self, gui: viser.GuiApi, muscles: Sequence[Muscle], scale: TensionScale) -> None:
-        self._muscles = muscles
-        self._scale = scale
+    def __init__(self, gui: viser.GuiApi) -> None:
         self._status = gui.add_html("")
-        self._bars: viser.GuiHtmlHandle | None = None
-        self._gui = gui
-
-    def add_bars(self) -> None:
-        """Add the tension bars at the current place of the layout."""
-        self._bars = self._gui.add_html("")
 
     def draw(self, snapshot: MuscleSnapshot) -> None:
         """Show a snapshot."""
         self._status.content = status_html(snapshot)
-        if self._bars is not None and self._muscles:
-            names = [muscle.name for muscle in self._muscles]
-            self._bars.content = bars_html(names, snapshot.tensions, self._scale)
 
 
 def status_html(snapshot: MuscleSnapshot) -> str:
@@ -81,6 +70,21 @@ def status_html(snapshot: MuscleSnapshot) -> str:
     )
 
 
+def run_line_html(snapshot: MuscleSnapshot, label: str, color: str) -> str:
+    """Return label, controller, time and tracking error of one of several runs as HTML."""
+    error, unit = _worst_error(snapshot)
+    what = [
+        snapshot.controller or "no controller",
+        f"{snapshot.time:.2f} s",
+        f"error {_error(error, unit)}",
+    ]
+    return (
+        '<div style="padding:1px 12px 7px;font-size:12px;font-variant-numeric:tabular-nums">'
+        f'<b style="color:{color}">● {escape(label)}</b>'
+        f'<div style="padding-left:13px;color:#495057">{escape(", ".join(what))}</div></div>'
+    )
+
+
 def _value(value: float | None, text: str) -> str:
     return "–" if value is None or not np.isfinite(value) else text.format(value)
 
@@ -102,36 +106,6 @@ def _worst_error(snapshot: MuscleSnapshot) -> tuple[float | None, str]:
         return 1e3 * float(np.linalg.norm(error)), "mm"
     worst = float(np.max(np.abs(error)))
     return (1e3 * worst, "mrad") if set(snapshot.units) == {"rad"} else (worst, "")
-
-
-def bars_html(names: Sequence[str], tensions: Array, scale: TensionScale) -> str:
-    """Return one bar for each muscle and the legend of the colours as HTML."""
-    rows = []
-    fractions = np.clip(np.nan_to_num(scale.fraction(tensions)), 0.0, 1.0)
-    for name, value, part, color in zip(
-        names, tensions, fractions, scale.colors(tensions), strict=True
-    ):
-        text = f"{value:.1f}" if np.isfinite(value) else "NaN"
-        rows.append(
-            f'<div style="display:grid;grid-template-columns:78px 1fr 54px;gap:6px;'
-            f'align-items:center;height:17px">'
-            f'<span style="overflow:hidden;text-overflow:ellipsis;white-space:nowrap">'
-            f"{escape(name)}</span>"
-            f'<span style="background:#f1f3f5;border-radius:3px;height:9px">'
-            f'<span style="display:block;width:{100 * part:.1f}%;height:9px;border-radius:3px;'
-            f'background:{css(color)}"></span></span>'
-            f'<span style="text-align:right;font-variant-numeric:tabular-nums">{text} N</span>'
-            f"</div>"
-        )
-    legend = (
-        f'<div style="height:8px;border-radius:3px;background:{css_gradient()}"></div>'
-        f'<div style="display:flex;justify-content:space-between;color:#868e96">'
-        f"<span>{scale.low:g} N</span><span>tension</span><span>{scale.high:g} N</span></div>"
-    )
-    return (
-        f'<div style="padding:0 12px;font-size:11px">{legend}'
-        f'<div style="height:6px"></div>{"".join(rows)}</div>'
-    )
 
 
 class RunPanel:
@@ -223,6 +197,56 @@ class GainsPanel:
     def _send(self) -> None:
         kp, kd = ([float(slider.value) for slider in group] for group in self._sliders)
         self._run(lambda: self._commands.set_gains(kp, kd))
+
+
+class SwitchPanel:
+    """A check box for each boolean live parameter of the controller; follows the parameters."""
+
+    def __init__(self, gui: viser.GuiApi, commands: MuscleCommands, run: Guard) -> None:
+        self._gui = gui
+        self._commands = commands
+        self._run = run
+        self._folder = gui.add_folder("Controller", visible=False)
+        self._boxes: dict[str, viser.GuiCheckboxHandle] = {}
+        self._touched: dict[str, float] = {}
+
+    def draw(self, snapshot: MuscleSnapshot) -> None:
+        """Show the switches of a snapshot."""
+        names = [switch.name for switch in snapshot.switches]
+        if names != list(self._boxes):
+            self._build(snapshot.switches)
+        for switch in snapshot.switches:
+            box = self._boxes[switch.name]
+            # what a user has just clicked stands until the node has had time to take it over
+            if time.monotonic() - self._touched.get(switch.name, -TOUCHED) < TOUCHED:
+                continue
+            if bool(box.value) != switch.on:
+                box.value = switch.on
+
+    def _build(self, switches: Sequence[Switch]) -> None:
+        for box in self._boxes.values():
+            box.remove()
+        self._boxes = {}
+        self._folder.visible = bool(switches)
+        with self._folder:
+            for switch in switches:
+                box = self._gui.add_checkbox(
+                    switch_label(switch.name), switch.on, hint=switch.description or None
+                )
+                self._boxes[switch.name] = box
+
+                def send(event: Any, name: str = switch.name, box: Any = box) -> None:
+                    # values that we set ourselves are no commands
+                    if event.client is not None:
+                        self._touched[name] = time.monotonic()
+                        self._run(lambda: self._commands.set_switch(name, bool(box.value)))
+
+                box.on_update(send)
+
+
+def switch_label(name: str) -> str:
+    """Return how a parameter is labelled: ``Accept other models``."""
+    return name.replace("_", " ").capitalize()
 
 
 class MusclePanel:

@@ -18,7 +18,7 @@ from cards_core.paths.drawing import ARC_POINTS
 from cards_core.paths.layout import PathLayout, link_layout
 from cards_core.robot.elements import WORLD, Capsule, Geometry, Sphere, WrapGeometry
 from cards_core.robot.model import Robot, Tree
-from cards_core.spatial import Pose
+from cards_core.spatial import Pose, rotation_z_to
 from cards_core.typing import Array, Backend, Vector3
 from cards_viz.meshes import Faces, drawn_surface, surface_triangles, triangles
 
@@ -250,17 +250,6 @@ class Scene:
                 rotation = rotation_z_to((end - start) / length)
                 parts.append((Capsule(radius, length), Pose(rotation, 0.5 * (start + end))))
         return parts
-
-
-def rotation_z_to(direction: Vector3) -> Array:
-    """Return a rotation matrix that takes the z axis to the unit vector ``direction``."""
-    x, y, z = direction
-    if z < -1.0 + 1e-12:
-        return np.diag([1.0, -1.0, -1.0])
-    k = 1.0 / (1.0 + z)
-    return np.array(
-        [[1.0 - k * x * x, -k * x * y, x], [-k * x * y, 1.0 - k * y * y, y], [-x, -y, z]]
-    )
 
 
 Indices = npt.NDArray[np.intp]

@@ -29,9 +29,11 @@ from cards_ros import topics
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.messages import JointStateWriter
 from cards_ros.parameters import Parameter
+from cards_viz.muscles.controller_parameters import ControllerParameters
 from cards_viz.muscles.interface import MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
-from cards_viz.muscles.watcher import MODEL, DrawingNode, MuscleWatcher, tracked
+from cards_viz.muscles.watcher import MODEL, WORLD, DrawingNode, MuscleWatcher, tracked
+from cards_viz.muscles.world_watcher import watch_world
 from cards_viz.nodes import PORT, WINDOW, PageNode
 
 LOG = logging.getLogger(__name__)
@@ -174,6 +176,11 @@ class MuscleRosCommands:
         values = [RosParameter("speed", value=float(factor))]
         self._todo.put(lambda: self._set_parameters(self._simulator, values))
 
+    def set_switch(self, name: str, on: bool) -> None:
+        """Set a boolean parameter of the controller."""
+        values = [RosParameter(name, value=on)]
+        self._todo.put(lambda: self._set_of_controller(name, values))
+
     def _need_simulator(self, what: str) -> None:
         host = self._watcher.real_host
         if host is not None:
@@ -293,16 +300,13 @@ class MuscleRosCommands:
 
     # Parameters -------------------------------------------------------------------------------
 
-    def _remote(self, node: str) -> AsyncParameterClient:
+    def remote(self, node: str) -> AsyncParameterClient:
+        """Return the client of a node's parameters."""
         if node not in self._parameters:
             self._parameters[node] = AsyncParameterClient(self._node, node)
         return self._parameters[node]
 
     def _set_gains(self, kp: list[float], kd: list[float]) -> None:
-        controller = self._watcher.known_controller
-        if controller is None:
-            self._notify("gains not set: no controller publishes commands")
-            return
         values = []
         for name, gains in (("kp", kp), ("kd", kd)):
             # one value for all: as the number, or as the list, that the parameter was
@@ -311,10 +315,17 @@ class MuscleRosCommands:
             if len(gains) == 1:
                 value = gains[0] if count is None else gains * count
             values.append(RosParameter(name, value=value))
+        self._set_of_controller("gains", values)
+
+    def _set_of_controller(self, what: str, values: list[RosParameter]) -> None:
+        controller = self._watcher.known_controller
+        if controller is None:
+            self._notify(f"{what} not set: no controller publishes commands")
+            return
         self._set_parameters(controller, values)
 
     def _set_parameters(self, node: str, values: list[RosParameter]) -> None:
-        client = self._remote(node)
+        client = self.remote(node)
         if not client.services_are_ready():
             self._notify(f"parameters of {node} cannot be set: is the node running?")
             return
@@ -335,7 +346,7 @@ class MuscleRosCommands:
         Returns:
             Whether it could be asked; ask again later if not.
         """
-        client = self._remote(node)
+        client = self.remote(node)
         if not client.services_are_ready():
             return False
 
@@ -390,6 +401,7 @@ def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
         MODEL,
+        WORLD,
         Parameter(
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the view to the network."
         ),
@@ -427,6 +439,9 @@ class BrowserViewNode(PageNode, DrawingNode):
         self.commands = MuscleRosCommands(
             self, self.robot, self.watcher, simulator=value["simulator"], notify=self.tell
         )
+        self._controller_parameters = ControllerParameters(self.commands.remote)
+        world = watch_world(self, value["world"])
+        self._world = None if world is None else world[1]
         self._gains_of: str | None = None
         self._asked = 0.0
         self.page = MusclePage(
@@ -436,13 +451,17 @@ class BrowserViewNode(PageNode, DrawingNode):
             port=value["port"],
             rate=value["rate"],
             window=value["window"],
+            world=None if world is None else world[0],
         )
 
     def tick(self) -> None:
         """Look at the topics, carry out commands, show the newest state."""
         new = self.watcher.poll()
+        if self._world is not None:
+            self._world.poll()
         self.commands.update()
         self._follow_gains()
+        self._controller_parameters.follow(self.watcher.known_controller)
         if self.watcher.stamp >= 0 or new:
             self.page.show(self.snapshot())
 
@@ -466,7 +485,12 @@ class BrowserViewNode(PageNode, DrawingNode):
             real=watcher.real_host is not None,
             real_time_factor=watcher.real_time_factor,
             control_rate=watcher.control_rate,
+            bodies={} if self._world is None else dict(self._world.poses),
             message=watcher.trouble,
+            released=watcher.released,
+            necessary=watcher.necessary,
+            switches=self._controller_parameters.switches,
+            limits=self._controller_parameters.limits,
             **known,
         )
 

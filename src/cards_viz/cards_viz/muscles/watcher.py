@@ -45,7 +45,7 @@ FRESH = 3.0
 """Age at which a diagnostic status, sent once a second, no longer counts, [s]."""
 
 
-class _Polled:
+class PolledStates:
     """Newest JointState of a topic."""
 
     def __init__(self, node: Node, topic: str) -> None:
@@ -61,6 +61,7 @@ class _Polled:
         return sample
 
     def close(self) -> None:
+        """End the subscription."""
         self._node.destroy_subscription(self._hot.subscription)
 
 
@@ -85,13 +86,34 @@ class Tracking:
 
 @dataclass
 class _Controller:
-    """A node that publishes commands, and its topics ``desired`` and ``error``."""
+    """A node that publishes commands, and what it shows of itself."""
 
     name: str
-    desired: _Polled
-    error: _Polled
+    desired: PolledStates
+    error: PolledStates
+    released: PolledStates
+    necessary: PolledStates
     tracking: Tracking | None = None
     last_error: Array | None = field(default=None)
+
+    @classmethod
+    def follow(cls, node: Node, name: str) -> _Controller:
+        """Subscribe to the topics of a controller."""
+        desired, error, released, necessary = (
+            PolledStates(node, topic.replace("~", name))
+            for topic in (
+                topics.DESIRED,
+                topics.ERROR,
+                topics.RELAXATION,
+                topics.NECESSARY_TENSION,
+            )
+        )
+        return cls(name, desired, error, released, necessary)
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        for topic in (self.desired, self.error, self.released, self.necessary):
+            topic.close()
 
 
 class MuscleWatcher:
@@ -108,6 +130,9 @@ class MuscleWatcher:
         tensions: shape (m,), [N]; NaN before the first ``muscle_states``.
         states: Actuator states by name, e.g. ``biceps/activation``.
         real_time_factor: Simulated by elapsed time over the last second, None if unknown.
+        released: What the controller has released of each muscle, shape (m,), [m]; NaN where it
+            commands none; None if it releases nothing.
+        necessary: Tensions that the controller finds necessary, likewise, [N].
         problem: Why messages cannot be read, if so.
         controller: Name of the controller that commands the muscles now, None if none does.
     """
@@ -115,10 +140,13 @@ class MuscleWatcher:
     def __init__(self, node: Node, robot: Robot, tree: Tree) -> None:
         self._node = node
         self._tree = tree
-        self._joints = _Polled(node, topics.JOINT_STATES)
-        self._muscles = _Polled(node, topics.MUSCLE_STATES)
+        self._joints = PolledStates(node, topics.JOINT_STATES)
+        self._muscles = PolledStates(node, topics.MUSCLE_STATES)
         self._joint_order = NameOrder(tree.position_names)
         self._muscle_names = MuscleStateNames([muscle.name for muscle in robot.muscles])
+        self._places = {muscle.name: i for i, muscle in enumerate(robot.muscles)}
+        self.released: Array | None = None
+        self.necessary: Array | None = None
         self.stamp = -1
         self.q = tree.home.copy()
         self.tensions = np.full(len(robot.muscles), np.nan)
@@ -227,18 +255,14 @@ class MuscleWatcher:
         if known is not None and f"{self._prefix()}{known.name}" in names:
             return
         if known is not None:
-            known.desired.close()
-            known.error.close()
+            known.close()
             self._controller = None
+            self.released = self.necessary = None
         # the topics of a controller are in our own namespace, or it is not ours
         ours = [name for name in names if name.startswith(self._prefix())]
         if ours:
             name = ours[0].removeprefix(self._prefix())
-            self._controller = _Controller(
-                name,
-                _Polled(self._node, topics.DESIRED.replace("~", name)),
-                _Polled(self._node, topics.ERROR.replace("~", name)),
-            )
+            self._controller = _Controller.follow(self._node, name)
 
     def _prefix(self) -> str:
         return self._node.get_namespace().rstrip("/") + "/"
@@ -247,6 +271,10 @@ class MuscleWatcher:
         controller = self._controller
         if controller is None:
             return
+        if (released := controller.released.take()) is not None:
+            self.released = self._by_muscle(released, released.position)
+        if (necessary := controller.necessary.take()) is not None:
+            self.necessary = self._by_muscle(necessary, necessary.effort)
         error = controller.error.take()
         if error is not None:
             controller.last_error = error.position.copy()
@@ -264,13 +292,25 @@ class MuscleWatcher:
         if controller.tracking is not None:
             controller.tracking.error = controller.last_error
 
+    def _by_muscle(self, sample: JointStateSample, values: Array) -> Array | None:
+        """Return values in the order of the muscles, NaN where there is none; None if unfit."""
+        if values.size != len(sample.names) or not set(sample.names) <= self._places.keys():
+            return None
+        out = np.full(len(self._places), np.nan)
+        out[[self._places[name] for name in sample.names]] = values
+        return out
+
     # Health -----------------------------------------------------------------------------------
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         now = time.monotonic()
+        prefix = self._prefix()
         for status in message.status:
+            name = f"/{status.name}"
+            if not name.startswith(prefix):
+                continue  # of another robot
             level = status.level
-            self._statuses[status.name] = Status(
+            self._statuses[name.removeprefix(prefix)] = Status(
                 level[0] if isinstance(level, bytes) else int(level),
                 status.message,
                 {item.key: item.value for item in status.values},
@@ -392,6 +432,13 @@ def _position_count(labels: Labels) -> int:
 
 MODEL = Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF.")
 """The parameter that every drawing node has."""
+
+WORLD = Parameter(
+    "world",
+    "",
+    "World around the robot: name of a file in worlds/, or path of an SDF; empty: none.",
+)
+"""The parameter of drawing nodes that draw the world too."""
 
 
 class DrawingNode(PacedNode):

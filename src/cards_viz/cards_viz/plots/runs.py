@@ -358,6 +358,39 @@ def actuator_states(time: Array, values: Array, names: Sequence[str]) -> Figure:
     return figure
 
 
+def signals(
+    time: Array,
+    series: Mapping[str, Array],
+    names: Mapping[str, Sequence[str]],
+    units: Mapping[str, tuple[str, float]],
+) -> Figure:
+    """Plot what a controller shows of itself: one chart for each signal.
+
+    Args:
+        time: Shape (K,), [s].
+        series: Name of a signal to its values, shape (K, k), in SI units.
+        names: Name of a signal to the names of its entries, length k.
+        units: Name of a signal to the unit it is shown in and the factor to that unit.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.0, 1.0 + 2.6 * len(series)), layout="constrained")
+        figure.suptitle("Signals of the controller", x=0.01, ha="left", fontweight="bold")
+        axes = figure.subplots(len(series), 1, sharex=True, squeeze=False)[:, 0]
+        for axis, (name, values) in zip(axes, series.items(), strict=True):
+            unit, factor = units[name]
+            thinned, shown = thin(time, values)
+            _lines(axis, thinned, factor * shown, names[name])
+            axis.set_ylabel(labelled(state_title(name), unit))
+        axes[-1].set_xlabel("time [s]")
+        axes[-1].set_xlim(time[0], max(time[-1], time[0] + 1e-9))
+        curves: dict[str, Any] = {}
+        for axis in axes:
+            curves |= {str(curve.get_label()): curve for curve in axis.get_lines()}
+        figure.legend(list(curves.values()), list(curves), loc="outside right upper")
+        figure.align_ylabels(list(axes))
+    return figure
+
+
 MAX_DELAYS = 20000
 """More points than this are thinned; the longest of those that belong together is kept."""
 

@@ -18,20 +18,21 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from cards_core.files import replacing
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
-from cards_viz.labels import Labels, joint_labels, numbered, operational_labels
+from cards_viz.labels import signal_unit
 from cards_viz.plots import runs as plots
 from cards_viz.plots.drawing import save
 from cards_viz.plots.runs import actuator_states
 from cards_viz.runs import recording
 from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
-from cards_viz.runs.summary import RunInfo, position_entries, summarise
+from cards_viz.runs.recorded import labels_of
+from cards_viz.runs.summary import SUMMARY, RunInfo, position_entries, summarise
 
 LOG = logging.getLogger(__name__)
 
-SUMMARY = "summary.json"
 RECORDING = "recording.mcap"
 PLOTS = (
     "tracking",
@@ -40,6 +41,7 @@ PLOTS = (
     "efforts",
     "muscle_lengths",
     "actuator_states",
+    "signals",
     "loop_time",
 )
 
@@ -108,6 +110,16 @@ def write_run(
     )
 
 
+def write_summary(folder: Path | str, summary: Mapping[str, Any]) -> None:
+    """Write ``summary.json`` of a run whose robots have run folders of their own below it.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    with replacing(Path(folder, SUMMARY)) as temporary:
+        temporary.write_text(_json(summary), encoding="utf-8")
+
+
 def _write(
     target: Path,
     robot: Robot,
@@ -123,7 +135,7 @@ def _write(
         raise RunLogError(str(target), "is not a folder", "a folder or a new name")
     tree = robot.tree
     _check_widths(robot, tree, simulator, controller)
-    labels = _labels(tree, controller, info)
+    labels = labels_of(tree, controller, info)
     summary: dict[str, Any] = _plain(
         summarise(
             robot.name,
@@ -160,8 +172,7 @@ def _write(
             recording.channels(simulator, controller, names, robot_description),
             {"robot": robot.name, "controller": info.controller, "mode": info.mode},
         )
-        text = json.dumps(summary, indent=2, allow_nan=False)
-        (work / SUMMARY).write_text(text + "\n", encoding="utf-8")
+        (work / SUMMARY).write_text(_json(summary), encoding="utf-8")
         _publish(work, target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -203,30 +214,10 @@ def _check_widths(
         )
 
 
-def _labels(tree: Tree, controller: ControllerLog | None, info: RunInfo) -> Labels:
-    """Names of the controlled coordinates, numbered where the names given do not fit."""
-    if controller is None:
-        return joint_labels(tree)
-    width, error_width = controller.desired.shape[1], controller.error.shape[1]
-    if info.space == "joint":
-        labels = joint_labels(tree)
-    else:
-        labels = operational_labels(info.axes or "xyz"[:width])
-    if (len(labels.names), len(labels.error_names)) == (width, error_width):
-        return labels
-    if info.axes:
-        raise RunLogError(
-            "run metadata",
-            f"axes names {len(info.axes)} coordinates, the controller log has {width}",
-            "one name for each",
-        )
-    return numbered(width, error_width)
-
-
 def _write_logs(work: Path, simulator: SimulatorLog, controller: ControllerLog | None) -> None:
     np.savez(work / SIMULATOR_LOG, **vars(simulator))
     if controller is not None:
-        np.savez(work / CONTROLLER_LOG, **vars(controller))
+        np.savez(work / CONTROLLER_LOG, **controller.arrays())
 
 
 def run_figures(
@@ -243,7 +234,7 @@ def run_figures(
     Raises:
         RunLogError: A log does not fit the robot.
     """
-    labels = _labels(robot.tree, controller, info)
+    labels = labels_of(robot.tree, controller, info)
     muscles = [muscle.name for muscle in robot.muscles]
     figures = {}
     if muscles:
@@ -284,6 +275,17 @@ def run_figures(
                 labels.names[:positions],
                 title,
             )
+        if controller.signals:
+            shown = controller.signals
+            figures["signals"] = plots.signals(
+                controller.time,
+                {name: signal.values for name, signal in shown.items()},
+                {name: signal.names for name, signal in shown.items()},
+                {
+                    name: signal_unit(signal.field, of_muscles=set(signal.names) <= set(muscles))
+                    for name, signal in shown.items()
+                },
+            )
         steps = np.diff(controller.time)
         # in lockstep nobody waits for the controller: there is no deadline
         deadline = (
@@ -311,6 +313,10 @@ def _publish(work: Path, target: Path) -> None:
             (target / name).unlink(missing_ok=True)
     for path in files:
         path.replace(target / path.name)
+
+
+def _json(summary: Mapping[str, Any]) -> str:
+    return json.dumps(summary, indent=2, allow_nan=False) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cards_core.control.interface import ControlStatus
 from cards_core.errors import CardsError
+from cards_core.loop.control_loop import SIGNAL
 from cards_core.typing import Array
 
 
@@ -108,6 +109,21 @@ class SimulatorLog:
 
 
 @dataclass(frozen=True, eq=False)
+class LoggedSignal:
+    """A `cards_core.control.interface.Signal` as it was recorded.
+
+    Attributes:
+        values: Shape (K, k).
+        names: What its entries belong to, e.g. muscles, length k.
+        field: Of a JointState: ``position`` [m] or [rad], ``velocity``, ``effort`` [N] or [Nm].
+    """
+
+    values: Array
+    names: tuple[str, ...]
+    field: str
+
+
+@dataclass(frozen=True, eq=False)
 class ControllerLog:
     """One row per controller step; K rows, d controlled coordinates, m muscles.
 
@@ -126,6 +142,7 @@ class ControllerLog:
         tolerance_length, tolerance_angle: `cards_core.trajectories.Tolerance` of what was
             tracked, shape (K,), [m] and [rad]; NaN where it is not known.
         remaining: What was left of the reference, shape (K,), [s]; NaN if it has no end.
+        signals: `Controller.signals` by name.
     """
 
     time: Array
@@ -142,11 +159,13 @@ class ControllerLog:
     tolerance_angle: Array
     remaining: Array
     efforts: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    signals: Mapping[str, LoggedSignal] = field(default_factory=dict)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], source: str = "controller log") -> Self:
         """Build a log from named arrays. Raises `RunLogError`."""
-        names = [item.name for item in fields(cls) if item.name != "missed_deadlines"]
+        others = ("missed_deadlines", "signals")
+        names = [item.name for item in fields(cls) if item.name not in others]
         names = [name for name in names if name not in (*_OPTIONAL, "efforts") or name in arrays]
         table = _table(arrays, names, source)
         rows = len(table["time"])
@@ -164,12 +183,52 @@ class ControllerLog:
         table["missed_deadlines"] = np.nan_to_num(column.astype(float)).astype(np.int64)
         for name in ("tolerance_length", "tolerance_angle", "remaining"):
             table.setdefault(name, np.full(rows, np.nan))
-        return cls(**table)
+        return cls(**table, signals=_signals(arrays, source, rows))
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Read ``controller.npz``. Raises `RunLogError`."""
         return cls.from_arrays(_read_npz(Path(path)), str(path))
+
+    def arrays(self) -> dict[str, Any]:
+        """Return named arrays, of which `from_arrays` makes the log again."""
+        out = dict(vars(self))
+        signals = out.pop("signals")
+        out["signal_names"] = np.array(list(signals), dtype=np.str_)
+        out["signal_fields"] = np.array([s.field for s in signals.values()], dtype=np.str_)
+        for name, signal in signals.items():
+            out[SIGNAL + name] = signal.values
+            out[f"{SIGNAL}{name}_entries"] = np.array(signal.names, dtype=np.str_)
+        return out
+
+
+SIGNAL_FIELDS = ("position", "velocity", "effort")
+"""Fields of `LoggedSignal`."""
+
+
+def _signals(arrays: Mapping[str, Any], source: str, rows: int) -> dict[str, LoggedSignal]:
+    """Read what a controller showed of itself; nothing from logs of other programs."""
+    names = [str(name) for name in np.ravel(arrays.get("signal_names", ()))]
+    kinds = [str(name) for name in np.ravel(arrays.get("signal_fields", ()))]
+    if len(names) != len(kinds):
+        raise RunLogError(
+            source, f"'signal_fields' has {len(kinds)} entries", f"{len(names)}, as 'signal_names'"
+        )
+    found = {}
+    for name, kind in zip(names, kinds, strict=True):
+        key = SIGNAL + name
+        if kind not in SIGNAL_FIELDS:
+            raise RunLogError(
+                source, f"the field of signal '{name}' is '{kind}'", " or ".join(SIGNAL_FIELDS)
+            )
+        entries = tuple(str(entry) for entry in np.ravel(arrays.get(f"{key}_entries", ())))
+        values = _table({"time": arrays["time"], key: arrays.get(key)}, ["time", key], source)[key]
+        if values.shape != (rows, len(entries)):
+            raise RunLogError(
+                source, f"'{key}' has shape {values.shape}", f"({rows}, {len(entries)})"
+            )
+        found[name] = LoggedSignal(values, entries, kind)
+    return found
 
 
 _OPTIONAL = frozenset(
@@ -252,15 +311,18 @@ def _table(arrays: Mapping[str, Any], names: list[str], source: str) -> dict[str
 def not_finite(log: SimulatorLog | ControllerLog) -> list[str]:
     """Return one sentence for every array of ``log`` with values that are not finite."""
     found = []
-    for item in fields(log):
-        if item.name in _MAY_BE_NAN:
+    arrays = {item.name: getattr(log, item.name) for item in fields(log)}
+    for name, signal in arrays.pop("signals", {}).items():
+        arrays[f"signal {name}"] = signal.values
+    for name, array in arrays.items():
+        if name in _MAY_BE_NAN:
             continue
-        values = np.atleast_2d(np.asarray(getattr(log, item.name), dtype=float).T).T
+        values = np.atleast_2d(np.asarray(array, dtype=float).T).T
         bad = ~np.isfinite(values)
         if bad.any():
             row = int(np.argmax(bad.any(axis=1)))
             found.append(
-                f"{item.name}: {int(bad.sum())} of {bad.size} values are not finite, "
+                f"{name}: {int(bad.sum())} of {bad.size} values are not finite, "
                 f"first at t = {log.time[row]:.6g} s"
             )
     return found

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from mcap.writer import CompressionType, Writer
 
 from cards_core.typing import Array
-from cards_viz.runs.log import ControllerLog, SimulatorLog
+from cards_viz.runs.log import SIGNAL_FIELDS, ControllerLog, LoggedSignal, SimulatorLog
 
 Messages = npt.NDArray[np.uint8]
 """Serialised messages of equal size, shape (n, size)."""
@@ -201,7 +201,8 @@ def channels(
 
     ``/joint_states``, ``/muscle_states``, ``/q``, ``/q_dot`` from the simulator,
     ``/force_command``, ``/effort_command`` where joints have motors, ``/<controller>/desired`` and
-    ``/<controller>/error`` from the controller, ``/robot_description`` once if given.
+    ``/<controller>/error`` and its signals from the controller, ``/robot_description`` once if
+    given.
     """
     state = "sensor_msgs/msg/JointState"
     stamps = nanoseconds(simulator.time)
@@ -253,8 +254,19 @@ def channels(
             ),
             Channel(f"/{names.controller}/desired", state, stamps, desired),
             Channel(f"/{names.controller}/error", state, stamps, error),
+            *(
+                Channel(f"/{names.controller}/{name}", state, stamps, _signal(stamps, signal))
+                for name, signal in controller.signals.items()
+            ),
         ]
     return out
+
+
+def _signal(stamps: Stamps, signal: LoggedSignal) -> Messages:
+    position, velocity, effort = (
+        signal.values if signal.field == field else None for field in SIGNAL_FIELDS
+    )
+    return joint_states(stamps, signal.names, position=position, velocity=velocity, effort=effort)
 
 
 def _efforts(stamps: Stamps, controller: ControllerLog, names: Names) -> Messages:

@@ -44,6 +44,9 @@ from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog, not_fin
 
 Space = Literal["joint", "operational"]
 
+SUMMARY = "summary.json"
+"""File of a run folder that has these numbers."""
+
 KEYS = (
     "robot",
     "controller",

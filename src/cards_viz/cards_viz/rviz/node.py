@@ -1,8 +1,9 @@
 """Node ``muscle_markers``: what RViz cannot know from a URDF, at most 30 times a second.
 
-``muscle_markers`` holds the muscles coloured by tension, their via points, the forces on the links
-and the surfaces that muscles wrap over; ``end_effector_path`` where the operational frame has been
-and where the controller wanted it. Nothing is computed while nobody subscribes.
+``muscle_markers`` holds the muscles coloured by tension, their via points, the forces on the
+links, the surfaces that muscles wrap over, and the world around the robot;
+``end_effector_path`` where the operational frame has been and where the controller wanted it.
+Nothing is computed while nobody subscribes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rclpy.context import Context
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from cards_core.robot.elements import Cylinder, Ellipsoid, Sphere
+from cards_core.robot.elements import Box, Cylinder, Ellipsoid, Sphere
 from cards_core.robot.model import Robot
 from cards_core.spatial import matrix_quaternion
 from cards_core.stamps import NANOSECONDS
@@ -28,7 +29,8 @@ from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
 from cards_viz.colors import TensionScale, first_scale
 from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail, without_repeats
-from cards_viz.muscles.watcher import MODEL, DrawingNode, tracked
+from cards_viz.muscles.watcher import MODEL, WORLD, DrawingNode, tracked
+from cards_viz.muscles.world_watcher import watch_world
 
 FRAME = "world"
 """Frame of all markers."""
@@ -89,20 +91,21 @@ def muscle_markers(
     return out
 
 
-class SurfaceMarkers:
-    """Wrap surfaces as translucent bodies: namespace ``wrap_surfaces``, id = index.
+class ShapeMarkers:
+    """Rigid bodies as markers.
 
     Args:
-        scene: Geometry of the robot.
+        namespace: Of the markers; their ids count the shapes.
+        shapes: What is drawn.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self._shapes = scene.surfaces
+    def __init__(self, namespace: str, shapes: Sequence[Shape]) -> None:
+        self._namespace = namespace
+        self._shapes = tuple(shapes)
         self._markers = [self._make(i, shape) for i, shape in enumerate(self._shapes)]
 
-    @staticmethod
-    def _make(index: int, shape: Shape) -> Marker:
-        marker = _marker("wrap_surfaces", index, Marker.SPHERE, Time(), shape.rgba[:3])
+    def _make(self, index: int, shape: Shape) -> Marker:
+        marker = _marker(self._namespace, index, Marker.SPHERE, Time(), shape.rgba[:3])
         marker.color.a = shape.rgba[3]
         match shape.geometry:
             case Sphere(radius):
@@ -112,6 +115,9 @@ class SurfaceMarkers:
             case Cylinder(radius, length):
                 marker.type = Marker.CYLINDER
                 size = (2.0 * radius, 2.0 * radius, length)
+            case Box(extent):
+                marker.type = Marker.CUBE
+                size = tuple(extent)
             case _:
                 marker.type = Marker.TRIANGLE_LIST
                 size = (1.0, 1.0, 1.0)
@@ -119,16 +125,26 @@ class SurfaceMarkers:
         marker.scale = Vector3(**dict(zip("xyz", map(float, size), strict=True)))
         return marker
 
-    def at(self, frame: SceneFrame, stamp: Time) -> list[Marker]:
-        """Return the markers at one instant; changed by the next call."""
+    def at(self, poses: Sequence[Array | None] | Array, stamp: Time) -> list[Marker]:
+        """Return the markers at one instant; changed by the next call.
+
+        Args:
+            poses: Of the links that the shapes belong to, shape (4, 4); those of links whose
+                pose is not known are left out.
+            stamp: Time of the state.
+        """
+        drawn = []
         for marker, shape in zip(self._markers, self._shapes, strict=True):
-            link = shape.link_pose(frame.link_poses)
+            link = np.eye(4) if shape.link is None else poses[shape.link]
+            if link is None:
+                continue
             x, y, z = link[:3, :3] @ shape.pose.translation + link[:3, 3]
             marker.header.stamp = stamp
             marker.pose.position = Point(x=float(x), y=float(y), z=float(z))
             w, x, y, z = matrix_quaternion(link[:3, :3] @ shape.pose.rotation)
             marker.pose.orientation = Quaternion(w=float(w), x=float(x), y=float(y), z=float(z))
-        return self._markers
+            drawn.append(marker)
+        return drawn
 
 
 def path_markers(scene: Scene, desired: Trail, actual: Trail, *, stamp: Time) -> MarkerArray:
@@ -171,6 +187,7 @@ def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
         MODEL,
+        WORLD,
         Parameter("rate", 30.0, "Greatest rate of messages.", "Hz", lower=0.1, upper=30.0),
         Parameter("forces", True, "Draw the forces on the links as arrows.", live=True),
     ]
@@ -190,7 +207,11 @@ class MuscleMarkersNode(DrawingNode):
         super().__init__(NODE_NAME, parameters(), context, stop, robot, **node_options)
         self._scene = Scene(self.robot, with_shapes=False)
         self._scale = first_scale(self.robot)
-        self._surfaces = SurfaceMarkers(self._scene)
+        self._surfaces = ShapeMarkers("wrap_surfaces", self._scene.surfaces)
+        self._world = watch_world(self, self.values["world"])
+        if self._world is not None:
+            around = self._world[0]
+            self._bodies = ShapeMarkers("world", (*around.fixed, *around.moving))
         self._desired = Trail(SPACING * self._scene.size)
         self._actual = Trail(SPACING * self._scene.size)
         self._stamp = -1
@@ -203,6 +224,8 @@ class MuscleMarkersNode(DrawingNode):
         """Look at the topics and publish what is new."""
         watcher = self.watcher
         new = watcher.poll()
+        if self._world is not None:
+            self._world[1].poll()
         if watcher.stamp < 0:
             return
         sec, nanosec = divmod(watcher.stamp, NANOSECONDS)
@@ -233,7 +256,10 @@ class MuscleMarkersNode(DrawingNode):
                 stamp=stamp,
                 with_forces=self.values["forces"],
             )
-            markers.markers.extend(self._surfaces.at(frame, stamp))
+            markers.markers.extend(self._surfaces.at(frame.link_poses, stamp))
+            if self._world is not None:
+                scene, motion = self._world
+                markers.markers.extend(self._bodies.at(scene.poses(motion.poses), stamp))
             self._markers.publish(markers)
 
     def _publish_path(self, stamp: Time) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from cards_core.errors import CardsError
 from cards_viz.colors import TensionScale
-from cards_viz.muscles.interface import MuscleSnapshot
+from cards_viz.muscles.bars import columns_of, table_html, temperature_color
+from cards_viz.muscles.interface import BarLimits, MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
-from cards_viz.muscles.panels import bars_html, status_html
+from cards_viz.muscles.panels import status_html
 from cards_viz.muscles.scene import MAX_PATH_SEGMENTS, Trail
 from cards_viz.pages.page import ClientPace, PortError, SnapshotBox, free_port
 from cards_viz.pages.scene import with_length
@@ -29,6 +30,7 @@ class NoCommands:
     def estop(self, active): ...
     def set_tension(self, name, tension): ...
     def set_gains(self, kp, kd): ...
+    def set_switch(self, name, on): ...
     def set_speed(self, factor): ...
 
 
@@ -302,12 +304,58 @@ def test_status_text():
     assert "1.43 µm" in status_html(small)
 
 
-def test_bars():
-    html = bars_html(["a<b", "c"], np.array([50.0, np.nan]), TensionScale(0.0, 100.0))
+def test_bars_of_what_a_run_has():
+    scale = TensionScale(0.0, 100.0)
+    bare = MuscleSnapshot(0.0, np.zeros(1), np.array([50.0, np.nan]))
+    (tension,) = columns_of(["a<b", "c"], [bare], scale, 0.0)
+    html = table_html(["a<b", "c"], [tension])
     assert "a&lt;b" in html
+    assert "tension [N]" in html
     assert "width:50.0%" in html
-    assert "50.0 N" in html
-    assert "NaN N" in html
+    assert ">50.0<" in html
+    assert ">–<" in html
+    states = {"a/winding_temperature": 50.0, "b/winding_temperature": np.nan}
+    states |= {"b/housing_temperature": 61.0, "c/current": 2.0}
+    full = MuscleSnapshot(
+        0.0,
+        np.zeros(1),
+        np.array([50.0, 20.0, 10.0]),
+        states,
+        released=np.array([1e-3, 0.0, np.nan]),
+        necessary=np.array([25.0, 20.0, np.nan]),
+        limits=BarLimits(released=4e-3),
+    )
+    names = ["a", "b", "c"]
+    columns = columns_of(names, [full], scale, 0.0)
+    assert [column.title for column in columns] == ["tension [N]", "released [mm]", "motor [°C]"]
+    # necessary tension, a quarter of the scale; 1 mm of 4 mm; 50 degC between 20 and 80 degC
+    assert columns[0].fraction(columns[0].runs[0].marks)[0] == 0.25
+    assert columns[1].fraction(columns[1].runs[0].values)[0] == 0.25
+    assert columns[2].fraction(columns[2].runs[0].values)[0] == 0.5
+    # the housing counts where the winding is not known; what has no sensor has no bar
+    assert columns[2].runs[0].values[1] == 61.0
+    assert np.isnan(columns[2].runs[0].values[2])
+    colors = columns[2].runs[0].colors
+    assert colors[0] == temperature_color(59.9, BarLimits())
+    assert colors[1] == temperature_color(60.0, BarLimits())
+    assert len({colors[0], colors[1], temperature_color(80.0, BarLimits()), colors[2]}) == 4
+
+
+def test_released_lengths_end_at_a_round_number_where_no_limit_is_known():
+    snapshot = MuscleSnapshot(0.0, np.zeros(1), np.zeros(1), released=np.array([1.1e-3]))
+    column = columns_of(["a"], [snapshot], TensionScale(), 1.98e-3)[1]
+    assert column.high == pytest.approx(2.0)
+
+
+def test_two_runs_stand_above_each_other():
+    hot = {"a/winding_temperature": 81.0}
+    a = MuscleSnapshot(0.0, np.zeros(1), np.array([50.0]), hot)
+    b = MuscleSnapshot(0.0, np.zeros(1), np.array([70.0]))
+    columns = columns_of(["a"], [a, b], TensionScale(0.0, 100.0), 0.0)
+    assert [len(column.runs) for column in columns] == [2, 2]
+    html = table_html(["a"], columns, ("with", "without"))
+    assert html.index(">50.0<") < html.index(">70.0<")
+    assert "upper bar with, lower bar without" in html
 
 
 def test_refused_commands_are_told_and_survived():

@@ -16,8 +16,9 @@ from PIL import Image
 
 from cards_core.errors import CardsError
 from cards_viz.colors import colors
-from cards_viz.muscles.interface import MuscleSnapshot
+from cards_viz.muscles.interface import MuscleSnapshot, Switch
 from cards_viz.muscles.page import MusclePage
+from cards_viz.pages.widgets import TOUCHED
 
 pytestmark = pytest.mark.browser
 
@@ -60,6 +61,9 @@ class Recorder:
 
     def set_gains(self, kp, kd):
         self._note("set_gains", kp, kd)
+
+    def set_switch(self, name, on):
+        self._note("set_switch", name, on)
 
     def set_speed(self, factor):
         self._note("set_speed", factor)
@@ -419,6 +423,27 @@ def test_gains_and_speed(opened):
     field.fill("0.5")
     field.press("Enter")
     wait_for(lambda: ("set_speed", 0.5) in commands.calls, "set_speed")
+
+
+def test_switches_follow_the_controller(opened):
+    page, commands = opened.page, opened.commands
+    page.get_by_role("tab", name="Run").click()
+    opened.draw(tracking(6.0, switches=[Switch("relaxation", True, "Muscles are released.")]))
+    box = page.get_by_label("Relaxation")
+    box.wait_for()
+    assert box.is_checked()
+    commands.calls.clear()
+    box.uncheck()
+    wait_for(lambda: ("set_switch", "relaxation", False) in commands.calls, "set_switch")
+    # the node did not take it over: the box shows what the node has
+    time.sleep(TOUCHED)
+    commands.calls.clear()
+    opened.draw(tracking(6.1, switches=[Switch("relaxation", True)]))
+    wait_for(box.is_checked, "the value of the node")
+    assert commands.calls == []
+    # another controller has none
+    opened.draw(tracking(6.2))
+    box.wait_for(state="hidden")
 
 
 def test_refusals_are_shown(opened):

@@ -22,9 +22,9 @@ from cards_core.robot.elements import (
     WrapSurface,
 )
 from cards_core.robot.model import Robot
-from cards_core.spatial import Pose, rpy_matrix
+from cards_core.spatial import Pose, rotation_z_to, rpy_matrix
 from cards_viz.meshes import drawn_surface
-from cards_viz.muscles.scene import SURFACE, Scene, rotation_z_to, without_repeats
+from cards_viz.muscles.scene import SURFACE, Scene, without_repeats
 from cards_viz.pages.scene import frame_points, viewing_direction
 
 

@@ -9,8 +9,9 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
-from rcl_interfaces.srv import GetParameters
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -20,6 +21,8 @@ from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import NodeLoop
 from cards_ros.testing import NodeThread, Probe, end_process, private_domain, start_process
+from cards_viz.muscles.bars import temperatures_of
+from cards_viz.muscles.interface import BarLimits
 from cards_viz.muscles.panels import status_html
 from cards_viz.muscles.view_node import BrowserViewNode, CommandError, main
 
@@ -310,6 +313,46 @@ def test_operational_controller(view, probe):
     probe.node.destroy_publisher(publisher)
     until(lambda: view.snapshot().controller is None, "the controller to be gone")
     assert view.snapshot().actual is None
+
+
+def test_relaxation_is_shown_and_switched(domain, probe, processes):
+    robot = load("musashi_like")
+    model = {"model": robot.name}
+    with NodeThread(BrowserViewNode, domain, {"robot": robot}, port=0) as thread:
+        view = thread.node
+        told = []
+        view.page.notify = told.append
+        processes.append(
+            start_process("cards_sim.simulator_node", {**model, "mode": "realtime", "speed": 0.5})
+        )
+        processes.append(start_process("controllers.mrc", {**model, "dl_max": 0.003}))
+
+        def switches():
+            return {switch.name: switch.on for switch in view.snapshot().switches}
+
+        # no reference: the robot is held where it is, and muscles are released at rest
+        until(lambda: view.snapshot().released is not None, "the released lengths", 60.0)
+        until(lambda: view.snapshot().released.max() > 1e-4, "a release", 60.0)
+        shown = view.snapshot()
+        assert shown.necessary.shape == (20,)
+        assert (shown.necessary > 29.9).all()
+        names = [muscle.name for muscle in robot.muscles]
+        assert temperatures_of(names, shown.states).shape == (20,)
+        until(switches, "the parameters")
+        # not those that are fixed at the start, nor those that are about the node
+        assert switches() == {"relaxation": True, "learning": False}
+        assert view.snapshot().limits == BarLimits(released=0.003)
+        view.commands.set_switch("relaxation", False)
+        until(lambda: not switches()["relaxation"], "the switch to follow")
+        until(lambda: view.snapshot().released.max() == 0.0, "the withdrawal", 60.0)
+        # what the controller refuses is told, and the switch stays
+        view.commands.set_switch("learning", True)
+        until(lambda: any("body image" in text for text in told), "a refusal")
+        assert switches() == {"relaxation": False, "learning": False}
+        # others may switch it, too
+        on = Parameter("relaxation", value=True).to_parameter_msg()
+        probe.call(SetParameters, "mrc/set_parameters", parameters=[on])
+        until(lambda: switches()["relaxation"], "the switch to follow")
 
 
 @pytest.mark.parametrize(

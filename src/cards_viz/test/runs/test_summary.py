@@ -131,7 +131,7 @@ def test_values_that_are_not_finite_are_null_and_told():
 
 def test_one_row():
     one = {name: values[:1] for name, values in vars(simulator()).items()}
-    two = {name: values[:1] for name, values in vars(controller()).items()}
+    two = {name: values[:1] for name, values in controller().arrays().items()}
     summary = summarise("arm", SimulatorLog.from_arrays(one), ControllerLog.from_arrays(two), INFO)
     assert summary["control_rate_hz"] is None
     assert summary["tension_min_N"] is None
@@ -237,7 +237,7 @@ def test_reasons_to_warn():
 
 
 def test_a_controller_that_fell_silent_is_told():
-    one = {name: values[:1] for name, values in vars(good()).items()}
+    one = {name: values[:1] for name, values in good().arrays().items()}
     log = ControllerLog.from_arrays(one)
     summary = summarise("arm", simulator(), log, INFO)
     assert "the controller's log ends at t = 0.000 s" in summary["warnings"][-1]

@@ -16,7 +16,7 @@ from cards_viz.rviz.node import (
     FRAME,
     MARKERS_TOPIC,
     PATH_TOPIC,
-    SurfaceMarkers,
+    ShapeMarkers,
     muscle_markers,
     path_markers,
 )
@@ -47,7 +47,9 @@ def test_topics_frame_and_namespaces(manager, wrap_arm):
     tensions = np.full(4, 20.0)
     frame = scene.frame(scene.tree.home, tensions, 40.0)
     markers = muscle_markers(scene, frame, tensions, first_scale(wrap_arm), stamp=Time())
-    markers.markers.extend(SurfaceMarkers(scene).at(frame, Time()))
+    markers.markers.extend(
+        ShapeMarkers("wrap_surfaces", scene.surfaces).at(frame.link_poses, Time())
+    )
     drawn = {
         f"/{MARKERS_TOPIC}": markers,
         f"/{PATH_TOPIC}": path_markers(scene, Trail(0.1), Trail(0.1), stamp=Time()),

@@ -2,30 +2,34 @@
 
 Blocks, each at a rate of its own on the time of the states:
 
+     40 Hz  joint angles        measured, or estimated from muscle lengths,
+                                `cards_core.control.mrc.joint_angles`
     125 Hz  self-body image     l_ff = f(q_d, T_ff) - (T_ff - T0)/K
-     40 Hz  geometric model     tau = what the pose needs against gravity
+     40 Hz  geometric model     tau = what the pose needs against gravity and for wanted forces,
+                                `cards_core.control.mrc.contact_force`
      40 Hz  necessary tensions  `cards_core.control.mrc.necessary_tension`
     125 Hz  relaxation          dl,  `cards_core.control.mrc.relaxation`
     125 Hz  safety              s,   `cards_core.control.mrc.temperature_safety`
-    125 Hz  command             l0 = l_ff + dl + s,  T0 = bias
+    125 Hz  command             l0 = l_ff + dl + s + b,  T0 = bias
 
 The muscles' own law, T = max(T_floor, T0 + K (l - l0) + B l') of the host or the board, makes
-tensions of that (`cards_core.muscles.impedance`). T_ff are the tensions that the wanted pose
+tensions of that (`cards_core.muscles.impedance`); b are the offsets of the length sensors that it
+reads too, zero unless they are estimated. T_ff are the tensions that the wanted pose
 needs: held at f alone, a muscle would pull with its bias only where the robot should be, and sag.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
 from cards_core.body_image.learned import LearnedBodyImage
-from cards_core.body_image.polynomial import PolynomialBodyImage
 from cards_core.control.interface import (
     Controller,
     ControlOutput,
@@ -37,9 +41,11 @@ from cards_core.control.interface import (
     number,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.mrc.contact_force import ContactForces
+from cards_core.control.mrc.joint_angles import JOINT_ANGLES, EstimatedAngles, SensorNoise
 from cards_core.control.mrc.necessary_tension import NecessaryTension
+from cards_core.control.mrc.parameters import made_image, mrc_parameters
 from cards_core.control.mrc.relaxation import (
-    TIES,
     Relaxation,
     RelaxationOptions,
     relax,
@@ -47,8 +53,9 @@ from cards_core.control.mrc.relaxation import (
 )
 from cards_core.control.mrc.temperature_safety import Protection, TemperatureLimits, protect
 from cards_core.errors import ParameterError
+from cards_core.muscles.actuators.springs import Elongations
 from cards_core.muscles.command import Command, CommandPart
-from cards_core.parameters.declaration import Parameter, ParameterStore
+from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
 from cards_core.trajectories.base import Reference
@@ -80,6 +87,11 @@ class MuscleRelaxationControl(Controller):
         image: Replaces the geometric body image of the commanded muscles.
         learning: Whether a learned body image learns from every pose that is measured, once per
             period of estimation.
+        force_ramp: Time in which a force of `set_contact_force` is reached, [s].
+        joint_angles: ``measured``: q of the states; ``estimated``: from the muscle lengths, once
+            per period of estimation. The search for the first pose begins where the reference
+            does, or at home.
+        noise: Of the sensors that angles are estimated from.
 
     Attributes:
         image: What it believes the muscles' lengths to be.
@@ -96,6 +108,7 @@ class MuscleRelaxationControl(Controller):
     space = "joint"
     needs = ("muscle_lengths", "tensions")
     commands = ("impedance",)
+    takes_forces = True
 
     def __init__(
         self,
@@ -109,6 +122,9 @@ class MuscleRelaxationControl(Controller):
         estimation_rate: float = 40.0,
         image: BodyImage | None = None,
         learning: bool = False,
+        force_ramp: float = 0.5,
+        joint_angles: str = "measured",
+        noise: SensorNoise | None = None,
     ) -> None:
         super().__init__(model)
         robot, tree = model.commanded, model.dynamics.tree
@@ -117,6 +133,16 @@ class MuscleRelaxationControl(Controller):
         self.limits = limits or TemperatureLimits()
         self.relaxation = relaxation
         self.image = image or GeometricBodyImage(robot)
+        if joint_angles not in JOINT_ANGLES:
+            raise ParameterError(
+                f"joint_angles is '{joint_angles}'; expected one of: {', '.join(JOINT_ANGLES)}"
+            )
+        self.needs_joints = joint_angles == "measured"
+        self._angles: EstimatedAngles | None = None
+        if not self.needs_joints:
+            self._refuse_springs("joint_angles is 'estimated'")
+            self._angles = EstimatedAngles(model.dynamics, self.image, noise or SensorNoise())
+            self.reason = self._angles.problem
         self._check_learning(learning)
         self.learning = learning
         if not number(bias, "bias") < tension_min:
@@ -129,6 +155,7 @@ class MuscleRelaxationControl(Controller):
         self._most: Array = np.array([muscle.tension_max for muscle in robot.muscles])
         self._dynamics = model.dynamics
         self._load = model.load
+        self._forces = ContactForces(model.dynamics, number(force_ramp, "force_ramp"))
         least = np.full(len(names), float(tension_min))
         if np.any(least >= self._most):
             bad = int(np.argmax(least >= self._most))
@@ -157,12 +184,25 @@ class MuscleRelaxationControl(Controller):
             Signal("relaxation", "position", names, lambda: self.state.dl),
             Signal("necessary_tension", "effort", names, lambda: self.necessary),
         )
+        if self._angles is not None:
+            self.signals += (
+                Signal(
+                    "joint_states", "position", tree.position_names, lambda: self.output.actual
+                ),
+                Signal("length_offset", "position", names, lambda: self.offsets),
+            )
         self._period = self.options.period
         self._model_period = 1.0 / number(estimation_rate, "estimation_rate", strict=True)
         self._reference: Reference | None = None
+        self._guess: Array | None = None
         self._start = 0.0
         self.protection = Protection.none(m)
         self.reset()
+
+    @property
+    def offsets(self) -> Array:
+        """Estimated offsets of the length sensors, shape (m,), [m]; zero without an estimate."""
+        return np.zeros(self._most.size) if self._angles is None else self._angles.offsets
 
     @property
     def allowance(self) -> float:  # type: ignore[override]
@@ -190,74 +230,7 @@ class MuscleRelaxationControl(Controller):
     @classmethod
     def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:
         """Declare the parameters and return a controller; see `Controller.from_parameters`."""
-        o, s = RelaxationOptions(), TemperatureLimits()
-        parameters.declare(
-            [
-                Parameter("relaxation", True, "Muscles are released at rest.", live=True),
-                _length("dl_plus", o.dl_plus, "Released of one muscle per period at rest."),
-                _length("dl_minus", o.dl_minus, "Withdrawn from one muscle per period in motion."),
-                _length("dl_max", o.dl_max, "Released of one muscle at most."),
-                Parameter(
-                    "dtheta_max",
-                    o.dtheta_max,
-                    "Motion since the targets came to rest at which releasing stops.",
-                    "rad or m",
-                    lower=1e-6,
-                    live=True,
-                ),
-                Parameter(
-                    "resume",
-                    0.9,
-                    "Share of dtheta_max below which it goes on.",
-                    lower=1e-3,
-                    upper=1.0,
-                ),
-                Parameter(
-                    "hold",
-                    0.1,
-                    "How long targets must be still before.",
-                    "s",
-                    lower=0.0,
-                    upper=60.0,
-                ),
-                Parameter("ties", "tension", "Who is first of the equally needed.", choices=TIES),
-                Parameter("tension_min", o.tension_min, "T_min of every muscle.", "N", lower=1e-3),
-                Parameter("bias", 10.0, "T0 of every muscle.", "N", lower=0.0),
-                Parameter(
-                    "rate", 1.0 / o.period, "Of the relaxation.", "Hz", lower=1.0, upper=1e4
-                ),
-                Parameter(
-                    "estimation_rate",
-                    40.0,
-                    "Of model and necessary tensions.",
-                    "Hz",
-                    lower=1.0,
-                    upper=1e4,
-                ),
-                Parameter(
-                    "body_image",
-                    "geometric",
-                    "What the lengths of the muscles are believed to be.",
-                    choices=tuple(IMAGES),
-                ),
-                Parameter(
-                    "body_image_file", "", "A learned body image that was saved, to begin with."
-                ),
-                Parameter(
-                    "learning", False, "A learned body image learns while it runs.", live=True
-                ),
-                Parameter("soft_temperature", s.soft, "Muscles give way from here on.", "degC"),
-                Parameter("hard_temperature", s.hard, "The robot is let go.", "degC"),
-                Parameter(
-                    "heat_rate",
-                    s.heat_rate,
-                    "How fast muscles give way near the hard temperature.",
-                    "m/s",
-                    above=0.0,
-                    upper=1.0,
-                ),
-            ]
-        )
+        parameters.declare(mrc_parameters())
         value = parameters
         return cls(
             model,
@@ -280,8 +253,15 @@ class MuscleRelaxationControl(Controller):
             bias=value["bias"],
             relaxation=value["relaxation"],
             estimation_rate=value["estimation_rate"],
-            image=_made_image(model.commanded, value["body_image"], value["body_image_file"]),
+            image=made_image(model.commanded, value["body_image"], value["body_image_file"]),
             learning=value["learning"],
+            force_ramp=value["force_ramp"],
+            joint_angles=value["joint_angles"],
+            noise=SensorNoise(
+                lengths=value["length_noise"],
+                offsets=value["length_offset"],
+                joints=value["joint_noise"],
+            ),
         )
 
     def change(self, values: Mapping[str, Any]) -> None:
@@ -296,10 +276,23 @@ class MuscleRelaxationControl(Controller):
         """Return the y of a state; see `Controller.place`."""
         return q.copy()
 
+    def set_contact_force(
+        self,
+        link: str,
+        force: npt.ArrayLike,
+        point: npt.ArrayLike | None = None,
+        moment: npt.ArrayLike | None = None,
+    ) -> None:
+        """Exert a force with a link, or carry a load; see `Controller.set_contact_force`."""
+        self._forces.set(link, force, point, moment)
+
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
         """Track a reference; see `Controller.set_reference`."""
         if reference is not None:
             check_reference(reference, self.reference_names, self.output.error.size)
+            if self._guess is None and not isinstance(reference, HoldPoint):
+                # of the first one: after a reset all is as before
+                self._guess = reference(0.0)[0].copy()
         self._start = start
         self._reference = reference
 
@@ -322,10 +315,23 @@ class MuscleRelaxationControl(Controller):
         out, t = self.output, state.time
         out.time = t
         tensions = state.measured("tensions")[self._columns]
-        if not (np.isfinite(t) and is_finite(state.q, state.qd)):
+        if not np.isfinite(t):
+            return self._invalid()
+        q, qd = state.q, state.qd
+        if self._angles is not None:
+            lengths = state.measured("muscle_lengths")[self._columns]
+            found = self._angles.step(
+                t, lengths, tensions, q, guess=self._guess, period=self._model_period
+            )
+            self.reason = self._angles.problem
+            if found is None:
+                out.actual[:] = np.nan
+                return self._invalid()
+            q, qd = found.q, found.qd
+        if not is_finite(q, qd):
             return self._invalid()
         if self._reference is None:
-            self.set_reference(HoldPoint(state.q, len(self.error_names)), t)
+            self.set_reference(HoldPoint(q, len(self.error_names)), t)
         reference = self._reference
         assert reference is not None
         desired, rate, _ = reference(t - self._start)
@@ -333,16 +339,16 @@ class MuscleRelaxationControl(Controller):
             return self._invalid()
         tree = self._dynamics.tree
         out.desired[:], out.desired_dot[:] = desired, rate
-        out.actual[:], out.actual_dot[:] = state.q, state.qd
-        out.error[:] = tree.difference(desired, state.q)
+        out.actual[:], out.actual_dot[:] = q, qd
+        out.error[:] = tree.difference(desired, q)
         if t + ROUNDING * self._model_period >= self._next_model:
             self._next_model = t + self._model_period
-            self._update_model(state.q, tensions)
+            self._update_model(q, tensions)
             if self.learning:
                 self._learn(state, tensions)
         if t + ROUNDING * self._period >= self._next_tick:
             self._next_tick = t + self._period
-            self._tick(state, desired, tensions)
+            self._tick(state, q, desired, tensions)
         return self.command
 
     def _update_model(self, q: Array, tensions: Array) -> None:
@@ -352,10 +358,26 @@ class MuscleRelaxationControl(Controller):
         self.output.residual = float(np.linalg.norm(self._solver.missing))
 
     def _check_learning(self, learning: bool) -> None:
+        if learning and not self.needs_joints:
+            raise ParameterError(
+                "learning is on with joint_angles 'estimated': angles that come from the lengths "
+                "teach nothing about them (expected: joint_angles 'measured')"
+            )
         if learning and not isinstance(self.image, LearnedBodyImage):
             raise ParameterError(
                 f"learning is on with a {self.image.kind} body image (expected: body_image "
                 "'learned')"
+            )
+        if learning:
+            self._refuse_springs("learning is on")
+
+    def _refuse_springs(self, what: str) -> None:
+        sprung = Elongations(self.image.robot.muscles).rows
+        if sprung:
+            raise ParameterError(
+                f"{what}, and muscle '{self.image.robot.muscles[sprung[0]].name}' has a spring "
+                "(expected: muscles without; the lengths of a state are those of paths, which do "
+                "not tell what a winder has paid out)"
             )
 
     def _learn(self, state: RobotState, tensions: Array) -> None:
@@ -373,11 +395,13 @@ class MuscleRelaxationControl(Controller):
         torque = self._dynamics.update(q, still).gravity.copy()
         if self._load is not None:
             torque += self._load(q, still)
-        return torque
+        wanted = self._forces.torque(q)
+        return torque if wanted is None else torque + wanted
 
-    def _tick(self, state: RobotState, desired: Array, tensions: Array) -> None:
+    def _tick(self, state: RobotState, q: Array, desired: Array, tensions: Array) -> None:
         """One period of relaxation and safety; writes the command."""
         out = self.output
+        self._forces.advance(self._period)
         guess = self.image.evaluate(desired, self._least)[1]
         needed = self._forward.solve(guess, self._torque(desired))
         wanted = self.image.evaluate(desired, needed)[0] - (needed - self._bias) / self._stiffness
@@ -389,7 +413,7 @@ class MuscleRelaxationControl(Controller):
                 wanted,
                 measured,
                 self.necessary,
-                state.q,
+                q,
                 options=self.options,
                 difference=self._dynamics.tree.difference,
             )
@@ -409,6 +433,9 @@ class MuscleRelaxationControl(Controller):
         np.add(wanted, self.state.dl, out=self._rest_lengths)
         self._rest_lengths += self.protection.given
         self._rest_lengths += self._let_go
+        if self._angles is not None:
+            # the law compares with what the sensor reads
+            self._rest_lengths += self._angles.offsets
         out.status = ControlStatus.OK
         if self._solver.failed or self._forward.failed:
             out.status = ControlStatus.FALLBACK
@@ -424,28 +451,3 @@ class MuscleRelaxationControl(Controller):
         self.state = Relaxation(self.state.dl)
         self._next_tick = self._next_model = -np.inf
         return self.relaxed
-
-
-IMAGES: Mapping[str, Callable[[Robot], BodyImage]] = {
-    "geometric": GeometricBodyImage,
-    "polynomial": lambda robot: PolynomialBodyImage.fitted(GeometricBodyImage(robot)),
-    "learned": lambda robot: LearnedBodyImage(GeometricBodyImage(robot)),
-}
-"""Body images by the value of the parameter ``body_image``."""
-
-
-def _made_image(robot: Robot, kind: str, file: str) -> BodyImage:
-    """Return a body image. Raises `ParameterError` or `CardsError` if the file does not fit."""
-    image = IMAGES[kind](robot)
-    if file:
-        if not isinstance(image, LearnedBodyImage):
-            raise ParameterError(
-                f"body_image_file is '{file}' with body_image '{kind}' (expected: 'learned', the "
-                "only one that is saved)"
-            )
-        image.load(file)
-    return image
-
-
-def _length(name: str, default: float, text: str) -> Parameter:
-    return Parameter(name, default, text, "m", lower=1e-9, upper=0.1, live=True)

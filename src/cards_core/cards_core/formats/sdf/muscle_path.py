@@ -226,6 +226,14 @@ def read_path(muscle: XmlElement, names: Names) -> tuple[PathElement, ...]:
             raise elements[end].error(
                 f"the path {verb} with a wrap", "a <via_point> on either side of it"
             )
+    for end, name in ((0, "origin"), (-1, "insertion")):
+        item = path[end]
+        if isinstance(item, ViaPoint) and item.friction > 0.0:
+            raise elements[end].error(
+                f"friction {item.friction:g} at the {name}, where the muscle does not slide",
+                "friction at points and wraps between origin and insertion; that of a winder is "
+                "the motor's dry_friction",
+            )
     for span in spans(path):
         _check_span(path, elements, span, names)
     return tuple(path)

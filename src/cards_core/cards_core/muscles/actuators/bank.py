@@ -23,6 +23,7 @@ from cards_core.muscles.actuators.groups import (
     make_groups,
 )
 from cards_core.muscles.actuators.model import Inputs, Model
+from cards_core.muscles.command import FORCE, IMPEDANCE
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -47,6 +48,8 @@ class ActuatorBank:
         state_values: Their values, in SI units and degC; overwritten by the next step.
         stiffness: Largest usual dT/dl of every muscle, shape (m,), [N/m]; zero for ideal cables.
         damping: Largest usual dT/dl', shape (m,), [N s/m].
+        impedance_kinds: Codes by which muscles are told tensions of their impedance law, shape
+            (m,): FORCE, or IMPEDANCE for winders behind a spring, whose motors get a current.
         is_spring: Which muscles are springs and nothing else (but for their winches), shape (m,).
 
     Raises:
@@ -86,6 +89,15 @@ class ActuatorBank:
             self.stiffness[group.rows] = group.model.stiffness
             self.damping[group.rows] = group.model.damping
             self.is_spring[group.rows] = type(group.model).stretch is not Model.stretch
+        winders = [
+            (group.rows, *(group.places[group.model.published.index(name)] for name in names))
+            for group in self._groups
+            if (names := group.model.winder) is not None
+        ]
+        self.impedance_kinds = np.full(count, FORCE)
+        for rows, *_ in winders:
+            self.impedance_kinds[rows] = IMPEDANCE
+        self._winders = [np.concatenate(parts) for parts in zip(*winders, strict=True)]
         self.ideal = all(type(group.model) is IdealCable for group in self._groups)
         self._state: Array = np.zeros(size)
         self._lengths: Array = np.zeros(count)
@@ -123,7 +135,7 @@ class ActuatorBank:
         self._advanced = self.slope_kernel.outputs["advanced"]
 
     def _content(self) -> bytes:
-        digest = hashlib.sha256(b"actuator bank 2")
+        digest = hashlib.sha256(b"actuator bank 3")
         for muscle in self._muscles:
             limits = (muscle.tension_min, muscle.tension_max)
             digest.update(repr((muscle.actuator, limits)).encode())
@@ -150,6 +162,22 @@ class ActuatorBank:
             states = group.model.rest(self._lengths[group.rows])
             for place, values in zip(group.places, states, strict=True):
                 self._state[place] = values
+
+    def encoders(self, lengths: Array, rates: Array) -> tuple[Array, Array]:
+        """Return length [m] and rate [m/s] of every muscle as the encoder of its motor reads them.
+
+        Those of the path, less the elongation of a spring between motor and path.
+
+        Args:
+            lengths: Of the paths, shape (m,), [m].
+            rates: Of the paths, shape (m,), [m/s].
+        """
+        if not self._winders:
+            return lengths, rates
+        rows, wound, speed = self._winders
+        lengths, rates = lengths.copy(), rates.copy()
+        lengths[rows], rates[rows] = self._state[wound], -self._state[speed]
+        return lengths, rates
 
     def _step_ideal(
         self, lengths: Array, rates: Array, kinds: npt.NDArray[Any], values: Array

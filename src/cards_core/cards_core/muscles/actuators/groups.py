@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cards_core.errors import UnknownNameError
 from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
+from cards_core.muscles.actuators.heated import heated
 from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
 from cards_core.muscles.actuators.model import Model
 from cards_core.muscles.actuators.motor_cable import HeatedMotorCable, MotorCable
@@ -28,10 +29,15 @@ LARGEST_VALUE = 1e9
 """Commanded values beyond are cut."""
 
 
+def _warm(model: type[Model], actuator: Cable | Pneumatic | Hill) -> type[Model]:
+    """Return the model of an actuator without a motor, with temperatures if it has a group."""
+    return model if actuator.thermal is None else heated(model)
+
+
 def _cable(actuator: Cable) -> type[Model]:
     if actuator.motor is not None:
         return MotorCable if actuator.thermal is None else HeatedMotorCable
-    return IdealCable if actuator.stiffness is None else ElasticCable
+    return _warm(IdealCable if actuator.stiffness is None else ElasticCable, actuator)
 
 
 def _series_elastic(actuator: SeriesElastic) -> type[Model]:
@@ -39,11 +45,11 @@ def _series_elastic(actuator: SeriesElastic) -> type[Model]:
 
 
 def _pneumatic(actuator: Pneumatic) -> type[Model]:
-    return McKibbenMuscle if actuator.valve is None else ValveMcKibbenMuscle
+    return _warm(McKibbenMuscle if actuator.valve is None else ValveMcKibbenMuscle, actuator)
 
 
 def _hill(actuator: Hill) -> type[Model]:
-    return RigidTendonMuscle if actuator.rigid_tendon else ElasticTendonMuscle
+    return _warm(RigidTendonMuscle if actuator.rigid_tendon else ElasticTendonMuscle, actuator)
 
 
 def _ligament(_actuator: Ligament) -> type[Model]:

@@ -47,6 +47,8 @@ class Model(ABC):
     Attributes:
         published: Names of the inner states that users see, in SI units (temperatures in degC).
         hidden: Names of the inner states that only the model needs.
+        winder: Names of the published states that are the free length [m] and the winding speed
+            [m/s] of a winder behind a spring; None where the path itself is what is wound.
         p: Parameters, arrays of shape (n,).
         stiffness: Largest usual dT/dl, shape (n,), [N/m]: with `damping` it decides whether the
             muscle is stiff against the host's step, see `cards_core.muscles.implicit`.
@@ -55,6 +57,7 @@ class Model(ABC):
 
     published: ClassVar[tuple[str, ...]] = ()
     hidden: ClassVar[tuple[str, ...]] = ()
+    winder: ClassVar[tuple[str, str] | None] = None
 
     def __init__(self, muscles: Sequence[Muscle], dt: float) -> None:
         self.muscles = tuple(muscles)

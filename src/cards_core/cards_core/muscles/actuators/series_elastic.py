@@ -21,7 +21,7 @@ from cards_core.muscles.actuators.model import (
     Parameters,
     limits,
 )
-from cards_core.muscles.command import FORCE, LENGTH
+from cards_core.muscles.command import FORCE, IMPEDANCE, LENGTH
 from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 
@@ -50,9 +50,16 @@ class SeriesElasticUnit(Model):
 
     and by default critically damped at 100 rad/s. Commands: ``x_ref`` itself, or the tension f,
     for which ``x_ref = l - delta(f)`` and ``w_ref = -l'``. Without a command the last ``x_ref``
-    holds. Speed and rest length advance by one backward Euler step, in which the spring is taken
-    linear: stable for every gain and inertia. Form and default values of the motor:
-    [Wittmeier2013]_ and public MyoMuscle data. Temperatures: `thermal`.
+    holds. With ``driver="current"`` there is no loop: ``kt n i = f``, 0 without a command.
+
+    A tension f of the impedance law becomes the current ``kt n i = f`` as it is. The law knows
+    the winder (its length is x, its rate -w), so between ground and load there is nothing but
+    springs, dampers and the mass of the motor, which only take energy away. Through x_ref that is
+    not so: the position loop hides the load from the law, and both together grow.
+
+    Speed and rest length advance by one backward Euler step, in which the spring is taken linear:
+    stable for every gain and inertia. Form and default values of the motor: [Wittmeier2013]_ and
+    public MyoMuscle data. Temperatures: `thermal`.
 
     States: ``rest_length`` [m], ``winding_speed`` [m/s], ``current`` [A], ``winding_temperature``
     and ``housing_temperature`` [degC] (of units with a ``thermal`` group).
@@ -60,16 +67,18 @@ class SeriesElasticUnit(Model):
 
     published: ClassVar[tuple[str, ...]] = ("rest_length", "winding_speed", "current")
     hidden: ClassVar[tuple[str, ...]] = ("reference",)
+    winder: ClassVar[tuple[str, str] | None] = ("rest_length", "winding_speed")
 
     def __init__(self, muscles: Sequence[Muscle], dt: float) -> None:
         actuator: Any = muscles[0].actuator
         self.law: str = actuator.spring.law
+        self.open_loop: bool = actuator.driver == "current"
         super().__init__(muscles, dt)
 
     @classmethod
     def variant(cls, actuator: Any) -> tuple[Any, ...]:
         """See `Model`."""
-        return (actuator.spring.law,)
+        return actuator.spring.law, actuator.driver
 
     def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """See `Model`."""
@@ -115,26 +124,36 @@ class SeriesElasticUnit(Model):
         before, slope = springs.tension(m, self.law, p, d)
         _, stretch = springs.elongation(m, self.law, p, d)
         stiffness = slope / stretch
+        # a slack spring is wound up before it pulls
+        taut = before + stiffness * m.minimum(given.length - rest, 0.0)
 
         force = clip(m, given.value, p.tension_min, p.tension_max)
         wanted = springs.coordinate_of_tension(m, self.law, p, force)
         gap = springs.elongation(m, self.law, p, wanted)[0]
         reference = m.where(given.kind == LENGTH, given.value, reference)
         reference = m.where(given.kind == FORCE, given.length - gap, reference)
+        direct = given.kind == IMPEDANCE
+        reference = m.where(direct, rest, reference)
         reference_speed = m.where(given.kind == FORCE, -given.rate, 0.0)
 
+        told = m.where(given.kind == FORCE, given.value, 0.0)
+        kp, kd = (0.0, 0.0) if self.open_loop else (p.kp, p.kd)
+        level = told if self.open_loop else before
+
         def current(w: Real) -> tuple[Real, Real]:
-            drive = before + p.kp * (rest - p.dt * w - reference) + p.kd * (reference_speed - w)
+            loop = level + kp * (rest - p.dt * w - reference) + kd * (reference_speed - w)
+            drive = m.where(direct, force, loop)
             emf = p.gain * w
             allowed = clip(m, drive / p.gain, -p.max_current, p.max_current)
             # beyond its no-load speed a motor brakes as a generator, whatever the driver wants
             i = clip(m, allowed, (-p.voltage - emf) / resistance, (p.voltage - emf) / resistance)
-            free = m.where(allowed == drive / p.gain, (p.dt * p.kp + p.kd) / p.gain, 0.0)
+            free = m.where(allowed == drive / p.gain, (p.dt * kp + kd) / p.gain, 0.0)
+            free = m.where(direct, 0.0, free)
             return i, -m.where(i == allowed, free, p.gain / resistance)
 
         def residual(w: Real) -> tuple[Real, Real, Real]:
             i, i_slope = current(w)
-            load = m.maximum(before + stiffness * p.dt * w, 0.0)
+            load = m.maximum(taut + stiffness * p.dt * w, 0.0)
             load_slope = m.where(load > 0.0, stiffness * p.dt, 0.0)
             bend = m.tanh(p.sharpness * w)
             bend_slope = p.sharpness * (1.0 - bend * bend)

@@ -16,7 +16,7 @@ every d >= 0.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +25,9 @@ import numpy as np
 from cards_core.checks import check_choice
 from cards_core.muscles.actuators.arithmetic import NUMPY, Arithmetic, Real, increasing_root
 from cards_core.muscles.actuators.model import Parameters
-from cards_core.robot.actuators import Spring
+from cards_core.robot.actuators import SeriesElastic, Spring
+from cards_core.robot.elements import Muscle
+from cards_core.typing import Array
 
 ENDLESS = 1e6
 """Travel of a spring that has no end, [m]."""
@@ -195,6 +197,38 @@ def coordinate_of_tension(m: Arithmetic, law: str, p: Parameters, force: Real) -
 
     start = LAWS[law].first_guess(m, p, force, high)
     return increasing_root(m, residual, start, (0.0 * high, high), ITERATIONS)
+
+
+class Elongations:
+    """Elongation of the springs of series elastic units over the tension; zero for other muscles.
+
+    Args:
+        muscles: Of a robot.
+
+    Attributes:
+        rows: Muscles with such a spring.
+    """
+
+    def __init__(self, muscles: Sequence[Muscle]) -> None:
+        found: dict[str, list[tuple[int, dict[str, float]]]] = {}
+        for row, muscle in enumerate(muscles):
+            if isinstance(muscle.actuator, SeriesElastic):
+                spring = muscle.actuator.spring
+                found.setdefault(spring.law, []).append((row, parameters(spring)))
+        self.rows: list[int] = sorted(row for group in found.values() for row, _ in group)
+        self._groups = []
+        for law, group in found.items():
+            names = group[0][1]
+            p = SimpleNamespace(**{n: np.array([values[n] for _, values in group]) for n in names})
+            self._groups.append((law, np.array([row for row, _ in group]), p))
+
+    def __call__(self, tensions: Array) -> Array:
+        """Return delta(T) of tensions, shape (m,), [N]; shape (m,), [m]."""
+        out: Array = np.zeros(len(tensions))
+        for law, rows, p in self._groups:
+            d = coordinate_of_tension(NUMPY, law, p, np.maximum(tensions[rows], 0.0))
+            out[rows] = elongation(NUMPY, law, p, d)[0]
+        return out
 
 
 def nominal_stiffness(spring: Spring) -> float:

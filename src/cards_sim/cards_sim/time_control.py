@@ -1,0 +1,110 @@
+"""When the simulator steps: mode, pace, pause, and the robots that it waits for."""
+
+from __future__ import annotations
+
+from cards_core.loop.pacing import Pacer
+from cards_sim.errors import SimulationStoppedError
+
+MAX_LAG = 0.01
+"""Longest delay that is caught up in real time, [s]: steps that are caught up come faster than the
+controller can answer, so after a longer delay time is late rather than the commands stale."""
+
+
+class TimeControl:
+    """Decides when a step may be done. It knows no clock: callers say what time it is, [s].
+
+    Time stands still until all robots were commanded: in lockstep before every step, else before
+    the first one, unless ``waits`` is false.
+
+    Args:
+        dt: Time step, [s].
+        mode: See `cards_core.loop.host.MODES`.
+        speed: Simulated time per real time in mode realtime.
+        waits: Time starts with the first command.
+        robots: Number of robots.
+
+    Attributes:
+        mode: As given.
+        pacer: Deadlines in mode realtime.
+        paused: Whether somebody stopped time.
+        steps: Done since the last reset.
+        failure: Why the world stopped, if it did.
+    """
+
+    def __init__(self, dt: float, *, mode: str, speed: float, waits: bool, robots: int) -> None:
+        self.mode = mode
+        self.pacer = Pacer(dt, speed=speed, max_lag=max(MAX_LAG, 2 * dt))
+        self.paused = False
+        self._waits = waits or mode == "lockstep"
+        self._everyone = frozenset(range(robots))
+        self.begin(0.0)
+
+    def begin(self, now: float) -> None:
+        """Begin at time zero; a pause lasts."""
+        self.steps = 0
+        self.failure: SimulationStoppedError | None = None
+        self._single = False  # a step that may be done in spite of the pause
+        self._missing = set(self._everyone) if self._waits else set()
+        self.pacer.start(now)
+
+    @property
+    def released(self) -> bool:
+        """Whether no robot's command is missing."""
+        return not self._missing
+
+    def waits_for(self, robot: int) -> bool:
+        """Tell whether time stands still until this robot is commanded."""
+        return robot in self._missing and not self.paused and self.failure is None
+
+    @property
+    def running(self) -> bool:
+        """Whether time advances."""
+        return not self._missing and not self.paused and self.failure is None
+
+    def commanded(self, robot: int, now: float) -> None:
+        """Note that a robot was commanded."""
+        if not self._missing:
+            return
+        self._missing.discard(robot)
+        if not self._missing and self.mode == "realtime":
+            self.pacer.resume(now)
+
+    def may_step(self, now: float) -> bool:
+        """Tell whether a step may be done now."""
+        if self.failure is not None:
+            return False
+        if self._single:
+            # a step by hand needs no command, except where time itself is made of commands
+            return not self._missing or self.mode != "lockstep"
+        if self.paused or self._missing:
+            return False
+        return self.mode != "realtime" or self.pacer.remaining(now) <= 0.0
+
+    def patience(self, now: float, longest: float) -> float:
+        """Return how long to wait for a message, [s], at most ``longest``."""
+        if self.mode == "realtime" and self.running:
+            return min(longest, self.pacer.remaining(now))
+        return longest
+
+    def stepping(self) -> None:
+        """Note that a step begins."""
+        self._single = False
+
+    def done(self, now: float) -> None:
+        """Note that a step is done."""
+        self.steps += 1
+        if self.mode == "lockstep":
+            self._missing = set(self._everyone)
+        elif self.mode == "realtime":
+            self.pacer.done(now)
+
+    def pause(self, paused: bool, now: float) -> None:
+        """Stop time, or let it go on."""
+        self.paused = paused
+        self._single = False
+        if not paused:
+            self.pacer.resume(now)
+
+    def allow_one(self) -> None:
+        """Let one step be done in spite of the pause."""
+        self._single = True

@@ -1,0 +1,132 @@
+"""Muscle relaxation control of an upper body without joint sensors, with noise on the lengths."""
+
+import numpy as np
+import pytest
+from relaxation_loop import HOME, closed_loop, targets
+
+from cards_core.control import ControlStatus
+from cards_core.errors import CardsError
+from cards_core.muscles.command import CommandPart
+
+NOISE, OFFSET = 2e-4, 2e-3
+MUSCLES = 20
+
+
+def blind_run(duration, *, offset=0.0, rng, points, **parameters):
+    """Run with lengths only; return errors of the angles [deg], largest of the offsets, and loop.
+
+    The impedance law reads the same sensors, so set-points are compared with the same offsets.
+    """
+    host, loop = closed_loop(
+        points,
+        relaxation=True,
+        joint_angles="estimated",
+        length_noise=NOISE,
+        length_offset=offset,
+        **parameters,
+    )
+    b = offset * rng.choice((-1.0, 1.0), MUSCLES)
+    angles, offsets, places = [], [], []
+    while host.state.time < duration:
+        state = host.state.copy()
+        state.q[:], state.qd[:] = np.nan, np.nan
+        state.muscle_lengths += b + NOISE * rng.standard_normal(MUSCLES)
+        (told,) = loop.step(state)
+        lengths = told.rest_lengths - b
+        host.submit((CommandPart("impedance", told.names, told.values, lengths, told.rest_rates),))
+        out = loop.controller.output
+        assert out.status is ControlStatus.OK, loop.controller.reason
+        angles.append(out.actual - host.state.q)
+        offsets.append(np.abs(loop.controller.offsets - b).max())
+        places.append(np.linalg.norm(out.desired - host.state.q))
+        host.step()
+    return np.degrees(angles), np.array(offsets), np.array(places), loop
+
+
+def rms(values):
+    return np.sqrt(np.mean(np.square(values), axis=0))
+
+
+def test_angles_are_known_to_half_a_degree_while_it_moves_without_joint_sensors():
+    points = targets(np.random.default_rng(21), 4)
+    angles, _, places, loop = blind_run(6.0, rng=np.random.default_rng(1), points=points)
+    assert rms(angles).max() < 0.5
+    assert places[3000:].mean() < 0.02
+    assert not loop.controller.offsets.any()
+
+
+def test_offsets_of_the_length_sensors_are_found_and_then_the_pose_is_held():
+    points = targets(np.random.default_rng(21), 8)
+    angles, offsets, places, _ = blind_run(
+        12.0, offset=OFFSET, rng=np.random.default_rng(1), points=points
+    )
+    assert offsets[0] > 1e-3
+    assert offsets[10_000] < 0.25 * OFFSET
+    assert rms(angles[10_000:]).max() < 0.5
+    assert places[10_000:].mean() < 0.5 * places[:2000].mean()
+
+
+def test_lengths_of_nonsense_let_the_robot_go_and_the_reason_is_said():
+    """And where lengths are right again, so is the pose, and the reference is followed."""
+    points = [(0.0, HOME * 2), (1.0, HOME * 2)]
+    host, loop = closed_loop(points, joint_angles="estimated", relaxation=False)
+    loop.approach_speed = 0.25
+    controller = loop.controller
+
+    def step(wrong=0.0):
+        state = host.state.copy()
+        state.q[:] = np.nan
+        state.muscle_lengths[::2] += wrong
+        command = loop.step(state)
+        host.submit(command)
+        host.step()
+        return command
+
+    assert step(wrong=0.03) is controller.relaxed
+    assert controller.output.status is ControlStatus.INVALID_STATE
+    assert "no pose of musashi_like has these muscle lengths" in controller.reason
+    while host.state.time < 0.6:
+        step()
+    assert controller.output.status is ControlStatus.OK
+    assert not controller.reason
+    # an eighth of a second of nonsense is bridged, more is not
+    for _ in range(100):
+        assert step(wrong=0.03) is not controller.relaxed
+    for _ in range(100):
+        command = step(wrong=0.03)
+    assert command is controller.relaxed
+    assert "agree neither with the past nor with each other" in controller.reason
+
+
+def test_after_a_reset_all_is_as_before():
+    points = targets(np.random.default_rng(2), 1)
+    host, loop = closed_loop(points, joint_angles="estimated", length_offset=OFFSET)
+
+    def run():
+        out = []
+        host.reset()
+        loop.start()
+        while host.state.time < 0.3:
+            host.submit(loop.step(host.state))
+            host.step()
+            out.append((*host.state.q, *loop.controller.output.actual))
+        return np.array(out)
+
+    first, again = run(), run()
+    assert np.abs(first[:, :10] - first[:, 10:]).max() > 0.0
+    assert first.tobytes() == again.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"learning": True, "body_image": "learned"},
+            "learning is on with joint_angles 'estimated'",
+        ),
+        ({"length_noise": 0.0}, "length_noise"),
+    ],
+)
+def test_what_does_not_fit_estimated_angles_is_refused(parameters, message):
+    with pytest.raises(CardsError, match=message):
+        closed_loop([(0.0, HOME * 2), (1.0, HOME * 2)], joint_angles="estimated", **parameters)
