@@ -440,6 +440,11 @@ WORLD = Parameter(
 )
 """The parameter of drawing nodes that draw the world too."""
 
+TERRAIN = Parameter(
+    "terrain", "", "What the robot stands on, KIND or KIND:NAME=VALUE,...; empty: nothing."
+)
+"""Another one, as of the simulator."""
+
 
 class DrawingNode(PacedNode):
     """A `PacedNode` that draws a robot with muscles; it has the parameter ``model`` too.
