@@ -55,6 +55,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
                 *reference_parameters(CtcOperational),
             ],
             "mrc": controller_parameters("mrc", load("musashi_like")),
+            "impedance": controller_parameters("impedance", load("tetraspine_hardware")),
             "joint_estimator": joint_estimator_parameters(),
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_analysis_parameters(),

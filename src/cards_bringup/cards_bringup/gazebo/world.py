@@ -98,7 +98,9 @@ def make_world(
         for model in _children(world, "model"):
             if model.getAttribute("name") == GROUND:
                 world.removeChild(model)
-        world.appendChild(expatbuilder.parseString(terrain).documentElement)
+        ground = expatbuilder.parseString(terrain).documentElement
+        assert ground is not None
+        world.appendChild(ground)
     return World(document.toxml(), tuple(robots))
 
 

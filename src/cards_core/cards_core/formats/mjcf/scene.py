@@ -255,7 +255,7 @@ def add_contacts(
             robot.link(name)
         pairs.add(tuple(sorted(pair)))
     pairs = {pair for pair in pairs if set(pair) <= touching}
-    unlike = list(friction.pairs(robot, pairs))
+    unlike = list(friction.pairs(robot, {(first, second) for first, second in pairs}))
     if pairs or unlike:
         contact = ET.SubElement(root, "contact")
         for first, second in sorted(pairs):
