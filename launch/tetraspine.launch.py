@@ -1,4 +1,4 @@
-"""Launch the tensegrity spine of twelve tetrahedra: host, controller, views. Arguments: --show-args."""
+"""Launch the tetraspine of twelve segments: host, controller, views. Arguments: --show-args."""
 
 from launch import LaunchDescription
 

@@ -175,7 +175,9 @@ class ImpedanceController(Controller):
         )
         self.reference_names = ()
         self.error_names = ()
-        self.output = ControlOutput.empty(m, 0, 0, 0)
+        everything = [muscle.name for muscle in model.commanded.muscles]
+        self._columns = np.array([everything.index(name) for name in names], dtype=np.intp)
+        self.output = ControlOutput.empty(len(everything), 0, 0, 0)
         self._told_tension, self._told_length = np.zeros(m), self._home.copy()
         self._told_rate = np.zeros(m)
         self.command: Command = (
@@ -290,7 +292,7 @@ class ImpedanceController(Controller):
             ):
                 if name in found:
                     np.copyto(told, found[name], where=~np.isnan(found[name]))
-        self.output.tensions[:] = self._told_tension
+        self.output.tensions[self._columns] = self._told_tension
 
 
 _SLACK = 10.0  # [m], a rest length that no muscle reaches: the law then gives T_floor
