@@ -26,6 +26,7 @@ from cards_core.parameters.declaration import (
     parameters_of,
 )
 from cards_core.robot.actuators import ACTUATORS, ImpedanceControl
+from cards_core.robot.terrain import TERRAINS, Terrain
 from cards_core.tensegrity.builders import OWN
 from cards_core.tensegrity.kinds import Winch
 from cards_hardware.bridge.node_parameters import parameters as hardware_parameters
@@ -54,6 +55,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
                 *reference_parameters(CtcOperational),
             ],
             "mrc": controller_parameters("mrc", load("musashi_like")),
+            "impedance": controller_parameters("impedance", load("tetraspine_hardware")),
             "joint_estimator": joint_estimator_parameters(),
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_analysis_parameters(),
@@ -132,6 +134,11 @@ def rows() -> dict[str, dict[str, list[str]]]:
         f"parameters of {name}": attribute_table(specs)
         for name, specs in structure_parameters().items()
     }
+    common = parameters_of(Terrain)
+    out["terrain.md"] = {"parameters of all terrains": attribute_table(common)}
+    for name, cls in TERRAINS.items():
+        if own := [spec for spec in parameters_of(cls) if spec not in common]:
+            out["terrain.md"][f"parameters of {name}"] = attribute_table(own)
     return out
 
 

@@ -26,6 +26,7 @@ setup(
     entry_points={
         "console_scripts": [
             "ctc_joint = controllers.ctc_joint:main",
+            "impedance = controllers.impedance:main",
             "mrc = controllers.mrc:main",
             "joint_estimator = controllers.joint_estimator:main",
             "ctc_operational = controllers.ctc_operational:main",

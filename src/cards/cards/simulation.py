@@ -53,6 +53,7 @@ def muscle_simulator(
     q: Coordinates | None = None,
     world: AnyWorld | None = None,
     ground: float | None = None,
+    terrain: str | None = None,
     command_timeout: float | None = None,
     decay_time: float | None = None,
 ) -> SimulatorHost:
@@ -72,6 +73,8 @@ def muscle_simulator(
             `cards_core.robot.world.World`, without robots of its own. ``sim.simulator.world`` has
             its objects, contacts and grasps.
         ground: Height of a ground plane, [m]; none if None.
+        terrain: What the robot stands on, e.g. ``hills:amplitude=0.02``
+            (`cards_core.robot.terrain`).
         command_timeout: Time without a command after which tensions go to their least, [s].
         decay_time: How long they take, [s].
 
@@ -85,6 +88,7 @@ def muscle_simulator(
         "initial_positions": None if q is None else coordinates(robot, q).tolist(),
         "ground": None if ground is None else True,
         "ground_height": ground,
+        "terrain": terrain,
         "command_timeout": command_timeout,
         "decay_time": decay_time,
     }

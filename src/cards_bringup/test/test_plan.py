@@ -379,3 +379,16 @@ def test_installed_packages_are_found(tmp_path, monkeypatch):
     assert is_installed("some_ros_package")
     assert is_installed("cards_core")
     assert not is_installed("no_such_package_anywhere")
+
+
+def test_terrain_reaches_simulator_and_views(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = plan("tetraspine", view="true", terrain="heightmap:file=field.png,extent=4")
+    wanted = f"heightmap:file={tmp_path}/field.png,extent=4.0"
+    nodes = [node for node in made.nodes if node.role in ("host", "view")]
+    assert len(nodes) >= 2
+    assert {made.parameters(node)["terrain"] for node in nodes} == {wanted}
+    own = plan("tetraspine")
+    assert own.parameters(own.nodes[0])["terrain"] == "flat:friction=0.5"
+    with pytest.raises(CardsError, match="no terrain named 'dunes'"):
+        plan("tetraspine", terrain="dunes")

@@ -13,6 +13,8 @@ from cards_core.formats.sdf.world import load_world
 from cards_core.loop.run_log import SIMULATOR_LOG
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.model import Robot
+from cards_core.robot.terrain import read_terrain
+from cards_core.robot.terrain_place import on_terrain
 from cards_core.robot.world import World
 from cards_core.typing import Array
 from cards_ros.namespaces import namespaces_in
@@ -74,6 +76,11 @@ def build_simulation(
     general = general_parameters()
     parameters.declare(general)
     world = load_world(parameters["world"]) if parameters["world"] else None
+    if world is not None and world.driven and parameters["terrain"]:
+        raise CardsError(
+            f"terrain {parameters['terrain']} for world '{world.name}', which has robots of its "
+            "own (expected: a world of objects, or none)"
+        )
     if world is None or not world.driven:
         host = _build_alone(parameters, robot, world)
         alone = WorldHost(host.simulator.world, {host.simulator.name: host})
@@ -146,6 +153,13 @@ def _build_alone(
     own = robot_parameters(robot)
     parameters.declare(own)
     parameters.refuse_others()
+    if parameters["terrain"]:
+        if parameters["ground"]:
+            raise CardsError(
+                f"ground and terrain {parameters['terrain']} (expected: one of them; terrain "
+                "flat is a plane)"
+            )
+        world = on_terrain(read_terrain(parameters["terrain"]), robot, world)
     simulator = Simulator(robot, parameters["dt"], world=world, ground=_ground(parameters))
     return _build_host(simulator, parameters, own, _log_path(parameters, ""))
 

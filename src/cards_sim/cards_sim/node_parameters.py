@@ -17,6 +17,12 @@ def general_parameters() -> list[Parameter]:
             "World that the robot is put into: name of a file in worlds/, or path of an SDF; "
             "empty: none.",
         ),
+        Parameter(
+            "terrain",
+            "",
+            "What the robot stands on, KIND or KIND:NAME=VALUE,...; in place of a model "
+            "'ground' of the world; empty: nothing.",
+        ),
         Parameter("dt", 0.001, "Time step.", "s", lower=1e-6, upper=0.1),
         Parameter(
             "speed",

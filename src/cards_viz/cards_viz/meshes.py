@@ -15,6 +15,7 @@ from cards_core.robot.elements import (
     Cylinder,
     Ellipsoid,
     Geometry,
+    HeightField,
     Mesh,
     Plane,
     Sphere,
@@ -22,6 +23,7 @@ from cards_core.robot.elements import (
     WrapGeometry,
     WrapSurface,
 )
+from cards_core.robot.height_field import field_triangles
 from cards_core.spatial import Pose
 from cards_core.typing import Array
 
@@ -74,6 +76,8 @@ def triangles(
             mesh = create.torus(
                 geometry.radius, geometry.tube_radius, major_sections=40, minor_sections=16
             )
+        case HeightField():
+            return field_triangles(geometry)
         case Mesh():
             return _from_file(geometry, source)
     return np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)

@@ -244,3 +244,34 @@ def test_a_load_that_a_hand_carries_is_told_by_topic(domain, processes):
     output = controller.communicate(timeout=30)[0]
     assert "hand_force refused: no frame or link named 'left_hnad'" in output
     assert "hand_force refused: force of 'left_hand' is" in output
+
+
+def test_a_spine_crawls_over_topics_and_bends_when_told(domain, processes):
+    """Node `impedance` with the simulator on a terrain; its set-points change while it runs."""
+    common = {"model": "tetraspine_hardware"}
+    start(
+        processes,
+        "controllers.impedance",
+        common | {"backend": "numeric", "tension": 5.0, "gait": "sine", "amplitude": 0.05},
+    )
+    start(
+        processes,
+        "cards_sim.simulator_node",
+        common | {"mode": "as_fast_as_possible", "terrain": "blocks:friction=0.15"},
+    )
+    with Probe(domain) as probe:
+        sent = probe.listen(JointState, "impedance_command")
+        probe.until(lambda: sent, "set-points")
+        names = [muscle.name for muscle in load("tetraspine_hardware").muscles]
+        assert list(sent[-1].name) == names
+        turn = Parameter("turn", value=4.0).to_parameter_msg()
+        (result,) = probe.call(
+            SetParameters, "impedance/set_parameters", parameters=[turn]
+        ).results
+        assert result.successful, result.reason
+        left = [i for i, name in enumerate(names) if "left" in name]
+        probe.until(lambda: sent[-1].effort[left[0]] == 9.0, "more tension on the left")
+        assert {i for i, tension in enumerate(sent[-1].effort) if tension == 9.0} == set(left)
+        bad = Parameter("tension", value=[-1.0] * len(names)).to_parameter_msg()
+        (result,) = probe.call(SetParameters, "impedance/set_parameters", parameters=[bad]).results
+        assert not result.successful

@@ -46,6 +46,7 @@ def add_demo(subparsers: Any) -> None:
         help=f"auto: gazebo if it can be used, else mujoco ({SIMULATORS[0]}); robots of rods run "
         "beside none",
     )
+    add("--terrain", help="what the robot stands on, e.g. hills:amplitude=0.02")
     add("--world", help="a file in worlds/, or a path (default: the robot's own, mostly none)")
     add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
     add(

@@ -42,6 +42,7 @@ _LOG = "rod_solver.npz"
 # option of ./cards demo: its value where it was not given
 _FOR_MUSCLES = {
     "world": None,
+    "terrain": None,
     "controller": None,
     "reference": None,
     "controller_model": None,

@@ -38,7 +38,7 @@ LOADS_IN_BACKGROUND = 10
 """From this major version on time runs while models are still being loaded, unless told not to: at
 unlimited speed that is a minute of simulated time."""
 
-OWN = ("world", "headless", "model")
+OWN = ("world", "headless", "model", "terrain")
 """Parameters that are used here; the others are passed to the plugin."""
 
 _VERBOSITY = {"debug": "4", "info": "2", "warn": "2", "error": "1", "fatal": "1"}
@@ -74,10 +74,22 @@ def run(args: Sequence[str]) -> int:
     gazebo, findings = examine()
     if gazebo is None:
         raise CardsError(problem(findings))
+    with tempfile.TemporaryDirectory(prefix="cards-world-") as name:
+        return _run_in(Path(name), arguments, parameters, gazebo)
+
+
+def _run_in(
+    folder: Path, arguments: RosArguments, parameters: ParameterSet, gazebo: Gazebo
+) -> int:
+    """Run Gazebo with its files in a folder; return the exit code."""
     file = find_file(parameters["world"], folder="worlds", suffix=".sdf")
     factor = parameters["speed"] if parameters["mode"] == "realtime" else 0.0
     world = make_world(
-        file, robot=parameters["model"], step=parameters["dt"], real_time_factor=factor
+        file,
+        robot=parameters["model"],
+        step=parameters["dt"],
+        real_time_factor=factor,
+        terrain=_terrain(parameters, folder),
     )
     if len(world.robots) > 1 and arguments.namespace:
         raise CardsError(
@@ -86,27 +98,45 @@ def run(args: Sequence[str]) -> int:
         )
     _refuse_others(arguments, parameters, world)
     _compile(world, parameters["dt"])
-    with tempfile.TemporaryDirectory(prefix="cards-world-") as folder:
-        world_file = Path(folder, "world.sdf")
-        world_file.write_text(world.text)
-        own = Path(folder, "parameters.yaml")
-        own.write_text(_parameter_text(arguments))
-        environ = gazebo_environment(gazebo, [file.resolve().parent], os.environ)
-        environ[ROS_ARGUMENTS] = shlex.join(
-            ["--ros-args", *arguments.rest, "--params-file", str(own)]
-        )
-        command = [str(gazebo.program), "sim", "-r"]
-        command += ["-v", _VERBOSITY.get(arguments.log_level, "2")]
-        if gazebo.major >= LOADS_IN_BACKGROUND:
-            command.append("--wait-for-assets")
-        if parameters["headless"] or not _has_display():
-            command.append("-s")
-        names = ", ".join(robot.name for robot in world.robots)
-        print(
-            f"{gazebo.title}: {names} in {file} (GZ_PARTITION={environ['GZ_PARTITION']})",
-            flush=True,
-        )
-        return run_until_end([*command, str(world_file)], environ)
+    world_file = Path(folder, "world.sdf")
+    world_file.write_text(world.text)
+    own = Path(folder, "parameters.yaml")
+    own.write_text(_parameter_text(arguments))
+    environ = gazebo_environment(gazebo, [file.resolve().parent], os.environ)
+    environ[ROS_ARGUMENTS] = shlex.join(["--ros-args", *arguments.rest, "--params-file", str(own)])
+    command = [str(gazebo.program), "sim", "-r"]
+    command += ["-v", _VERBOSITY.get(arguments.log_level, "2")]
+    if gazebo.major >= LOADS_IN_BACKGROUND:
+        command.append("--wait-for-assets")
+    if parameters["headless"] or not _has_display():
+        command.append("-s")
+    names = ", ".join(robot.name for robot in world.robots)
+    print(
+        f"{gazebo.title}: {names} in {file} (GZ_PARTITION={environ['GZ_PARTITION']})",
+        flush=True,
+    )
+    return run_until_end([*command, str(world_file)], environ)
+
+
+def _terrain(parameters: ParameterSet, folder: Path) -> str | None:
+    """Return the SDF of the terrain, None without one; its meshes are in the folder.
+
+    Of two bodies in contact Gazebo takes the smaller friction (DART): where all shapes of the
+    robot have the same, the ground gets the product.
+    """
+    if not parameters["terrain"]:
+        return None
+    from cards_core.formats import load
+    from cards_core.formats.sdf.terrain import terrain_sdf
+    from cards_core.robot.terrain import read_terrain, terrain_model
+    from cards_core.robot.terrain_place import level_under
+
+    terrain = read_terrain(parameters["terrain"])
+    robot = load(parameters["model"])
+    model = terrain_model(terrain, level_under(terrain, robot))
+    values = {item.friction for link in robot.links for item in link.collisions}
+    friction = terrain.friction * values.pop() if len(values) == 1 else None
+    return terrain_sdf(model, folder, friction)
 
 
 def gazebo_environment(
@@ -134,7 +164,7 @@ def _parameters(arguments: RosArguments) -> ParameterSet:
     from cards_sim.node_parameters import general_parameters
 
     out = ParameterSet(arguments.parameters)
-    shared = ("model", "mode", "dt", "speed")
+    shared = ("model", "terrain", "mode", "dt", "speed")
     out.declare(world_parameters())
     out.declare(spec for spec in general_parameters() if spec.name in shared)
     return out

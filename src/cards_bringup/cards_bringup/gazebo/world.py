@@ -12,6 +12,7 @@ from xml.parsers import expat
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.locate import ROD_MODULE, find_model
 from cards_core.formats.sdf.muscle_block import MODULE
+from cards_core.robot.terrain_place import GROUND
 
 MODULES = (MODULE, ROD_MODULE)
 """Plugins that make a model a robot of ours."""
@@ -53,6 +54,7 @@ def make_world(
     robot: str | Path,
     step: float | None = None,
     real_time_factor: float | None = None,
+    terrain: str | None = None,
 ) -> World:
     """Put a robot into a world, and the time step into its physics.
 
@@ -64,8 +66,10 @@ def make_world(
         step: Physics step, [s]; None: as in the world.
         real_time_factor: Simulated time per real time, 0: as fast as it goes; None: as in the
             world.
+        terrain: SDF of a static model, which replaces the model `GROUND`.
 
     Raises:
+        CardsError: A terrain for a world that has robots of its own.
         DescriptionError: A file cannot be read or is no world.
         UnknownNameError: There is no such model.
     """
@@ -86,6 +90,17 @@ def make_world(
         # a folder whose model.config names this file, or the file itself: sdformat takes both
         _set_text(document, include, "uri", str(model_file))
         robots = [RobotInWorld(found, model_file, rods=_has_rods(model_file))]
+    elif terrain is not None:
+        raise CardsError(
+            f"a terrain for {file}, which has robots of its own (expected: a world of objects)"
+        )
+    if terrain is not None:
+        for model in _children(world, "model"):
+            if model.getAttribute("name") == GROUND:
+                world.removeChild(model)
+        ground = expatbuilder.parseString(terrain).documentElement
+        assert ground is not None
+        world.appendChild(ground)
     return World(document.toxml(), tuple(robots))
 
 

@@ -71,6 +71,7 @@ def firmware(args: argparse.Namespace, note: Callable[[str], None]) -> str:
         (f"--simulator {args.simulator}", args.simulator != "mujoco"),
         (f"--mode {args.mode}", args.mode != "realtime"),
         ("--world", bool(args.world)),
+        ("--terrain", bool(args.terrain)),
         ("--no-ros", args.no_ros),
         ("--controller none", args.controller == "none"),
     ):

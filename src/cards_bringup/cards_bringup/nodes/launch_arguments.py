@@ -50,6 +50,12 @@ ARGUMENTS = (
         "Empty: the robot alone, in Gazebo with ground and light.",
     ),
     Parameter(
+        "terrain",
+        "",
+        "What the robot stands on in the simulation, KIND or KIND:NAME=VALUE,...; empty: nothing "
+        "beside the world.",
+    ),
+    Parameter(
         "controller",
         "none",
         "Controller node; none: send force_command yourself.",

@@ -16,6 +16,7 @@ from cards_bringup.nodes.launch_arguments import arguments_for, is_true, read_va
 from cards_bringup.nodes.node_list import NodeList, NodeSpec
 from cards_core.errors import CardsError
 from cards_core.parameters.parameter_file import check_nodes, own_parameters
+from cards_core.robot.terrain import read_terrain, terrain_text
 from cards_core.shared_files import find_file
 
 HOST_PACKAGES = {
@@ -130,6 +131,9 @@ def make_plan(
         world = values["world"] or ROBOT_ALONE[values["simulator"]]
         if world:
             values["world"] = str(find_file(world, folder="worlds", suffix=".sdf").resolve())
+    if values["terrain"]:
+        # refused here, before anything runs, and with paths that all nodes find
+        values["terrain"] = terrain_text(read_terrain(values["terrain"]).resolved())
     nodes = []
     for node in robots.nodes:
         if not node.runs(values):
@@ -153,6 +157,9 @@ def make_plan(
     asked = values["world"] not in ("", robots.defaults.get("world", ""))
     if asked and not any("world" in host.from_arguments.values() for host in hosts):
         notes.append(f"world:={values['world']} is left out: {hosts[0].name} has no worlds")
+    asked = values["terrain"] not in ("", robots.defaults.get("terrain", ""))
+    if asked and not any("terrain" in host.from_arguments.values() for host in hosts):
+        notes.append(f"terrain:={values['terrain']} is left out: {hosts[0].name} has no terrains")
     file = robots.parameter_file
     if values["params_file"]:
         file = find_file(values["params_file"], folder="config", suffix=".yaml")

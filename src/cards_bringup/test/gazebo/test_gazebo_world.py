@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from cards_bringup.gazebo import simulator
 from cards_bringup.gazebo.world import RobotInWorld, make_world
-from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats import load
 from cards_core.formats.locate import find_model
+from cards_core.formats.sdf.terrain import terrain_sdf
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.robot.terrain import read_terrain, terrain_model
 from cards_core.shared_files import shared_folder
+from cards_sim.node_parameters import general_parameters
 
 pytestmark = pytest.mark.serial
 
@@ -130,3 +135,27 @@ def test_robot_without_muscles(tmp_path):
     file.write_text('<sdf version="1.11"><model name="stone"><link name="l"/></model></sdf>')
     with pytest.raises(DescriptionError, match="has no muscles"):
         make_world(shared_folder() / "worlds" / "empty.sdf", robot=Path(file))
+
+
+def test_terrain_replaces_the_ground(tmp_path):
+    terrain = terrain_sdf(terrain_model(read_terrain("stairs:count=2")), tmp_path, 0.25)
+    empty = shared_folder() / "worlds" / "empty.sdf"
+    world = world_of(make_world(empty, robot="planar_2r", terrain=terrain))
+    assert [model.get("name") for model in world.findall("model")] == ["terrain"]
+    shapes = world.findall("model/link/collision/geometry/*")
+    assert [shape.tag for shape in shapes] == ["plane", "box", "box"]
+    assert {mu.text for mu in world.findall("model/link/collision//mu")} == {"0.25"}
+    with pytest.raises(CardsError, match="robots of its own"):
+        make_world(shared_folder() / "worlds" / "two_arms.sdf", robot="planar_2r", terrain=terrain)
+
+
+def test_ground_of_a_run_has_the_product_of_both_frictions(tmp_path):
+    """DART takes the smaller of two: 0.25 against the robot's 0.5."""
+    given = {"terrain": "hills:friction=0.5,extent=1", "model": "tetraspine_hardware"}
+    parameters = ParameterSet(given)
+    parameters.declare(spec for spec in general_parameters() if spec.name in given)
+    model = ET.fromstring(simulator._terrain(parameters, tmp_path))
+    assert float(model.findtext("link/collision//mu")) == pytest.approx(0.5 * 0.15)
+    mesh = Path(model.findtext("link/collision/geometry/mesh/uri"))
+    assert mesh.parent == tmp_path
+    assert mesh.read_text().startswith("v -0.5 -0.5 ")

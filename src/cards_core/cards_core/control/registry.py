@@ -19,6 +19,7 @@ from typing import Any, get_args
 from cards_core.checks import check_kind, shown
 from cards_core.control.ctc_joint import CtcJoint
 from cards_core.control.ctc_operational import CtcOperational
+from cards_core.control.impedance import ImpedanceController
 from cards_core.control.interface import Controller
 from cards_core.control.model import ControlModel
 from cards_core.control.mrc.controller import MuscleRelaxationControl
@@ -33,7 +34,7 @@ GROUP = "cards.controllers"
 """Group of entry points."""
 
 OWN: dict[str, type[Controller]] = {
-    c.kind: c for c in (CtcJoint, CtcOperational, MuscleRelaxationControl)
+    c.kind: c for c in (CtcJoint, CtcOperational, MuscleRelaxationControl, ImpedanceController)
 }
 """The controllers of CARDS, by kind."""
 

@@ -47,6 +47,7 @@ from cards_core.robot.elements import (
     Cylinder,
     Ellipsoid,
     Geometry,
+    HeightField,
     Inertia,
     Joint,
     JointAxis,
@@ -245,6 +246,8 @@ def _shapes(geometry: Geometry, robot: Robot) -> Sequence[tuple[Pose, str, dict[
             return [(Pose(), "sphere", {"radius": numbers(float(np.prod(radii)) ** (1 / 3))})]
         case Plane(normal, (x, y)):
             return [(Pose(rotation_to(normal)), "box", {"size": numbers(x, y, THIN)})]
+        case HeightField():
+            return []  # URDF has none, and no robot either
         case Mesh(uri, scale):
             path = mesh_path(uri, robot)
             file = path if "://" in path else f"file://{path}"

@@ -56,11 +56,13 @@ def operational_units(names: Sequence[str]) -> Units:
 
 
 def units_of(controller: Controller) -> Units:
-    """Return the units of what a controller tracks.
+    """Return the units of what a controller tracks; none if it follows no reference.
 
     Raises:
         UnknownNameError: The controller has references in a space that is not known here.
     """
+    if not controller.reference_names:
+        return (), ()
     if controller.space == "joint":
         return joint_units(controller.model.dynamics.tree)
     if controller.space == "operational":

@@ -12,7 +12,7 @@ import numpy as np
 from cards_core.errors import UnknownNameError
 from cards_core.robot.actuators import Actuator, Cable, ImpedanceControl
 from cards_core.spatial import Pose
-from cards_core.typing import Matrix3, Vector3
+from cards_core.typing import Array, Matrix3, Vector3
 
 WORLD = "world"
 """Name of the fixed frame; a valid parent link and a valid link of a via point."""
@@ -106,7 +106,20 @@ class Torus:
     tube_radius: float
 
 
-Geometry: TypeAlias = Box | Sphere | Cylinder | Capsule | Ellipsoid | Plane | Mesh
+@dataclass(frozen=True, eq=False)
+class HeightField:
+    """Surface of heights above the x-y plane of its frame, on a grid centred there; ground only.
+
+    Attributes:
+        heights: Shape (rows, columns), rows along y, columns along x, both ascending, [m].
+        size: From the first to the last column, and row, [m].
+    """
+
+    heights: Array
+    size: tuple[float, float]
+
+
+Geometry: TypeAlias = Box | Sphere | Cylinder | Capsule | Ellipsoid | Plane | Mesh | HeightField
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from cards_ros.parameters import Parameter
 from cards_viz.muscles.controller_parameters import ControllerParameters
 from cards_viz.muscles.interface import MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
-from cards_viz.muscles.watcher import MODEL, WORLD, DrawingNode, MuscleWatcher, tracked
+from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode, MuscleWatcher, tracked
 from cards_viz.muscles.world_watcher import watch_world
 from cards_viz.nodes import PORT, WINDOW, PageNode
 
@@ -402,6 +402,7 @@ def parameters() -> list[Parameter]:
     return [
         MODEL,
         WORLD,
+        TERRAIN,
         Parameter(
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the view to the network."
         ),
@@ -440,7 +441,7 @@ class BrowserViewNode(PageNode, DrawingNode):
             self, self.robot, self.watcher, simulator=value["simulator"], notify=self.tell
         )
         self._controller_parameters = ControllerParameters(self.commands.remote)
-        world = watch_world(self, value["world"])
+        world = watch_world(self, self.robot, value["world"], value["terrain"])
         self._world = None if world is None else world[1]
         self._gains_of: str | None = None
         self._asked = 0.0

@@ -279,7 +279,7 @@ class MuscleWatcher:
         if error is not None:
             controller.last_error = error.position.copy()
         desired = controller.desired.take()
-        if desired is not None and desired.position.size == len(desired.names):
+        if desired is not None and desired.position.size == len(desired.names) > 0:
             joints = set(desired.names) <= set(self._tree.position_names)
             labels = joint_labels(self._tree) if joints else operational_labels(desired.names)
             values = desired.position.copy()
@@ -439,6 +439,11 @@ WORLD = Parameter(
     "World around the robot: name of a file in worlds/, or path of an SDF; empty: none.",
 )
 """The parameter of drawing nodes that draw the world too."""
+
+TERRAIN = Parameter(
+    "terrain", "", "What the robot stands on, KIND or KIND:NAME=VALUE,...; empty: nothing."
+)
+"""Another one, as of the simulator."""
 
 
 class DrawingNode(PacedNode):

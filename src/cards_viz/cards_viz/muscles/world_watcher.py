@@ -9,6 +9,9 @@ from sensor_msgs.msg import MultiDOFJointState
 
 from cards_core.errors import CardsError
 from cards_core.formats.sdf.world import load_world
+from cards_core.robot.model import Robot
+from cards_core.robot.terrain import read_terrain
+from cards_core.robot.terrain_place import on_terrain
 from cards_core.spatial import Pose, quaternion_matrix
 from cards_core.typing import Array
 from cards_ros import topics
@@ -75,21 +78,29 @@ class _Followed:
         return self._robot.poses(q) if np.all(np.isfinite(q)) else {}
 
 
-def watch_world(node: Node, world: str) -> tuple[WorldScene, WorldWatcher] | None:
+def watch_world(
+    node: Node, robot: Robot, world: str, terrain: str
+) -> tuple[WorldScene, WorldWatcher] | None:
     """Return the geometry of the world around a node's robot, and its motion.
 
     Args:
         node: In the namespace of the robot.
+        robot: The robot.
         world: Name of a file in ``worlds/`` or path; empty for none.
+        terrain: What it stands on, see `cards_core.robot.terrain`; empty for nothing.
 
     Returns:
         None without a world, or, with a warning, for one that cannot be read: the robot is drawn
         all the same, e.g. in a world that only Gazebo reads.
     """
-    if not world:
+    if not world and not terrain:
         return None
     try:
-        scene = WorldScene(load_world(world), node.get_namespace().strip("/"))
+        around = load_world(world) if world else None
+        if terrain:
+            around = on_terrain(read_terrain(terrain), robot, around)
+        assert around is not None
+        scene = WorldScene(around, node.get_namespace().strip("/"))
     except CardsError as error:
         node.get_logger().warning(f"the world is not drawn: {error}")
         return None

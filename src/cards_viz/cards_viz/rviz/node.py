@@ -29,7 +29,7 @@ from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
 from cards_viz.colors import TensionScale, first_scale
 from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail, without_repeats
-from cards_viz.muscles.watcher import MODEL, WORLD, DrawingNode, tracked
+from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode, tracked
 from cards_viz.muscles.world_watcher import watch_world
 
 FRAME = "world"
@@ -188,6 +188,7 @@ def parameters() -> list[Parameter]:
     return [
         MODEL,
         WORLD,
+        TERRAIN,
         Parameter("rate", 30.0, "Greatest rate of messages.", "Hz", lower=0.1, upper=30.0),
         Parameter("forces", True, "Draw the forces on the links as arrows.", live=True),
     ]
@@ -208,7 +209,7 @@ class MuscleMarkersNode(DrawingNode):
         self._scene = Scene(self.robot, with_shapes=False)
         self._scale = first_scale(self.robot)
         self._surfaces = ShapeMarkers("wrap_surfaces", self._scene.surfaces)
-        self._world = watch_world(self, self.values["world"])
+        self._world = watch_world(self, self.robot, self.values["world"], self.values["terrain"])
         if self._world is not None:
             around = self._world[0]
             self._bodies = ShapeMarkers("world", (*around.fixed, *around.moving))

@@ -7,6 +7,8 @@ from cards_core.errors import UnknownNameError
 from cards_core.formats import load
 from cards_core.formats.sdf.world import load_world, read_world
 from cards_core.robot.elements import Box, Plane
+from cards_core.robot.terrain import read_terrain
+from cards_core.robot.terrain_place import on_terrain
 from cards_core.spatial import rpy_matrix
 from cards_viz.muscles.interface import MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
@@ -96,3 +98,14 @@ def test_the_page_moves_bodies_whose_places_are_known():
         near = page.camera(1.0)
     assert np.linalg.norm(far.position - far.look_at) > 0.0
     assert not np.allclose(far.look_at, near.look_at)
+
+
+def test_terrain_is_drawn_around_the_robot():
+    robot = load("tetraspine_hardware")
+    scene = WorldScene(on_terrain(read_terrain("hills:extent=2,level=-0.1"), robot))
+    (ground,) = scene.fixed
+    heights = ground.pose.apply(ground.vertices)[:, 2]
+    assert heights.min() == pytest.approx(-0.12, abs=1e-3)
+    assert heights.max() == pytest.approx(-0.08, abs=1e-3)
+    steps = WorldScene(on_terrain(read_terrain("stairs:count=3,level=-0.1"), robot))
+    assert (steps.ground, len(steps.fixed)) == (-0.1, 3)

@@ -51,8 +51,8 @@ def box_at(x, y, z):
 
 def test_bodies_are_in_the_axes_of_the_robot(node, probe):
     """The left arm stands at y = 0.6; topics of the world have no namespace."""
-    scene, watcher = watch_world(node, "two_arms")
     robot = load("roboy_arm")
+    scene, watcher = watch_world(node, robot, "two_arms", "")
     q = np.array([1.4, 0.3, -0.2, -0.7])
 
     def known():
@@ -74,8 +74,10 @@ def test_bodies_are_in_the_axes_of_the_robot(node, probe):
 def test_a_world_that_cannot_be_read_is_not_drawn(node, tmp_path):
     file = tmp_path / "w.sdf"
     file.write_text('<sdf version="1.11"><world name="w"><model/></world></sdf>')
-    assert watch_world(node, str(file)) is None
-    assert watch_world(node, "") is None
+    robot = load("roboy_arm")
+    assert watch_world(node, robot, str(file), "") is None
+    assert watch_world(node, robot, "", "dunes") is None
+    assert watch_world(node, robot, "", "") is None
 
 
 def test_markers_of_a_world(domain, probe):

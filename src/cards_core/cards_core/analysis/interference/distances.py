@@ -14,7 +14,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from cards_core.analysis.native_library import native_library, pointer
 from cards_core.checks import check_choice
-from cards_core.errors import DescriptionError, ShapeError, UnknownNameError
+from cards_core.errors import CardsError, DescriptionError, ShapeError, UnknownNameError
 from cards_core.paths.wrapping.mesh import mesh_path, mesh_vertices
 from cards_core.robot.elements import (
     Box,
@@ -23,6 +23,7 @@ from cards_core.robot.elements import (
     Cylinder,
     Ellipsoid,
     Geometry,
+    HeightField,
     Link,
     Mesh,
     Plane,
@@ -126,6 +127,10 @@ def _body(robot: Robot, index: int, shape: Shape) -> Body:
             vertices = vertices - centre
             pose = pose @ Pose(np.eye(3), centre)
             bound = float(np.linalg.norm(vertices, axis=1).max())
+        case HeightField():
+            raise CardsError(
+                f"{name}: distances to height fields are not computed (expected: other shapes)"
+            )
         case _:
             raise UnknownNameError.of_type("geometry", shape.geometry, get_args(Geometry))
     return Body(index, name, kind, pose, size, float(bound), vertices)

@@ -18,6 +18,7 @@ from typing import get_args
 import numpy as np
 
 from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats.mjcf.friction import FrictionRule
 from cards_core.formats.sdf.elements import THIN, mesh_path, numbers, rotation_to
 from cards_core.robot.elements import (
     WORLD,
@@ -27,6 +28,7 @@ from cards_core.robot.elements import (
     Cylinder,
     Ellipsoid,
     Geometry,
+    HeightField,
     Link,
     Mesh,
     Muscle,
@@ -48,6 +50,9 @@ from cards_core.typing import Vector3
 
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
 """Mesh files that MuJoCo reads."""
+
+BELOW = 1.0
+"""How far the ground of a height field reaches down below its lowest point, [m]."""
 
 VISUAL_GROUP = "1"
 COLLISION_GROUP = "3"
@@ -96,6 +101,11 @@ def shape_attributes(
                 shape = {"type": "box", "size": numbers(0.5 * x, 0.5 * y, 0.5 * THIN)}
         case Mesh(uri, scale):
             shape = {"type": "mesh", "mesh": _mesh_asset(assets, mesh_path(uri, robot), scale)}
+        case HeightField():
+            shape = {"type": "hfield", "hfield": _height_asset(assets, geometry)}
+            # heights are relative to the lowest in MuJoCo
+            low = np.array([0.0, 0.0, float(geometry.heights.min())])
+            pose = pose @ Pose(translation=low)
         case _:
             raise UnknownNameError.of_type("geometry", geometry, get_args(Geometry))
     return shape | pose_attributes(pose)
@@ -112,9 +122,29 @@ def _mesh_asset(assets: ET.Element, file: str, scale: Vector3) -> str:
     return name
 
 
-def add_ground(world: ET.Element, height: float) -> None:
-    """Add a horizontal plane at a height in [m]."""
-    attributes = {"type": "plane", "size": "10 10 0.1", "rgba": "0.85 0.85 0.85 1"}
+def _height_asset(assets: ET.Element, field: HeightField) -> str:
+    rows, columns = field.heights.shape
+    low, high = float(field.heights.min()), float(field.heights.max())
+    rise = high - low if high > low else 1.0  # of a flat one, which is at zero of it
+    # MuJoCo's first row of an element is the last along y
+    shares = ((field.heights[::-1] - low) / rise).ravel().tolist()
+    attributes = {
+        "nrow": str(rows),
+        "ncol": str(columns),
+        "size": numbers(0.5 * field.size[0], 0.5 * field.size[1], rise, BELOW),
+        "elevation": " ".join(map(repr, shares)),
+    }
+    for other in assets:
+        if other.tag == "hfield" and attributes.items() <= other.attrib.items():
+            return str(other.get("name"))
+    name = f"height field {len(assets)}"
+    ET.SubElement(assets, "hfield", attributes, name=name)
+    return name
+
+
+def add_ground(world: ET.Element, height: float, friction: Mapping[str, str]) -> None:
+    """Add a horizontal plane at a height in [m]; `friction` are the attributes for it."""
+    attributes = {"type": "plane", "size": "10 10 0.1", "rgba": "0.85 0.85 0.85 1", **friction}
     ET.SubElement(world, "geom", attributes, name="ground", pos=numbers(0.0, 0.0, height))
 
 
@@ -137,7 +167,13 @@ def has_joint(element: ET.Element) -> bool:
 
 
 def add_geoms(
-    body: ET.Element, assets: ET.Element, robot: Robot, link: Link, *, moving: bool
+    body: ET.Element,
+    assets: ET.Element,
+    robot: Robot,
+    link: Link,
+    friction: FrictionRule,
+    *,
+    moving: bool,
 ) -> None:
     """Add the visuals, which touch nothing, and the collisions of a link.
 
@@ -159,15 +195,14 @@ def add_geoms(
             problem = f"MuJoCo does not read the mesh {geometry.uri}"
             expected = f"a file in {', '.join(MESH_SUFFIXES)} or a primitive shape"
             raise _collision_error(robot, link, collision, problem, expected)
-        if isinstance(geometry, Plane) and moving:
-            problem = "a plane on a link that moves"
+        if isinstance(geometry, Plane | HeightField) and moving:
+            kind = "plane" if isinstance(geometry, Plane) else "height field"
+            problem = f"a {kind} on a link that moves"
             expected = "a box, or a link that is fixed to the world"
             raise _collision_error(robot, link, collision, problem, expected)
         attributes = shape_attributes(geometry, collision.pose, assets, robot, thin_plane=False)
         attributes |= {"group": COLLISION_GROUP, "mass": "0"}
-        # torsional and rolling friction as MuJoCo has them by default
-        friction = numbers(collision.friction, 0.005, 0.0001)
-        ET.SubElement(body, "geom", attributes, friction=friction)
+        ET.SubElement(body, "geom", attributes | friction.of(link, collision, moving=moving))
 
 
 def _unreadable(geometry: Geometry, robot: Robot) -> bool:
@@ -200,13 +235,17 @@ def _neighbours(robot: Robot, merged: frozenset[str]) -> Iterator[tuple[str, str
             yield parent, joint.child
 
 
-def add_excludes(
+def add_contacts(
     root: ET.Element,
     robot: Robot,
     merged: frozenset[str],
     exclude: Collection[tuple[str, str]],
+    friction: FrictionRule,
 ) -> None:
-    """Exclude collisions of links joined by a joint, and of the given pairs of links."""
+    """Exclude collisions of links joined by a joint, and of the given pairs of links.
+
+    Pairs of shapes whose friction their geoms cannot say are written, too.
+    """
     # MuJoCo leaves out parent and child only where the parent moves: a base fixed to the world
     # would collide with the first link of the arm
     touching = {link.name for link in robot.links if link.collisions}
@@ -216,10 +255,13 @@ def add_excludes(
             robot.link(name)
         pairs.add(tuple(sorted(pair)))
     pairs = {pair for pair in pairs if set(pair) <= touching}
-    if pairs:
+    unlike = list(friction.pairs(robot, {(first, second) for first, second in pairs}))
+    if pairs or unlike:
         contact = ET.SubElement(root, "contact")
         for first, second in sorted(pairs):
             ET.SubElement(contact, "exclude", body1=first, body2=second)
+        for attributes in unlike:
+            ET.SubElement(contact, "pair", attributes)
 
 
 def add_sensors(root: ET.Element, robot: Robot, merged: frozenset[str]) -> None:

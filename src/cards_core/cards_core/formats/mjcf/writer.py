@@ -31,10 +31,11 @@ import numpy as np
 
 from cards_core.checks import check_choice
 from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats.mjcf.friction import FrictionRule
 from cards_core.formats.mjcf.scene import (
     add_constraint_sites,
     add_constraints,
-    add_excludes,
+    add_contacts,
     add_geoms,
     add_ground,
     add_posed,
@@ -195,8 +196,9 @@ def to_mjcf(
         ET.SubElement(default, "equality", stiff)
     assets = ET.SubElement(root, "asset")
     world = ET.SubElement(root, "worldbody")
+    friction = FrictionRule(robot, ground=ground is not None)
     if ground is not None:
-        add_ground(world, ground)
+        add_ground(world, ground, friction.of_ground())
 
     merged = merged_links(robot)
     joint_of = {joint.child: joint for joint in robot.joints}
@@ -215,14 +217,14 @@ def to_mjcf(
         bodies[name] = _add_body(parent, robot, chain, link)
         _add_inertial(bodies[name], robot, link, joint_of[name])
         moving = tree.link_node[name][0] != WORLD_NODE
-        add_geoms(bodies[name], assets, robot, link, moving=moving)
+        add_geoms(bodies[name], assets, robot, link, friction, moving=moving)
         add_sites(bodies[name], robot, name, sides=tendons)
         if tendons:
             add_wrap_geoms(bodies[name], robot, name)
     # after the links, so that coordinates of moving objects come after those of the robot
     objects = parse_world(robot, world_xml)
     world.extend(objects)
-    add_excludes(root, robot, merged, exclude)
+    add_contacts(root, robot, merged, exclude, friction)
     if joints or grasps:
         add_constraint_sites(bodies, robot, joints)
         add_constraints(root, joints, grasps)

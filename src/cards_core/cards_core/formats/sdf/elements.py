@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from cards_core.errors import UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.parameters.declaration import groups_of, parameters_of
 from cards_core.robot.elements import (
     Box,
@@ -23,6 +23,7 @@ from cards_core.robot.elements import (
     Cylinder,
     Ellipsoid,
     Geometry,
+    HeightField,
     Inertia,
     JointAxis,
     Mesh,
@@ -187,6 +188,11 @@ def _add_geometry(parent: ET.Element, geometry: Geometry, base: Path | None) -> 
         case Plane():
             tag = "plane"
             values = {"normal": numbers(*geometry.normal), "size": numbers(*geometry.size)}
+        case HeightField():
+            raise CardsError(
+                "a height field has no place in an SDF without a file "
+                "(expected: cards_core.formats.sdf.terrain, which writes one)"
+            )
         case Mesh():
             tag = "mesh"
             values = {"uri": mesh_location(geometry.uri, base), "scale": numbers(*geometry.scale)}

@@ -1,0 +1,387 @@
+"""Set-points of the muscles' impedance law over time: hold, crawl by sine waves, replay.
+
+The law of the muscles, in the host or on the board (`cards_core.muscles.impedance`),
+
+    T = max(T_floor, T0 + K (l - l0) + B (l' - v0))
+
+gets T0, l0 and v0 from here; K, B and T_floor are the muscles' own. In the sine gait of
+tensegrity spines [Mirletz2016]_
+
+    v0 = a A sin(w t + 2 pi n i/s + phi),       T0 and l0 constant
+
+i counts the joints of the spine, from its first segment, s its segments, n is ``body_waves``; a is
+``inside_factor`` for inside muscles and one for the others, phi is ``top_phase`` for top muscles
+and zero for the others. A spine turns to the side on which T0 is larger, and rears if T0 of the
+muscles on its top is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Self, cast
+
+import numpy as np
+
+from cards_core.control.interface import (
+    Controller,
+    ControlOutput,
+    ControlStatus,
+    Setting,
+    check_reference,
+    number,
+    vector,
+)
+from cards_core.control.model import ControlModel
+from cards_core.control.recorded_commands import RecordedCommands, read_commands
+from cards_core.errors import ParameterError
+from cards_core.muscles.command import Command, CommandPart
+from cards_core.parameters.declaration import Parameter, ParameterStore
+from cards_core.robot.elements import Muscle, Wrap
+from cards_core.robot.model import Robot
+from cards_core.robot.state import RobotState
+from cards_core.trajectories.base import Reference
+from cards_core.typing import Array
+
+GAITS = ("hold", "sine", "replay")
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "muscles": ("*",),
+    "inside": ("*inner*",),
+    "left": ("*left*",),
+    "right": ("*right*",),
+    "top": ("*outer_top*",),
+}
+"""Groups of muscles, and the patterns of names that make them."""
+
+_MEANINGS = {
+    "muscles": "Muscles that are told anything: patterns of names with * and ?.",
+    "inside": "Inside muscles, likewise.",
+    "left": "Muscles of the left side, likewise.",
+    "right": "Muscles of the right side, likewise.",
+    "top": "Muscles of the top, likewise.",
+}
+
+ROUNDING = 1e-6
+"""Share of a period by which a state may be early for the next one."""
+
+LIVE = (
+    "tension",
+    "rest_length",
+    "amplitude",
+    "frequency",
+    "body_waves",
+    "inside_factor",
+    "top_phase",
+    "turn",
+    "rear",
+)
+"""Parameters that may be changed while it runs."""
+
+
+class ImpedanceController(Controller):
+    """Tell muscles the set-points of their impedance law; see the module.
+
+    It reads nothing of the state but its time, follows no reference and leaves no error.
+
+    Args:
+        model: What the controller knows of the robot.
+        gait: ``hold``, ``sine`` or ``replay``.
+        tension: T0, [N], one number or one per muscle that is told something.
+        rest_length: l0, [m], likewise; None: the lengths at home.
+        amplitude: A, [m/s].
+        frequency: w/2 pi, [Hz].
+        body_waves: n, waves along the body.
+        inside_factor: a of inside muscles.
+        top_phase: phi of the muscles of the top, [rad].
+        turn: Added to T0 of the left muscles, [N]; below zero, taken as positive, of the right.
+        rear: Added to T0 of the muscles of the top, [N].
+        refresh_rate: How often set-points change, [Hz].
+        groups: Patterns of muscle names by group, see `GROUPS`, whose patterns the others have.
+        commands: To be replayed.
+        repeat: Whether the replay begins anew at its end.
+
+    Attributes:
+        names: Of the muscles that are told something.
+
+    Raises:
+        ParameterError: A value does not fit, or a pattern fits no muscle.
+    """
+
+    kind = "impedance"
+    summary = "set-points of the muscles' impedance law: hold, sine gait, replay"
+    space = "joint"
+    commands = ("impedance",)
+
+    def __init__(
+        self,
+        model: ControlModel,
+        *,
+        gait: str = "hold",
+        tension: Setting = 0.0,
+        rest_length: Setting | None = None,
+        amplitude: float = 0.0,
+        frequency: float = 0.4,
+        body_waves: float = 0.5,
+        inside_factor: float = -0.8,
+        top_phase: float = 0.0,
+        turn: float = 0.0,
+        rear: float = 0.0,
+        refresh_rate: float = 20.0,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        commands: RecordedCommands | None = None,
+        repeat: bool = False,
+    ) -> None:
+        super().__init__(model)
+        self.needs_joints = False
+        if gait not in GAITS:
+            raise ParameterError(f"gait is '{gait}'; expected one of: {', '.join(GAITS)}")
+        if (gait == "replay") != (commands is not None):
+            raise ParameterError(
+                "gait is 'replay' without a file of commands"
+                if commands is None
+                else f"gait is '{gait}' with a file of commands; expected 'replay'"
+            )
+        self._gait, self._recorded, self._repeat = gait, commands, repeat
+        patterns = {**GROUPS, **(groups or {})}
+        told = _told(model.commanded, patterns["muscles"])
+        self.names = names = tuple(muscle.name for muscle in told)
+        # the others may be empty: not every robot has a left side
+        self._inside = _group(names, "inside", patterns, GROUPS)
+        self._top = _group(names, "top", patterns, GROUPS)
+        self._left = _group(names, "left", patterns, GROUPS)
+        self._right = _group(names, "right", patterns, GROUPS)
+        self._position = _positions(told)
+        self._home = _home_lengths(model, names)
+        m = len(names)
+        self._most = np.array([muscle.tension_max for muscle in told])
+        self._period = 1.0 / number(refresh_rate, "refresh_rate", strict=True)
+        self._tension = np.zeros(m)
+        self._rest_length = self._home.copy()
+        self._set(
+            {
+                "tension": tension,
+                "rest_length": self._home if rest_length is None else rest_length,
+                "amplitude": amplitude,
+                "frequency": frequency,
+                "body_waves": body_waves,
+                "inside_factor": inside_factor,
+                "top_phase": top_phase,
+                "turn": turn,
+                "rear": rear,
+            }
+        )
+        self.reference_names = ()
+        self.error_names = ()
+        everything = [muscle.name for muscle in model.commanded.muscles]
+        self._columns = np.array([everything.index(name) for name in names], dtype=np.intp)
+        self.output = ControlOutput.empty(len(everything), 0, 0, 0)
+        self._told_tension, self._told_length = np.zeros(m), self._home.copy()
+        self._told_rate = np.zeros(m)
+        self.command: Command = (
+            CommandPart(
+                "impedance", names, self._told_tension, self._told_length, self._told_rate
+            ),
+        )
+        still = CommandPart("impedance", names, np.zeros(m), np.full(m, _SLACK), np.zeros(m))
+        self.relaxed: Command = (still,)
+        self.reset()
+
+    @classmethod
+    def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:
+        """Declare the parameters and return a controller; see `Controller.from_parameters`."""
+        parameters.declare(
+            Parameter(name, cast(Any, list(default)), _MEANINGS[name], kind=str)
+            for name, default in GROUPS.items()
+        )
+        patterns = {name: parameters[name] for name in GROUPS}
+        names = tuple(muscle.name for muscle in _told(model.commanded, patterns["muscles"]))
+        parameters.declare(_parameters(names, _home_lengths(model, names)))
+        value = parameters
+        file = value["file"]
+        return cls(
+            model,
+            gait=value["gait"],
+            **{name: value[name] for name in LIVE},
+            refresh_rate=value["refresh_rate"],
+            groups=patterns,
+            commands=read_commands(Path(file), names) if file else None,
+            repeat=value["repeat"],
+        )
+
+    def change(self, values: Mapping[str, Any]) -> None:
+        """Take over set-points and numbers of the gait; see `Controller.change`."""
+        self._set({name: values[name] for name in LIVE})
+        self._next = -math.inf
+
+    def _set(self, values: Mapping[str, Any]) -> None:
+        """Check all values, then take them over."""
+        tension = vector(values["tension"], self.names, "tension")
+        length = vector(values["rest_length"], self.names, "rest_length", strict=True)
+        positive = ("amplitude", "frequency", "body_waves", "rear")
+        plain = {name: number(values[name], name) for name in positive}
+        signed = ("inside_factor", "top_phase", "turn")
+        plain |= {name: number(values[name], name, minimum=-1e9) for name in signed}
+        offset = plain["rear"] * self._top + max(plain["turn"], 0.0) * self._left
+        offset += max(-plain["turn"], 0.0) * self._right
+        over = tension + offset > self._most
+        if over.any():
+            bad = int(np.argmax(over))
+            raise ParameterError(
+                f"T0 of '{self.names[bad]}' is {tension[bad] + offset[bad]:g} N; expected at most "
+                f"the muscle's largest tension, {self._most[bad]:g} N"
+            )
+        self._tension[:], self._rest_length[:] = tension + offset, length
+        self._amplitude, self._frequency = plain["amplitude"], plain["frequency"]
+        factor = np.where(self._inside, plain["inside_factor"], 1.0)
+        self._factor = factor
+        self._phase = 2.0 * np.pi * plain["body_waves"] * self._position
+        self._phase = self._phase + plain["top_phase"] * self._top
+
+    def place(self, q: Array, qd: Array) -> Array:
+        """Return no coordinates: references have none; see `Controller.place`."""
+        return np.zeros(0)
+
+    def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
+        """Refuse a reference; see `Controller.set_reference`."""
+        if reference is not None:
+            check_reference(reference, self.reference_names, 0)
+
+    def reset(self) -> None:
+        """Begin the gait anew with the next step; see `Controller.reset`."""
+        self._begun: float | None = None
+        self._last = 0.0
+        self._angle = 0.0
+        self._next = -math.inf
+
+    def step(self, state: RobotState) -> Command:
+        """Return the set-points of the muscles' law at a time; see `Controller.step`."""
+        out, t = self.output, state.time
+        out.time = t
+        if not math.isfinite(t):
+            out.status = ControlStatus.INVALID_STATE
+            return self.relaxed
+        out.status = ControlStatus.OK
+        if self._begun is None:
+            self._begun = self._last = t
+        if t + ROUNDING * self._period >= self._next:
+            self._next = t + self._period
+            # the angle, not the time, goes on where the frequency changes
+            self._angle += 2.0 * np.pi * self._frequency * (t - self._last)
+            self._last = t
+            self._refresh(t - self._begun)
+        return self.command
+
+    def _refresh(self, time: float) -> None:
+        self._told_tension[:] = self._tension
+        self._told_length[:] = self._rest_length
+        self._told_rate[:] = 0.0
+        if self._gait == "sine":
+            wave = np.sin(self._angle + self._phase)
+            self._told_rate[:] = self._factor * self._amplitude * wave
+        elif self._recorded is not None:
+            if self._repeat and self._recorded.duration > 0.0:
+                time %= self._recorded.duration
+            found = self._recorded.at(time)
+            for name, told in (
+                ("tension", self._told_tension),
+                ("rest_length", self._told_length),
+                ("rest_rate", self._told_rate),
+            ):
+                if name in found:
+                    np.copyto(told, found[name], where=~np.isnan(found[name]))
+        self.output.tensions[self._columns] = self._told_tension
+
+
+_SLACK = 10.0  # [m], a rest length that no muscle reaches: the law then gives T_floor
+
+
+def _parameters(names: tuple[str, ...], home: Array) -> list[Parameter]:
+    m = len(names)
+    return [
+        Parameter("gait", "hold", "What the set-points do over time.", choices=GAITS),
+        Parameter("tension", [0.0] * m, "T0.", "N", lower=0.0, length=m, names=names, live=True),
+        Parameter(
+            "rest_length",
+            home.tolist(),
+            "l0.",
+            "m",
+            above=0.0,
+            length=m,
+            names=names,
+            live=True,
+            default_text="lengths at home",
+        ),
+        Parameter("amplitude", 0.0, "A of v0 in the sine gait.", "m/s", lower=0.0, live=True),
+        Parameter("frequency", 0.4, "Of the sine gait.", "Hz", lower=0.0, live=True),
+        Parameter("body_waves", 0.5, "Waves along the body.", lower=0.0, live=True),
+        Parameter("inside_factor", -0.8, "Factor of v0 of inside muscles.", live=True),
+        Parameter("top_phase", 0.0, "Phase of the muscles of the top.", "rad", live=True),
+        Parameter(
+            "turn",
+            0.0,
+            "Added to T0 of the left muscles, to turn left; of the right ones if negative.",
+            "N",
+            live=True,
+        ),
+        Parameter(
+            "rear", 0.0, "Added to T0 of the muscles of the top.", "N", lower=0.0, live=True
+        ),
+        Parameter(
+            "refresh_rate",
+            20.0,
+            "How often set-points change.",
+            "Hz",
+            lower=0.1,
+            upper=1e4,
+        ),
+        Parameter("file", "", "CSV or NPZ of set-points to replay; empty: none."),
+        Parameter("repeat", False, "Begin the replay anew at its end."),
+    ]
+
+
+def _told(robot: Robot, patterns: Sequence[str]) -> tuple[Muscle, ...]:
+    """Return the muscles that are told something; refuse patterns without any."""
+    muscles = [m for m in robot.muscles if "impedance" in m.actuator.accepted_commands]
+    names = [muscle.name for muscle in muscles]
+    chosen = _group(names, "muscles", {"muscles": patterns}, {})
+    return tuple(muscle for muscle, told in zip(muscles, chosen, strict=True) if told)
+
+
+def _group(
+    names: Sequence[str],
+    group: str,
+    patterns: Mapping[str, Sequence[str]],
+    defaults: Mapping[str, Sequence[str]],
+) -> Array:
+    """Return one for the muscles of a group, else zero; refuse a pattern that fits none."""
+    given = tuple(patterns[group])
+    out = np.zeros(len(names))
+    for pattern in given:
+        found = np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
+        if not found.any() and given != tuple(defaults.get(group, ())):
+            raise ParameterError(
+                f"{group}: no muscle is called '{pattern}'; expected patterns of some of: "
+                f"{', '.join(names)}"
+            )
+        out[found] = 1.0
+    return out
+
+
+def _positions(muscles: Sequence[Muscle]) -> Array:
+    """Return i/s of every muscle: which joint it spans, over the number of segments."""
+    joints: dict[tuple[str, ...], int] = {}
+    index = []
+    for muscle in muscles:
+        links = [item.link for item in muscle.path if not isinstance(item, Wrap)]
+        index.append(joints.setdefault((links[0], links[-1]), len(joints)))
+    return np.array(index, dtype=float) / (len(joints) + 1)
+
+
+def _home_lengths(model: ControlModel, names: Sequence[str]) -> Array:
+    tree = model.dynamics.tree
+    lengths = model.dynamics.update(tree.home, np.zeros(tree.nv)).muscle_lengths
+    found = dict(zip((m.name for m in model.dynamics.robot.muscles), lengths, strict=True))
+    return np.array([found[name] for name in names], dtype=float)
