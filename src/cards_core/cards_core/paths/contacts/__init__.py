@@ -1,0 +1,1 @@
+"""Cables that touch what is in their way."""

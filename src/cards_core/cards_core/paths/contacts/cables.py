@@ -1,0 +1,283 @@
+"""Cables that touch what is in their way: rods and spheres, sliding without friction.
+
+A cable is one tension along straight pieces and arcs. Which shapes it touches, on which side and
+how often it goes around them is its state, its *contacts*: what it touches now follows from what it
+touched at the last step and from the motion since. Between the contacts it is the shortest way.
+
+Across a rod that is a circle, along it a straight line on the developed surface; with p and q the
+neighbouring points, P and Q their distances from the axis, alpha the angle from p to q about it,
+counted on through full turns, and s = +1 or -1 the sense in which the cable goes around:
+
+    a_p = sqrt(P^2 - r^2),   a_q = sqrt(Q^2 - r^2)
+    theta = s alpha - atan2(a_p, r) - atan2(a_q, r)
+    l = sqrt((a_p + r theta + a_q)^2 + (z_q - z_p)^2)
+
+Several contacts are solved one after another between their neighbours until nothing moves.
+
+- *Insertion*: a straight piece meets a rod where theta > 0. It passes the axis of a rod where alpha
+  passes half a turn; the ends of the piece are taken to move in straight lines from step to step,
+  so that alpha passes there at a root of a quadratic equation. A rod of any size is thus met from
+  the side on which the cable was, however fast it moves. The earliest meeting counts first.
+- *Release*: theta <= 0. What remains is solved again.
+- *Ends*: a capsule ends in spheres, over which the cable takes the shorter way; from the end of a
+  cylinder it slips off when the middle of the arc passes it.
+
+Forces, moments and rates are those of `cards_core.muscles.engine`, with the tangent points fixed
+to the links of the shapes for an instant.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+
+from cards_core.codegen.library import load_library
+from cards_core.errors import UnknownNameError
+from cards_core.robot.elements import Capsule, Cylinder, Sphere
+from cards_core.spatial import Pose
+from cards_core.typing import Array, Vector3
+
+LONGEST = 32
+"""Most contacts of a cable; see ``native/contact_cables.c``."""
+
+ContactGeometry: TypeAlias = Capsule | Cylinder | Sphere
+"""Shapes that cables touch."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContactShape:
+    """A shape that cables touch.
+
+    Attributes:
+        link: Index of its link; that of the world is the number of links.
+        geometry: Along z of its frame, or around it.
+        pose: Maps the shape to the link.
+    """
+
+    link: int
+    geometry: ContactGeometry
+    pose: Pose = field(default_factory=Pose)
+
+
+@dataclass(frozen=True, eq=False)
+class ContactCable:
+    """A cable.
+
+    Attributes:
+        links: Indices of the links of its ends; that of the world is the number of links.
+        ends: In link coordinates, shape (2, 3), [m].
+        touches: Indices of the shapes that it may touch.
+    """
+
+    links: tuple[int, int]
+    ends: Array
+    touches: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CableContact:
+    """A place where a cable touches.
+
+    Attributes:
+        shape: Index of the shape.
+        start, end: Where the cable meets and leaves it, in the world, shape (3,), [m].
+        arc: Length on the shape, [m].
+        turn: Angle about the axis of the rod, [rad]: more than 2 pi after a full turn.
+    """
+
+    shape: int
+    start: Vector3
+    end: Vector3
+    arc: float
+    turn: float
+
+
+class ContactCables:
+    """Solves the contacts of cables, step by step.
+
+    Args:
+        links: Number of links, the world not counted.
+        shapes: What is in the way.
+        cables: The cables.
+
+    Attributes:
+        lengths: Of the cables, shape (c,), [m].
+        rates: As of the last `pull`, shape (c,), [m/s].
+
+    Raises:
+        CompilationError: There is no C compiler.
+        UnknownNameError: A shape of a kind that cables do not touch.
+    """
+
+    def __init__(
+        self, links: int, shapes: Sequence[ContactShape], cables: Sequence[ContactCable]
+    ) -> None:
+        self.shapes, self.cables = tuple(shapes), tuple(cables)
+        n, c = len(self.shapes), len(self.cables)
+        self._library = _library()
+        self._shape_links = np.array([s.link for s in shapes], dtype=np.int64)
+        self._offsets = np.array([s.pose.matrix for s in shapes]).reshape(n, 4, 4)
+        self._end_links = np.array([k.links for k in cables], dtype=np.int64).reshape(c, 2)
+        self._end_places = np.array([k.ends for k in cables], dtype=float).reshape(c, 2, 3)
+        touch = np.zeros((c, n), dtype=np.uint8)
+        for row, cable in zip(touch, cables, strict=True):
+            row[list(cable.touches)] = 1
+        self.lengths: Array = np.zeros(c)
+        self.rates: Array = np.zeros(c)
+        self._poses = np.zeros((2, n, 12))
+        self._ends = np.zeros((2, c, 2, 3))
+        self._fresh = True
+        self._count = np.zeros(c, dtype=np.int64)
+        self._failures = np.zeros(1, dtype=np.int64)
+        self._places = np.zeros((links + 1, 3))
+        self._twists = np.zeros((links + 1, 6))
+        self._tensions = np.zeros(c)
+        self._wrenches = np.zeros((links + 1, 6))
+        self._arrays: dict[str, Any] = {
+            "shapes": np.array([_numbers(s.geometry) for s in shapes]).reshape(n, 3),
+            "shape_link": self._shape_links,
+            "end_link": self._end_links,
+            "touch": touch,
+            "before": self._poses[0],
+            "now": self._poses[1],
+            "ends_before": self._ends[0],
+            "ends": self._ends[1],
+            "count": self._count,
+            "contact_shape": np.zeros((c, LONGEST), dtype=np.int64),
+            "sense": np.zeros((c, LONGEST)),
+            "turn": np.zeros((c, LONGEST)),
+            "points": np.zeros((c, LONGEST, 2, 3)),
+            "arcs": np.zeros((c, LONGEST)),
+            "lengths": self.lengths,
+            "rates": self.rates,
+            "failures": self._failures,
+            "link_position": self._places,
+            "twists": self._twists,
+            "tensions": self._tensions,
+            "wrenches": self._wrenches,
+        }
+        pointers = {name: array.ctypes.data for name, array in self._arrays.items()}
+        self._c = _Cables(n=n, c=c, links=links, **pointers)
+
+    @property
+    def failures(self) -> int:
+        """Steps of cables since the last reset that found no end of changes."""
+        return int(self._failures[0])
+
+    def reset(self) -> None:
+        """Forget all contacts: the next poses are the first, cables straight where they can be."""
+        self._fresh = True
+        self._count[:] = 0
+        self._failures[:] = 0
+
+    def solve(self, link_poses: Array) -> Array:
+        """Advance the contacts to new poses and return `lengths`.
+
+        Args:
+            link_poses: Link-to-world matrices, the world last, shape (n + 1, 4, 4).
+        """
+        poses, ends = self._poses, self._ends
+        poses[0], ends[0] = poses[1], ends[1]
+        placed = link_poses[self._shape_links] @ self._offsets
+        poses[1, :, :9] = placed[:, :3, :3].reshape(-1, 9)
+        poses[1, :, 9:] = placed[:, :3, 3]
+        of_ends = link_poses[self._end_links]
+        ends[1] = np.einsum("ceij,cej->cei", of_ends[..., :3, :3], self._end_places)
+        ends[1] += of_ends[..., :3, 3]
+        self._places[:] = link_poses[:, :3, 3]
+        if self._fresh:
+            poses[0], ends[0] = poses[1], ends[1]
+            self._fresh = False
+        self._library.contact_cables_solve(self._c)
+        return self.lengths
+
+    def pull(self, twists: Array, tensions: Array) -> Array:
+        """Return wrenches on the links, shape (n + 1, 6), [N] and [Nm] about their origins.
+
+        Args:
+            twists: World velocity of each link's origin, then angular velocity, the world last,
+                shape (n + 1, 6), [m/s] and [rad/s]. They give `rates`.
+            tensions: shape (c,), [N].
+        """
+        self._twists[:], self._tensions[:] = twists, tensions
+        self._wrenches[:] = 0.0
+        self._library.contact_cables_pull(self._c)
+        return self._wrenches
+
+    def contacts(self, cable: int) -> list[CableContact]:
+        """Return the contacts of a cable from its first end to its second."""
+        found = self._arrays
+        return [
+            CableContact(
+                int(found["contact_shape"][cable, i]),
+                found["points"][cable, i, 0].copy(),
+                found["points"][cable, i, 1].copy(),
+                float(found["arcs"][cable, i]),
+                float(found["turn"][cable, i]),
+            )
+            for i in range(self._count[cable])
+        ]
+
+    def ends(self, cable: int) -> Array:
+        """Return the ends of a cable in the world, shape (2, 3), [m]."""
+        return self._ends[1, cable].copy()
+
+
+def _numbers(geometry: ContactGeometry) -> tuple[float, float, float]:
+    """Radius, half length, and whether it ends in spheres."""
+    match geometry:
+        case Capsule():
+            return geometry.radius, 0.5 * geometry.length, 1.0
+        case Cylinder():
+            return geometry.radius, 0.5 * geometry.length, 0.0
+        case Sphere():
+            return geometry.radius, 0.0, 1.0
+    raise UnknownNameError.of_type("contact shape", geometry, get_args(ContactGeometry))
+
+
+class _Cables(ctypes.Structure):
+    _fields_ = [
+        *[(name, ctypes.c_long) for name in ("n", "c", "links")],
+        *[
+            (name, ctypes.c_void_p)
+            for name in (
+                "shapes",
+                "shape_link",
+                "end_link",
+                "touch",
+                "before",
+                "now",
+                "ends_before",
+                "ends",
+                "count",
+                "contact_shape",
+                "sense",
+                "turn",
+                "points",
+                "arcs",
+                "lengths",
+                "rates",
+                "failures",
+                "link_position",
+                "twists",
+                "tensions",
+                "wrenches",
+            )
+        ],
+    ]
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    text = (Path(__file__).parent / "native" / "contact_cables.c").read_text(encoding="utf-8")
+    library = load_library("contact of cables", text)
+    for function in (library.contact_cables_solve, library.contact_cables_pull):
+        function.argtypes = [ctypes.POINTER(_Cables)]
+        function.restype = None
+    return library
