@@ -8,7 +8,6 @@ from scipy.spatial.transform import Rotation
 from cards_core.paths.contacts.cables import ContactCable, ContactCables, ContactShape
 from cards_core.paths.wrapping.closed_forms import cylinder_contact, sphere_contact
 from cards_core.robot.elements import Capsule, Cylinder, Sphere
-from cards_core.spatial import Pose
 
 
 def pose(rotation=None, position=(0.0, 0.0, 0.0)):
