@@ -14,6 +14,9 @@ length and nothing else: the shortest path is stationary, so the motion of its t
 the surface changes no length (envelope theorem). The forces and moments of every muscle sum to
 zero, with or without friction, and without friction ``tau = -L' f``.
 
+Cables with ``contact`` have their contacts from `cards_core.paths.contacts`, by the same formulas.
+Their state is that of the last poses: hosts give poses in the order of time.
+
 Capstan friction over via points and surfaces makes the tension differ from piece to piece
 (`cards_core.paths.numeric.Paths.friction_factors`); ``f`` is the tension at the origin, where the
 actuator sits.
@@ -30,6 +33,7 @@ import numpy as np
 from cards_core.checks import check_choice
 from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.native import load_or_build
+from cards_core.paths.contacts.of_robot import contact_cables
 from cards_core.paths.drawing import drawn_paths
 from cards_core.paths.layout import link_layout
 from cards_core.paths.numeric import Paths
@@ -73,9 +77,11 @@ class MuscleEngine:
         mobility: Time step of the host by the mass that each muscle feels, shape (m,), [s/kg]: how
             smooth friction has to be, see `cards_core.paths.numeric`. Zero, i.e. as smooth as
             described, until a host sets it.
+        contacts: The cables with ``contact``, in the order of the muscles; None without any.
 
     Raises:
-        DescriptionError: A path that cannot be; see `cards_core.paths.layout.layout_of`.
+        DescriptionError: A path that cannot be; see `cards_core.paths.layout.layout_of` and
+            `cards_core.paths.contacts.of_robot`.
     """
 
     def __init__(self, robot: Robot, backend: Backend = "compiled") -> None:
@@ -99,6 +105,12 @@ class MuscleEngine:
         self.motion = self._motion_numeric
         if backend == "compiled":
             self._bind_native()
+        self._touching, self.contacts = contact_cables(robot)
+        if self.contacts is not None:
+            self._straight_tensions = np.zeros(len(robot.muscles))
+            self._solved_contacts = np.full((n_links, 4, 4), np.nan)
+            self._straight_update, self._straight_motion = self.update, self.motion
+            self.update, self.motion = self._update_contacts, self._motion_contacts
 
     def _bind_native(self) -> None:
         content = hashlib.sha256(b"muscle engine 2" + self.layout.content()).digest()
@@ -124,13 +136,17 @@ class MuscleEngine:
     @property
     def failures(self) -> int:
         """Contacts that could not be solved since the last reset; guesses took their place."""
-        return 0 if self._geodesics is None else self._geodesics.failures
+        geodesics = 0 if self._geodesics is None else self._geodesics.failures
+        return geodesics + (0 if self.contacts is None else self.contacts.failures)
 
     def reset(self) -> None:
         """Forget warm starts: what comes next depends on nothing that was before."""
         if self._geodesics is not None:
             self._geodesics.reset()
             self._solved_poses[:] = np.nan
+        if self.contacts is not None:
+            self.contacts.reset()
+            self._solved_contacts[:] = np.nan
 
     def _geodesic_rows(self, link_poses: Array) -> Array | None:
         """Return the contacts without a closed form; solved once for each set of poses.
@@ -164,6 +180,43 @@ class MuscleEngine:
             inputs["contacts"][:] = self._geodesic_rows(link_poses)
         self._kernel.call()
         return self._state
+
+    # Cables that touch ------------------------------------------------------------------------
+
+    def _pull_contacts(self, link_poses: Array, link_twists: Array, tensions: Array) -> Array:
+        """Return the wrenches of cables that touch; contacts advance once for each pose."""
+        assert self.contacts is not None
+        if not np.array_equal(link_poses, self._solved_contacts):
+            self._poses[:-1] = link_poses
+            self.contacts.solve(self._poses)
+            self._solved_contacts[:] = link_poses
+        self._twists[:-1] = link_twists
+        return self.contacts.pull(self._twists, tensions)
+
+    def _motion_contacts(self, link_poses: Array, link_twists: Array) -> tuple[Array, Array]:
+        lengths, rates = self._straight_motion(link_poses, link_twists)
+        assert self.contacts is not None
+        self._pull_contacts(link_poses, link_twists, np.zeros(len(self._touching)))
+        lengths[self._touching] = self.contacts.lengths
+        rates[self._touching] = self.contacts.rates
+        return lengths, rates
+
+    def _update_contacts(
+        self, link_poses: Array, link_twists: Array, tensions: Array
+    ) -> MuscleState:
+        assert self.contacts is not None
+        touching, straight = self._touching, self._straight_tensions
+        straight[:] = tensions
+        pulling = straight[touching]
+        straight[touching] = 0.0
+        state = self._straight_update(link_poses, link_twists, straight)
+        wrenches = self._pull_contacts(link_poses, link_twists, pulling)
+        state.wrenches += wrenches[:-1]
+        state.world_wrench += wrenches[-1]
+        state.tensions[touching] = pulling
+        state.lengths[touching] = self.contacts.lengths
+        state.rates[touching] = self.contacts.rates
+        return state
 
     # NumPy ------------------------------------------------------------------------------------
 

@@ -51,7 +51,8 @@ class MuscleSystem:
         has_friction = self.engine.layout.friction
         self._implicit: ImplicitTensions | None = None
         springs = bool((self.actuators.stiffness + self.actuators.damping).any())
-        if robot.joints and (has_friction or springs):
+        # the implicit step knows no contacts: with cables that touch all are stepped explicitly
+        if robot.joints and self.engine.contacts is None and (has_friction or springs):
             self._implicit = ImplicitTensions(robot, self.actuators, dt, backend)
         self._has_friction = has_friction
         self.state_names: tuple[str, ...] = self.actuators.state_names

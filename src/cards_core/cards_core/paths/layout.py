@@ -303,7 +303,7 @@ def fingerprint(tree: Tree) -> bytes:
         index, pose = tree.link_node[link.name]
         parts += [f"link {link.name} {index}".encode(), _numbers(pose.matrix)]
     for muscle in robot.muscles:
-        parts.append(f"muscle {muscle.name}".encode())
+        parts.append(f"muscle {muscle.name}{' contact' * muscle.contact}".encode())
     parts.append(tree_layout(tree).content())
     for surface in robot.wrap_surfaces:
         parts.append(f"surface {type(surface.geometry).__name__}".encode())

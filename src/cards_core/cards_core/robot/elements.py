@@ -341,6 +341,8 @@ class Muscle:
         actuator: What makes the tension; its class is the type, its fields the parameters.
         friction_speed: Sliding speed v0 at which capstan friction is three quarters of its full
             value (``tanh(v / v0)``), [m/s].
+        contact: Whether it touches the rods and spheres in its way: collision shapes of all links
+            but those of its ends; see `cards_core.paths.contacts`. Its path is two via points.
         control: Its impedance law; without stiffness and damping by default.
     """
 
@@ -350,6 +352,7 @@ class Muscle:
     tension_max: float = math.inf
     actuator: Actuator = field(default_factory=Cable)
     friction_speed: float = 0.01
+    contact: bool = False
     control: ImpedanceControl = field(default_factory=ImpedanceControl)
     line: int | None = None
 

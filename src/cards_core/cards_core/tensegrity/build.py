@@ -317,7 +317,10 @@ def _notes(cables: Sequence[Cable], obstructed: Sequence[str]) -> Iterator[str]:
     """Yield what the SDF does not say, and what may be a mistake."""
     within = [cable.name for cable in cables if cable.first.body == cable.second.body]
     counts = (
-        (sum(cable.contact for cable in cables), "touch bodies; the SDF has them straight"),
+        (
+            sum(cable.contact for cable in cables),
+            "touch rods and spheres, but no boxes and no terrain",
+        ),
         (
             sum(c.actuator is not None and c.actuator.type == "motor" for c in cables),
             "have a motor; the SDF has its largest speed as winch_speed",

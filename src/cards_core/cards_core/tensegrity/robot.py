@@ -139,6 +139,7 @@ def _muscle(cable: Cable) -> Muscle:
         0.0,
         _digits(cable.tension_max),
         actuator,
+        contact=cable.contact,
         control=cable.control,
     )
 

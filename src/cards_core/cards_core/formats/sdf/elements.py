@@ -248,6 +248,8 @@ def add_muscle(block: ET.Element, muscle: Muscle) -> None:
     element = ET.SubElement(block, "muscle", name=muscle.name, type=muscle.kind)
     if muscle.friction_speed != Muscle.friction_speed:
         element.set("friction_speed", numbers(muscle.friction_speed))
+    if muscle.contact:
+        element.set("contact", "true")
     if math.isfinite(muscle.tension_max):
         limits = (numbers(muscle.tension_min), numbers(muscle.tension_max))
         ET.SubElement(element, "tension", min=limits[0], max=limits[1])

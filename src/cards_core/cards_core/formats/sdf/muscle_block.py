@@ -268,6 +268,7 @@ def _read_muscle(element: XmlElement, out: _Collected) -> None:
             tension_max=upper,
             actuator=read_parameters(element, ACTUATORS[kind]),
             friction_speed=_read_friction_speed(element),
+            contact=_read_contact(element),
             control=_read_control(element, ACTUATORS[kind]),
             line=element.line,
         )
@@ -318,6 +319,12 @@ def _read_friction_speed(element: XmlElement) -> float:
     return speed
 
 
+def _read_contact(element: XmlElement) -> bool:
+    if "contact" not in element.attrib:
+        return Muscle.contact
+    return boolean(attribute(element, "contact"), element, what="contact")
+
+
 def _read_operational_frame(element: XmlElement, out: _Collected) -> None:
     check_content(element, _TEXT)
     name = text_of(element)
@@ -359,7 +366,7 @@ _PLUGIN = Content(
 _MUSCLE = Content(
     once=frozenset({"tension", "parameters", "control"}),
     many=frozenset(PATH_ELEMENTS),
-    attributes=frozenset({"name", "type", "friction_speed"}),
+    attributes=frozenset({"name", "type", "friction_speed", "contact"}),
 )
 _TENSION = Content(attributes=frozenset({"min", "max"}))
 _TEXT = Content(text=True)

@@ -1,8 +1,8 @@
 """Cables that touch what is in their way: rods and spheres, sliding without friction.
 
 A cable is one tension along straight pieces and arcs. Which shapes it touches, on which side and
-how often it goes around them is its state, its *contacts*: what it touches now follows from what it
-touched at the last step and from the motion since. Between the contacts it is the shortest way.
+how often it goes around them is its state, its *contacts*: what it touches now follows from what
+it touched at the last step and from the motion since. Between the contacts it is the shortest way.
 
 Across a rod that is a circle, along it a straight line on the developed surface; with p and q the
 neighbouring points, P and Q their distances from the axis, alpha the angle from p to q about it,
@@ -14,10 +14,10 @@ counted on through full turns, and s = +1 or -1 the sense in which the cable goe
 
 Several contacts are solved one after another between their neighbours until nothing moves.
 
-- *Insertion*: a straight piece meets a rod where theta > 0. It passes the axis of a rod where alpha
-  passes half a turn; the ends of the piece are taken to move in straight lines from step to step,
-  so that alpha passes there at a root of a quadratic equation. A rod of any size is thus met from
-  the side on which the cable was, however fast it moves. The earliest meeting counts first.
+- *Insertion*: a straight piece meets a rod where theta > 0. It passes the axis of a rod where
+  alpha passes half a turn; the ends of the piece are taken to move in straight lines from step to
+  step, so that alpha passes there at a root of a quadratic equation. A rod of any size is thus met
+  from the side on which the cable was, however fast it moves. The earliest meeting counts first.
 - *Release*: theta <= 0. What remains is solved again.
 - *Ends*: a capsule ends in spheres, over which the cable takes the shorter way; from the end of a
   cylinder it slips off when the middle of the arc passes it.
@@ -226,7 +226,7 @@ class ContactCables:
 
     def ends(self, cable: int) -> Array:
         """Return the ends of a cable in the world, shape (2, 3), [m]."""
-        return self._ends[1, cable].copy()
+        return np.array(self._ends[1, cable])
 
 
 def _numbers(geometry: ContactGeometry) -> tuple[float, float, float]:
