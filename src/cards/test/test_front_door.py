@@ -71,12 +71,13 @@ def test_plain_python_moves_as_the_demo_does(name, kind, plan, tmp_path):
     expected = trajectory_sha256(SimulatorLog.load(tmp_path / SIMULATOR_LOG).q)
 
     robot = cards.load(name)
-    sim = cards.Simulator(robot)
+    terrain = plan.values["terrain"] or None
+    sim = cards.Simulator(robot, terrain=terrain)
     controller = cards.Controller(kind, robot, reference=reference["reference"] or None)
     run = cards.simulate(sim, controller, duration=DURATION)
     assert trajectory_sha256(run.q) == expected
 
-    again = cards.Simulator(robot)
+    again = cards.Simulator(robot, terrain=terrain)
     controller = cards.Controller(kind, robot, reference=reference["reference"] or None)
     for _ in range(len(run)):
         again.submit(controller.step(again.state))
