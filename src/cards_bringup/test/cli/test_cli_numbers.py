@@ -101,7 +101,7 @@ TEXTS = {
     "accept", "among", "at_home", "boards", "condition", "controller", "emit", "frame", "group",
     "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "output",
     "params_file", "passive", "points", "port", "quantities", "reference", "robot", "scheduler",
-    "steps", "trajectory", "trajectory_file", "terrain",
+    "steps", "trajectory", "trajectory_file", "terrain", "unit",
     "world", "cable_set",
 }  # fmt: skip
 """Options that are texts without numbers."""

@@ -68,7 +68,7 @@ def test_missing_packages_are_named(monkeypatch, module):
     )
     args = argparse.Namespace(
         hil=True, firmware=None, simulator="mujoco", mode="realtime", world=None, no_ros=False,
-        controller=None, boards=None,
+        controller=None, boards=None, terrain=None,
     )  # fmt: skip
     with pytest.raises(CardsError, match=f"--hil needs {'py' * (module == 'serial')}{module}"):
         options.firmware(args, lambda _note: None)

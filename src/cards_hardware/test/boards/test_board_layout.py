@@ -24,9 +24,13 @@ from cards_hardware.boards.layout import (
 )
 
 FOLDER = layout_folders()[0]
+TENSEGRITIES = {file.parent.name for file in FOLDER.parent.glob("models/*/structure.yaml")}
+"""Nobody has built these with our boards."""
+
 ROBOTS = sorted(
     {file.name.removesuffix(".nodes.yaml") for file in FOLDER.glob("*.nodes.yaml")}
     - set(known_models(rods=True))
+    - TENSEGRITIES
 )
 
 
