@@ -26,6 +26,24 @@ COURTESY = 5
 """Niceness of a worker with tests that may run beside those of hosts, which keep time."""
 
 
+@pytest.fixture(scope="module")
+def domain():
+    """Number of a ROS domain that no other test has; needs rclpy, as `probe` does."""
+    from cards_ros.testing import private_domain
+
+    with private_domain() as number:
+        yield number
+
+
+@pytest.fixture
+def probe(domain):
+    """A node beside those that are tested."""
+    from cards_ros.testing import Probe
+
+    with Probe(domain) as probe:
+        yield probe
+
+
 def is_serial(item):
     """Tell whether a test has a marker that forbids running it beside others of that kind."""
     return any(marker.name in SERIAL for marker in item.iter_markers())

@@ -33,3 +33,12 @@ def seconds(stamp: int) -> float:
 def quantised(time: float) -> float:
     """Return ``time`` [s] as it arrives at the other end of a topic."""
     return seconds(nanoseconds(time))
+
+
+ROUNDING = 1e-6
+"""Share of a period by which a state may be early for what is due with it."""
+
+
+def is_due(time: float, due: float, period: float) -> bool:
+    """Tell whether something that is done once a period is due at the time of a state, all [s]."""
+    return time + ROUNDING * period >= due

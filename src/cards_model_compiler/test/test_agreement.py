@@ -19,7 +19,7 @@ from cards_core.loop.model_identity import Announcement, decode, encode, identit
 from cards_ros import topics
 from cards_ros.controller_node import ControllerNode
 from cards_ros.diagnostics import Level
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread, Probe
 from cards_sim.simulator_node import SimulatorNode
 from changed_robots import with_limits, with_mass, with_muscle
 
@@ -29,18 +29,6 @@ ROBOT = load("planar_2r")
 HEAVY = with_mass(ROBOT, 1.5)
 SAME = identity_of(ROBOT)
 MUSCLES = [muscle.name for muscle in ROBOT.muscles]
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 def simulator(domain, robot=ROBOT, *, namespace="", **parameters):

@@ -20,23 +20,11 @@ from cards_core.loop.model_identity import Announcement, decode, encode, identit
 from cards_model_compiler.model_compiler import ModelCompilerNode
 from cards_ros import topics
 from cards_ros.diagnostics import PERIOD, Level
-from cards_ros.testing import PATIENCE, NodeThread, Probe, private_domain, start_process
+from cards_ros.testing import PATIENCE, NodeThread, Probe, start_process
 
 pytestmark = pytest.mark.ros
 
 COMPILE = "model_compiler/compile"
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from cards_core.formats.sdf.muscle_block import MODULE
 from cards_core.robot.state import RobotState
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import Probe, end_process, private_domain, start_process
+from cards_ros.testing import Probe, end_process, start_process
 
 pytestmark = [pytest.mark.ros, pytest.mark.gazebo]
 
@@ -32,18 +32,6 @@ ARM = load("planar_2r").source
 @pytest.fixture(scope="module")
 def gazebo():
     return installation()
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 def command(tensions, stamp=0, names=MUSCLES):

@@ -26,24 +26,12 @@ from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.node import SimulatorNode
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import PATIENCE, Probe, private_domain
+from cards_ros.testing import PATIENCE, Probe
 from changed_robots import with_mass
 
 pytestmark = pytest.mark.ros
 
 MUSCLES = [muscle.name for muscle in load("planar_2r").muscles]
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 class World(threading.Thread):

@@ -16,7 +16,6 @@ from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import quaternion_matrix, rotation_log
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import Probe, private_domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.gazebo]
 
@@ -33,18 +32,6 @@ PLACE = (1.0, -2.0, 0.5)  # of the second robot, [m]
 @pytest.fixture(scope="module")
 def gazebo():
     return installation()
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 class Watched:

@@ -22,25 +22,13 @@ from cards_rod_plugin import system
 from cards_rod_plugin.node import RodGazeboNode
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import PATIENCE, Probe, private_domain
+from cards_ros.testing import PATIENCE
 
 pytestmark = pytest.mark.ros
 
 DGM, IGM, STATE, STATUS = (
     f"{topics.ROD_SOLVER}/{name}" for name in ("dgm", "igm", "state", "status")
 )
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 class Simulator:

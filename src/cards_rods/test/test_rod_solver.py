@@ -22,7 +22,7 @@ from cards_rods.messages import state_names
 from cards_rods.rod_solver import RodSolverNode
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread, Probe
 
 pytestmark = pytest.mark.ros
 
@@ -32,12 +32,6 @@ NODE = topics.ROD_SOLVER
 
 def full(topic):
     return topic.replace("~", NODE)
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
 
 
 class Robot:

@@ -25,7 +25,7 @@ from cards_ros import topics
 from cards_ros.controller_node import ControllerNode
 from cards_ros.diagnostics import Level
 from cards_ros.model_topic import ModelTopic
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread
 
 pytestmark = pytest.mark.ros
 
@@ -34,18 +34,6 @@ MUSCLES = [muscle.name for muscle in ROBOT.muscles]
 JOINTS = ["joint_1", "joint_2"]
 START = (-0.5, 0.5)
 STEP = 1_000_000
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 JOINT = partial(ControllerNode, "ctc_joint")

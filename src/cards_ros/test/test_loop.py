@@ -22,7 +22,7 @@ from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import HotPublisher, HotSubscription, NodeLoop, StopFlag, describe
 from cards_ros.messages import JointStateReader, JointStateWriter
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread, Probe
 
 pytestmark = pytest.mark.ros
 
@@ -74,12 +74,6 @@ class EchoNode(Node):
     def close(self):
         self.loop.close()
         self.destroy_node()
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
 
 
 @pytest.fixture(scope="module")

@@ -12,19 +12,12 @@ from cards_core.loop.model_identity import Announcement, decode, encode, identit
 from cards_ros import model_topic, topics
 from cards_ros.diagnostics import Level, Status
 from cards_ros.model_topic import ModelTopic
-from cards_ros.testing import Probe, private_domain
 from changed_robots import with_mass
 
 pytestmark = pytest.mark.ros
 
 SAME = identity_of(load("planar_2r"))
 OTHER = identity_of(with_mass(load("planar_2r"), 2.0))
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
 
 
 @pytest.fixture
@@ -47,12 +40,6 @@ def end(node):
     if node.context.ok():
         node.destroy_node()
         node.context.try_shutdown()
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 def refusing():

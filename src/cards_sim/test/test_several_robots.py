@@ -14,7 +14,7 @@ from cards_core.formats.sdf.world import load_world
 from cards_core.muscles.command import command_of
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread
 from cards_sim.build import build_world_host
 from cards_sim.simulator_node import SimulatorNode
 
@@ -22,18 +22,6 @@ pytestmark = pytest.mark.ros
 
 ARMS = ("left_arm", "right_arm")
 MUSCLES = [muscle.name for muscle in load("roboy_arm").muscles]
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 def two_arms(domain, **parameters):

@@ -19,7 +19,7 @@ from cards_core.formats import load
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.host_shell import REPUBLISH_PERIOD
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread
 from cards_sim.simulator import Simulator
 from cards_sim.simulator_node import SimulatorNode
 
@@ -27,18 +27,6 @@ pytestmark = pytest.mark.ros
 
 MUSCLES = [muscle.name for muscle in load("planar_2r").muscles]
 MINIMUM = 10.0
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 def simulator(domain, **parameters):

@@ -13,7 +13,7 @@ from std_srvs.srv import Trigger
 from cards_core.errors import CardsError
 from cards_core.spatial import quaternion_matrix
 from cards_ros import topics
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread
 from cards_sim.simulator_node import SimulatorNode
 from cards_sim.world_topics import read_grasped
 
@@ -22,18 +22,6 @@ pytestmark = pytest.mark.ros
 BOX = "box::link"
 MASS = 0.2  # [kg], of the box of worlds/table.sdf
 HAND = "roboy_arm::lower_arm"
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 def table(domain, **parameters):

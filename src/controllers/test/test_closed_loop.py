@@ -21,7 +21,7 @@ from cards_core.robot.state import RobotState
 from cards_core.stamps import quantised
 from cards_core.trajectories.library import read_reference
 from cards_ros.diagnostics import Level
-from cards_ros.testing import Probe, end_process, private_domain, start_process
+from cards_ros.testing import Probe, end_process, start_process
 from cards_sim.simulator import Simulator
 
 pytestmark = pytest.mark.ros
@@ -29,12 +29,6 @@ pytestmark = pytest.mark.ros
 START = "[-0.5, 0.5]"
 SIMULATOR = {"model": "planar_2r", "initial_positions": START}
 CONTROLLER = {"model": "planar_2r", "reference": "there_and_back", "kp": 2000.0, "kd": 90.0}
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
 
 
 @pytest.fixture

@@ -9,15 +9,9 @@ from sensor_msgs.msg import JointState
 
 from cards_core.formats import load
 from cards_ros.diagnostics import Level
-from cards_ros.testing import Probe, end_process, private_domain, start_process
+from cards_ros.testing import Probe, end_process, start_process
 
 pytestmark = pytest.mark.ros
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
 
 
 @pytest.fixture

@@ -51,7 +51,6 @@ def demo_robots(plan: Plan, listed: str, model: str) -> tuple[DemoRobot, ...]:
     """
     controllers = {node.namespace: node for node in plan.nodes if node.role == "controller"}
     wanted = {node.namespace for node in node_list.load(listed) if node.role == "controller"}
-    found = {"": model}
     simulated = plan.values["sim"] == "true"
     # Gazebo reads worlds that we do not
     ours = plan.values["simulator"] == "mujoco" or wanted != {""}
@@ -75,9 +74,7 @@ def demo_robots(plan: Plan, listed: str, model: str) -> tuple[DemoRobot, ...]:
             f"{plan.values['robot']} is several robots, and the world has none of them (expected: "
             f"a world with {', '.join(map(_called, sorted(wanted)))})"
         )
-    return tuple(
-        DemoRobot(space, name, load(name), controllers.get(space)) for space, name in found.items()
-    )
+    return (DemoRobot("", model, load(model), controllers.get("")),)
 
 
 def _called(namespace: str) -> str:

@@ -38,10 +38,12 @@ from cards_core.control.model import ControlModel
 from cards_core.control.recorded_commands import RecordedCommands, read_commands
 from cards_core.errors import ParameterError
 from cards_core.muscles.command import Command, CommandPart
+from cards_core.muscles.impedance import SLACK
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.elements import Muscle, Wrap
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
+from cards_core.stamps import is_due
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
@@ -63,9 +65,6 @@ _MEANINGS = {
     "right": "Muscles of the right side, likewise.",
     "top": "Muscles of the top, likewise.",
 }
-
-ROUNDING = 1e-6
-"""Share of a period by which a state may be early for the next one."""
 
 LIVE = (
     "tension",
@@ -185,7 +184,7 @@ class ImpedanceController(Controller):
                 "impedance", names, self._told_tension, self._told_length, self._told_rate
             ),
         )
-        still = CommandPart("impedance", names, np.zeros(m), np.full(m, _SLACK), np.zeros(m))
+        still = CommandPart("impedance", names, np.zeros(m), np.full(m, SLACK), np.zeros(m))
         self.relaxed: Command = (still,)
         self.reset()
 
@@ -266,7 +265,7 @@ class ImpedanceController(Controller):
         out.status = ControlStatus.OK
         if self._begun is None:
             self._begun = self._last = t
-        if t + ROUNDING * self._period >= self._next:
+        if is_due(t, self._next, self._period):
             self._next = t + self._period
             # the angle, not the time, goes on where the frequency changes
             self._angle += 2.0 * np.pi * self._frequency * (t - self._last)
@@ -293,9 +292,6 @@ class ImpedanceController(Controller):
                 if name in found:
                     np.copyto(told, found[name], where=~np.isnan(found[name]))
         self.output.tensions[self._columns] = self._told_tension
-
-
-_SLACK = 10.0  # [m], a rest length that no muscle reaches: the law then gives T_floor
 
 
 def _parameters(names: tuple[str, ...], home: Array) -> list[Parameter]:

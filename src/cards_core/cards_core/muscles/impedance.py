@@ -30,6 +30,9 @@ from cards_core.typing import Array
 GAINS = ("stiffness", "damping", "tension_floor")
 """Numbers of the law that may be changed while a host runs."""
 
+SLACK = 10.0
+"""Rest length l0 that no muscle reaches, [m]: the law then gives T_floor."""
+
 
 def impedance_tension(
     length: Array,

@@ -10,6 +10,7 @@ Every terrain is a plane, boxes on a plane, or a `HeightField`, which all simula
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +52,7 @@ _PLANE = (20.0, 20.0)  # [m], drawn size
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terrain:
+class Terrain(ABC):
     """Base of all kinds.
 
     Attributes:
@@ -66,17 +67,23 @@ class Terrain:
         None, "z of height zero; without it 0, or lower if the robot would be in the ground", "m"
     )
 
+    @abstractmethod
     def shapes(self) -> list[tuple[Geometry, Pose]]:
         """Return what the ground is made of, with height zero at z = 0.
 
         Raises:
             CardsError: A file cannot be used.
         """
-        raise NotImplementedError
 
     def resolved(self) -> Terrain:
         """Return the same terrain with absolute paths."""
         return self
+
+
+def _random_places(seed: int, count: int, extent: float) -> Array:
+    """Return places in a square around the origin, shape (count, 2), [m]."""
+    half = 0.5 * extent
+    return np.random.default_rng(seed).uniform(-half, half, (count, 2))
 
 
 def _floor() -> tuple[Geometry, Pose]:
@@ -116,9 +123,9 @@ class Grid(Terrain):
     extent: float = parameter(6.0, "side of the square that has ground", "m", above=0.0)
     resolution: float = parameter(0.02, "largest distance of neighbours", "m", above=0.0)
 
+    @abstractmethod
     def heights(self, x: Array, y: Array) -> Array:
         """Return the heights at points, [m]; all of one shape."""
-        raise NotImplementedError
 
     def field(self) -> HeightField:
         """Return the ground. Raises `CardsError` for what cannot be used."""
@@ -158,8 +165,7 @@ class Craters(Grid):
 
     def heights(self, x: Array, y: Array) -> Array:
         """See `Grid`."""
-        half = 0.5 * self.extent
-        places = np.random.default_rng(self.seed).uniform(-half, half, (self.count, 2))
+        places = _random_places(self.seed, self.count, self.extent)
         bowl, ridge = np.zeros(x.shape), np.zeros(x.shape)
         # the ridge is below 1e-7 of its height at two radii
         reach = 2.0 * self.radius
@@ -178,7 +184,18 @@ class Craters(Grid):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeightMap(Terrain):
+class FileTerrain(Terrain):
+    """Base of the kinds that are read from a file."""
+
+    file: str = parameter(REQUIRED, "what the ground is read from")
+
+    def resolved(self) -> Terrain:
+        """See `Terrain`."""
+        return replace(self, file=str(Path(self.file).resolve()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeightMap(FileTerrain):
     """Heights from an image or a table.
 
     Images are PNG, JPEG, BMP or TIFF, 0 (black) to 1 (white), with up as +y. Tables are NPZ with
@@ -200,13 +217,9 @@ class HeightMap(Terrain):
         size = (self.extent, self.extent * (rows - 1) / (columns - 1))
         return [(HeightField(heights, size), Pose())]
 
-    def resolved(self) -> Terrain:
-        """See `Terrain`."""
-        return replace(self, file=str(Path(self.file).resolve()))
-
 
 @dataclass(frozen=True, kw_only=True)
-class MeshTerrain(Terrain):
+class MeshTerrain(FileTerrain):
     """The upper surface of a mesh, STL or OBJ, z up, sampled on a grid around its middle."""
 
     kind = "mesh"
@@ -218,10 +231,6 @@ class MeshTerrain(Terrain):
     def shapes(self) -> list[tuple[Geometry, Pose]]:
         """See `Terrain`."""
         return [(mesh_heights(Path(self.file), self.resolution, self.scale), Pose())]
-
-    def resolved(self) -> Terrain:
-        """See `Terrain`."""
-        return replace(self, file=str(Path(self.file).resolve()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,8 +247,7 @@ class Blocks(Terrain):
 
     def shapes(self) -> list[tuple[Geometry, Pose]]:
         """See `Terrain`."""
-        half = 0.5 * self.extent
-        places = np.random.default_rng(self.seed).uniform(-half, half, (self.count, 2))
+        places = _random_places(self.seed, self.count, self.extent)
         cube = Box(np.full(3, self.size))
         z = self.height - 0.5 * self.size
         blocks = [(cube, Pose(translation=np.array([x, y, z]))) for x, y in places]

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from cards_core.errors import ParameterError
 from cards_core.parameters.declaration import parameters_of
@@ -20,7 +20,14 @@ from cards_core.tensegrity.tags import TagSearch
 from cards_core.tensegrity.units import Convention
 from cards_core.yaml_fields import Field
 
-T = TypeVar("T")
+
+class _Checked(Protocol):
+    """Parameters that must fit each other."""
+
+    def check(self) -> None: ...
+
+
+T = TypeVar("T", bound=_Checked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +127,12 @@ def _read(
         values[name] = value
         if spec.unit == "m":
             values[name] = item.number() * convention.length
-    made: Any = cls(**values)
+    made = cls(**values)
     try:
         made.check()
     except ParameterError as error:
         raise field.error(str(error)) from None
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _anchors(field: Field) -> tuple[str, str]:

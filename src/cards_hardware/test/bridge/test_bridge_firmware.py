@@ -19,7 +19,7 @@ from cards_hardware.protocol import unpack
 from cards_hardware.protocol.enums import Request, State
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread
 
 pytestmark = pytest.mark.ros
 
@@ -35,18 +35,6 @@ def bench(tmp_path_factory):
         Relay(rig.ports[0], folder / "ttyACM0") as relay,
     ):
         yield SimpleNamespace(rig=rig, relay=relay)
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 @pytest.fixture

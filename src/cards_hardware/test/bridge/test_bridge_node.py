@@ -28,24 +28,12 @@ from cards_hardware.errors import HardwareError
 from cards_hardware.protocol.enums import MuscleFlag, Severity, State
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import NodeThread, Probe, private_domain, start_process
+from cards_ros.testing import NodeThread, start_process
 
 pytestmark = pytest.mark.ros
 
 ROBOT = load("planar_2r")
 MUSCLES = [muscle.name for muscle in ROBOT.muscles]
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 def bridge(domain, make=FakeHardware, **parameters):

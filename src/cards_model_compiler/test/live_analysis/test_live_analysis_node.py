@@ -28,7 +28,7 @@ from cards_model_compiler.live_analysis.node import LiveAnalysisNode
 from cards_ros import topics
 from cards_ros.controller_node import ControllerNode
 from cards_ros.diagnostics import Level
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread, Probe
 from cards_sim.simulator_node import SimulatorNode
 from changed_robots import with_mass
 
@@ -39,18 +39,6 @@ HEAVY = with_mass(ROBOT, 1.5)
 NODE = "live_analysis"
 METRICS, INTERACTION, ESTIMATE = f"{NODE}/metrics", f"{NODE}/interaction", f"{NODE}/joint_states"
 REPORT = f"{NODE}/report"
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 def live(domain, robot=ROBOT, **parameters):

@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 
 from cards_ros import gazebo_bindings, topics
 from cards_ros.gazebo_bindings import Names
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread, Probe
 from cards_viz.colors import TensionScale
 from cards_viz.gazebo import markers
 from cards_viz.gazebo.markers import GazeboBindingsError, GazeboMarkers
@@ -25,12 +25,6 @@ from cards_viz.muscles.scene import Scene
 pytestmark = pytest.mark.ros
 
 TENSIONS = np.array([10.0, 20.0, 40.0, 80.0])
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
 
 
 def test_missing_bindings_are_told(domain, monkeypatch, capfd):

@@ -20,7 +20,7 @@ from cards_core.formats import load
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import NodeLoop
-from cards_ros.testing import NodeThread, Probe, end_process, private_domain, start_process
+from cards_ros.testing import NodeThread, end_process, start_process
 from cards_viz.muscles.bars import temperatures_of
 from cards_viz.muscles.interface import BarLimits
 from cards_viz.muscles.panels import status_html
@@ -35,18 +35,6 @@ CONTROLLER = {
     "kp": "[2000.0, 2000.0]",
     "kd": 90.0,
 }
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 @pytest.fixture

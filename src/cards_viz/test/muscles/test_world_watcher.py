@@ -12,23 +12,11 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from cards_core.formats import load
 from cards_ros import topics
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread
 from cards_viz.muscles.world_watcher import watch_world
 from cards_viz.rviz.node import MARKERS_TOPIC, MuscleMarkersNode
 
 pytestmark = pytest.mark.ros
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 @pytest.fixture

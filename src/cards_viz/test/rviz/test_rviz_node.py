@@ -11,7 +11,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from cards_core.spatial import quaternion_matrix
 from cards_ros import topics
-from cards_ros.testing import NodeThread, Probe, private_domain
+from cards_ros.testing import NodeThread
 from cards_viz.colors import TensionScale
 from cards_viz.muscles.scene import Scene
 from cards_viz.rviz.node import MARKERS_TOPIC, PATH_TOPIC, MuscleMarkersNode
@@ -19,18 +19,6 @@ from cards_viz.rviz.node import MARKERS_TOPIC, PATH_TOPIC, MuscleMarkersNode
 pytestmark = pytest.mark.ros
 
 TENSIONS = np.array([10.0, 20.0, 40.0, 80.0])
-
-
-@pytest.fixture(scope="module")
-def domain():
-    with private_domain() as number:
-        yield number
-
-
-@pytest.fixture
-def probe(domain):
-    with Probe(domain) as probe:
-        yield probe
 
 
 @pytest.fixture

@@ -56,14 +56,13 @@ from cards_core.control.mrc.temperature_safety import Protection, TemperatureLim
 from cards_core.errors import ParameterError
 from cards_core.muscles.actuators.springs import Elongations
 from cards_core.muscles.command import Command, CommandPart
+from cards_core.muscles.impedance import SLACK
 from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
+from cards_core.stamps import is_due
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
-
-SLACK = 10.0
-"""Rest length that no muscle reaches, [m]: the law then gives T_floor."""
 
 LETTING_GO = 2e-3
 """How fast all muscles lengthen once one of them was too hot, [m/s]: 0.5 N per period of 8 ms at
@@ -72,9 +71,6 @@ LETTING_GO = 2e-3
 START_STEP = 2.5
 """Most that a tension changes per period while a controller takes over a robot that is held or
 lies somewhere, [N]."""
-
-ROUNDING = 1e-6
-"""Share of a period by which a state may be early for the next one."""
 
 
 class MuscleRelaxationControl(Controller):
@@ -146,6 +142,7 @@ class MuscleRelaxationControl(Controller):
                 f"joint_angles is '{joint_angles}'; expected one of: {', '.join(JOINT_ANGLES)}"
             )
         self.needs_joints = joint_angles == "measured"
+        self._springs = Elongations(robot.muscles)
         self._angles: EstimatedAngles | None = None
         if not self.needs_joints:
             self._refuse_springs("joint_angles is 'estimated'")
@@ -169,7 +166,6 @@ class MuscleRelaxationControl(Controller):
             force_max=number(force_max, "force_max", strict=True),
             moment_max=number(moment_max, "moment_max", strict=True),
         )
-        self._springs = Elongations(robot.muscles)
         least = np.full(len(names), float(tension_min))
         if np.any(least >= self._most):
             bad = int(np.argmax(least >= self._most))
@@ -359,12 +355,12 @@ class MuscleRelaxationControl(Controller):
         out.desired[:], out.desired_dot[:] = desired, rate
         out.actual[:], out.actual_dot[:] = q, qd
         out.error[:] = tree.difference(desired, q)
-        if t + ROUNDING * self._model_period >= self._next_model:
+        if is_due(t, self._next_model, self._model_period):
             self._next_model = t + self._model_period
             self._update_model(q, tensions)
             if self.learning:
                 self._learn(state, tensions)
-        if t + ROUNDING * self._period >= self._next_tick:
+        if is_due(t, self._next_tick, self._period):
             self._next_tick = t + self._period
             self._tick(state, q, desired, tensions)
         return self.command
@@ -390,7 +386,7 @@ class MuscleRelaxationControl(Controller):
             self._refuse_springs("learning is on")
 
     def _refuse_springs(self, what: str) -> None:
-        sprung = Elongations(self.image.robot.muscles).rows
+        sprung = self._springs.rows
         if sprung:
             raise ParameterError(
                 f"{what}, and muscle '{self.image.robot.muscles[sprung[0]].name}' has a spring "

@@ -17,6 +17,7 @@ from cards_core.body_image.interface import BodyImage
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ParameterError
 from cards_core.parameters.declaration import Parameter
+from cards_core.stamps import is_due
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ must not make the arm drop."""
 STD_MAX = 0.5
 """Standard deviation from which on a coordinate counts as unknown, [rad] or [m]. Without lengths
 that tell it, it gets there within 0.3 s."""
-
-ROUNDING = 1e-6
-"""Share of a period by which a state may be early for the next one."""
 
 POSES = 50
 """Random poses at which it is asked what lengths tell."""
@@ -165,7 +163,7 @@ class EstimatedAngles:
             period: Of the estimates, [s].
         """
         # the same lengths must not count twice; and time that goes back is a robot that was reset
-        if time == self.time or self.time < time < self._next - ROUNDING * period:
+        if time == self.time or (self.time < time and not is_due(time, self._next, period)):
             return self._tracker.estimate
         self.time, self._next = time, time + period
         if self._image is not None:
