@@ -321,10 +321,16 @@ def test_relaxation_is_shown_and_switched(domain, probe, processes):
         # no reference: the robot is held where it is, and muscles are released at rest
         until(lambda: view.snapshot().released is not None, "the released lengths", 60.0)
         until(lambda: view.snapshot().released.max() > 1e-4, "a release", 60.0)
+        names = [muscle.name for muscle in robot.muscles]
+        # topics come one by one
+        until(
+            lambda: temperatures_of(names, view.snapshot().states) is not None,
+            "temperatures",
+            60.0,
+        )
         shown = view.snapshot()
         assert shown.necessary.shape == (20,)
         assert (shown.necessary > 29.9).all()
-        names = [muscle.name for muscle in robot.muscles]
         assert temperatures_of(names, shown.states).shape == (20,)
         until(switches, "the parameters")
         # not those that are fixed at the start, nor those that are about the node
