@@ -316,20 +316,22 @@ class Simulator:
         duration: float,
         point: Array | Sequence[float] | None = None,
     ) -> None:
-        """Push a link of the robot from outside; see `WorldSimulator.apply_wrench`.
+        """Push a link of the robot from outside, in place of what pushed it before.
+
+        See `WorldSimulator.apply_wrench`.
 
         Args:
             link: Name of the link within the robot.
             force: In world axes, [N].
             torque: In world axes, [Nm].
-            duration: [s], rounded to time steps, at least one.
+            duration: > 0, [s], rounded to time steps, at least one.
             point: Where the force acts, in link coordinates, [m]; the centre of mass if `None`.
 
         Raises:
             UnknownNameError: No such link.
             CardsError: The link is massless and has no body of its own.
-            ShapeError: A value is not a finite vector of three numbers, or the duration is not
-                finite.
+            ShapeError: A value is not a finite vector of three numbers, or the duration is not a
+                finite time above zero. The last push goes on.
         """
         self.robot.link(link)
         if link in self._merged:

@@ -14,6 +14,7 @@ from typing import Protocol
 import mujoco
 import numpy as np
 
+from cards_core.checks import finite_array, finite_number
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.formats.mjcf.scene import GRASP
 from cards_core.formats.mjcf.writer import Integrator, merged_links
@@ -315,35 +316,31 @@ class WorldSimulator:
         *,
         duration: float,
         point: Array | Sequence[float] | None = None,
-        replace: bool = False,
     ) -> None:
-        """Push a link from outside, from the next step on.
+        """Push a link from outside, from the next step on, in place of what pushed it before.
 
         Args:
             body: ``model::link`` or ``model``.
             force: In world axes, [N].
             torque: In world axes, [Nm].
-            duration: [s], rounded to time steps, at least one.
+            duration: > 0, [s], rounded to time steps, at least one.
             point: Where the force acts, in link coordinates, [m]; moves with the link. The
                 centre of mass if `None`.
-            replace: End what pushed the link before.
 
         Raises:
             UnknownNameError: No such model or link.
             CardsError: The link is massless and has no body of its own.
-            ShapeError: A value is not a finite vector of three numbers, or the duration is not
-                finite.
+            ShapeError: A value is not a finite vector of three numbers, or the duration is not a
+                finite time above zero. The last push goes on.
         """
         index = self._body(body)
-        if not math.isfinite(duration):
-            raise ShapeError(f"duration of a push is {duration}, expected a finite time in s")
+        finite_number(duration, "duration of a push in s", above=0.0, error=ShapeError)
         com = self.model.body_ipos[index]
-        lever = np.zeros(3) if point is None else _vector(point, "point") - com
+        lever = np.zeros(3) if point is None else finite_array(point, "point", (3,)) - com
         steps = max(1, round(duration / self.dt))
-        push = _Push(index, _vector(force, "force"), _vector(torque, "torque"), lever, steps)
-        if replace:
-            self._pushes = [other for other in self._pushes if other.body != index]
-        self._pushes.append(push)
+        vectors = finite_array(force, "force", (3,)), finite_array(torque, "torque", (3,))
+        push = _Push(index, *vectors, lever, steps)
+        self._pushes = [*(other for other in self._pushes if other.body != index), push]
 
     # Grasps -----------------------------------------------------------------------------------
 
@@ -495,10 +492,3 @@ class WorldSimulator:
         for puller in self.pullers:
             puller.refresh()
         raise self._stopped
-
-
-def _vector(values: Array | Sequence[float], name: str) -> Array:
-    array = np.array(values, dtype=float)
-    if array.shape != (3,) or not np.all(np.isfinite(array)):
-        raise ShapeError(f"{name} is {values}, expected three finite numbers")
-    return array

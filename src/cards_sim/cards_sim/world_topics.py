@@ -96,7 +96,6 @@ class WorldTopics:
                 torque,
                 duration=self._duration(),
                 point=(0.0, 0.0, 0.0),
-                replace=True,
             )
         except CardsError as error:
             self.refusal = f"{topics.APPLY_WRENCH} refused: {error}"
