@@ -2,6 +2,7 @@
  *
  *   desired tension    impedance law   T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0))
  *                      or tension      T as commanded; the same as the law with K = B = 0
+ *                      new K, B, T_floor come in by steps of at most 4 N
  *   limits             T_min <= T <= T_max * derating, faded out above the greatest rate,
  *                      at most T_safe when wound up further than l_min, at least T_safe when
  *                      paid out further than l_max
@@ -115,6 +116,8 @@ struct muscle {
     float i2t;        /* [A^2 s] */
     float current;    /* last output [A] */
     uint8_t limits;   /* MUSCLE_LIMIT_* */
+    bool under_law;   /* whether `gains` are in force */
+    struct muscle_impedance gains;
 };
 
 void muscle_init(struct muscle *muscle);

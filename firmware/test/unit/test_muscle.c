@@ -135,6 +135,57 @@ TEST(muscle_law_without_impedance_is_tension_control)
     }
 }
 
+TEST(muscle_gains_that_change_come_in_by_steps)
+{
+    /* 10 mm too long and lengthening: gains that are many times as large, and back; the slew of
+     * the limits alone would let 20 N pass in a tick */
+    struct muscle_limits quick = limits;
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    const struct muscle_impedance soft = {.stiffness = 2000.0F, .tension_floor = 5.0F};
+    const struct muscle_impedance hard = {
+        .stiffness = 15000.0F, .damping = 200.0F, .tension_floor = 60.0F};
+    const struct muscle_impedance low = {.tension_floor = 80.0F}; /* of the floor alone */
+    const struct muscle_impedance *const order[] = {&soft, &hard, &soft, &low, &soft};
+    const float expected[] = {30.0F, 180.0F, 30.0F, 80.0F, 30.0F};
+    float before = 0.0F;
+    float largest = 0.0F;
+    uint32_t change;
+    uint32_t i;
+
+    quick.slew = 20000.0F;
+    plant.sense.length = 310000;
+    plant.sense.rate = 0.1F;
+    for (change = 0U; change < 5U; change++) {
+        plant.muscle.command = (struct muscle_command){.mode = MUSCLE_IMPEDANCE,
+                                                       .impedance = *order[change],
+                                                       .length = 300000,
+                                                       .tension = 10.0F};
+        for (i = 0U; i < 100U; i++) {
+            (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+            if (change > 0U) { /* the first ones act at once: only the slew holds them */
+                largest = maxf(largest, absf(plant.muscle.desired - before));
+                CHECK(absf(plant.muscle.desired - before) <= 4.0F + 1e-3F);
+            }
+            before = plant.muscle.desired;
+        }
+        CHECK_NEAR(before, expected[change], 1e-3F);
+        CHECK(memcmp(&plant.muscle.gains, order[change], sizeof plant.muscle.gains) == 0);
+    }
+    CHECK(largest > 3.0F);
+    /* a muscle that was elsewhere meanwhile has the gains of its command at once */
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 30.0F};
+    (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+    plant.muscle.command = (struct muscle_command){
+        .mode = MUSCLE_IMPEDANCE, .impedance = hard, .length = 300000, .tension = 10.0F};
+    (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+    CHECK(memcmp(&plant.muscle.gains, &hard, sizeof plant.muscle.gains) == 0);
+    /* without a length K and B cannot fade: tension control begins at once */
+    plant.sense.length_valid = false;
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_IMPEDANCE, .tension = 40.0F};
+    (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.gains.stiffness, 0.0F, 0.0F);
+}
+
 TEST(muscle_off)
 {
     struct plant plant = make(PROFILE_OFF, 50.0F);
