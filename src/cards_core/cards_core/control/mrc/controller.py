@@ -61,7 +61,7 @@ from cards_core.muscles.impedance import SLACK
 from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
-from cards_core.stamps import is_due
+from cards_core.stamps import is_due, next_due
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
@@ -364,12 +364,12 @@ class MuscleRelaxationControl(Controller):
         out.actual[:], out.actual_dot[:] = q, qd
         out.error[:] = tree.difference(desired, q)
         if is_due(t, self._next_model, self._model_period):
-            self._next_model = t + self._model_period
+            self._next_model = next_due(t, self._next_model, self._model_period)
             self._update_model(q, tensions)
             if self.learning:
                 self._learn(state, tensions)
         if is_due(t, self._next_tick, self._period):
-            self._next_tick = t + self._period
+            self._next_tick = next_due(t, self._next_tick, self._period)
             self._tick(state, q, desired, tensions)
         self._told = t
         return self.command

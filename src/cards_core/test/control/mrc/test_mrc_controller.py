@@ -115,6 +115,20 @@ def test_at_rest_it_releases_as_published_and_withdraws_in_motion():
     assert max(jumps) * STIFFNESS < 5.0
 
 
+def test_it_releases_as_fast_when_states_come_at_times_of_their_own():
+    """Real boards send each 2 ms by their clock, which a host's stamps show to some 10 us."""
+    robot = robot_of()
+    controller = make_controller("mrc", robot)
+    controller.set_reference(None)
+    rng = np.random.default_rng(1)
+    released = []
+    for time in 0.002 * np.arange(1000) + rng.normal(0.0, 2e-5, 1000):
+        controller.step(state_of(robot, float(time)))
+        released.append(float(controller.state.dl.sum()))
+    # one muscle each 8 ms: 3.75 mm/s
+    assert released[-1] - released[500] == pytest.approx(3.75e-3, abs=2 * 3e-5)
+
+
 def test_heat_lets_muscles_go_and_too_much_of_it_the_robot():
     robot = robot_of()
     controller = make_controller("mrc", robot, relaxation=False)
