@@ -7,12 +7,8 @@ from typing import get_args
 import numpy as np
 
 from cards_core.errors import DescriptionError
-from cards_core.paths.contacts.cables import (
-    ContactCable,
-    ContactCables,
-    ContactGeometry,
-    ContactShape,
-)
+from cards_core.paths.contacts.cables import ContactCable, ContactCables
+from cards_core.paths.contacts.shapes import ContactGeometry, ContactShape
 from cards_core.paths.layout import Indices
 from cards_core.robot.elements import Muscle, ViaPoint
 from cards_core.robot.model import Robot
