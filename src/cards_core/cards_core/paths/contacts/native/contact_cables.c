@@ -207,13 +207,98 @@ static const double *leaving(const contact_t *c, long i, const double *ends) {
   return i < 0 ? ends : c[i].b;
 }
 
-/* Every contact in turn between its neighbours until nothing moves. The length is a convex function
-   of where the cable crosses the rods, so this converges to the minimum. */
+/* Newton's method for where the cable crosses edges, contacts `from` .. `to` - 1, all others fixed:
+   with e_k along edge k and u_k the direction of the piece that ends there, l_k its length,
+     g_k = e_k . (u_k - u_k+1),   H_kk = (1 - (e_k . u_k)^2)/l_k + (1 - (e_k . u_k+1)^2)/l_k+1,
+     H_k,k+1 = -(e_k . e_k+1 - (e_k . u_k+1)(e_k+1 . u_k+1))/l_k+1,
+   the crossings at ends of edges fixed where they would pass them. */
+static void cross_edges(const double *ends, contact_t *c, long count, long from, long to) {
+  const long n = to - from;
+  const double *p = leaving(c, from - 1, ends), *q = entry(c, count, to, ends);
+  double z[LONGEST], x[LONGEST][3], e[LONGEST][3];
+  for (long k = 0; k < n; k++) {
+    const rod_t *rod = &c[from + k].rod;
+    for (int i = 0; i < 3; i++) {
+      e[k][i] = rod->now.R[3*i + 2];
+      x[k][i] = c[from + k].a[i] - rod->now.t[i];
+    }
+    z[k] = fmin(rod->half, fmax(-rod->half, dot(e[k], x[k])));
+    for (int i = 0; i < 3; i++) x[k][i] = rod->now.t[i] + z[k]*e[k][i];
+  }
+  for (int step = 0; step < 50; step++) {
+    double u[LONGEST + 1][3], l[LONGEST + 1], g[LONGEST], D[LONGEST], O[LONGEST], total = 0.0;
+    for (long k = 0; k <= n; k++) {
+      const double *a = k ? x[k - 1] : p, *b = k < n ? x[k] : q;
+      l[k] = distance(a, b);
+      if (!(l[k] > 0.0)) return;
+      for (int i = 0; i < 3; i++) u[k][i] = (b[i] - a[i])/l[k];
+      total += l[k];
+    }
+    for (long k = 0; k < n; k++) {
+      const double in = dot(e[k], u[k]), out = dot(e[k], u[k + 1]), half = c[from + k].rod.half;
+      g[k] = in - out;
+      D[k] = (1.0 - in*in)/l[k] + (1.0 - out*out)/l[k + 1] + 1e-12/total;
+      O[k] = k + 1 < n ? -(dot(e[k], e[k + 1]) - out*dot(e[k + 1], u[k + 1]))/l[k + 1] : 0.0;
+      if ((z[k] >= half && g[k] < 0.0) || (z[k] <= -half && g[k] > 0.0)) {
+        g[k] = O[k] = 0.0;
+        D[k] = 1.0;
+        if (k) O[k - 1] = 0.0;
+      }
+    }
+    for (long k = 1; k < n; k++) {
+      const double w = O[k - 1]/D[k - 1];
+      D[k] -= w*O[k - 1];
+      g[k] -= w*g[k - 1];
+    }
+    for (long k = n - 1; k >= 0; k--) g[k] = (g[k] - (k + 1 < n ? O[k]*g[k + 1] : 0.0))/D[k];
+    double share = 1.0, moved = 0.0;
+    for (int halving = 0;; halving++) {
+      double y[LONGEST][3], length = 0.0;
+      moved = 0.0;
+      for (long k = 0; k < n; k++) {
+        const rod_t *rod = &c[from + k].rod;
+        const double to_z = fmin(rod->half, fmax(-rod->half, z[k] - share*g[k]));
+        moved = fmax(moved, fabs(to_z - z[k]));
+        for (int i = 0; i < 3; i++) y[k][i] = rod->now.t[i] + to_z*e[k][i];
+        length += distance(k ? y[k - 1] : p, y[k]);
+      }
+      length += distance(y[n - 1], q);
+      if (length <= total*(1.0 + 1e-15)) {
+        for (long k = 0; k < n; k++) {
+          const double half = c[from + k].rod.half;
+          z[k] = fmin(half, fmax(-half, z[k] - share*g[k]));
+        }
+        memcpy(x, y, n*sizeof *x);
+        break;
+      }
+      if (halving == 30) {
+        moved = 0.0;
+        break;
+      }
+      share *= 0.5;
+    }
+    if (moved <= 1e-15*total) break;
+  }
+  for (long k = 0; k < n; k++) {
+    memcpy(c[from + k].a, x[k], sizeof x[k]);
+    memcpy(c[from + k].b, x[k], sizeof x[k]);
+  }
+}
+
+/* Every contact in turn between its neighbours, and edges that follow each other together, until
+   nothing moves. The length is a convex function of where the cable crosses the rods, so this
+   converges to the minimum. */
 static int settle(const double *ends, contact_t *c, long count) {
   double size = distance(ends, ends + 3);
   for (long i = 0; i < count; i++) size = fmax(size, distance(ends, c[i].a));
   for (int sweep = 0; sweep < SWEEPS; sweep++) {
     double moved = 0.0;
+    for (long i = 0; i < count; i++) {
+      long j = i;
+      while (j < count && c[j].rod.radius == 0.0 && c[j].rod.half > 0.0) j++;
+      if (j > i + 1) cross_edges(ends, c, count, i, j);
+      if (j > i) i = j;
+    }
     for (long k = 0; k < count; k++) {
       const long i = sweep & 1 ? count - 1 - k : k;
       double a[3], b[3];
@@ -222,7 +307,7 @@ static int settle(const double *ends, contact_t *c, long count) {
       over(leaving(c, i - 1, ends), entry(c, count, i + 1, ends), c + i);
       moved = fmax(moved, fmax(distance(a, c[i].a), distance(b, c[i].b)));
     }
-    if (count < 2 || moved <= 1e-14*size) return 1;
+    if (count < 2 || moved <= (sweep < 50 ? 1e-14 : 1e-12)*size) return 1;
     if (!(moved < INFINITY)) return 0;
   }
   return 0;
