@@ -126,7 +126,13 @@ class Simulator:
         self._coms = np.zeros((len(names), 3))
         self._coms[self._rows] = self.model.body_ipos[self._bodies]
         relocated = at_centres_of_mass(robot, dict(zip(names, self._coms, strict=True)))
-        self.muscles = MuscleSystem(robot, self.dt, muscle_backend, engine_robot=relocated)
+        self.muscles = MuscleSystem(
+            robot,
+            self.dt,
+            muscle_backend,
+            engine_robot=relocated,
+            surroundings=world.world.surroundings(placed.name),
+        )
         self.motors = motors_of(self.tree)
         n, m, k = len(robot.links), len(robot.muscles), len(self.motors)
 

@@ -38,6 +38,7 @@ from cards_core.paths.drawing import drawn_paths
 from cards_core.paths.layout import link_layout
 from cards_core.paths.numeric import Paths
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.elements import Collision
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -70,6 +71,7 @@ class MuscleEngine:
     Args:
         robot: The description; its joints do not matter.
         backend: ``compiled`` (native code, cached) or ``numeric`` (NumPy, the reference).
+        surroundings: What does not move and cables with ``contact`` touch, in the world.
 
     Attributes:
         robot: As given.
@@ -84,7 +86,12 @@ class MuscleEngine:
             `cards_core.paths.contacts.of_robot`.
     """
 
-    def __init__(self, robot: Robot, backend: Backend = "compiled") -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        backend: Backend = "compiled",
+        surroundings: Sequence[Collision] = (),
+    ) -> None:
         check_choice(backend, "backend", get_args(Backend))
         self.robot = robot
         self.layout = link_layout(robot)
@@ -105,7 +112,7 @@ class MuscleEngine:
         self.motion = self._motion_numeric
         if backend == "compiled":
             self._bind_native()
-        self._touching, self.contacts = contact_cables(robot)
+        self._touching, self.contacts = contact_cables(robot, surroundings)
         if self.contacts is not None:
             self._straight_tensions = np.zeros(len(robot.muscles))
             self._solved_contacts = np.full((n_links, 4, 4), np.nan)

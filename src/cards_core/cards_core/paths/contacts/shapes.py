@@ -60,6 +60,32 @@ class ContactShape:
     pose: Pose = field(default_factory=Pose)
 
 
+def holds(shape: ContactShape, point: Vector3) -> bool:
+    """Return whether a point, in link coordinates, [m], is in a shape or on it."""
+    x = shape.pose.inverse().apply(point)
+    slack = 1e-9
+    match shape.geometry:
+        case Capsule(radius, length):
+            beyond = max(0.0, abs(float(x[2])) - 0.5 * length)
+            return float(np.hypot(np.hypot(x[0], x[1]), beyond)) <= radius + slack
+        case Cylinder(radius, length):
+            return float(np.hypot(x[0], x[1])) <= radius + slack and (
+                abs(float(x[2])) <= 0.5 * length + slack
+            )
+        case Sphere(radius):
+            return float(np.linalg.norm(x)) <= radius + slack
+        case Box(size):
+            return bool(np.all(np.abs(x) <= 0.5 * np.asarray(size) + slack))
+        case Hull():
+            from scipy.spatial import ConvexHull
+
+            planes: Any = ConvexHull(shape.geometry.vertices)
+            return bool(np.all(planes.equations @ [*x, 1.0] <= slack))
+        case Plane() | HeightField():
+            return False  # the way of a cable that is fixed to the ground is above it
+    raise UnknownNameError.of_type("contact shape", shape.geometry, get_args(ContactGeometry))
+
+
 ROD, HULL, FIELD = range(3)
 
 
