@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.errors import UnknownNameError
 from cards_core.robot.elements import Box, Capsule, Cylinder, HeightField, Plane, Sphere
@@ -98,12 +99,15 @@ class ShapeTables:
         kinds: shape (n, 5).
         edges: shape (E, 15).
         heights: One after the other, shape (H,).
+        ridges: Whether the edges from each of these points along x, along y and across the cell
+            are convex, shape (H, 3).
     """
 
     shapes: Array
     kinds: Array
     edges: Array
     heights: Array
+    ridges: npt.NDArray[np.uint8]
 
 
 def shape_tables(shapes: Sequence[ContactShape]) -> ShapeTables:
@@ -112,6 +116,7 @@ def shape_tables(shapes: Sequence[ContactShape]) -> ShapeTables:
     kinds: list[list[int]] = []
     edges: list[Array] = [np.zeros((0, 15))]
     heights: list[Array] = [np.zeros(0)]
+    ridges = [np.zeros((0, 3), dtype=np.uint8)]
     edge_count = height_count = 0
     for shape in shapes:
         rod, size, top = [0.0, 0.0, 0.0], [0.0, 0.0], 0.0
@@ -144,6 +149,7 @@ def shape_tables(shapes: Sequence[ContactShape]) -> ShapeTables:
                 bound = float(np.hypot(0.5 * np.hypot(*extent), np.abs(grid).max()))
                 kind = [FIELD, shape.link, height_count, columns, rows]
                 heights.append(np.ascontiguousarray(grid, dtype=float).ravel())
+                ridges.append(_ridges(grid, extent))
                 height_count += grid.size
             case _:
                 known = get_args(ContactGeometry)
@@ -157,6 +163,7 @@ def shape_tables(shapes: Sequence[ContactShape]) -> ShapeTables:
         np.array(kinds, dtype=np.int64).reshape(-1, 5),
         np.concatenate(edges),
         np.concatenate(heights),
+        np.concatenate(ridges),
     )
 
 
@@ -193,6 +200,26 @@ def _box_edges(half: Vector3) -> Array:
             start[axis], end[axis] = -half[axis], half[axis]
             found.append(edge_frame(start, end, normals))
     return np.array(found)
+
+
+def _ridges(grid: Array, extent: tuple[float, float]) -> npt.NDArray[np.uint8]:
+    """Return which edges of the triangles of `field_triangles` are convex, shape (rows * columns, 3).
+
+    Where the two faces meet, the plane of one is above the far corner of the other. Edges at the
+    border have one face and do not count.
+    """
+    rows, columns = grid.shape
+    out = np.zeros((rows, columns, 3), dtype=np.uint8)
+    h = np.asarray(grid, dtype=float)
+    low, right, ahead, both = h[:-1, :-1], h[:-1, 1:], h[1:, :-1], h[1:, 1:]
+    flat = FLAT * min(extent[0] / (columns - 1), extent[1] / (rows - 1))
+    # a plane through low, right, both rises by right - low along x and by both - right along y
+    out[:-1, :-1, 2] = right + ahead - low - both < -flat
+    # along x between the triangle above, (low, right, both), and the one below it
+    out[1:-1, :-1, 0] = (both - right)[1:] - (ahead - low)[:-1] < -flat
+    # along y between the triangle to the right, (low, both, ahead), and the one to the left
+    out[:-1, 1:-1, 1] = (both - ahead)[:, 1:] - (right - low)[:, :-1] < -flat
+    return out.reshape(-1, 3)
 
 
 def _hull_edges(vertices: Array) -> Array:

@@ -31,6 +31,7 @@ typedef struct {
   const kind_t *kinds;
   const edge_t *edges;
   const double *heights;       /* of all fields, rows of columns */
+  const unsigned char *ridges; /* for each of them: are its three edges convex */
   const long *end_link;        /* (c, 2) */
   const double *end_place;     /* (c, 6), in the links */
   const unsigned char *touch;  /* (c, n): may it touch */
@@ -334,20 +335,18 @@ static int field_edge(const cables_t *m, long shape, long index, edge_t *e) {
   const kind_t *k = m->kinds + shape;
   const long d = index%3, point = index/3, column = point%k->count, row = point/k->count;
   double a[3], b[3], o[3], z[3], n[2][3];
-  if (column + step[d][0] >= k->count || row + step[d][1] >= k->rows) return 0;
+  if (!m->ridges[3*k->first + index]) return 0;
   vertex(m, shape, column, row, a);
   vertex(m, shape, column + step[d][0], row + step[d][1], b);
   for (int i = 0; i < 3; i++) z[i] = b[i] - a[i];
   double size = sqrt(dot(z, z)), w[3];
   for (int side = 0; side < 2; side++) {
     const long c = column + sides[d][side][0], r = row + sides[d][side][1];
-    if (c < 0 || r < 0 || c >= k->count || r >= k->rows) return 0;
     vertex(m, shape, c, r, o);
     for (int i = 0; i < 3; i++) w[i] = o[i] - a[i];
     /* what is to the left of the edge comes first */
     if (side) cross(w, z, n[1]);
     else cross(z, w, n[0]);
-    if (side && dot(n[0], w) >= -1e-12*size*sqrt(dot(n[0], n[0]))) return 0;
     unit(n[side]);
   }
   double *R = e->place.R, x[3], y[3];
@@ -481,6 +480,28 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
   return when;
 }
 
+/* May the span pass the line through a along d on its way? The volume d . (p - a) x (q - a) is
+   quadratic in time; where its three Bernstein coefficients have one sign it has no root. */
+static int may_pass(const double *a, const double *d, const double x[4][3]) {
+  double r[4][3], n[3], size = 0.0;
+  for (int k = 0; k < 4; k++)
+    for (int i = 0; i < 3; i++) {
+      r[k][i] = x[k][i] - a[i];
+      size = fmax(size, fabs(r[k][i]));
+    }
+  cross(r[0], r[1], n);
+  const double now = dot(d, n);
+  cross(r[2], r[3], n);
+  const double before = dot(d, n);
+  cross(r[2], r[1], n);
+  double between = dot(d, n);
+  cross(r[0], r[3], n);
+  between = 0.5*(between + dot(d, n));
+  const double slack = 1e-12*size*size*(fabs(d[0]) + fabs(d[1]) + fabs(d[2]));
+  return !((now > slack && before > slack && between > slack) ||
+           (now < -slack && before < -slack && between < -slack));
+}
+
 static void look_at(search_t *f, long shape, long index, const edge_t *e) {
   const cables_t *m = f->m;
   const contact_t *c = f->c;
@@ -576,12 +597,32 @@ static void look_at_field(search_t *f, long shape) {
     if (floor_z > s->top) continue;
     if (!cells(fmin(xa, xb) - margin, fmax(xa, xb) + margin, s->size[0], k->count, &c0, &c1))
       continue;
+    const double dx = s->size[0]/(k->count - 1), along = q[0] - p[0];
     for (long column = c0; column <= c1; column++) {
-      if (cell_top(m->heights + k->first + row*k->count + column, k->count) < floor_z) continue;
+      const double top = cell_top(m->heights + k->first + row*k->count + column, k->count);
+      if (top < floor_z) continue;
+      double u0 = t0, u1 = t1;
+      if (fabs(along) > 1e-12) {
+        const double left = column*dx - 0.5*s->size[0] - margin;
+        const double a = (left - p[0])/along, b = (left + dx + 2.0*margin - p[0])/along;
+        u0 = fmax(u0, fmin(a, b));
+        u1 = fmin(u1, fmax(a, b));
+        if (u0 > u1) continue;
+      }
+      if (top < fmin(fmin(p[2] + u0*(q[2] - p[2]), p[2] + u1*(q[2] - p[2])),
+                     fmin(p0[2] + u0*(q0[2] - p0[2]), p0[2] + u1*(q0[2] - p0[2]))))
+        continue;
       for (int j = 0; j < 5; j++) {
         const long index = cell_edge(k->count, column, row, j);
+        if (!m->ridges[3*k->first + index]) continue;
+        const long d = index%3, i = index/3%k->count, r = index/3/k->count;
+        double a[3], b[3];
+        vertex(m, shape, i, r, a);
+        vertex(m, shape, i + (d != 1), r + (d != 0), b);
+        for (int j = 0; j < 3; j++) b[j] -= a[j];
         edge_t e;
-        if (field_edge(m, shape, index, &e)) look_at(f, shape, index, &e);
+        if (may_pass(a, b, (const double (*)[3])f->local) && field_edge(m, shape, index, &e))
+          look_at(f, shape, index, &e);
       }
     }
   }
@@ -655,8 +696,11 @@ static int find(const cables_t *m, long cable, const double *ends0, const double
       } else if (kind == FIELD) {
         look_at_field(&f, s);
       } else {
-        for (long k = 0; k < m->kinds[s].count; k++)
-          look_at(&f, s, k, m->edges + m->kinds[s].first + k);
+        for (long k = 0; k < m->kinds[s].count; k++) {
+          const edge_t *e = m->edges + m->kinds[s].first + k;
+          const double along[3] = {e->place.R[2], e->place.R[5], e->place.R[8]};
+          if (may_pass(e->place.t, along, (const double (*)[3])f.local)) look_at(&f, s, k, e);
+        }
       }
     }
   }
