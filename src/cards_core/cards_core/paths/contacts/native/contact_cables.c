@@ -64,6 +64,10 @@ typedef struct {
   double a[3], b[3], a0[3], b0[3];
 } contact_t;
 
+/* fmin and fmax are calls */
+static double lesser(double a, double b) { return a < b ? a : b; }
+static double larger(double a, double b) { return a > b ? a : b; }
+
 static double dot(const double *a, const double *b) { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2]; }
 
 static void cross(const double *a, const double *b, double *c) {
@@ -120,11 +124,11 @@ static double on_sphere(double r, double z, const double *p, const double *q, do
   const double au = tangent(du, r, &bu), av = tangent(dv, r, &bv);
   cross(n, u, nu);
   cross(n, v, nv);
-  const double ru = r/fmax(du, 1e-300), rv = r/fmax(dv, 1e-300);
+  const double ru = r/larger(du, 1e-300), rv = r/larger(dv, 1e-300);
   const double cu = du > r ? ru*ru : ru, cv = dv > r ? rv*rv : rv;
   for (int i = 0; i < 3; i++) {
-    x[i] = cu*u[i] + ru*au/fmax(du, 1e-300)*nu[i];
-    y[i] = cv*v[i] - rv*av/fmax(dv, 1e-300)*nv[i];
+    x[i] = cu*u[i] + ru*au/larger(du, 1e-300)*nu[i];
+    y[i] = cv*v[i] - rv*av/larger(dv, 1e-300)*nv[i];
   }
   x[2] += z;
   y[2] += z;
@@ -149,14 +153,14 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     const double alpha = atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
     double turn = c->sense*alpha - bp - bq;
     turn += 2.0*M_PI*rint((c->turn - turn)/(2.0*M_PI));
-    const double whole = ap + fmax(r*turn, -ap - aq) + aq, rise = q[2] - p[2];
+    const double whole = ap + larger(r*turn, -ap - aq) + aq, rise = q[2] - p[2];
     const double share = whole > 1e-300 ? 1.0/whole : 0.0;
     x[2] = p[2] + rise*ap*share;
     y[2] = p[2] + rise*(ap + r*turn)*share;
     z = 0.5*(x[2] + y[2]);
     if (r == 0.0) {
       x[0] = x[1] = 0.0;
-      x[2] = fmin(s->half, fmax(-s->half, x[2]));
+      x[2] = lesser(s->half, larger(-s->half, x[2]));
       c->off = x[2] != z && fabs(z) > s->half;
       /* a neighbour on the axis, at a common corner, tells no angle */
       if (dp > 0.0 && dq > 0.0) c->turn = c->left = turn;
@@ -167,7 +171,7 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     }
     if (fabs(z) <= s->half || !s->cap) {
       c->off = fabs(z) > s->half;
-      const double fp = r/fmax(dp*dp, 1e-300), fq = r/fmax(dq*dq, 1e-300);
+      const double fp = r/larger(dp*dp, 1e-300), fq = r/larger(dq*dq, 1e-300);
       const double cp = dp > r ? r : dp, cq = dq > r ? r : dq;
       x[0] = fp*(cp*p[0] - c->sense*ap*p[1]);
       x[1] = fp*(cp*p[1] + c->sense*ap*p[0]);
@@ -223,7 +227,7 @@ static void cross_edges(const double *ends, contact_t *c, long count, long from,
       e[k][i] = rod->now.R[3*i + 2];
       x[k][i] = c[from + k].a[i] - rod->now.t[i];
     }
-    z[k] = fmin(rod->half, fmax(-rod->half, dot(e[k], x[k])));
+    z[k] = lesser(rod->half, larger(-rod->half, dot(e[k], x[k])));
     for (int i = 0; i < 3; i++) x[k][i] = rod->now.t[i] + z[k]*e[k][i];
   }
   for (int step = 0; step < 50; step++) {
@@ -258,8 +262,8 @@ static void cross_edges(const double *ends, contact_t *c, long count, long from,
       moved = 0.0;
       for (long k = 0; k < n; k++) {
         const rod_t *rod = &c[from + k].rod;
-        const double to_z = fmin(rod->half, fmax(-rod->half, z[k] - share*g[k]));
-        moved = fmax(moved, fabs(to_z - z[k]));
+        const double to_z = lesser(rod->half, larger(-rod->half, z[k] - share*g[k]));
+        moved = larger(moved, fabs(to_z - z[k]));
         for (int i = 0; i < 3; i++) y[k][i] = rod->now.t[i] + to_z*e[k][i];
         length += distance(k ? y[k - 1] : p, y[k]);
       }
@@ -267,7 +271,7 @@ static void cross_edges(const double *ends, contact_t *c, long count, long from,
       if (length <= total*(1.0 + 1e-15)) {
         for (long k = 0; k < n; k++) {
           const double half = c[from + k].rod.half;
-          z[k] = fmin(half, fmax(-half, z[k] - share*g[k]));
+          z[k] = lesser(half, larger(-half, z[k] - share*g[k]));
         }
         memcpy(x, y, n*sizeof *x);
         break;
@@ -291,7 +295,7 @@ static void cross_edges(const double *ends, contact_t *c, long count, long from,
    converges to the minimum. */
 static int settle(const double *ends, contact_t *c, long count) {
   double size = distance(ends, ends + 3);
-  for (long i = 0; i < count; i++) size = fmax(size, distance(ends, c[i].a));
+  for (long i = 0; i < count; i++) size = larger(size, distance(ends, c[i].a));
   for (int sweep = 0; sweep < SWEEPS; sweep++) {
     /* close to a common corner of edges rounding moves the crossings; the length feels the square */
     const double tolerance = sweep < 400 ? 1e-14 : sweep < 600 ? 1e-11 : 1e-8;
@@ -308,7 +312,7 @@ static int settle(const double *ends, contact_t *c, long count) {
       memcpy(a, c[i].a, sizeof a);
       memcpy(b, c[i].b, sizeof b);
       over(leaving(c, i - 1, ends), entry(c, count, i + 1, ends), c + i);
-      moved = fmax(moved, fmax(distance(a, c[i].a), distance(b, c[i].b)));
+      moved = larger(moved, larger(distance(a, c[i].a), distance(b, c[i].b)));
     }
     if (count < 2 || moved <= tolerance*size) return 1;
     if (!(moved < INFINITY)) return 0;
@@ -399,7 +403,7 @@ static int same(const rod_t *rod, long shape, long edge) {
 
 /* +1 or -1: the sense in which a cable from p to q in the frame of an edge goes around it */
 static double sense_on_edge(const double *p, const double *q) {
-  const double y = p[1]/fmax(hypot(p[0], p[1]), 1e-300) - q[1]/fmax(hypot(q[0], q[1]), 1e-300);
+  const double y = p[1]/larger(hypot(p[0], p[1]), 1e-300) - q[1]/larger(hypot(q[0], q[1]), 1e-300);
   return y > 0.0 ? -1.0 : 1.0;
 }
 
@@ -426,10 +430,10 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
   double d[3], when = 2.0;
   for (int i = 0; i < 3; i++) d[i] = q[i] - p[i];
   const double dd = dot(d, d);
-  const double t = dd > 0.0 ? fmin(1.0, fmax(0.0, -dot(p, d)/dd)) : 0.0;
+  const double t = dd > 0.0 ? lesser(1.0, larger(0.0, -dot(p, d)/dd)) : 0.0;
   double near2 = 0.0;
   for (int i = 0; i < 3; i++) near2 += (p[i] + t*d[i])*(p[i] + t*d[i]);
-  const double reach = half + radius + fmax(distance(p, p0), distance(q, q0));
+  const double reach = half + radius + larger(distance(p, p0), distance(q, q0));
   if (near2 > reach*reach) return 2.0;
   *sense = 1.0;
   *turn = 0.0;
@@ -461,7 +465,7 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
     const double ru = hypot(u[0], u[1]), rv = hypot(v[0], v[1]);
     if (fabs(u[2] + (v[2] - u[2])*ru/(ru + rv)) > half*(1.0 + (e ? 1e-12 : 0.0))) continue;
     crossed ^= 1;
-    when = fmin(when, root[k]);
+    when = lesser(when, root[k]);
   }
   if (e && !crossed) return 2.0;
   if (lay) w0 = -w;
@@ -487,7 +491,7 @@ static int may_pass(const double *a, const double *d, const double x[4][3]) {
   for (int k = 0; k < 4; k++)
     for (int i = 0; i < 3; i++) {
       r[k][i] = x[k][i] - a[i];
-      size = fmax(size, fabs(r[k][i]));
+      size = larger(size, fabs(r[k][i]));
     }
   cross(r[0], r[1], n);
   const double now = dot(d, n);
@@ -535,7 +539,7 @@ static void look_at(search_t *f, long shape, long index, const edge_t *e) {
     inward(&rod->now, f->p, away);
     for (int k = 0; k < 3; k++) d[k] = x[1][k] - x[0][k];
     const double dd = dot(d, d);
-    const double t = dd > 0.0 ? fmin(1.0, fmax(0.0, -dot(away, d)/dd)) : 0.0;
+    const double t = dd > 0.0 ? lesser(1.0, larger(0.0, -dot(away, d)/dd)) : 0.0;
     for (int k = 0; k < 3; k++) near2 += (away[k] + t*d[k])*(away[k] + t*d[k]);
     if (near2 > (rod->half + rod->radius)*(rod->half + rod->radius)) return;
   }
@@ -559,7 +563,7 @@ static int cells(double from, double to, double size, long points, long *lo, lon
 }
 
 static double cell_top(const double *h, long columns) {
-  return fmax(fmax(h[0], h[1]), fmax(h[columns], h[columns + 1]));
+  return larger(larger(h[0], h[1]), larger(h[columns], h[columns + 1]));
 }
 
 /* the five edges of a cell of a field */
@@ -574,12 +578,12 @@ static void look_at_field(search_t *f, long shape) {
   const kind_t *k = m->kinds + shape;
   const shape_t *s = m->shapes + shape;
   const double *p = f->local[0], *q = f->local[1], *p0 = f->local[2], *q0 = f->local[3];
-  if (fmin(fmin(p[2], q[2]), fmin(p0[2], q0[2])) > s->top) return;
+  if (lesser(lesser(p[2], q[2]), lesser(p0[2], q0[2])) > s->top) return;
   const double margin =
       1e-9*(s->size[0] + s->size[1]) +
-      fmax(hypot(p[0] - p0[0], p[1] - p0[1]), hypot(q[0] - q0[0], q[1] - q0[1]));
+      larger(hypot(p[0] - p0[0], p[1] - p0[1]), hypot(q[0] - q0[0], q[1] - q0[1]));
   long r0, r1, c0, c1;
-  if (!cells(fmin(p[1], q[1]) - margin, fmax(p[1], q[1]) + margin, s->size[1], k->rows, &r0, &r1))
+  if (!cells(lesser(p[1], q[1]) - margin, larger(p[1], q[1]) + margin, s->size[1], k->rows, &r0, &r1))
     return;
   const double dy = s->size[1]/(k->rows - 1), wide = q[1] - p[1];
   for (long row = r0; row <= r1; row++) {
@@ -587,15 +591,15 @@ static void look_at_field(search_t *f, long shape) {
     double t0 = 0.0, t1 = 1.0;
     if (fabs(wide) > 1e-12) {
       const double a = (low - p[1])/wide, b = (high - p[1])/wide;
-      t0 = fmax(0.0, fmin(a, b));
-      t1 = fmin(1.0, fmax(a, b));
+      t0 = larger(0.0, lesser(a, b));
+      t1 = lesser(1.0, larger(a, b));
       if (t0 > t1) continue;
     }
     const double xa = p[0] + t0*(q[0] - p[0]), xb = p[0] + t1*(q[0] - p[0]);
-    const double floor_z = fmin(fmin(p[2] + t0*(q[2] - p[2]), p[2] + t1*(q[2] - p[2])),
-                                fmin(p0[2] + t0*(q0[2] - p0[2]), p0[2] + t1*(q0[2] - p0[2])));
+    const double floor_z = lesser(lesser(p[2] + t0*(q[2] - p[2]), p[2] + t1*(q[2] - p[2])),
+                                lesser(p0[2] + t0*(q0[2] - p0[2]), p0[2] + t1*(q0[2] - p0[2])));
     if (floor_z > s->top) continue;
-    if (!cells(fmin(xa, xb) - margin, fmax(xa, xb) + margin, s->size[0], k->count, &c0, &c1))
+    if (!cells(lesser(xa, xb) - margin, larger(xa, xb) + margin, s->size[0], k->count, &c0, &c1))
       continue;
     const double dx = s->size[0]/(k->count - 1), along = q[0] - p[0];
     for (long column = c0; column <= c1; column++) {
@@ -605,12 +609,12 @@ static void look_at_field(search_t *f, long shape) {
       if (fabs(along) > 1e-12) {
         const double left = column*dx - 0.5*s->size[0] - margin;
         const double a = (left - p[0])/along, b = (left + dx + 2.0*margin - p[0])/along;
-        u0 = fmax(u0, fmin(a, b));
-        u1 = fmin(u1, fmax(a, b));
+        u0 = larger(u0, lesser(a, b));
+        u1 = lesser(u1, larger(a, b));
         if (u0 > u1) continue;
       }
-      if (top < fmin(fmin(p[2] + u0*(q[2] - p[2]), p[2] + u1*(q[2] - p[2])),
-                     fmin(p0[2] + u0*(q0[2] - p0[2]), p0[2] + u1*(q0[2] - p0[2]))))
+      if (top < lesser(lesser(p[2] + u0*(q[2] - p[2]), p[2] + u1*(q[2] - p[2])),
+                     lesser(p0[2] + u0*(q0[2] - p0[2]), p0[2] + u1*(q0[2] - p0[2]))))
         continue;
       for (int j = 0; j < 5; j++) {
         const long index = cell_edge(k->count, column, row, j);
@@ -630,8 +634,8 @@ static void look_at_field(search_t *f, long shape) {
 
 static void widen(const double *x, double *low, double *high) {
   for (int i = 0; i < 3; i++) {
-    low[i] = fmin(low[i], x[i]);
-    high[i] = fmax(high[i], x[i]);
+    low[i] = lesser(low[i], x[i]);
+    high[i] = larger(high[i], x[i]);
   }
 }
 
@@ -639,7 +643,7 @@ static int is_near(const cables_t *m, long shape, const double *low, const doubl
   const double *x = m->now[shape].t, *x0 = m->before[shape].t;
   const double bound = m->shapes[shape].bound;
   for (int i = 0; i < 3; i++)
-    if (fmax(x[i], x0[i]) + bound < low[i] || fmin(x[i], x0[i]) - bound > high[i]) return 0;
+    if (larger(x[i], x0[i]) + bound < low[i] || lesser(x[i], x0[i]) - bound > high[i]) return 0;
   return 1;
 }
 
@@ -681,7 +685,7 @@ static int find(const cables_t *m, long cable, const double *ends0, const double
           const double *p = f.local[0], *q = f.local[1];
           double d[3];
           for (int k = 0; k < 3; k++) d[k] = q[k] - p[k];
-          const double t = -dot(p, d)/fmax(dot(d, d), 1e-300);
+          const double t = -dot(p, d)/larger(dot(d, d), 1e-300);
           for (int k = 0; k < 3; k++) out[k] = p[k] + t*d[k];
           if (sqrt(dot(out, out)) > m->shapes[s].bound) continue;
           if (!unit(out)) out[2] = 1.0;
@@ -750,7 +754,7 @@ static void hit_edge(const cables_t *m, long shape, long index, const edge_t *e,
   if (up <= 1e-12 || along <= 1e-12 || along + up >= 1.0 - 1e-12) return;
   hit_t *h = hits + (*found)++;
   memset(h, 0, sizeof *h);
-  h->u = along + up*dot(u, v)/fmax(dot(u, u), 1e-300);
+  h->u = along + up*dot(u, v)/larger(dot(u, u), 1e-300);
   h->v = up;
   h->c.rod = rod;
   for (int i = 0; i < 3; i++) h->c.a[i] = h->c.b[i] = w[i] + p[i];
@@ -900,7 +904,7 @@ static long turn_at_corner(const cables_t *m, const double *ends, contact_t *c, 
       s->along[i] = copysign(1.0, -x[2])*s->rod.now.R[3*i + 2];
       up[i] -= s->along[i];
     }
-    shortest = fmin(shortest, 2.0*e.half);
+    shortest = lesser(shortest, 2.0*e.half);
   }
   if (kind->kind == FIELD)
     for (int i = 0; i < 3; i++) up[i] = m->now[shape].R[3*i + 2];
