@@ -102,9 +102,10 @@ class _Met:
         found = data.contact
         self._geoms, self._axes = found.geom.copy(), found.frame.copy()
         self._places, self._acting = found.pos.copy(), found.efc_address >= 0
-        self._forces = np.zeros((len(self._geoms), 6))
-        for index, force in enumerate(self._forces):
-            mujoco.mj_contactForce(model, data, index, force)
+        contact_force = mujoco.mj_contactForce
+        self._forces = forces = np.empty((len(self._geoms), 6))
+        for index in range(len(forces)):
+            contact_force(model, data, index, forces[index])
 
     @cached_property
     def _pairs(self) -> tuple[tuple[int, int, Contact], ...]:

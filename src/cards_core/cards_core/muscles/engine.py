@@ -115,7 +115,7 @@ class MuscleEngine:
         self._touching, self.contacts = contact_cables(robot, surroundings)
         if self.contacts is not None:
             self._straight_tensions = np.zeros(len(robot.muscles))
-            self._solved_contacts = np.full((n_links, 4, 4), np.nan)
+            self._solved_contacts = b""
             self._straight_update, self._straight_motion = self.update, self.motion
             self.update, self.motion = self._update_contacts, self._motion_contacts
 
@@ -153,7 +153,7 @@ class MuscleEngine:
             self._solved_poses[:] = np.nan
         if self.contacts is not None:
             self.contacts.reset()
-            self._solved_contacts[:] = np.nan
+            self._solved_contacts = b""
 
     def _geodesic_rows(self, link_poses: Array) -> Array | None:
         """Return the contacts without a closed form; solved once for each set of poses.
@@ -193,10 +193,11 @@ class MuscleEngine:
     def _pull_contacts(self, link_poses: Array, link_twists: Array, tensions: Array) -> Array:
         """Return the wrenches of cables that touch; contacts advance once for each pose."""
         assert self.contacts is not None
-        if not np.array_equal(link_poses, self._solved_contacts):
+        key = link_poses.tobytes()
+        if key != self._solved_contacts:
             self._poses[:-1] = link_poses
             self.contacts.solve(self._poses)
-            self._solved_contacts[:] = link_poses
+            self._solved_contacts = key
         self._twists[:-1] = link_twists
         return self.contacts.pull(self._twists, tensions)
 

@@ -41,7 +41,7 @@ from cards_core.codegen.library import load_library
 from cards_core.paths.contacts.shapes import ContactShape, shape_tables
 from cards_core.typing import Array, Vector3
 
-LONGEST = 64
+LONGEST = 128
 """Most contacts of a cable; see ``native/contact_cables.c``."""
 
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LONGEST = 64, SWEEPS = 800, ROUNDS = 200, HITS = 32, RING = 32 };
+enum { LONGEST = 128, SWEEPS = 800, ROUNDS = 2000, HITS = 32, RING = 32 };
 enum { ROD, HULL, FIELD };
 
 typedef struct { double R[9], t[3]; } pose_t;
@@ -484,6 +484,23 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
   return when;
 }
 
+static int is_end(const edge_t *e, const double *x) {
+  return hypot(x[0], x[1]) < 1e-12 && fabs(fabs(x[2]) - e->half) < 1e-9*e->half;
+}
+
+/* Does the way from p to q pass an edge on the side of its solid? */
+static double passes_under(const edge_t *e, const double *p, const double *q, double *sense,
+                           double *turn) {
+  const double a = hypot(p[0], p[1]), b = hypot(q[0], q[1]);
+  if (!(a > 0.0 && b > 0.0)) return 2.0;
+  *sense = sense_on_edge(p, q);
+  double alpha = *sense*atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
+  if (alpha < 0.0) alpha += 2.0*M_PI;
+  *turn = alpha - M_PI;
+  const double z = p[2] + (q[2] - p[2])*a/(a + b);
+  return *turn > 1e-12 && fabs(z) < e->half*(1.0 - 1e-9) ? 0.0 : 2.0;
+}
+
 /* May the span pass the line through a along d on its way? The volume d . (p - a) x (q - a) is
    quadratic in time; where its three Bernstein coefficients have one sign it has no root. */
 static int may_pass(const double *a, const double *d, const double x[4][3]) {
@@ -511,20 +528,23 @@ static void look_at(search_t *f, long shape, long index, const edge_t *e) {
   const contact_t *c = f->c;
   if (f->i && same(&c[f->i - 1].rod, shape, index)) return;
   if (f->i < f->count && same(&c[f->i].rod, shape, index)) return;
-  double x[4][3], sense, turn;
+  double x[4][3], sense = 1.0, turn = 0.0;
   memcpy(x, f->local, sizeof x);
   if (e)
     for (int k = 0; k < 4; k++) inward(&e->place, f->local[k], x[k]);
-  const double when = meets(m->shapes + shape, e, (const double (*)[3])x, &sense, &turn);
-  if (when >= *f->earliest) return;
+  int leaves = 0;
   if (e) {
-    /* at a corner of the edge nothing can be said; see `turn_at_corner` */
-    const double *known[4] = {f->p, f->q, f->p0, f->q0};
-    for (int k = 0; k < 4; k++)
-      if ((k&1 ? f->i < f->count : f->i > 0) && known[k] && hypot(x[k][0], x[k][1]) < 1e-12 &&
-          fabs(fabs(x[k][2]) - e->half) < 1e-9*e->half)
-        return;
+    /* a contact stays at the corner where the edge begins: see `turn_at_corner`; or it was there
+       and leaves it: then it counts how it passes the edge now */
+    for (int k = 0; k < 2; k++) {
+      if (!(k ? f->i < f->count : f->i > 0)) continue;
+      if (is_end(e, x[k])) return;
+      leaves |= is_end(e, x[k + 2]);
+    }
   }
+  const double when = leaves ? passes_under(e, x[0], x[1], &sense, &turn)
+                             : meets(m->shapes + shape, e, (const double (*)[3])x, &sense, &turn);
+  if (when >= *f->earliest) return;
   contact_t tried;
   memset(&tried, 0, sizeof tried);
   place_rod(m, shape, index, e, &tried.rod);
@@ -857,6 +877,41 @@ static int is_outside(const contact_t *c, const double *x_world) {
   return c->rod.cos*x[0] + c->rod.sin*fabs(x[1]) >= -1e-9*hypot(x[0], x[1]);
 }
 
+/* Is the way along d from a corner of a shape inside of it? Spokes are its convex edges there. */
+static int goes_inside(const cables_t *m, long shape, const double *corner, const double *to,
+                       const spoke_t *spokes, long count) {
+  if (m->kinds[shape].kind == HULL) {
+    for (long k = 0; k < count; k++) {
+      const rod_t *rod = &spokes[k].rod;
+      double x[3], c[3];
+      inward(&rod->now, to, x);
+      inward(&rod->now, corner, c);
+      for (int i = 0; i < 3; i++) x[i] -= c[i];
+      if (rod->cos*x[0] + rod->sin*fabs(x[1]) >= -1e-9*sqrt(dot(x, x))) return 0;
+    }
+    return count > 0;
+  }
+  const shape_t *s = m->shapes + shape;
+  const kind_t *k = m->kinds + shape;
+  double a[3], b[3], d[3], v[4][3];
+  inward(m->now + shape, corner, a);
+  inward(m->now + shape, to, b);
+  for (int i = 0; i < 3; i++) d[i] = b[i] - a[i];
+  const double dx = s->size[0]/(k->count - 1), dy = s->size[1]/(k->rows - 1);
+  const double far = larger(fabs(d[0])/dx, fabs(d[1])/dy);
+  if (!(far > 0.0)) return d[2] < 0.0;
+  const double x = d[0]/dx*0.25/far, y = d[1]/dy*0.25/far; /* a quarter of a cell away */
+  const long column = lrint((a[0]/s->size[0] + 0.5)*(k->count - 1)) - (x < 0.0);
+  const long row = lrint((a[1]/s->size[1] + 0.5)*(k->rows - 1)) - (y < 0.0);
+  if (column < 0 || row < 0 || column > k->count - 2 || row > k->rows - 2) return 0;
+  for (int i = 0; i < 4; i++) vertex(m, shape, column + (i & 1), row + (i >> 1), v[i]);
+  const double u = x < 0.0 ? 1.0 + x : x, w = y < 0.0 ? 1.0 + y : y;
+  const double height =
+      u >= w ? v[0][2] + u*(v[1][2] - v[0][2]) + w*(v[3][2] - v[1][2])
+             : v[0][2] + w*(v[2][2] - v[0][2]) + u*(v[3][2] - v[2][2]);
+  return a[2] + 0.25/far*d[2] < height - 1e-9*larger(dx, dy);
+}
+
 /* A path that came to a corner leaves it over edges there, neighbours around it, by which it gets
    shortest and remains outside. Returns the number of contacts afterwards. */
 static long turn_at_corner(const cables_t *m, const double *ends, contact_t *c, long count,
@@ -926,6 +981,9 @@ static long turn_at_corner(const cables_t *m, const double *ends, contact_t *c, 
   }
   const double base = distance(p, corner) + distance(corner, q);
   double least = base*(1.0 - 1e-14);
+  if (goes_inside(m, shape, corner, p, ring, spokes) ||
+      goes_inside(m, shape, corner, q, ring, spokes))
+    least = INFINITY; /* what is behind the corner has come around: any way out */
   contact_t chain[RING], best[RING];
   long bests = 0;
   int bent = 0;
@@ -972,7 +1030,7 @@ static long turn_at_corner(const cables_t *m, const double *ends, contact_t *c, 
     *at = last;
     return count;
   }
-  if (count - (last - first + 1) + bests > LONGEST) return -1;
+  if (count - (last - first + 1) + bests > LONGEST) return count;
   memmove(c + first + bests, c + last + 1, (count - last - 1)*sizeof *c);
   memcpy(c + first, best, bests*sizeof *best);
   *changed = 1;
@@ -990,7 +1048,7 @@ static void remember(contact_t *c, long count) {
   }
 }
 
-/* Change what the settled path asks for first. Returns the contacts, -1 if there are too many. */
+/* Change what the settled path asks for first, if there is room. Returns the contacts. */
 static long release(const cables_t *m, long cable, const double *ends, contact_t *c, long count,
                     int *changed) {
   *changed = 0;
@@ -998,7 +1056,7 @@ static long release(const cables_t *m, long cable, const double *ends, contact_t
     double corner[3];
     if (c[i].held || !at_corner(c + i, corner)) continue;
     count = turn_at_corner(m, ends, c, count, &i, changed);
-    if (count < 0 || *changed) return count;
+    if (*changed) return count;
   }
   long worst = -1;
   double least = 0.0;
@@ -1017,7 +1075,7 @@ static long release(const cables_t *m, long cable, const double *ends, contact_t
   const long n = straighten(m, cable, leaving(c, worst - 1, ends), c[worst].a,
                             entry(c, count, worst + 1, ends), c + (worst ? worst - 1 : 0),
                             worst ? (worst + 1 < count ? 3 : 2) : (worst + 1 < count ? 2 : 1), hits);
-  if (count - 1 + n > LONGEST) return -1;
+  if (count - 1 + n > LONGEST) return count;
   memmove(c + worst + n, c + worst + 1, (count - worst - 1)*sizeof *c);
   for (long k = 0; k < n; k++) c[worst + k] = hits[k].c;
   *changed = 1;
@@ -1025,7 +1083,6 @@ static long release(const cables_t *m, long cable, const double *ends, contact_t
 }
 
 static long insert(contact_t *c, long count, long place, const contact_t *one) {
-  if (count == LONGEST) return -1;
   memmove(c + place + 1, c + place, (count - place)*sizeof *c);
   c[place] = *one;
   return count + 1;
@@ -1055,15 +1112,16 @@ static void solve_cable(const cables_t *m, long cable) {
   }
   /* shapes and ends move, with the contacts where they were on them */
   int round = 0;
-  while (count >= 0 && round++ < ROUNDS &&
+  while (count < LONGEST && round++ < ROUNDS &&
          find(m, cable, ends0, ends, c, count, 1, &one, &place))
     count = insert(c, count, place, &one);
   /* then the contacts slide until the path is the shortest */
   if (count > 0) remember(c, count);
   int done = count == 0, changed;
-  while (count >= 0 && !done && round++ < ROUNDS) {
+  while (!done && round++ < ROUNDS) {
     if (!settle(ends, c, count)) break;
     if (find(m, cable, ends, ends, c, count, 0, &one, &place)) {
+      if (count == LONGEST) break;
       count = insert(c, count, place, &one);
       continue;
     }
@@ -1074,8 +1132,7 @@ static void solve_cable(const cables_t *m, long cable) {
     }
     done = !changed;
   }
-  if (!done || count < 0) m->failures[0]++;
-  if (count < 0) count = 0;
+  if (!done) m->failures[0]++;
   double length = 0.0;
   for (long i = 0; i <= count; i++)
     length += distance(leaving(c, i - 1, ends), entry(c, count, i, ends));
