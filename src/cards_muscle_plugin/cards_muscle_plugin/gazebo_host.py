@@ -230,8 +230,9 @@ class GazeboHost(Host):
             self.q[positions], self.qd[velocities] = found
         if self._free_rows.size:
             rows = self._free_rows
-            found = self._free.coordinates(self._all_poses[rows], self._all_twists[rows])
-            self.q[self._free_q], self.qd[self._free_qd] = found
+            self.q[self._free_q], self.qd[self._free_qd] = self._free.coordinates(
+                self._all_poses[rows], self._all_twists[rows]
+            )
         for joint in self._single:
             ends = [self._row[link] for link in _ends(joint)]
             poses, twists = self._all_poses[ends], self._all_twists[ends]
