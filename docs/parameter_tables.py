@@ -30,6 +30,7 @@ from cards_core.robot.terrain import TERRAINS, Terrain
 from cards_core.tensegrity.builders import OWN
 from cards_core.tensegrity.kinds import Winch
 from cards_hardware.bridge.node_parameters import parameters as hardware_parameters
+from cards_hardware.bridge.node_parameters import robot_parameters as hardware_robot_parameters
 from cards_model_compiler.job import parameters as model_compiler_parameters
 from cards_model_compiler.live_analysis.parameters import parameters as live_analysis_parameters
 from cards_muscle_plugin.simulation_time import pace
@@ -47,7 +48,10 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
     return {
         "ros_interface.md": {
             "simulator": [*general_parameters(), *robot_parameters(robot)],
-            "hardware": hardware_parameters(),
+            "hardware": [
+                *hardware_parameters(),
+                *hardware_robot_parameters(robot),
+            ],
             "controllers": [*model_parameters(), *run_parameters()],
             "ctc_joint": controller_parameters("ctc_joint", robot),
             "ctc_operational": [

@@ -5,6 +5,9 @@
 #include "numbers.h"
 
 #define RATE_FADE 0.2F /* desired tension fades to T_min between rate_max and 1.2 rate_max */
+#define WIRE_CORNER 30.0F      /* [1/s] */
+#define WIRE_SHARE 0.029554466F /* 1 - exp(-WIRE_CORNER TICK_S) */
+#define GAIN_STEP 4.0F /* most that new K, B and T_floor change the law's tension in a tick [N] */
 
 void muscle_init(struct muscle *muscle)
 {
@@ -39,6 +42,7 @@ void muscle_set_profile(struct muscle *muscle, enum muscle_profile profile, floa
         (profile == PROFILE_OFF)) {
         /* what was commanded is over: nothing old may act again */
         muscle->command = (struct muscle_command){.mode = MUSCLE_SAFE};
+        muscle->under_law = false;
     }
     muscle->hold_cap = muscle->desired;
     muscle->relax_from = muscle->desired;
@@ -72,19 +76,61 @@ static float ramp(struct muscle *muscle, float safe, float duration)
     return muscle->relax_from + ((safe - muscle->relax_from) * share);
 }
 
-/* What the command asks for, before any limit. */
-static float commanded(const struct muscle *muscle, const struct muscle_limits *limits,
+/* Has K, B and T_floor approach those of the command, all by the same share: so far that the law
+ * with them gives a tension that differs by no more than GAIN_STEP. max(a, b) never changes by more
+ * than a or b does. A muscle that comes under the law has them at once; then the slew acts. So
+ * has one without a valid length, whose K and B are zero then. */
+static void approach_gains(struct muscle *muscle, const struct muscle_sense *sense)
+{
+    const struct muscle_command *command = &muscle->command;
+    const struct muscle_impedance *wanted = &command->impedance;
+    struct muscle_impedance *now = &muscle->gains;
+    const float over = (float)((int64_t)sense->length - (int64_t)command->length) * 1.0e-6F;
+    const float stiffness = wanted->stiffness - now->stiffness;
+    const float damping = wanted->damping - now->damping;
+    const float tension_floor = wanted->tension_floor - now->tension_floor;
+    const float jump = maxf(absf(tension_floor),
+                            absf((stiffness * over) + (damping * (sense->rate - command->rate))));
+
+    if (!muscle->under_law || !sense->length_valid || !(jump > GAIN_STEP)) {
+        *now = *wanted;
+        muscle->under_law = true;
+    } else {
+        const float share = GAIN_STEP / jump;
+
+        now->stiffness += share * stiffness;
+        now->damping += share * damping;
+        now->tension_floor += share * tension_floor;
+    }
+}
+
+static float under_law(struct muscle *muscle, const struct muscle_limits *limits,
                        const struct muscle_sense *sense)
 {
-    const struct muscle_impedance *impedance = &muscle->command.impedance;
-    const bool needs_length = (impedance->stiffness > 0.0F) || (impedance->damping > 0.0F);
+    const struct muscle_impedance *wanted = &muscle->command.impedance;
+    const bool needs_length = (wanted->stiffness > 0.0F) || (wanted->damping > 0.0F);
+    struct muscle_command command = muscle->command;
+
+    if (needs_length && !sense->length_valid) {
+        return limits->tension_safe;
+    }
+    approach_gains(muscle, sense);
+    command.impedance = muscle->gains;
+    return muscle_impedance_law(&command, sense->length, sense->rate);
+}
+
+/* What the command asks for, before any limit. */
+static float commanded(struct muscle *muscle, const struct muscle_limits *limits,
+                       const struct muscle_sense *sense)
+{
     float tension;
 
+    if (muscle->command.mode != MUSCLE_IMPEDANCE) {
+        muscle->under_law = false;
+    }
     switch (muscle->command.mode) {
     case MUSCLE_IMPEDANCE:
-        tension = (sense->length_valid || !needs_length)
-                      ? muscle_impedance_law(&muscle->command, sense->length, sense->rate)
-                      : limits->tension_safe;
+        tension = under_law(muscle, limits, sense);
         break;
     case MUSCLE_TENSION:
         tension = muscle->command.tension;
@@ -199,18 +245,57 @@ static float current_limit(struct muscle *muscle, const struct muscle_limits *li
     return sqrtf((lasting * lasting) + (spread * left));
 }
 
-/* Feed-forward and PI. */
+float muscle_elongation(const struct muscle_gains *gains, float tension)
+{
+    const float relative = maxf(0.0F, tension) / gains->wire_stiffness;
+
+    return (gains->wire_growth > 0.0F)
+               ? (log1pf(gains->wire_growth * relative) / gains->wire_growth)
+               : relative;
+}
+
+/* Behind an elastic wire the rotor is a mass on a spring, which PI alone lets swing. It is held at
+ * the elongation d of the desired tension, and damped by the rate of d. That is d' = w + l', w the
+ * speed of winding and l' the path's, which nothing here measures: a derivative of the load cell
+ * would be noise, and damping by w alone a brake on the robot. So fast changes are taken from the
+ * encoder and slow ones from the load cell, d' = s/(s + corner) (w + corner d), which is w and l'
+ * behind a low-pass: at a constant speed of the path nothing is damped. */
+static float elastic_wire(struct muscle *muscle, const struct muscle_gains *gains,
+                          const struct muscle_sense *sense)
+{
+    const float measured = muscle_elongation(gains, sense->tension);
+    const float wanted = muscle_elongation(gains, muscle->desired);
+    const float mixed = (WIRE_CORNER * measured) - sense->rate;
+
+    if (!muscle->wire_known) {
+        muscle->wire_mean = mixed;
+        muscle->wire_known = true;
+    }
+    muscle->wire_mean += WIRE_SHARE * (mixed - muscle->wire_mean);
+    return (gains->wire_gain * (wanted - measured)) -
+           (gains->rotor_damping * (mixed - muscle->wire_mean));
+}
+
+/* Feed-forward, PI, and what an elastic wire needs. */
 static float tension_loop(struct muscle *muscle, const struct muscle_limits *limits,
                           const struct muscle_gains *gains, const struct muscle_sense *sense,
                           float top)
 {
-    const float forward = muscle->desired / gains->newton_per_ampere;
+    float forward = muscle->desired / gains->newton_per_ampere;
     float error;
     float integral;
     float current;
 
     if ((muscle->use == MUSCLE_OUT_OPEN) || !sense->tension_valid) {
+        muscle->wire_known = false;
         return forward;
+    }
+    if (gains->wire_stiffness > 0.0F) {
+        if (sense->length_valid) {
+            forward += elastic_wire(muscle, gains, sense);
+        } else {
+            muscle->wire_known = false;
+        }
     }
     error = muscle->desired - sense->tension;
     integral = clampf(muscle->integral + (gains->ki * error * TICK_S), -gains->integral_max,
@@ -241,6 +326,7 @@ float muscle_step(struct muscle *muscle, const struct muscle_limits *limits,
     muscle->limits = 0U;
     top = current_limit(muscle, limits, gains, flowing);
     if (muscle->profile == PROFILE_OFF) {
+        muscle->wire_known = false;
         muscle->desired = 0.0F;
         muscle->current = 0.0F;
         return 0.0F;

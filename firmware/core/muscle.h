@@ -2,12 +2,14 @@
  *
  *   desired tension    impedance law   T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0))
  *                      or tension      T as commanded; the same as the law with K = B = 0
+ *                      new K, B, T_floor come in by steps of at most 4 N
  *   limits             T_min <= T <= T_max * derating, faded out above the greatest rate,
  *                      at most T_safe when wound up further than l_min, at least T_safe when
  *                      paid out further than l_max
  *   slew               |dT/dt| <= slew, except for an emergency stop
- *   tension loop       I = T / k_I + kp e + ki int e,  e = T - measured, anti-windup by
+ *   tension loop       I = T / k_I + kp e + ki int e + I_wire,  e = T - measured, anti-windup by
  *                      conditional integration
+ *   elastic wire       I_wire = g (d(T) - d(measured)) - c d',  d the elongation; 0 for a rigid one
  *   current            |I| <= I_max, folded back to the continuous current by I^2 t
  *
  * Units: tension [N], current [A], length [1e-6 m] as integer, rate [m/s] (negative: the muscle
@@ -83,6 +85,10 @@ struct muscle_gains {
     float continuous;        /* current that can flow for ever [A] */
     float i2t_s;             /* I_max may flow for this time [s] */
     float relax_s;           /* duration of the ramp [s] */
+    float wire_stiffness;    /* k of the slack wire [N/m]; 0: it is rigid */
+    float wire_growth;       /* dk/dT [1/m] */
+    float wire_gain;         /* g [A/m] */
+    float rotor_damping;     /* c [A s/m] */
 };
 
 struct muscle_sense {
@@ -115,9 +121,16 @@ struct muscle {
     float i2t;        /* [A^2 s] */
     float current;    /* last output [A] */
     uint8_t limits;   /* MUSCLE_LIMIT_* */
+    bool under_law;   /* whether `gains` are in force */
+    struct muscle_impedance gains;
+    bool wire_known; /* whether `wire_mean` is */
+    float wire_mean; /* low-passed w + corner d [m/s], see elastic_wire */
 };
 
 void muscle_init(struct muscle *muscle);
+
+/* Elongation of the wire at a tension [m]: dT/dd = wire_stiffness + wire_growth T. */
+float muscle_elongation(const struct muscle_gains *gains, float tension);
 
 /* T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0)) [N], before limits and slew. With K = B = 0 it
  * is max(T_floor, T0) to the last bit. */

@@ -135,6 +135,8 @@ static bool tunable(uint16_t id)
     case (uint16_t)MLP_PARAM_KP:
     case (uint16_t)MLP_PARAM_KI:
     case (uint16_t)MLP_PARAM_INTEGRAL_MAX:
+    case (uint16_t)MLP_PARAM_WIRE_GAIN:
+    case (uint16_t)MLP_PARAM_ROTOR_DAMPING:
     case (uint16_t)MLP_PARAM_STIFFNESS:
     case (uint16_t)MLP_PARAM_DAMPING:
     case (uint16_t)MLP_PARAM_TENSION_FLOOR:

@@ -40,6 +40,10 @@ static void build_gains(struct muscle_gains *gains, const struct parameters *p, 
     gains->integral_max = value(p, MLP_PLACE_INTEGRAL_MAX, i, 1.0e-3F);
     gains->continuous = value(p, MLP_PLACE_CURRENT_CONTINUOUS, i, 1.0e-3F);
     gains->i2t_s = value(p, MLP_PLACE_OVERLOAD_TIME, i, 1.0e-3F);
+    gains->wire_stiffness = value(p, MLP_PLACE_WIRE_STIFFNESS, i, 1.0F);
+    gains->wire_growth = value(p, MLP_PLACE_WIRE_GROWTH, i, 0.1F);
+    gains->wire_gain = value(p, MLP_PLACE_WIRE_GAIN, i, 1.0e-3F);
+    gains->rotor_damping = value(p, MLP_PLACE_ROTOR_DAMPING, i, 1.0e-3F);
     gains->relax_s = value(p, MLP_PLACE_RELAX_TIME, 0U, 1.0e-3F);
 }
 

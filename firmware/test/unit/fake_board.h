@@ -10,7 +10,7 @@
 #include "board.h"
 #include "protocol.h"
 
-#define FAKE_SLOT_SIZE 8192U
+#define FAKE_SLOT_SIZE 16384U
 #define FAKE_LINK_SIZE 65536U
 #define FAKE_NEWTON_PER_AMPERE 50.0F
 #define FAKE_COUNTS_PER_NEWTON 10.0F

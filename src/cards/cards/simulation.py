@@ -124,6 +124,8 @@ def World(
     Raises:
         CardsError: The world cannot be simulated, or has no robot; the message says why.
     """
+    if q is not None:
+        check_kind(q, Mapping, "q of the world", "coordinates by the robots' names")
     places = {name: np.asarray(values, dtype=float) for name, values in (q or {}).items()}
     return build_world_host(
         described(world),

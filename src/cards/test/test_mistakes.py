@@ -59,6 +59,14 @@ def test_what_is_no_source_of_a_robot_is_refused(source):
     refused(lambda: cards.load(source), "expected|Known")
 
 
+@pytest.mark.parametrize("world", [3, None, [], b"table", 1.5])
+def test_what_is_no_world_is_told_what_one_is(planar, world):
+    refused(lambda: cards.World(world), "the world is .* .expected: the name of a file in worlds/")
+    if world is not None:
+        refused(lambda: cards.Simulator(planar, world=world), "the world is")
+    refused(lambda: cards.World("two_arms", q=3), "q of the world is 3 .expected: .* by the")
+
+
 def test_the_text_of_a_robot_may_begin_with_a_byte_order_mark(planar):
     with open(planar.source, encoding="utf-8") as file:
         assert cards.load("\ufeff" + file.read()).name == planar.name

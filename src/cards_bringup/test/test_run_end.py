@@ -2,11 +2,14 @@
 
 import argparse
 import json
+import os
+import time
 
 import numpy as np
 import pytest
 
 from cards_bringup.demo.run_end import RunEnd, RunInterrupts, conclude, nothing_recorded, simulate
+from cards_bringup.demo.run_folder import preparing
 from cards_bringup.nodes.supervisor import ProcessFailedError
 from cards_core.errors import CardsError
 from cards_core.loop.run_log import RunLog
@@ -57,15 +60,33 @@ def test_a_bug_is_not_hidden(tmp_path):
         run(start, tmp_path)
 
 
+def ended():
+    return RunEnd(time.monotonic() - 1.0, 1.0, 0.0, True)
+
+
 def test_stopped_before_anything_was_recorded(tmp_path, capsys):
-    out = tmp_path / "run"
-    out.mkdir()
-    assert nothing_recorded(ARGS, RunEnd(0.0, 1.0, 0.0, True), out, "simulator") == 130
+    out = tmp_path / "runs" / "run"
+    with preparing() as prepare:
+        prepare(out)
+        (out / "logs").mkdir()
+        (out / "logs" / "simulator.log").write_text("ready")
+        (out / "simulator.npz").write_bytes(b"")
+        assert nothing_recorded(ARGS, ended(), out, "simulator") == 130
     assert capsys.readouterr().err == "stopped before anything was recorded\n"
-    assert not out.exists()
-    (out / "logs").mkdir(parents=True)
-    assert nothing_recorded(ARGS, RunEnd(0.0, 1.0, 0.0, True), out, "simulator") == 130
-    assert f"the output of its nodes is in {out / 'logs'}" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_in_the_folder_before_the_run_stays(tmp_path):
+    others = [tmp_path / "data.npz", tmp_path / "logs" / "mine.log", tmp_path / "sub" / "x.npz"]
+    for path in others:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("precious")
+        os.utime(path, (1.0e9, 1.0e9))
+    with preparing() as prepare:
+        prepare(tmp_path)
+        (tmp_path / "logs" / "simulator.log").write_text("ready")
+        assert nothing_recorded(ARGS, ended(), tmp_path, "simulator") == 130
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(others)
 
 
 def test_nothing_recorded_and_not_stopped_is_an_error(tmp_path):

@@ -147,23 +147,26 @@ def real_array(values: Any, what: str) -> Array:
     raise ShapeError(f"{what} is {shown(values)} (expected: real numbers)")
 
 
-def finite_array(values: Any, what: str, shape: tuple[int, ...]) -> Array:
+def finite_array(
+    values: Any, what: str, shape: tuple[int, ...], *, error: type[CardsError] = ShapeError
+) -> Array:
     """Return ``values`` as a new array of finite floats.
 
     Args:
         values: Numbers.
         what: What they are; the message begins with it.
         shape: Of the array.
+        error: Class of the error.
 
     Raises:
-        ShapeError: Not numbers, another shape, NaN or infinity.
+        CardsError: Not numbers, another shape, NaN or infinity.
     """
     try:
         out: Array = np.array(values, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ShapeError(f"{what} is {values!r}; expected numbers of shape {shape}") from None
+        raise error(f"{what} is {values!r}; expected numbers of shape {shape}") from None
     if out.shape != shape or not np.isfinite(out).all():
-        raise ShapeError(f"{what} is {values!r}; expected finite numbers of shape {shape}")
+        raise error(f"{what} is {values!r}; expected finite numbers of shape {shape}")
     return out
 
 

@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
 
 MEANING = {
     ExitCode.DONE: "done; of an analysis: answered, and the answer may be no (INFEASIBLE, "
-    "UNREACHABLE, UNSTABLE, ...). Nodes end so on Ctrl-C too",
+    "UNREACHABLE, UNSTABLE, ...). Nodes, and pages of ./cards show, end so on Ctrl-C too",
     ExitCode.FAILED: "it ran without success: a run whose task failed or whose watchdog tripped, "
     "an analysis without an answer at any point (NOT_CONVERGED, NOT_FINITE, ...), a check, "
     "calibration, benchmark or test that failed, a node that ended with an error while it ran",

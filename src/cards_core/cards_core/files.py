@@ -105,7 +105,7 @@ def writing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def making(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Make a folder with its parents; when the block fails, those that are empty are gone again.
+    """Make a folder with its parents; those that are empty after the block are gone again.
 
     Raises:
         OSError: It cannot be made.
@@ -115,11 +115,10 @@ def making(folder: str | os.PathLike[str]) -> Iterator[None]:
     try:
         target.mkdir(parents=True, exist_ok=True)
         yield
-    except BaseException:
+    finally:
         for item in missing:
             with contextlib.suppress(OSError):  # it holds something, or was not made
                 item.rmdir()
-        raise
 
 
 @contextlib.contextmanager

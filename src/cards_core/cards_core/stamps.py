@@ -42,3 +42,17 @@ ROUNDING = 1e-6
 def is_due(time: float, due: float, period: float) -> bool:
     """Tell whether something that is done once a period is due at the time of a state, all [s]."""
     return time + ROUNDING * period >= due
+
+
+def next_due(time: float, due: float, period: float) -> float:
+    """Return when it is due again, done now although it was due a little earlier, all [s].
+
+    One period after it was due, not after now: states come when they come, and what waits for the
+    next one each time would be done too seldom (every 10 ms instead of 8 with states each 2 ms
+    that are stamped to a few microseconds). Where a period or more was left out, nothing is made
+    up for: one period after now.
+    """
+    following = due + period
+    if time < following <= time + period * (1.0 + ROUNDING):
+        return following
+    return time + period

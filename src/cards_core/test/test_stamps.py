@@ -1,9 +1,19 @@
 """Stamps must survive a message and be the same on both sides."""
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cards_core.stamps import LONGEST_RUN, end_of, nanoseconds, quantised, seconds
+from cards_core.stamps import (
+    LONGEST_RUN,
+    end_of,
+    is_due,
+    nanoseconds,
+    next_due,
+    quantised,
+    seconds,
+)
 
 
 @given(st.integers(0, 10**7), st.sampled_from([1e-3, 5e-4, 2e-3, 1e-4, 1 / 240]))
@@ -27,3 +37,18 @@ def test_every_duration_but_zero_has_an_end():
         2_300_000_000,
     ]
     assert end_of(LONGEST_RUN) // 10**9 < 2**31
+
+
+def test_what_is_done_once_a_period_keeps_its_pace():
+    rng = np.random.default_rng(0)
+    times = 0.002 * np.arange(5000) + rng.normal(0.0, 2e-5, 5000)
+    due, done = -np.inf, []
+    for time in times:
+        if is_due(time, due, 0.008):
+            due = next_due(time, due, 0.008)
+            done.append(time)
+    assert len(done) == pytest.approx(5000 / 4, abs=1)
+    # what was left out is not made up for, and time that was set back begins anew
+    assert next_due(10.0, 3.0, 0.008) == 10.008
+    assert next_due(0.0, 3.0, 0.008) == 0.008
+    assert next_due(0.5, -np.inf, 0.008) == 0.508

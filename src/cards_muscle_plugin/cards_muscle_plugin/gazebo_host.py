@@ -19,6 +19,7 @@ from cards_core.errors import CardsError, UnknownNameError
 from cards_core.loop.host import Host
 from cards_core.muscles.system import MuscleSystem
 from cards_core.robot.elements import WORLD, Joint
+from cards_core.robot.free_joints import FreeJoints
 from cards_core.robot.joint_coordinates import joint_position, joint_slices, joint_velocity
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
@@ -107,6 +108,7 @@ class GazeboHost(Host):
         self._measured: list[tuple[slice, slice, JointPort]] = []
         self._driven: list[tuple[slice, JointPort]] = []
         self._computed: list[Joint] = []
+        self._take_joints([])
 
     # Start and end ----------------------------------------------------------------------------
 
@@ -123,6 +125,7 @@ class GazeboHost(Host):
         touched = self._touched_links()
         self._computed = [] if self._model.static else self._joints_from_poses()
         needed = touched | {link for joint in self._computed for link in _ends(joint)}
+        self._take_joints(self._computed)
         self._fixed, self._moving, self._pulled = [], [], []
         for link in robot.links:
             if link.name in needed:
@@ -187,6 +190,16 @@ class GazeboHost(Host):
         """Joints whose coordinates the simulator does not tell as we have them."""
         return [joint for joint in self.hosted.robot.joints if joint.kind in ("ball", "free")]
 
+    def _take_joints(self, joints: list[Joint]) -> None:
+        """Divide the joints that are computed into free bodies, taken at once, and others."""
+        free = [joint for joint in joints if FreeJoints.fits(joint)]
+        self._single = [joint for joint in joints if not FreeJoints.fits(joint)]
+        self._free = FreeJoints(free)
+        slices = [self._slices[joint.name] for joint in free]
+        self._free_rows = np.array([self._row[joint.child] for joint in free], dtype=int)
+        self._free_q = _indices([positions for positions, _ in slices], 7)
+        self._free_qd = _indices([velocities for _, velocities in slices], 6)
+
     # Steps ------------------------------------------------------------------------------------
 
     def read(self, stamp: int) -> bool:
@@ -215,7 +228,12 @@ class GazeboHost(Host):
             if found is None:
                 return False
             self.q[positions], self.qd[velocities] = found
-        for joint in self._computed:
+        if self._free_rows.size:
+            rows = self._free_rows
+            self.q[self._free_q], self.qd[self._free_qd] = self._free.coordinates(
+                self._all_poses[rows], self._all_twists[rows]
+            )
+        for joint in self._single:
             ends = [self._row[link] for link in _ends(joint)]
             poses, twists = self._all_poses[ends], self._all_twists[ends]
             positions, velocities = self._slices[joint.name]
@@ -318,6 +336,12 @@ class GazeboHost(Host):
 
 def _ends(joint: Joint) -> tuple[str, str]:
     return joint.parent, joint.child
+
+
+def _indices(slices: list[slice], width: int) -> Array:
+    """Return where rows of a table go in a vector, shape (n, width)."""
+    first = np.array([part.start for part in slices], dtype=int)
+    return np.asarray(first[:, None] + np.arange(width))
 
 
 def _finite(values: Array | float) -> bool:

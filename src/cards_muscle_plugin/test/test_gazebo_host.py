@@ -286,3 +286,15 @@ def test_free_links_and_ball_joints_are_computed_from_poses(tmp_path):
     assert np.abs(tree.difference(host.q, simulator.q)).max() < 1e-12
     assert host.qd == pytest.approx(simulator.qd, abs=1e-12)
     assert {name for name, _ in simulator.last_applied} == {"body", "arm"}
+
+
+def test_the_coordinates_of_many_free_links_are_those_of_the_simulator():
+    simulator, host = make("tetrahedral_6")
+    simulator.iterate(Turn(host))
+    rng = np.random.default_rng(8)
+    tree = simulator.tree
+    for _ in range(3):
+        simulator.q, simulator.qd = tree.random(rng, span=1.0), rng.normal(size=tree.nv)
+        assert host.read(simulator.time)
+        assert np.abs(tree.difference(host.q, simulator.q)).max() < 1e-12
+        assert host.qd == pytest.approx(simulator.qd, abs=1e-12)

@@ -238,7 +238,7 @@ _TEXTS = {
     ControlStatus.JOINT_LIMIT: "the task gives way to a joint limit",
     ControlStatus.INFEASIBLE: "tensions within their limits cannot do what is asked",
     ControlStatus.FALLBACK: "the QP solver failed and a substitute is used",
-    ControlStatus.INVALID_STATE: "state, reference or model is not finite: minimum tensions",
+    ControlStatus.INVALID_STATE: "state, reference or model is not finite: tensions are let go",
 }
 _DISABLED, _OTHER_MODEL = "disabled", "no commands: another node has another model"
 _UNREADY = "waiting until {} is active"

@@ -108,7 +108,7 @@ def links_in_contact(model: mujoco.MjModel, robot: Robot) -> set[tuple[str, str]
 
 
 def at_centres_of_mass(robot: Robot, coms: Mapping[str, Array]) -> Robot:
-    """Return the robot with its muscle paths relative to the centres of mass of their links.
+    """Return the robot with its muscle paths and shapes relative to centres of mass of links.
 
     MuJoCo takes external wrenches about the centre of mass of a body. Given link frames there,
     the muscle engine computes just these, and no wrench has to be shifted in every step.
@@ -137,7 +137,19 @@ def at_centres_of_mass(robot: Robot, coms: Mapping[str, Array]) -> Robot:
         )
         for surface in robot.wrap_surfaces
     )
-    return replace(robot, muscles=tuple(muscles), wrap_surfaces=tuple(surfaces))
+    links = (
+        replace(
+            link,
+            collisions=tuple(
+                replace(c, pose=Pose(c.pose.rotation, c.pose.translation - shift(link.name)))
+                for c in link.collisions
+            ),
+        )
+        for link in robot.links
+    )
+    return replace(
+        robot, links=tuple(links), muscles=tuple(muscles), wrap_surfaces=tuple(surfaces)
+    )
 
 
 def joint_of_coordinate(model: mujoco.MjModel, index: int) -> tuple[str, str]:

@@ -126,7 +126,13 @@ class Simulator:
         self._coms = np.zeros((len(names), 3))
         self._coms[self._rows] = self.model.body_ipos[self._bodies]
         relocated = at_centres_of_mass(robot, dict(zip(names, self._coms, strict=True)))
-        self.muscles = MuscleSystem(robot, self.dt, muscle_backend, engine_robot=relocated)
+        self.muscles = MuscleSystem(
+            robot,
+            self.dt,
+            muscle_backend,
+            engine_robot=relocated,
+            surroundings=world.world.surroundings(placed.name),
+        )
         self.motors = motors_of(self.tree)
         n, m, k = len(robot.links), len(robot.muscles), len(self.motors)
 
@@ -159,7 +165,6 @@ class Simulator:
         self._given = (np.zeros(m), np.zeros(k))
         self._tensions = np.zeros(m)
         self._efforts = np.zeros(k)
-        self._contact_forces = np.zeros((n, 3))
         # MuJoCo's degrees of freedom are laid out as the tree's velocities
         self._joint_forces = data.qfrc_applied[v0 : v0 + self.tree.nv]
         self._last_actuators = self.muscles.actuators.state.copy()
@@ -217,6 +222,9 @@ class Simulator:
             lengths, rates = self.muscles.engine.motion(self._poses, self._twists)
             self._motion = (lengths.copy(), rates.copy())
         lengths, rates = self._motion
+        contact_forces = np.zeros((len(self.robot.links), 3))
+        if self.world.touched:
+            contact_forces[self._rows] = self.world.body_forces[self._bodies]
         return RobotState(
             self.time,
             self._q.copy(),
@@ -227,7 +235,7 @@ class Simulator:
             efforts=self._efforts.copy(),
             actuators=self.muscles.state_values.copy(),
             temperatures=self.muscles.temperatures,
-            contact_forces=self._contact_forces.copy(),
+            contact_forces=contact_forces,
         )
 
     @property
@@ -316,20 +324,22 @@ class Simulator:
         duration: float,
         point: Array | Sequence[float] | None = None,
     ) -> None:
-        """Push a link of the robot from outside; see `WorldSimulator.apply_wrench`.
+        """Push a link of the robot from outside, in place of what pushed it before.
+
+        See `WorldSimulator.apply_wrench`.
 
         Args:
             link: Name of the link within the robot.
             force: In world axes, [N].
             torque: In world axes, [Nm].
-            duration: [s], rounded to time steps, at least one.
+            duration: > 0, [s], rounded to time steps, at least one.
             point: Where the force acts, in link coordinates, [m]; the centre of mass if `None`.
 
         Raises:
             UnknownNameError: No such link.
             CardsError: The link is massless and has no body of its own.
-            ShapeError: A value is not a finite vector of three numbers, or the duration is not
-                finite.
+            ShapeError: A value is not a finite vector of three numbers, or the duration is not a
+                finite time above zero. The last push goes on.
         """
         self.robot.link(link)
         if link in self._merged:
@@ -349,7 +359,6 @@ class Simulator:
         self._impedance = None
         self._tensions[:] = 0.0
         self._efforts[:] = 0.0
-        self._contact_forces[:] = 0.0
 
     def begin(self) -> None:
         """Begin anew with the motion at time zero."""
@@ -390,8 +399,6 @@ class Simulator:
     def finish(self) -> None:
         """Take over what acted in the step that was done."""
         self._tensions[:], self._efforts[:] = self._given
-        if self.world.touched:
-            self._contact_forces[self._rows] = self.world.body_forces[self._bodies]
 
     # Inside -----------------------------------------------------------------------------------
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import mujoco
 import numpy as np
 
+from cards_core.checks import finite_array, finite_number
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.formats.mjcf.scene import GRASP
 from cards_core.formats.mjcf.writer import Integrator, merged_links
@@ -90,6 +92,48 @@ class _Push:
     steps: int
 
 
+class _Met:
+    """Contacts of the step that is under way; read when somebody asks.
+
+    MuJoCo's memory holds them until the next step begins: what cannot be had later is copied.
+    """
+
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        self._model = model
+        found = data.contact
+        self._geoms, self._axes = found.geom.copy(), found.frame.copy()
+        self._places, self._acting = found.pos.copy(), found.efc_address >= 0
+        contact_force = mujoco.mj_contactForce
+        self._forces = forces = np.empty((len(self._geoms), 6))
+        for index in range(len(forces)):
+            contact_force(model, data, index, forces[index])
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[int, int, Contact], ...]:
+        model, out = self._model, []
+        # no force acts where there is no address, e.g. within a margin
+        for index in np.flatnonzero(self._acting):
+            axes = self._axes[index].reshape(3, 3)
+            first, second = (int(model.geom_bodyid[geom]) for geom in self._geoms[index])
+            bodies = (model.body(first).name, model.body(second).name)
+            force = axes.T @ self._forces[index, :3]
+            contact = Contact(bodies, self._places[index].copy(), axes[0].copy(), force)
+            out.append((first, second, contact))
+        return tuple(out)
+
+    @property
+    def contacts(self) -> tuple[Contact, ...]:
+        return tuple(contact for _, _, contact in self._pairs)
+
+    @cached_property
+    def body_forces(self) -> Array:
+        out = np.zeros((self._model.nbody, 3))
+        for first, second, contact in self._pairs:
+            out[first] -= contact.force
+            out[second] += contact.force
+        return out
+
+
 class WorldSimulator:
     """Models that move, touch each other, and are pushed and grasped.
 
@@ -146,8 +190,8 @@ class WorldSimulator:
         self._pushes: list[_Push] = []
         # MuJoCo's memory; asking `data` for an array takes longer than copying it
         self._qpos, self._qvel = self.data.qpos, self.data.qvel
-        self._contacts: tuple[Contact, ...] = ()
-        self._forces = np.zeros((self.model.nbody, 3))
+        self._met: _Met | None = None
+        self._no_forces = np.zeros((self.model.nbody, 3))
         self.touched = False
         self._step = 0
         self._stopped: SimulationStoppedError | None = None
@@ -183,8 +227,7 @@ class WorldSimulator:
         self._last_q[:] = self.data.qpos
         self._last_qd[:] = self.data.qvel
         self._pushes.clear()
-        self._contacts = ()
-        self._forces[:] = 0.0
+        self._met = None
         self._step = 0
         self._stopped = None
         mujoco.mj_step1(self.model, self.data)
@@ -218,14 +261,13 @@ class WorldSimulator:
         mujoco.mj_step2(model, data)
         if np.count_nonzero(self._warnings):
             self._stop()
-        self.touched = data.ncon > 0 or len(self._contacts) > 0
-        contacts = self._found_contacts() if self.touched else ()
+        met = _Met(model, data) if data.ncon > 0 else None
+        self.touched = met is not None or self._met is not None
         # kinematics of the new state, for whoever reads it and for the next wrench
         mujoco.mj_step1(model, data)
         if np.count_nonzero(self._warnings):
             self._stop()
-        if self.touched:
-            self._take_contacts(contacts)
+        self._met = met
         self._step += 1
         for puller in self.pullers:
             puller.finish()
@@ -288,7 +330,7 @@ class WorldSimulator:
     @property
     def contacts(self) -> tuple[Contact, ...]:
         """The contacts of the step that led here, with their forces in it."""
-        return self._contacts
+        return () if self._met is None else self._met.contacts
 
     def contact_force(self, body: str) -> Array:
         """Return the sum of contact forces on a link in the step that led here.
@@ -299,13 +341,13 @@ class WorldSimulator:
         Returns:
             In world axes, shape (3,), [N].
         """
-        force: Array = self._forces[self._body(body)].copy()
+        force: Array = self.body_forces[self._body(body)].copy()
         return force
 
     @property
     def body_forces(self) -> Array:
         """Sums of contact forces on MuJoCo's bodies, shape (nbody, 3), [N]; not to be changed."""
-        return self._forces
+        return self._no_forces if self._met is None else self._met.body_forces
 
     def apply_wrench(
         self,
@@ -315,35 +357,31 @@ class WorldSimulator:
         *,
         duration: float,
         point: Array | Sequence[float] | None = None,
-        replace: bool = False,
     ) -> None:
-        """Push a link from outside, from the next step on.
+        """Push a link from outside, from the next step on, in place of what pushed it before.
 
         Args:
             body: ``model::link`` or ``model``.
             force: In world axes, [N].
             torque: In world axes, [Nm].
-            duration: [s], rounded to time steps, at least one.
+            duration: > 0, [s], rounded to time steps, at least one.
             point: Where the force acts, in link coordinates, [m]; moves with the link. The
                 centre of mass if `None`.
-            replace: End what pushed the link before.
 
         Raises:
             UnknownNameError: No such model or link.
             CardsError: The link is massless and has no body of its own.
-            ShapeError: A value is not a finite vector of three numbers, or the duration is not
-                finite.
+            ShapeError: A value is not a finite vector of three numbers, or the duration is not a
+                finite time above zero. The last push goes on.
         """
         index = self._body(body)
-        if not math.isfinite(duration):
-            raise ShapeError(f"duration of a push is {duration}, expected a finite time in s")
+        finite_number(duration, "duration of a push in s", above=0.0, error=ShapeError)
         com = self.model.body_ipos[index]
-        lever = np.zeros(3) if point is None else _vector(point, "point") - com
+        lever = np.zeros(3) if point is None else finite_array(point, "point", (3,)) - com
         steps = max(1, round(duration / self.dt))
-        push = _Push(index, _vector(force, "force"), _vector(torque, "torque"), lever, steps)
-        if replace:
-            self._pushes = [other for other in self._pushes if other.body != index]
-        self._pushes.append(push)
+        vectors = finite_array(force, "force", (3,)), finite_array(torque, "torque", (3,))
+        push = _Push(index, *vectors, lever, steps)
+        self._pushes = [*(other for other in self._pushes if other.body != index), push]
 
     # Grasps -----------------------------------------------------------------------------------
 
@@ -449,30 +487,6 @@ class WorldSimulator:
             applied[3:] += push.torque + np.cross(arm, push.force)
             push.steps -= 1
 
-    def _found_contacts(self) -> tuple[tuple[int, int, Contact], ...]:
-        """Return the contacts of the step that is under way, with the numbers of the bodies."""
-        model, data = self.model, self.data
-        found = []
-        force = np.zeros(6)
-        for index in range(data.ncon):
-            contact = data.contact[index]
-            if contact.efc_address < 0:
-                continue  # no force acts, e.g. within a margin
-            mujoco.mj_contactForce(model, data, index, force)
-            axes = contact.frame.reshape(3, 3)
-            first, second = (int(model.geom_bodyid[geom]) for geom in contact.geom)
-            bodies = (model.body(first).name, model.body(second).name)
-            point, normal = contact.pos.copy(), axes[0].copy()
-            found.append((first, second, Contact(bodies, point, normal, axes.T @ force[:3])))
-        return tuple(found)
-
-    def _take_contacts(self, found: tuple[tuple[int, int, Contact], ...]) -> None:
-        self._forces[:] = 0.0
-        for first, second, contact in found:
-            self._forces[first] -= contact.force
-            self._forces[second] += contact.force
-        self._contacts = tuple(contact for _, _, contact in found)
-
     def _stop(self) -> None:
         """Find out what went wrong, go back to the state before the step, and raise."""
         kind = int(np.argmax(self._warnings > 0))
@@ -495,10 +509,3 @@ class WorldSimulator:
         for puller in self.pullers:
             puller.refresh()
         raise self._stopped
-
-
-def _vector(values: Array | Sequence[float], name: str) -> Array:
-    array = np.array(values, dtype=float)
-    if array.shape != (3,) or not np.all(np.isfinite(array)):
-        raise ShapeError(f"{name} is {values}, expected three finite numbers")
-    return array

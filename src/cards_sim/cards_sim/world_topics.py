@@ -96,7 +96,6 @@ class WorldTopics:
                 torque,
                 duration=self._duration(),
                 point=(0.0, 0.0, 0.0),
-                replace=True,
             )
         except CardsError as error:
             self.refusal = f"{topics.APPLY_WRENCH} refused: {error}"
@@ -131,7 +130,7 @@ def read_grasped(text: str) -> list[tuple[str, str]]:
         CardsError: It is no list of pairs.
     """
     pairs = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in (part.strip() for part in text.split(",") if text.strip()):
         link, separator, body = part.partition(PAIR)
         if not (link and separator and body):
             raise CardsError(f"grasped: '{part}' (expected: LINK{PAIR}BODY, e.g. arm::hand/box)")

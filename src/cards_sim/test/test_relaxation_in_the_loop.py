@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 from relaxation_loop import HOME, IN_HAND, closed_loop, step, targets
 
+from cards_core.control import ControlStatus
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.robot.actuators import SeriesElastic, Spring
 from cards_core.robot.elements import ViaPoint
+
+JUMP = 5.0
+"""Most that a tension may change per period of 8 ms where nothing is wanted of the robot, [N]."""
+
+ABOVE = np.radians([-5.0, 8.0, 0.0, -102.0, 0.0]).tolist() * 2
+ON_DESK = np.radians([0.0, 8.0, 0.0, -90.0, 0.0]).tolist() * 2
+TO_DESK = [(0.0, ABOVE), (2.0, ON_DESK), (20.0, ON_DESK)]
+OFF = {"attachment_offset": 0.002}
 
 
 def live(loop, **values):
@@ -23,11 +32,7 @@ def live(loop, **values):
 
 def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
     """Switched off in contact, muscles take hold again at the speed at which they let go."""
-    above = np.radians([-5.0, 8.0, 0.0, -102.0, 0.0]).tolist() * 2
-    on = np.radians([0.0, 8.0, 0.0, -90.0, 0.0]).tolist() * 2
-    host, loop = closed_loop(
-        [(0.0, above), (2.0, on), (20.0, on)], world="desk", attachment_offset=0.002
-    )
+    host, loop = closed_loop(TO_DESK, world="desk", **OFF)
     while host.state.time < 2.3:
         held = np.linalg.norm(step(host, loop).tensions)
     while host.state.time < 6.0:
@@ -42,9 +47,108 @@ def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
         if round(state.time / 1e-3) % 8 == 0:
             jumps.append(np.abs(state.tensions - last).max())
             last = state.tensions
-    assert max(jumps) < 5.0  # [N] per period
+    assert max(jumps) < JUMP
     assert not loop.controller.state.dl.any()
     assert np.linalg.norm(state.tensions) == pytest.approx(held, rel=0.05)
+
+
+def run(host, loop, until, change=None):
+    """Return the tensions of all steps up to a time; `change` changes what the controller sees."""
+    rows = [host.state.tensions]
+    while host.state.time < until:
+        state = host.state.copy()
+        if change is not None:
+            change(state)
+        host.submit(loop.step(state))
+        host.step()
+        rows.append(host.state.tensions)
+    return np.array(rows)
+
+
+def jump(tensions):
+    """Return the greatest change within any 8 ms, [N]."""
+    return float(np.abs(tensions[8:] - tensions[:-8]).max())
+
+
+def lose_pose(state):
+    state.q[:] = state.qd[:] = np.nan
+
+
+def lose_lengths(state):
+    state.muscle_lengths[:] = state.muscle_rates[:] = np.nan
+
+
+LOSSES = {
+    "all joint angles": (lose_pose, {}),
+    "joint angles and lengths": (lambda state: (lose_pose(state), lose_lengths(state)), {}),
+    "lengths without joint sensors": (
+        lambda state: (lose_pose(state), lose_lengths(state)),
+        {"joint_angles": "estimated"},
+    ),
+}
+
+
+@pytest.mark.parametrize("world", ["", "desk"])
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_a_robot_whose_pose_is_lost_is_let_go_and_taken_up_again_without_a_jump(loss, world):
+    change, parameters = LOSSES[loss]
+    wrong = OFF if loss != "lengths without joint sensors" else {}
+    host, loop = closed_loop(TO_DESK, world=world, **wrong, **parameters)
+    blind = None if loop.controller.needs_joints else lose_pose
+    run(host, loop, 3.0, blind)
+    before = np.linalg.norm(loop.controller.output.error)
+    tensions = run(host, loop, 3.8, change)
+    assert loop.controller.output.status is ControlStatus.INVALID_STATE
+    # 1.25 N per period; without sensors after the 0.3 s in which the pose becomes unknown
+    assert np.linalg.norm(tensions[-1]) < 0.7 * np.linalg.norm(tensions[0])
+    back = np.concatenate([tensions[-8:], run(host, loop, 6.8, blind)])
+    assert loop.controller.output.status is ControlStatus.OK
+    assert max(jump(tensions), jump(back)) < JUMP
+    assert np.linalg.norm(loop.controller.output.error) < before + loop.controller.allowance
+
+
+def test_a_robot_whose_pose_stays_lost_becomes_slack_where_it_lies_and_sinks_where_it_hangs():
+    host, loop = closed_loop(TO_DESK, world="desk", **OFF)
+    run(host, loop, 3.0)
+    most = host.state.tensions.max()
+    periods = np.ceil((most - 10.0) / 1.25)
+    tensions = run(host, loop, 3.0 + periods * 8e-3, lose_pose)
+    # forearms still turn, which hang in two muscles each
+    assert np.linalg.norm(tensions[-1]) < 0.2 * np.linalg.norm(tensions[0])
+    tensions = np.concatenate([tensions, run(host, loop, 8.0, lose_pose)])
+    assert jump(tensions) < JUMP
+    assert np.linalg.norm(tensions[-1]) < 1.2 * np.linalg.norm(np.full(20, 10.0))
+    host, loop = closed_loop(TO_DESK, **OFF)
+    run(host, loop, 3.0)
+    heights = []
+    for until in (5.0, 7.0, 9.0):
+        tensions = run(host, loop, until, lose_pose)
+        assert jump(tensions) < JUMP
+        assert np.abs(host.state.qd).max() < 0.5
+        heights.append(host.state.q[3])
+    assert heights == sorted(heights)
+    assert heights[-1] - heights[0] > 0.1
+
+
+@pytest.mark.parametrize("reference", [None, TO_DESK])
+@pytest.mark.parametrize(("begin", "pause"), [(3.0, 0.0), (6.0, 0.0), (3.0, 2.0)])
+def test_a_controller_that_is_started_again_while_hands_lie_on_a_desk_makes_no_jump(
+    begin, pause, reference
+):
+    """It finds the robot held by the last command, or slack after the host's watchdog acted."""
+    host, loop = closed_loop(TO_DESK, world="desk", **OFF)
+    run(host, loop, begin)
+    while host.state.time < begin + pause:
+        host.step()
+    assert np.abs(host.state.contact_forces).sum() > 10.0
+    _, again = closed_loop(TO_DESK, **OFF)
+    if reference is None:
+        again.reference = None
+    again.approach_speed = 0.25
+    tensions = run(host, again, begin + pause + 3.0)
+    assert jump(tensions) < JUMP
+    # and in the end it holds them as it would have
+    assert np.linalg.norm(tensions[-1]) > 150.0
 
 
 WIRE = Spring(law="exponential", force_scale=15.0, growth=350.0)

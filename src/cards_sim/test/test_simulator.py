@@ -224,17 +224,29 @@ def test_push_through_the_centre_of_mass():
 
 
 def test_push_at_a_point_and_torque():
-    # 0.2 m from the centre of mass, forwards and backwards: a pure torque about z
+    # 0.2 m from the centre of mass
     sim = simulator(floating())
-    sim.apply_wrench("rod", [0.0, 3.0, 0.0], duration=1e-3, point=[0.4, 0.0, 0.0])
-    sim.apply_wrench("rod", [0.0, -3.0, 0.0], [0.0, 0.0, 0.5], duration=1e-3)
+    sim.apply_wrench("rod", [0.0, 3.0, 0.0], [0.0, 0.0, 0.5], duration=1e-3, point=[0.4, 0.0, 0.0])
     sim.step([])
     spin = 1e-3 * (0.2 * 3.0 + 0.5) / ROD.tensor[2, 2]
     np.testing.assert_allclose(sim.state.qd[3:], [0, 0, spin], atol=1e-12)
-    # the link origin moves with the rotation about the resting centre of mass
-    np.testing.assert_allclose(sim.state.qd[:3], [0, -0.2 * spin, 0], atol=1e-12)
+    # the link origin moves with the rotation about the centre of mass of 2 kg
+    np.testing.assert_allclose(sim.state.qd[:3], [0, 1.5e-3 - 0.2 * spin, 0], atol=1e-12)
     sim.step([])
     np.testing.assert_allclose(sim.state.qd[5], spin, rtol=1e-6)
+
+
+def test_a_push_replaces_that_before_on_this_link_and_a_wrong_one_does_not():
+    sim = simulator(floating())
+    sim.apply_wrench("rod", [400.0, 0.0, 0.0], duration=1.0)
+    sim.apply_wrench("rod", [4.0, 0.0, 0.0], duration=0.1)
+    for wrong in (0.0, -0.1, math.nan, math.inf):
+        with pytest.raises(ShapeError, match="duration of a push in s is"):
+            sim.apply_wrench("rod", [400.0, 0.0, 0.0], duration=wrong)
+    for _ in range(300):
+        sim.step([])
+    # the short one of 4 N alone
+    np.testing.assert_allclose(sim.state.qd, [0.2, 0, 0, 0, 0, 0], atol=1e-12)
 
 
 def test_reset_ends_a_push():

@@ -167,6 +167,7 @@ def test_what_is_grasped_at_the_start_is_so_after_a_reset(domain, probe):
 def test_the_list_of_grasps():
     assert read_grasped("") == []
     assert read_grasped("a::b/c , d/e::f") == [("a::b", "c"), ("d", "e::f")]
-    for text in ("a", "a/", "/b"):
+    assert read_grasped(" ") == []
+    for text in ("a", "a/", "/b", ",", "a/b,", ",a/b", "a/b,,c/d"):
         with pytest.raises(CardsError, match="LINK/BODY"):
             read_grasped(text)

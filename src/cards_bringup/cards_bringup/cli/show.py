@@ -14,7 +14,8 @@ EXAMPLES = """examples:
   ./cards show with without               two runs of one robot at the same time, side by side
   ./cards show with --robot path/to/model.sdf
 
-Ctrl-C closes the page. Numbers and figures of two runs: ./cards compare. Python: cards.show
+Ctrl-C closes the page, exit code 0. Numbers and figures of two runs: ./cards compare.
+Python: cards.show
 """
 
 

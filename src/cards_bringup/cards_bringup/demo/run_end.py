@@ -21,6 +21,9 @@ from cards_bringup.progress import RunProgress
 from cards_core.errors import CardsError
 from cards_core.loop.verdict import EXIT_CODES
 
+_CLOCK_TICK = 0.1
+"""By which the time of a file may be before that of the clock, [s]."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What ends a run. SIGHUP comes when its terminal is closed; ``nohup`` keeps it away."""
 
@@ -218,7 +221,7 @@ def nothing_recorded(args: argparse.Namespace, end: RunEnd, out: Path, host: str
     Args:
         args: Arguments of ``./cards demo``.
         end: End of the run.
-        out: Run folder; it is removed if it is empty.
+        out: Run folder; what a run that the user stopped wrote into it is removed.
         host: Name of the node that should have recorded.
 
     Raises:
@@ -229,19 +232,19 @@ def nothing_recorded(args: argparse.Namespace, end: RunEnd, out: Path, host: str
     if not end.stopped:
         # Gazebo ends without an error if it cannot read a world; its output says why
         raise ProcessFailedError(host, 0, out / "logs" / f"{host}.log")
-    folders = {log.parent for log in out.rglob("*.npz")} - {out}
-    for log in out.rglob("*.npz"):
-        log.unlink()
-    for folder in folders:
+    # logs without rows, and what its nodes printed while they started
+    since = time.time() - (time.monotonic() - end.begun)
+    left = [path for kind in ("*.npz", "logs/*.log") for path in out.rglob(kind)]
+    left = [path for path in left if path.stat().st_mtime > since - _CLOCK_TICK]
+    for path in left:
+        path.unlink()
+    for folder in {path.parent for path in left} - {out}:
         with contextlib.suppress(OSError):
             folder.rmdir()
-    logs = f"; the output of its nodes is in {out / 'logs'}" if (out / "logs").exists() else ""
-    message = f"stopped before anything was recorded{logs}"
+    message = "stopped before anything was recorded"
     print(message, file=sys.stderr)
     if args.json:
         print(json.dumps({"error": {"type": "Stopped", "message": message}}))
-    with contextlib.suppress(OSError):
-        out.rmdir()
     return EXIT_CODES["stopped"]
 
 

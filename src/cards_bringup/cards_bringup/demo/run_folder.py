@@ -54,7 +54,7 @@ def new_run_folder(robot: str, controller: str) -> Path:
 def preparing() -> Iterator[Callable[[Path], None]]:
     """Yield a function that creates the run folder and refuses one that holds parts of a run.
 
-    If the run fails before it has written anything, the folder is removed again.
+    If the run ends before it has written anything, the folder is removed again.
     """
     with contextlib.ExitStack() as stack:
 

@@ -140,11 +140,17 @@ def gains_of(robot: Robot) -> tuple[Array, Array]:
     return gains[:, 0].copy(), gains[:, 1].copy()
 
 
-def growth_text(robot: Robot, motion: LoopMotion) -> str:
-    """Return what a motion that grows has to do with the gains of its muscle, in words."""
-    law = robot.muscles[motion.muscle].control
+def growth_text(motion: LoopMotion, stiffness: Array, damping: Array) -> str:
+    """Return what a motion that grows has to do with the gains of its muscle, in words.
+
+    Args:
+        motion: As `slowest_motion` found it.
+        stiffness: K that it was asked about, shape (m,), [N/m].
+        damping: B, shape (m,), [N s/m].
+    """
+    k, b = stiffness[motion.muscle], damping[motion.muscle]
     return (
-        f"K {law.stiffness:g} N/m and B {law.damping:g} N s/m let it swing at "
+        f"K {k:g} N/m and B {b:g} N s/m let it swing at "
         f"{motion.frequency:.0f} Hz, growing by {motion.growth:.0f}/s (expected: less of both)"
     )
 

@@ -397,7 +397,7 @@ class _Poses:
         if not swings.any():
             return []
         worst = int(np.argmax([motion.growth for motion in motions]))
-        text = growth_text(dynamics.robot, motions[worst])
+        text = growth_text(motions[worst], *gains)
         name = dynamics.robot.muscles[motions[worst].muscle].name
         pose = dict(zip(dynamics.tree.position_names, poses[worst].tolist(), strict=True))
         text = f"boards would shake it at {_count(swings)}: {text}"

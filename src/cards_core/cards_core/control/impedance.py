@@ -43,7 +43,7 @@ from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.elements import Muscle, Wrap
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
-from cards_core.stamps import is_due
+from cards_core.stamps import is_due, next_due
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
@@ -266,7 +266,7 @@ class ImpedanceController(Controller):
         if self._begun is None:
             self._begun = self._last = t
         if is_due(t, self._next, self._period):
-            self._next = t + self._period
+            self._next = next_due(t, self._next, self._period)
             # the angle, not the time, goes on where the frequency changes
             self._angle += 2.0 * np.pi * self._frequency * (t - self._last)
             self._last = t

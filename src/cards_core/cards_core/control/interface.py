@@ -46,8 +46,8 @@ class ControlStatus(IntEnum):
     FALLBACK = 3
     """The QP solver failed and a substitute was used (`cards_core.optimize.qp.QpMethod`)."""
     INVALID_STATE = 4
-    """q, qd, the reference or the dynamics are not finite: tensions at their minimum, motors
-    without effort."""
+    """q, qd, the reference or the dynamics are not finite: tensions at their minimum, or on their
+    way there (`mrc`), motors without effort."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Controller(ABC):
         error_names: Name of every entry of the error, one per velocity of the reference.
         output: How it came to the last command.
         command: The last command. Its values are overwritten by each step.
-        relaxed: The command of an emergency stop: least tensions, no efforts.
+        relaxed: The command of an emergency stop, at once: least tensions, no efforts.
         allowance: Norm of the error that it leaves on purpose, in the units of its references;
             a run is judged by the reference's tolerance and this.
         signals: Quantities of its own that are worth looking at; its node publishes them.
@@ -220,8 +220,8 @@ class Controller(ABC):
     def step(self, state: RobotState) -> Command:
         """Return the command for a state; the next step overwrites it.
 
-        Never raises on data of the right size: what is not finite gives the `relaxed` command and
-        `ControlStatus.INVALID_STATE`.
+        Never raises on data of the right size: what is not finite gives the `relaxed` command, or
+        those that lead there without a jump, and `ControlStatus.INVALID_STATE`.
         """
 
     @abstractmethod

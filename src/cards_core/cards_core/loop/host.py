@@ -100,8 +100,13 @@ GAINS = {f"impedance_{gain}": gain for gain in impedance.GAINS}
 """Parameters that are gains of the impedance law, and their names there."""
 
 
-def impedance_gains(robot: Robot) -> list[Parameter]:
-    """Return the parameters with the gains of the muscles' impedance law; none without muscles."""
+def impedance_gains(robot: Robot, *, default: str = "the muscle's <control>") -> list[Parameter]:
+    """Return the parameters with the gains of the muscles' impedance law; none without muscles.
+
+    Args:
+        robot: Its muscles have the values at start.
+        default: Where these come from, in words.
+    """
     law = impedance.ImpedanceLaw(robot.muscles)
     names = tuple(muscle.name for muscle in robot.muscles)
     symbols = {
@@ -118,7 +123,7 @@ def impedance_gains(robot: Robot) -> list[Parameter]:
             lower=0.0,
             length=len(names),
             names=names,
-            default_text="the muscle's <control>",
+            default_text=default,
             live=True,
         )
         for name, gain in GAINS.items()

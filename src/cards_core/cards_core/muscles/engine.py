@@ -38,6 +38,7 @@ from cards_core.paths.drawing import drawn_paths
 from cards_core.paths.layout import link_layout
 from cards_core.paths.numeric import Paths
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.elements import Collision
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -70,6 +71,7 @@ class MuscleEngine:
     Args:
         robot: The description; its joints do not matter.
         backend: ``compiled`` (native code, cached) or ``numeric`` (NumPy, the reference).
+        surroundings: What does not move and cables with ``contact`` touch, in the world.
 
     Attributes:
         robot: As given.
@@ -84,7 +86,12 @@ class MuscleEngine:
             `cards_core.paths.contacts.of_robot`.
     """
 
-    def __init__(self, robot: Robot, backend: Backend = "compiled") -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        backend: Backend = "compiled",
+        surroundings: Sequence[Collision] = (),
+    ) -> None:
         check_choice(backend, "backend", get_args(Backend))
         self.robot = robot
         self.layout = link_layout(robot)
@@ -105,10 +112,10 @@ class MuscleEngine:
         self.motion = self._motion_numeric
         if backend == "compiled":
             self._bind_native()
-        self._touching, self.contacts = contact_cables(robot)
+        self._touching, self.contacts = contact_cables(robot, surroundings)
         if self.contacts is not None:
             self._straight_tensions = np.zeros(len(robot.muscles))
-            self._solved_contacts = np.full((n_links, 4, 4), np.nan)
+            self._solved_contacts = b""
             self._straight_update, self._straight_motion = self.update, self.motion
             self.update, self.motion = self._update_contacts, self._motion_contacts
 
@@ -146,7 +153,7 @@ class MuscleEngine:
             self._solved_poses[:] = np.nan
         if self.contacts is not None:
             self.contacts.reset()
-            self._solved_contacts[:] = np.nan
+            self._solved_contacts = b""
 
     def _geodesic_rows(self, link_poses: Array) -> Array | None:
         """Return the contacts without a closed form; solved once for each set of poses.
@@ -186,10 +193,11 @@ class MuscleEngine:
     def _pull_contacts(self, link_poses: Array, link_twists: Array, tensions: Array) -> Array:
         """Return the wrenches of cables that touch; contacts advance once for each pose."""
         assert self.contacts is not None
-        if not np.array_equal(link_poses, self._solved_contacts):
+        key = link_poses.tobytes()
+        if key != self._solved_contacts:
             self._poses[:-1] = link_poses
             self.contacts.solve(self._poses)
-            self._solved_contacts[:] = link_poses
+            self._solved_contacts = key
         self._twists[:-1] = link_twists
         return self.contacts.pull(self._twists, tensions)
 

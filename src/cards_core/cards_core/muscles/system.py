@@ -7,6 +7,8 @@ wrench per link from the tensions (engine).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,7 @@ from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.engine import MuscleEngine, MuscleState
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
+from cards_core.robot.elements import Collision
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -28,6 +31,7 @@ class MuscleSystem:
         dt: Time step of the host, [s].
         backend: ``compiled`` or ``numeric``.
         engine_robot: The same robot with other link frames, if the host's poses refer to those.
+        surroundings: What does not move and cables with ``contact`` touch, in the world.
 
     Attributes:
         engine: The paths.
@@ -43,9 +47,10 @@ class MuscleSystem:
         backend: Backend = "compiled",
         *,
         engine_robot: Robot | None = None,
+        surroundings: Sequence[Collision] = (),
     ) -> None:
         self.robot = robot
-        self.engine = MuscleEngine(engine_robot or robot, backend)
+        self.engine = MuscleEngine(engine_robot or robot, backend, surroundings)
         self.actuators = ActuatorBank(robot, dt, backend)
         self.ideal = self.actuators.ideal
         has_friction = self.engine.layout.friction

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import finite_array
 from cards_core.errors import ShapeError
 from cards_core.robot.elements import (
     Cylinder,
@@ -188,11 +189,9 @@ def with_payload(robot: Robot, link: str, mass: float, position: npt.ArrayLike) 
         UnknownNameError: No such link.
         ShapeError: A mass that is not positive, or a position that is no finite vector.
     """
-    place = np.asarray(position, dtype=float)
     if not (np.isfinite(mass) and mass > 0.0):
         raise ShapeError(f"the mass of the payload is {mass}, expected a number > 0")
-    if place.shape != (3,) or not np.all(np.isfinite(place)):
-        raise ShapeError(f"position of the payload is {place}, expected three finite numbers")
+    place = finite_array(position, "position of the payload", (3,))
     carrier = robot.link(link)
     own = carrier.inertia
     total = own.mass + mass

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from cards_core.errors import DescriptionError, UnknownNameError
-from cards_core.robot.elements import WORLD, Joint, Muscle, PathElement, Wrap, path_links
+from cards_core.robot.elements import WORLD, Collision, Joint, Muscle, PathElement, Wrap, path_links
 from cards_core.robot.model import WORLD_NODE, Robot
 from cards_core.spatial import Pose
 from cards_core.typing import Vector3
@@ -123,6 +123,19 @@ class World:
             if item.name == name:
                 return item
         raise UnknownNameError("model", name, (item.name for item in self.models))
+
+    def surroundings(self, name: str) -> tuple[Collision, ...]:
+        """Return the collision shapes of all models but one that do not move, in the world."""
+        found = []
+        for model in self.models:
+            if model.name == name:
+                continue
+            for link in model.robot.links:
+                node, place = model.robot.tree.link_node[link.name]
+                if node == WORLD_NODE:
+                    at = model.pose @ place
+                    found += [replace(c, pose=at @ c.pose) for c in link.collisions]
+        return tuple(found)
 
     def with_robot(self, robot: Robot, name: str | None = None, pose: Pose | None = None) -> World:
         """Return the world with one more model, after those it has.

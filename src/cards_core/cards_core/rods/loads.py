@@ -6,12 +6,12 @@ All are dead loads: fixed in the world, whatever the rod does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from cards_core.checks import finite_array
 from cards_core.errors import RodError
 from cards_core.rods.native_library import NativeRod
 from cards_core.rods.rod import Rod
@@ -120,18 +120,18 @@ def pieces(rod: Rod, length: float, loading: Loading) -> tuple[Piece, ...]:
                 "without the ends: their loads are part of the end conditions"
             )
         cuts.add(point.at)
-    weight = rod.weight(_vector(loading.gravity, "gravity"))
+    weight = rod.weight(finite_array(loading.gravity, "gravity", (3,), error=RodError))
     out: list[Piece] = []
     for start, end in pairwise(sorted(cuts)):
         force, moment, jump = weight.copy(), np.zeros(3), np.zeros(6)
         for load, (first, last) in zip(loading.distributed, spans, strict=True):
             if first <= start and end <= last:
-                force += _vector(load.force, "distributed force")
-                moment += _vector(load.moment, "distributed moment")
+                force += finite_array(load.force, "distributed force", (3,), error=RodError)
+                moment += finite_array(load.moment, "distributed moment", (3,), error=RodError)
         for point in loading.points:
             if point.at == start:
-                jump[:3] += _vector(point.force, "point force")
-                jump[3:] += _vector(point.moment, "point moment")
+                jump[:3] += finite_array(point.force, "point force", (3,), error=RodError)
+                jump[3:] += finite_array(point.moment, "point moment", (3,), error=RodError)
         out.append(Piece(start, end - start, rod.native(force, moment), jump))
     return tuple(out)
 
@@ -144,10 +144,3 @@ def _span(load: DistributedLoad, length: float) -> tuple[float, float]:
             f"0 to {length:g} m"
         )
     return load.start, end
-
-
-def _vector(values: Sequence[float] | Array, what: str) -> Vector3:
-    out = np.asarray(values, dtype=float)
-    if out.shape != (3,) or not np.isfinite(out).all():
-        raise RodError(f"{what} is {values!r}; expected three finite numbers in world axes")
-    return out

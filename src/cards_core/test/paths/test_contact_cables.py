@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
-from cards_core.paths.contacts.cables import ContactCable, ContactCables, ContactShape
+from cards_core.paths.contacts.cables import ContactCable, ContactCables
+from cards_core.paths.contacts.shapes import ContactShape
 from cards_core.paths.wrapping.closed_forms import cylinder_contact, sphere_contact
 from cards_core.robot.elements import Capsule, Cylinder, Sphere
 

@@ -16,7 +16,7 @@ from cards_hardware.boards.commands import Commands, mask_of
 from cards_hardware.boards.connection import Connection
 from cards_hardware.boards.events import BoardEvent, flag_words, state_word
 from cards_hardware.boards.handshake import Ident
-from cards_hardware.boards.layout import BAUDRATE, BoardLayout
+from cards_hardware.boards.layout import BAUDRATE, IMPEDANCE, BoardLayout, MuscleImpedance
 from cards_hardware.boards.serial_link import SerialLink
 from cards_hardware.boards.status import BoardStatus, muscle_faults, status_of
 from cards_hardware.boards.telemetry import BoardSample, Telemetry
@@ -323,6 +323,49 @@ class Board:
         """Set a parameter until the next reset; see `save_parameters`."""
         told = {"id": int(parameter), "index": index, "value": int(value)}
         self.request("PARAM_SET", told, timeout=_SETTINGS_TIMEOUT)
+
+    @property
+    def impedance(self) -> tuple[MuscleImpedance, ...]:
+        """Impedance laws of its muscles: those of the layout, or as changed since."""
+        return self._handshake.laws
+
+    def change_impedance(self, laws: tuple[MuscleImpedance, ...], *, send: bool = True) -> None:
+        """Change the impedance laws, all or nothing; they act upon the set-points that follow.
+
+        A board that restarts or is lost and comes back gets them again. In a board that may be
+        armed nothing jumps: the firmware lets new gains come in by steps.
+
+        Args:
+            laws: Of every muscle.
+            send: False: for the session that begins next; else to a connected board.
+
+        Raises:
+            RequestError: The board refuses a number or does not answer; its laws are as before.
+            BoardError: It is not connected, or has no impedance law.
+        """
+        with self._connection.lock:
+            if not send:
+                self._handshake.laws = laws
+                return
+            if not self.connected:
+                raise self._error(f"takes no gains: {self.problem or 'not connected'}")
+            self._handshake.change_impedance(laws)
+
+    def read_impedance(self) -> tuple[MuscleImpedance, ...]:
+        """Ask the board for the impedance laws that it has.
+
+        Raises:
+            RequestError: It does not answer.
+        """
+        return tuple(
+            MuscleImpedance(
+                **{
+                    name: self.get_parameter(parameter, index) * parameter.scale
+                    for name, parameter in IMPEDANCE.items()
+                }
+            )
+            for index in range(len(self.layout.muscles))
+        )
 
     def save_parameters(self) -> None:
         """Keep the parameters over power cycles."""

@@ -81,7 +81,6 @@ class Commands:
         self._transport = transport
         self._handshake = handshake
         self._armed = armed
-        self._laws = layout.impedance
         self._kinds: set[str] = set()  # of commands that the board is known to take
 
     def reset(self) -> None:
@@ -139,13 +138,14 @@ class Commands:
         named = np.flatnonzero(~np.isnan(lengths)).tolist()
         if not named:
             return False
+        laws = self._handshake.laws
         for row in named:
-            if not (self._laws and self._laws[row].stiffness > 0.0):
+            if not (laws and laws[row].stiffness > 0.0):
                 raise self._handshake.error(
                     f"takes no lengths: muscle '{self._layout.muscles[row]}' has no stiffness "
                     f"('impedance' in {self._layout.source or 'the layout'})"
                 )
-        floors = np.array([law.tension_floor for law in self._laws])
+        floors = np.array([law.tension_floor for law in laws])
         return self.impedance(lengths, np.zeros(len(lengths)), floors)
 
     def pressures(self, pressures: Array) -> bool:

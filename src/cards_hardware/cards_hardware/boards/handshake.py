@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Mapping
@@ -10,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from cards_hardware.boards.layout import IMPEDANCE, NAMES, BoardLayout, MuscleLimits
+from cards_core.errors import CardsError
+from cards_hardware.boards.layout import (
+    IMPEDANCE,
+    NAMES,
+    BoardLayout,
+    MuscleImpedance,
+    MuscleLimits,
+)
 from cards_hardware.boards.transport import Transport
 from cards_hardware.errors import BoardError, RequestError
 from cards_hardware.protocol.enums import AckCode, Caps
@@ -85,6 +93,8 @@ class Handshake:
     Attributes:
         nonce: Nonce of this session, different for every session.
         ident: Newest IDENT.
+        laws: Impedance laws of its muscles, those of the layout at first; every session begins
+            with them.
         foreign: Frames from other nodes.
     """
 
@@ -94,6 +104,7 @@ class Handshake:
         self._any_node = any_node
         self.nonce = 0
         self.ident: Ident | None = None
+        self.laws = layout.impedance
         self.foreign = 0
         self._other_node: int | None = None
         self._other_major: int | None = None
@@ -236,11 +247,37 @@ class Handshake:
         """
         if self.ident is None or not self.ident.caps & Caps.IMPEDANCE:
             return
-        for index, law in enumerate(self._layout.impedance):
-            for name, parameter in IMPEDANCE.items():
-                value = round(getattr(law, name) / parameter.scale)
-                told = {"id": int(parameter), "index": index, "value": value}
-                self._transport.request("PARAM_SET", told, timeout=_SETTING_TIMEOUT)
+        for index, law in enumerate(self.laws):
+            for name in IMPEDANCE:
+                self._tell_gain(index, name, getattr(law, name))
+
+    def change_impedance(self, laws: tuple[MuscleImpedance, ...]) -> None:
+        """Tell the board what differs from `laws`, which become these; all or nothing.
+
+        Raises:
+            RequestError: It refuses a number or does not answer; it was told what it had before.
+            BoardError: The line was lost, or it has no impedance law.
+        """
+        self.needs(Caps.IMPEDANCE, "gains of an impedance law")
+        told: list[tuple[int, str, float]] = []
+        try:
+            for index, (old, new) in enumerate(zip(self.laws, laws, strict=True)):
+                for name in IMPEDANCE:
+                    before, now = getattr(old, name), getattr(new, name)
+                    if now != before:
+                        told.append((index, name, before))  # one without an answer may act, too
+                        self._tell_gain(index, name, now)
+        except CardsError:
+            with contextlib.suppress(CardsError):  # a lost board gets `laws` when it is back
+                for index, name, before in reversed(told):
+                    self._tell_gain(index, name, before)
+            raise
+        self.laws = laws
+
+    def _tell_gain(self, index: int, name: str, value: float) -> None:
+        parameter = IMPEDANCE[name]
+        told = {"id": int(parameter), "index": index, "value": round(value / parameter.scale)}
+        self._transport.request("PARAM_SET", told, timeout=_SETTING_TIMEOUT)
 
     def _limits_error(self, error: RequestError) -> BoardError:
         names = self._layout.muscles

@@ -9,13 +9,14 @@ muscle by muscle, would not see that a controller is silent.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from cards_core.errors import CardsError
-from cards_core.loop.host import Host
+from cards_core.errors import CardsError, ParameterError
+from cards_core.loop.host import GAINS, Host
 from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.command import CommandPart, CommandRefusedError
 from cards_core.robot.model import Robot
@@ -272,6 +273,27 @@ class BoardHost(Host):
         lengths = np.nan_to_num(law.rest_length)  # without stiffness none is needed
         lengths[nobody] = np.nan
         self.hardware.impedance(lengths, np.where(nobody, np.nan, law.rest_rate), tensions)
+
+    def change(self, parameters: Mapping[str, Any]) -> None:
+        """Take over gains of the impedance law on all boards, or on none.
+
+        Raises:
+            ParameterError: A number does not fit, or a board does not take it.
+        """
+        law = self.gate.impedance
+        gains = {
+            gain: parameters[name]
+            for name, gain in GAINS.items()
+            if name in parameters and not np.array_equal(parameters[name], getattr(law, gain))
+        }
+        before = {gain: getattr(law, gain).copy() for gain in gains}
+        super().change(parameters)
+        try:
+            if gains:
+                self.hardware.change_impedance({gain: getattr(law, gain).copy() for gain in gains})
+        except HardwareError as error:
+            law.change(before)
+            raise ParameterError(f"impedance law: {error}") from error
 
     def estop(self) -> None:
         """Put all boards at their safe tensions at once, and refuse commands; never waits."""

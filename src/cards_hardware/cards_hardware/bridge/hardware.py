@@ -13,20 +13,27 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cards_core.dynamics.interface import Dynamics, make_dynamics
 from cards_core.errors import CardsError
+from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_hardware.boards.board import Board
 from cards_hardware.boards.events import BoardEvent
-from cards_hardware.boards.layout import BoardLayout, Layout
+from cards_hardware.boards.layout import (
+    IMPEDANCE,
+    BoardLayout,
+    Layout,
+    MuscleImpedance,
+    check_impedance,
+)
 from cards_hardware.boards.status import BoardStatus
 from cards_hardware.boards.telemetry import BoardSample
 from cards_hardware.errors import HardwareError, ProtocolError
@@ -295,7 +302,7 @@ class Hardware:
             robot, layout, dynamics=dynamics, estimator=estimator, on_state=on_state
         )
         self._on_event = on_event
-        self._armed = False
+        self._armed = self._opened = False
         self.boards = tuple(
             self._board(item, i, reconnect) for i, item in enumerate(layout.boards)
         )
@@ -322,13 +329,14 @@ class Hardware:
             for board in self.boards:
                 board.open()
             self._check_unique()
+            self._opened = True
         except CardsError:
             self.close()
             raise
 
     def close(self) -> None:
         """Close all ports; an armed robot is disarmed first."""
-        self._armed = False
+        self._armed = self._opened = False
         for board in self.boards:
             board.close()
         self._states.reset()
@@ -464,7 +472,7 @@ class Hardware:
         """Command set-points of the muscle impedance law; as `command`.
 
         T = max(T_floor, T0 + K (l - l0) + B (dl/dt - v0)) on the board, with K, B and T_floor of
-        the layout.
+        the layout or as changed since.
 
         Args:
             lengths: l0 in the robot's order, shape (m,), [m]; NaN: nothing is said to this muscle.
@@ -484,6 +492,84 @@ class Hardware:
                 board.commands.impedance(*(values[rows] for values in columns))
             except ProtocolError as error:
                 raise HardwareError(f"board '{board.layout.name}': {error}") from None
+
+    # Gains of the impedance law ---------------------------------------------------------------
+
+    def change_impedance(self, gains: Mapping[str, Array]) -> None:
+        """Change gains of the muscles' impedance law on all boards, or on none.
+
+        All numbers are checked before the first is sent. If a board does not take its own, those
+        that have theirs are told what they had before. While no port is open the gains wait for
+        `open`. They act upon the set-points that follow, without a jump of the tension.
+
+        Args:
+            gains: Some of ``stiffness`` [N/m], ``damping`` [N s/m] and ``tension_floor`` [N], of
+                all muscles in the robot's order, shape (m,) each.
+
+        Raises:
+            HardwareError: A number is not possible, a muscle is on no board, or a board is not
+                there or does not take it; no gain has changed.
+        """
+        laws = [self._laws_with(item, gains) for item in self.boards]
+        self._check_undriven(gains)
+        if self._opened:
+            lost = [board for board in self.boards if not board.connected]
+            if lost:
+                name, problem = lost[0].layout.name, lost[0].problem or "not connected"
+                raise HardwareError(f"no gain changed: board '{name}': {problem}")
+        before = [board.impedance for board in self.boards]
+        for i, board in enumerate(self.boards):
+            try:
+                board.change_impedance(laws[i], send=self._opened)
+            except CardsError as error:
+                for j in range(i):
+                    with contextlib.suppress(CardsError):  # if lost: as above, when it is back
+                        self.boards[j].change_impedance(before[j])
+                    self.boards[j].change_impedance(before[j], send=False)
+                raise HardwareError(f"no gain changed: {error}") from error
+
+    def impedance_gains(self, *, ask: bool = False) -> dict[str, Array]:
+        """Return the gains of the impedance law, in the robot's order; NaN on no board.
+
+        Args:
+            ask: Ask the boards, which must be connected, rather than say what they were told.
+
+        Raises:
+            HardwareError: A board does not answer.
+        """
+        out = {name: np.full(len(self.robot.muscles), np.nan) for name in IMPEDANCE}
+        for board in self.boards:
+            laws = board.read_impedance() if ask else board.impedance
+            for name, values in out.items():
+                values[board.layout.muscle_rows] = [getattr(law, name) for law in laws]
+        return out
+
+    def _laws_with(self, board: Board, gains: Mapping[str, Array]) -> tuple[MuscleImpedance, ...]:
+        """Return the laws of a board with new gains, which are checked."""
+        out = []
+        layout = board.layout
+        for row, (name, law, limits) in enumerate(
+            zip(layout.muscles, board.impedance, layout.limits, strict=True)
+        ):
+            at = layout.muscle_rows[row]
+            given = {gain: float(values[at]) for gain, values in gains.items()}
+            try:
+                out.append(check_impedance(asdict(law) | given, limits))
+            except CardsError as error:
+                raise HardwareError(f"muscle '{name}' of board '{layout.name}': {error}") from None
+        return tuple(out)
+
+    def _check_undriven(self, gains: Mapping[str, Array]) -> None:
+        """Refuse gains of muscles that no board drives, unless they are those of the model."""
+        for at in self._states.passive:
+            muscle = self.robot.muscles[at]
+            for name, values in gains.items():
+                own = getattr(ImpedanceLaw((muscle,)), name)[0]
+                if values[at] != own:
+                    raise HardwareError(
+                        f"{name} of muscle '{muscle.name}' is {values[at]:g}, but no board drives "
+                        f"it (expected: {own:g}, as in the model)"
+                    )
 
     def _check_armed(self) -> None:
         if not self._armed:

@@ -24,7 +24,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
-from cards_core.analysis.impedance_loop import gains_of, growth_text, slowest_motion
+from cards_core.analysis.impedance_loop import growth_text, slowest_motion
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
@@ -39,7 +39,7 @@ from cards_hardware.boards.layout import read_layout
 from cards_hardware.bridge.board_host import LOG_NAME, BoardHost
 from cards_hardware.bridge.hardware import Hardware, HardwareState
 from cards_hardware.bridge.health import BridgeHealth
-from cards_hardware.bridge.node_parameters import parameters
+from cards_hardware.bridge.node_parameters import parameters, robot_parameters
 from cards_hardware.real_time import make_real_time
 from cards_ros import topics
 from cards_ros.host_shell import HostShell
@@ -93,17 +93,21 @@ class BridgeNode(LifecycleNode):
         super().__init__(NODE_NAME, context=context, **node_options)
         if self.get_parameter("use_sim_time").value:
             raise CardsError("parameter 'use_sim_time' is True (expected: False, a real robot)")
-        value = self.parameters = Parameters(self)
+        value = self.parameters = Parameters(self, self._on_parameters)
         value.declare(parameters())
-        value.refuse_others()
         robot = robot or load(value["model"])
+        self._dynamics = make_dynamics(robot)  # of this node; the boards' side has its own
         layout = self._layout = read_layout(
             value["boards"] or robot.name,
             robot,
             port=value["port"],
             baudrate=value["baudrate"],
             namespace=value["part"],
+            dynamics=self._dynamics,
         )
+        gains = robot_parameters(layout.limited(robot))
+        value.declare(gains)
+        value.refuse_others()
         self._stop = stop
         self._events: queue.SimpleQueue[BoardEvent] = queue.SimpleQueue()
         # no thread of the boards runs, and nothing wakes the loop, before they are opened
@@ -116,6 +120,7 @@ class BridgeNode(LifecycleNode):
             command_timeout=value["command_timeout"],
             log_path=Path(log_dir, LOG_NAME) if log_dir else None,
         )
+        self.host.change({spec.name: value[spec.name] for spec in gains})
         self._patience = round(value["command_timeout"] * NANOSECONDS)
         self.models = ModelTopic(
             self, "host", identity_of(robot), lambda: value[ACCEPT], ready=False
@@ -166,15 +171,21 @@ class BridgeNode(LifecycleNode):
 
     def _warn_of_gains(self) -> None:
         """Say so if the boards' impedance laws would shake the robot at home."""
-        robot = self._layout.limited(self.hardware.robot)
-        gains = gains_of(robot)
-        if not any(values.any() for values in gains):
-            return
-        dynamics = make_dynamics(robot)
+        law, dynamics = self.host.gate.impedance, self._dynamics
+        gains = law.stiffness, law.damping
         motion = slowest_motion(dynamics, dynamics.tree.home, *gains)
         if motion is not None and not motion.stable:
-            name = robot.muscles[motion.muscle].name
-            self.get_logger().warning(f"muscle '{name}': {growth_text(robot, motion)}")
+            name = dynamics.robot.muscles[motion.muscle].name
+            self.get_logger().warning(f"muscle '{name}': {growth_text(motion, *gains)}")
+
+    def _on_parameters(self, changes: Any) -> None:
+        """Take over gains of the impedance law; states and commands go on meanwhile."""
+
+        def change() -> None:
+            self.host.change(changes)
+            self._warn_of_gains()
+
+        self._meanwhile(change, obeying=True)
 
     def _pass_on(self) -> None:
         """Pass on a state and the commands that have come; without a state, wait a little."""
@@ -199,8 +210,13 @@ class BridgeNode(LifecycleNode):
         for _ in self._shell.obey(lockstep=False, patience=self._patience):
             pass  # time goes on by itself
 
-    def _meanwhile(self, work: Callable[[], object]) -> None:
-        """Run in a thread what waits for boards; states and the emergency stop go on."""
+    def _meanwhile(self, work: Callable[[], object], *, obeying: bool = False) -> None:
+        """Run in a thread what waits for boards; states and the emergency stop go on.
+
+        Args:
+            work: What to do.
+            obeying: Whether commands go on, too.
+        """
         error: list[BaseException] = []
 
         def do() -> None:
@@ -211,7 +227,7 @@ class BridgeNode(LifecycleNode):
             self._loop.wake()
 
         thread = threading.Thread(target=do, name="boards", daemon=True)
-        busy, self._busy = self._busy, True
+        busy, self._busy = self._busy, not obeying
         try:
             thread.start()
             while thread.is_alive():

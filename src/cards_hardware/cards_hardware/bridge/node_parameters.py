@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from cards_core.loop.host import impedance_gains
 from cards_core.loop.model_agreement import accept_parameter
 from cards_core.parameters.declaration import Parameter
+from cards_core.robot.model import Robot
 
 
 def parameters() -> list[Parameter]:
@@ -58,3 +60,12 @@ def parameters() -> list[Parameter]:
         accept_parameter("Obey commands although another node has another model (compiler.md)."),
         Parameter("log_dir", "", "Folder for hardware.npz, one row per state; empty: no log."),
     ]
+
+
+def robot_parameters(robot: Robot) -> list[Parameter]:
+    """Return the parameters whose size depends on the robot.
+
+    Args:
+        robot: With the limits and impedance laws of its boards, see `Layout.limited`.
+    """
+    return impedance_gains(robot, default="the boards file, else the muscle's <control>")

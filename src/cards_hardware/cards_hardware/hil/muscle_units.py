@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from cards_core.errors import CardsError
 from cards_core.robot.actuators import Motor, SeriesElastic, Spring, Thermal
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_hardware.protocol.enums import ParameterId
 
@@ -38,6 +39,20 @@ below one, the feed-forward does the rest."""
 
 LOOP_RATE = 80.0
 """Integral gain times k_I, [1/s]: how fast friction of the winder is corrected."""
+
+WIRE_RATE = 30.0
+"""Behind an elastic wire: gain of the elongation, as ``m w^2`` with the rotor's inertia m at the
+wire, [rad/s]: with the wire's own stiffness it brings the rotor to its place."""
+
+WIRE_DAMPING = 60.0
+"""Likewise damping of the elongation's rate, as ``m c``, [1/s]. As much as the delay bears, 3.5 ms
+from encoder to motor, d: a light load on the wire feels ``-(w^2 + c corner) d / 2`` of damping,
+-5/s with the corner of 30/s in ``firmware/core/muscle.c``; joints have more. As little as the wire
+needs, whose stiffness grows with the tension: at 200 N rotor and wire swing at 50 rad/s."""
+
+WIRE_LOOP_RATE = 20.0
+"""Integral gain times k_I there, [1/s]: without a proportional one, and so slow that it does not
+carry the rotor past its place."""
 
 ELASTIC_SPRING = Spring(law="exponential", force_scale=15.0, growth=350.0)
 """Wire and nonlinear element of the usual unit: 16 N/mm at 30 N, 75 N/mm at 200 N."""
@@ -53,6 +68,40 @@ Counts = npt.NDArray[np.int64]
 
 ParameterValue = tuple[ParameterId, int, int]
 """Parameter, index, value in the units of the table."""
+
+
+@dataclass(frozen=True)
+class TensionLoop:
+    """Gains of the tension loop as forces at the wire, see ``firmware/core/muscle.h``.
+
+    Attributes:
+        proportional: Force per error of the tension.
+        integral: Likewise, [1/s].
+        stiffness: k of the slack wire, [N/m]; 0: it is rigid.
+        growth: g of the wire, ``dT/dd = k + g T``, [1/m].
+        elongation: Force per error of the elongation, [N/m].
+        damping: Force per rate of the elongation, [N s/m].
+    """
+
+    proportional: float
+    integral: float
+    stiffness: float = 0.0
+    growth: float = 0.0
+    elongation: float = 0.0
+    damping: float = 0.0
+
+
+def _wire_of(spring: Spring) -> tuple[float, float]:
+    """Return k and g of ``dT/dd = k + g T``: exact for an exponential, else at no tension."""
+    if spring.law == "exponential" and spring.force_scale and spring.growth:
+        return spring.force_scale * spring.growth, spring.growth
+    quadratic = spring.quadratic or 0.0
+    if spring.law != "polynomial" or not spring.stiffness or quadratic < 0.0:
+        raise CardsError(
+            f"spring {spring}: the board's tension loop knows no such wire (expected: exponential "
+            "or polynomial, with quadratic >= 0)"
+        )
+    return spring.stiffness, 2.0 * quadratic / spring.stiffness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +127,8 @@ class UnitDesign:
         load_range: Largest force that is measured, [N]; beyond it the reading stays there.
         joint_bits: Resolution of the joint encoders: 2^bits counts per turn.
         rotor_inertia: Of rotor and gear at the rotor, [kg m^2]; felt with a spring only.
-        spring: Elastic wire and element between winder and load cell; None: a rigid wire.
+        spring: Elastic wire and element between winder and load cell; None: a rigid wire. That of
+            a description goes before, see `units_of`.
         supply: Voltage without load, [V].
         supply_resistance: Resistance of battery and cables, [Ohm].
     """
@@ -134,16 +184,20 @@ class UnitDesign:
         return self.rotor_inertia * (self.gear_ratio / self.winder_radius) ** 2
 
     @property
-    def loop_rate(self) -> float:
-        """Integral gain times k_I that the tension loop bears, [1/s].
+    def loop(self) -> TensionLoop:
+        """Gains of the board's tension loop for such units.
 
-        A rotor behind a spring, ``m x'' + b x' = F - T``, is stable with the loop
-        ``F = T_d + (k_p + k_i/s)(T_d - T)`` up to ``k_i = (1 + k_p) b/m`` (Routh); half of it.
+        Raises:
+            CardsError: The spring is a triangle, or gets softer with the tension: the board knows
+                ``dT/dd = k + g T`` only.
         """
         if self.spring is None:
-            return LOOP_RATE
-        bound = (1.0 + LOOP_GAIN) * self.viscous_friction / self.winder_mass
-        return min(LOOP_RATE, 0.5 * bound)
+            return TensionLoop(LOOP_GAIN, LOOP_RATE)
+        stiffness, growth = _wire_of(self.spring)
+        mass = self.winder_mass
+        return TensionLoop(
+            0.0, WIRE_LOOP_RATE, stiffness, growth, mass * WIRE_RATE**2, mass * WIRE_DAMPING
+        )
 
     def actuator(self, force_per_current: float) -> SeriesElastic:
         """Return the unit as an actuator whose motor is told the force that its current makes.
@@ -189,6 +243,31 @@ def _stronger(spring: Spring, strength: float) -> Spring:
     forces = ("stiffness", "quadratic", "cubic", "force_scale")
     given = {name: value for name in forces if (value := getattr(spring, name)) is not None}
     return replace(spring, **{name: strength * value for name, value in given.items()})
+
+
+def units_of(robot: Robot, design: UnitDesign) -> tuple[UnitDesign, ...]:
+    """Return the unit of every muscle of a robot: the wire is the description's where it has one.
+
+    Args:
+        robot: Its ``series_elastic`` muscles have springs.
+        design: What all units are made of; its spring counts where no muscle has one.
+
+    Raises:
+        CardsError: Some muscles have springs and others have none.
+    """
+    springs = [
+        muscle.actuator.spring if isinstance(muscle.actuator, SeriesElastic) else None
+        for muscle in robot.muscles
+    ]
+    if not any(springs):
+        return (design,) * len(springs)
+    rigid = [m.name for m, spring in zip(robot.muscles, springs, strict=True) if spring is None]
+    if rigid:
+        raise CardsError(
+            f"muscle{'s' if len(rigid) > 1 else ''} {', '.join(rigid)} of {robot.name} without a "
+            "spring (expected: series_elastic, as the others are, or no muscle of that kind)"
+        )
+    return tuple(replace(design, spring=spring) for spring in springs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -273,13 +352,18 @@ def manufacture(
     )
 
 
+def _of(loops: Sequence[TensionLoop], name: str) -> Array:
+    out: Array = np.array([getattr(loop, name) for loop in loops], dtype=float)
+    return out
+
+
 def board_parameters(
-    design: UnitDesign, calibration: UnitCalibration, *, node: int = 1
+    units: Sequence[UnitDesign], calibration: UnitCalibration, *, node: int = 1
 ) -> Iterator[ParameterValue]:
     """Yield the parameters of one board: counts first, as the rest needs them.
 
     Args:
-        design: What its units are made of.
+        units: What its units are made of, alike but for their wires.
         calibration: Calibration of its units and joint encoders, see `UnitCalibration.of`.
         node: Address of the board.
     """
@@ -289,7 +373,8 @@ def board_parameters(
     yield ParameterId.JOINTS, 0, joints
     for parameter, value in BENCH_TOLERANCES:
         yield parameter, 0, round(value / parameter.scale)
-    thermal = design.thermal
+    design = units[0]
+    thermal, loops = design.thermal, [unit.loop for unit in units]
     gain = calibration.current_scale
     same = np.ones(muscles)
     load_max = np.minimum(np.floor(design.load_range / calibration.load_scale), 2**15 - 2)
@@ -305,8 +390,12 @@ def board_parameters(
         (ParameterId.LOAD_ZERO, calibration.load_zero.astype(float)),
         (ParameterId.LOAD_MAX, load_max),
         (ParameterId.CURRENT_SCALE, gain),
-        (ParameterId.KP, LOOP_GAIN / gain),
-        (ParameterId.KI, design.loop_rate / gain),
+        (ParameterId.KP, _of(loops, "proportional") / gain),
+        (ParameterId.KI, _of(loops, "integral") / gain),
+        (ParameterId.WIRE_STIFFNESS, _of(loops, "stiffness")),
+        (ParameterId.WIRE_GROWTH, _of(loops, "growth")),
+        (ParameterId.WIRE_GAIN, _of(loops, "elongation") / gain),
+        (ParameterId.ROTOR_DAMPING, _of(loops, "damping") / gain),
         (ParameterId.CURRENT_CONTINUOUS, max(continuous, 1.0) * same),
         (ParameterId.WINDING_RESISTANCE, design.resistance * same),
         (ParameterId.CORE_RESISTANCE, thermal.winding_resistance * same),

@@ -95,7 +95,8 @@ class PlantSettings:
         log_every: Only every so many ticks are logged.
         seed: Chance of manufacture and noise.
         strength: Strength of the muscle units, see `UnitDesign.scaled`.
-        elastic: Whether their wires are elastic (`ELASTIC_SPRING`) rather than rigid.
+        elastic: Whether their wires are elastic (`ELASTIC_SPRING`) rather than rigid, where the
+            description says nothing of springs; its own count anyway (`units_of`).
         stand_time: How long after the first command the robot stays on its stand, [s].
         world: World of objects that the robot is put into: name of a file in worlds/, or path;
             empty: none.

@@ -181,10 +181,12 @@ class Rig:
 
     def _commission(self) -> None:
         """Give every board the parameters of the units behind it, as a calibration would."""
-        design, calibration = self.units()
+        units, calibration = self.units()
         for board, emulator in zip(self.layout.boards, self.emulators, strict=True):
             part = calibration.of(list(board.muscle_rows), list(board.position_rows))
-            wanted = tuple(board_parameters(design, part, node=board.node))
+            wanted = tuple(
+                board_parameters([units[i] for i in board.muscle_rows], part, node=board.node)
+            )
             for left in reversed(range(COMMISSIONING_TRIES)):
                 try:
                     self._set(board, wanted)
@@ -208,11 +210,10 @@ class Rig:
         finally:
             link.close()
 
-    def units(self) -> tuple[UnitDesign, UnitCalibration]:
+    def units(self) -> tuple[tuple[UnitDesign, ...], UnitCalibration]:
         """Return what the plant's muscle units are made of, and what differs between them."""
-        design = self.settings.design
-        world = World(self._robot, seed=self.settings.seed, design=design)
-        return design, world.calibration
+        world = World(self._robot, seed=self.settings.seed, design=self.settings.design)
+        return world.units, world.calibration
 
     # While it runs ----------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot
 from cards_core.robot.world import World as Surroundings
 from cards_core.typing import Array
-from cards_hardware.hil.muscle_units import UnitCalibration, UnitDesign, manufacture
+from cards_hardware.hil.muscle_units import UnitCalibration, UnitDesign, manufacture, units_of
 from cards_sim.simulator import Simulator
 
 HEAT_PERIOD = 0.1
@@ -236,6 +236,7 @@ class World:
 
     Attributes:
         simulator, drives, sensors, calibration: The parts.
+        units: What the unit of each muscle is made of.
         time: Since the start, held on the stand or not, [s].
         commanded: When the first command of a controller came, [s]; None before.
         q, qd, lengths, rates: State of the robot, as in `cards_core.robot.state.RobotState`.
@@ -253,6 +254,8 @@ class World:
         around: Surroundings | None = None,
     ) -> None:
         self.design = design or UnitDesign()
+        self.units = units_of(robot, self.design)
+        self._elastic = self.units[0].spring is not None
         self.robot = robot
         dynamics = make_dynamics(robot)
         parts, noise = np.random.default_rng(seed).spawn(2)
@@ -261,7 +264,7 @@ class World:
             self.design, home.copy(), dynamics.tree.nq, parts
         )
         self.simulator = Simulator(
-            _with_units(robot, self.design, self.calibration), DT, world=around
+            _with_units(robot, self.units, self.calibration), DT, world=around
         )
         state = self.simulator.state
         self.q, self.qd = state.q, state.qd
@@ -294,7 +297,7 @@ class World:
     @property
     def wires(self) -> Array:
         """Wire that the winders have let out, which encoders measure, shape (m,), [m]."""
-        if self.design.spring is None:
+        if not self._elastic:
             return self.lengths
         out: Array = self.simulator.muscles.state_values[self._wound]
         return out
@@ -326,7 +329,7 @@ class World:
             SimulationStoppedError: The physics diverged.
         """
         held, simulator = self.held, self.simulator
-        elastic = self.design.spring is not None
+        elastic = self._elastic
         told = self.drives.push() if elastic else self.drives.advance(self.rates)
         self.ticks += 1
         if held:
@@ -346,7 +349,7 @@ class World:
         return self.simulator.muscles.actuators.step(self.lengths, still, kinds, forces).copy()
 
 
-def _with_units(robot: Robot, design: UnitDesign, calibration: UnitCalibration) -> Robot:
+def _with_units(robot: Robot, units: Sequence[UnitDesign], calibration: UnitCalibration) -> Robot:
     """Return the robot with units, whose tension may be anything that their motors make.
 
     Rigid wires are ideal cables, whose tensions `Drives` knows.
@@ -355,11 +358,11 @@ def _with_units(robot: Robot, design: UnitDesign, calibration: UnitCalibration) 
     muscles = tuple(
         replace(
             muscle,
-            actuator=Cable() if design.spring is None else design.actuator(gain),
+            actuator=Cable() if unit.spring is None else unit.actuator(gain),
             tension_min=0.0,
             tension_max=np.inf,
         )
-        for muscle, gain in zip(robot.muscles, gains, strict=True)
+        for muscle, unit, gain in zip(robot.muscles, units, gains, strict=True)
     )
     return replace(robot, muscles=muscles)
 

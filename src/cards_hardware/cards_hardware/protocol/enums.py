@@ -352,6 +352,11 @@ class ParameterId(enum.IntEnum):
     KP = 0x51, "muscle", 10000, 0, 1000000, 1e-6, "A/N", "proportional gain of the tension loop"
     KI = 0x52, "muscle", 500, 0, 1000000, 1e-3, "A/(N s)", "integral gain of the tension loop"
     INTEGRAL_MAX = 0x53, "muscle", 1000, 0, 32000, 1e-3, "A", "limit of the integral part"
+    # elastic wire between winder and load cell: k = WIRE_STIFFNESS + WIRE_GROWTH T
+    WIRE_STIFFNESS = 0x54, "muscle", 0, 0, 100_000_000, 1, "N/m", "of the slack wire; 0: rigid"
+    WIRE_GROWTH = 0x55, "muscle", 0, 0, 1_000_000, 0.1, "1/m", "growth of its stiffness"
+    WIRE_GAIN = 0x56, "muscle", 0, 0, 1_000_000_000, 1e-3, "A/m", "gain of its elongation"
+    ROTOR_DAMPING = 0x57, "muscle", 0, 0, 100_000_000, 1e-3, "A s/m", "gain of its rate"
     # muscle impedance law
     STIFFNESS = 0x58, "muscle", 0, 0, 100_000_000, 0.1, "N/m", "K of the muscle impedance law"
     DAMPING = 0x59, "muscle", 0, 0, 10_000_000, 1e-3, "N s/m", "B of the muscle impedance law"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fake_hardware import FakeHardware
 
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, ParameterError
 from cards_core.formats import load
 from cards_core.loop.host import Host, SteppedHost
 from cards_core.muscles.command import (
@@ -251,6 +251,23 @@ def test_set_points_that_are_refused_do_not_go_out(stiff):
     with pytest.raises(CommandRefusedError, match="emergency stop is active"):
         stiff.submit(set_points(["cable_1"], [0.1], [], []))
     assert not stiff.hardware.commands
+
+
+def test_gains_change_on_the_boards_and_in_the_gate_or_in_neither(stiff):
+    host = stiff
+    law, wanted = host.gate.impedance, np.array([1e4, 2e4, 3e4, 4e4])
+    host.change({"impedance_stiffness": wanted, "elsewhere": 1.0})
+    np.testing.assert_array_equal(law.stiffness, wanted)
+    (sent_gains,) = host.hardware.gains
+    assert list(sent_gains) == ["stiffness"]
+    np.testing.assert_array_equal(sent_gains["stiffness"], wanted)
+    with pytest.raises(ParameterError, match="damping of muscle 'cable_2' is -1"):
+        host.change({"impedance_damping": np.array([0.0, -1.0, 0.0, 0.0])})
+    assert len(host.hardware.gains) == 1
+    host.hardware.fail["change_impedance"] = "board 'arm': refused"
+    with pytest.raises(ParameterError, match="impedance law: board 'arm': refused"):
+        host.change({"impedance_stiffness": np.zeros(4)})
+    np.testing.assert_array_equal(law.stiffness, wanted)
 
 
 def test_boards_have_no_excitation(host):

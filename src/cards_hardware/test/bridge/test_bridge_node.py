@@ -14,13 +14,17 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from fake_hardware import FakeHardware
 from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter as RosParameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.model_identity import decode
+from cards_hardware.boards import layout as layout_module
 from cards_hardware.boards.events import BoardEvent
 from cards_hardware.bridge import node as bridge_node
 from cards_hardware.bridge.node import BridgeNode
@@ -28,7 +32,7 @@ from cards_hardware.errors import HardwareError
 from cards_hardware.protocol.enums import MuscleFlag, Severity, State
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import NodeThread, start_process
+from cards_ros.testing import NodeThread, Probe, start_process
 
 pytestmark = pytest.mark.ros
 
@@ -253,6 +257,81 @@ def test_refused_commands_do_not_reach_the_boards(domain, probe):
             probe.publish(message, topics.FORCE_COMMAND)
             probe.until_status("hardware: commands", Level.WARN, words)
         assert thread.node.hardware.commands == []
+
+
+# Gains of the impedance law --------------------------------------------------------------------
+
+
+def set_gains(probe, name, values):
+    parameter = RosParameter(name, value=[float(value) for value in values])
+    request = SetParameters.Request(parameters=[parameter.to_parameter_msg()])
+    reply = probe.call(SetParameters, "hardware/set_parameters", parameters=request.parameters)
+    return reply.results[0]
+
+
+def test_gains_are_tuned_while_commands_pass(domain, probe):
+    with bridge(domain, autostart=True, impedance_stiffness=[1e3, 2e3, 3e3, 4e3]) as thread:
+        fake = thread.node.hardware
+        probe.until(lambda: thread.node.active, "activation")
+        given = fake.gains[0]
+        assert list(given) == ["stiffness"]  # the others are those that the boards have
+        assert given["stiffness"].tolist() == [1e3, 2e3, 3e3, 4e3]
+        floors = thread.node.parameters["impedance_tension_floor"].tolist()
+        assert floors == [muscle.tension_min for muscle in ROBOT.muscles]
+        # commands go on although a board takes its time
+        fake.hold["change_impedance"] = threading.Event()
+        results = []
+
+        def tune():
+            results.append(set_gains(other, "impedance_stiffness", [5e3, 6e3, 7e3, 8e3]))
+
+        with Probe(domain) as other:
+            tuning = threading.Thread(target=tune)
+            tuning.start()
+            probe.until(lambda: fake.calls.count("change_impedance") == 2, "the change")
+            before = len(fake.commands)
+            probe.publish(command([20.0, 30.0, 40.0, 50.0]), topics.FORCE_COMMAND)
+            probe.until(lambda: len(fake.commands) > before, "a command meanwhile")
+            fake.hold.pop("change_impedance").set()
+            tuning.join()
+        assert results[0].successful
+        assert fake.gains[-1]["stiffness"].tolist() == [5e3, 6e3, 7e3, 8e3]
+        assert thread.node.parameters["impedance_stiffness"].tolist() == [5e3, 6e3, 7e3, 8e3]
+        fake.fail["change_impedance"] = "no gain changed: board 'arm': lost"
+        for values, words in (
+            ([1.0] * 4, "no gain changed: board 'arm': lost"),
+            ([1.0] * 3, "expected: 4 numbers"),
+            ([1.0, 1.0, -1.0, 1.0], "expected: finite, 0"),
+        ):
+            result = set_gains(probe, "impedance_stiffness", values)
+            assert not result.successful
+            assert words in result.reason
+        assert thread.node.active
+        assert thread.node.parameters["impedance_stiffness"].tolist() == [5e3, 6e3, 7e3, 8e3]
+
+
+def test_gains_that_would_shake_the_robot_are_reported(domain, probe, monkeypatch):
+    lines = []
+    with bridge(domain) as thread:
+        monkeypatch.setattr(
+            type(thread.node.get_logger()), "warning", lambda _self, text: lines.append(text)
+        )
+        assert set_gains(probe, "impedance_stiffness", [10.0] * 4).successful
+        assert not lines
+        assert set_gains(probe, "impedance_stiffness", [1e7] * 4).successful
+    (line,) = lines
+    assert "K 1e+07 N/m and B 0 N s/m let it swing" in line
+
+
+def test_the_dynamics_are_made_once(domain, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        bridge_node, "make_dynamics", lambda robot: made.append(robot) or make_dynamics(robot)
+    )
+    monkeypatch.setattr(layout_module, "make_dynamics", lambda _robot: pytest.fail("once more"))
+    with bridge(domain, impedance_stiffness=[1e3] * 4):
+        pass
+    assert made == [ROBOT]
 
 
 def test_stamps_are_the_times_of_the_samples(domain, probe):

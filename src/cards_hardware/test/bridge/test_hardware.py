@@ -13,7 +13,7 @@ from cards_core.formats import load
 from cards_hardware.boards.layout import SUFFIX, read_layout
 from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.errors import HardwareError
-from cards_hardware.protocol.enums import Caps, State
+from cards_hardware.protocol.enums import AckCode, Caps, ParameterId, State
 
 pytestmark = pytest.mark.serial
 
@@ -108,6 +108,86 @@ def test_set_points_go_to_the_muscles_they_name(pair):
     assert (one["mask"], two["mask"]) == (0b10, 0b01)
     np.testing.assert_allclose([*one["length"], *one["rate"], *one["tension"]], [0.2, 0.02, 6.0])
     np.testing.assert_allclose([*two["length"], *two["rate"], *two["tension"]], [0.1, 0.01, 5.0])
+
+
+def gains_on(fake, parameter):
+    return [fake.parameters[int(parameter), index] * parameter.scale for index in range(2)]
+
+
+def test_gains_reach_the_board_of_their_muscle_and_stay_over_a_loss(pair):
+    hardware = pair.hardware
+    first = hardware.impedance_gains()
+    np.testing.assert_allclose(first["stiffness"], 20_000.0)
+    # before boards are there gains wait for them
+    hardware.change_impedance({"stiffness": np.array([1e4, 2e4, 3e4, 4e4])})
+    hardware.open()
+    np.testing.assert_allclose(gains_on(pair.one, ParameterId.STIFFNESS), [4e4, 2e4])
+    np.testing.assert_allclose(gains_on(pair.two, ParameterId.STIFFNESS), [1e4, 3e4])
+    hardware.arm()
+    before = pair.one.names().count("PARAM_SET")
+    hardware.change_impedance({"damping": np.array([0.0, 0.0, 0.0, 55.5])})
+    assert pair.one.names().count("PARAM_SET") == before + 1  # what differs is sent
+    np.testing.assert_allclose(gains_on(pair.one, ParameterId.DAMPING), [55.5, 0.0])
+    asked = hardware.impedance_gains(ask=True)
+    np.testing.assert_allclose(asked["stiffness"], [1e4, 2e4, 3e4, 4e4])
+    np.testing.assert_allclose(asked["damping"], [0.0, 0.0, 0.0, 55.5])
+    np.testing.assert_allclose(asked["tension_floor"], first["tension_floor"])
+    # a board that starts anew has forgotten them
+    pair.one.parameters.clear()
+    pair.one.reset()
+    eventually(lambda: hardware.boards[0].reconnects and hardware.boards[0].connected)
+    np.testing.assert_allclose(gains_on(pair.one, ParameterId.STIFFNESS), [4e4, 2e4])
+    np.testing.assert_allclose(gains_on(pair.one, ParameterId.DAMPING), [55.5, 0.0])
+
+
+def test_a_length_is_a_set_point_under_the_gains_in_force(pair):
+    hardware = pair.hardware
+    hardware.open()
+    hardware.arm()
+    hardware.change_impedance({"stiffness": np.array([2e4, 0.0, 2e4, 2e4])})
+    with pytest.raises(HardwareError, match=r"cable_2.*has no stiffness"):
+        hardware.command("length", np.array([np.nan, 0.3, np.nan, np.nan]))
+    hardware.change_impedance({"tension_floor": np.array([20.0, 21.0, 22.0, 23.0])})
+    hardware.command("length", np.array([0.3, np.nan, np.nan, np.nan]))
+    eventually(lambda: pair.two.commands)
+    np.testing.assert_allclose(pair.two.commands[0][1]["tension"], [20.0])
+
+
+@pytest.mark.parametrize(
+    ("gains", "message"),
+    [
+        ({"stiffness": [1.0, 1.0, 1.0, 2e7]}, "cable_4.*stiffness is 2e\\+07, expected 0"),
+        ({"damping": [-1.0, 0.0, 0.0, 0.0]}, "cable_1.*damping is -1, expected 0"),
+        ({"tension_floor": [10.0, 10.0, 1.0, 10.0]}, "cable_3.*tension_min"),
+        ({"tension_floor": [10.0, 3e3, 10.0, 10.0]}, "cable_2.*tension_max"),
+    ],
+)
+def test_gains_out_of_range_reach_no_board(pair, gains, message):
+    hardware = pair.hardware
+    hardware.open()
+    before = pair.one.parameters | pair.two.parameters
+    with pytest.raises(HardwareError, match=message):
+        hardware.change_impedance({name: np.array(row) for name, row in gains.items()})
+    assert pair.one.parameters | pair.two.parameters == before
+
+
+def test_gains_change_on_all_boards_or_on_none(pair):
+    hardware = pair.hardware
+    hardware.open()
+    before = dict(pair.one.parameters), dict(pair.two.parameters)
+    known = hardware.impedance_gains()
+    pair.two.refuse["PARAM_SET"] = AckCode.STATE
+    with pytest.raises(HardwareError, match=r"no gain changed: .*two.*refused"):
+        hardware.change_impedance({"stiffness": np.full(4, 5e3)})
+    assert (pair.one.parameters, pair.two.parameters) == before
+    pair.two.refuse.clear()
+    for name, values in hardware.impedance_gains(ask=True).items():
+        np.testing.assert_array_equal(values, known[name])
+    pair.two.mute = True
+    eventually(lambda: not hardware.boards[1].connected)
+    with pytest.raises(HardwareError, match="no gain changed: board 'two'"):
+        hardware.change_impedance({"stiffness": np.full(4, 5e3)})
+    assert pair.one.parameters == before[0]
 
 
 def test_a_state_is_complete_when_every_board_has_sent_a_newer_one(pair):

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from cards_core.dynamics.interface import make_dynamics
+from cards_core.errors import CardsError, ParameterError
 from cards_core.formats import load
 from cards_core.muscles.command import CommandPart, CommandRefusedError
 from cards_hardware.boards.layout import SUFFIX, find_layout, read_layout
@@ -202,6 +204,49 @@ def test_muscles_follow_the_impedance_law_and_let_go_without_a_sender(stiff):
     np.testing.assert_allclose(last, 10.0, atol=8.0)  # the arm sinks and pulls at them
     with pytest.raises(CommandRefusedError, match="not commanded"):
         stiff.host.submit((CommandPart("impedance", names, pretension, there),))
+
+
+def test_gains_are_tuned_on_a_robot_that_is_held(stiff):
+    hardware, host = stiff.hardware, stiff.host
+    names = [muscle.name for muscle in host.robot.muscles]
+    hardware.arm()
+    there = eventually(hardware.take).lengths - 2e-3
+    stop, errors = threading.Event(), []
+
+    def hold():
+        part = CommandPart("impedance", names, np.full(len(names), 40.0), there)
+        try:
+            while not stop.wait(0.004):
+                host.submit((part,))
+        except CardsError as error:
+            errors.append(error)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    steady = []
+    try:
+        for stiffness in (20_000.0, 30_000.0, 10_000.0):
+            host.change({"impedance_stiffness": np.full(len(names), stiffness)})
+            end = time.monotonic() + 0.6
+            while time.monotonic() < end:
+                time.sleep(0.002)
+                if (new := hardware.take()) is not None and new.complete:
+                    state = new
+            steady.append((stiffness, state))
+        asked = hardware.impedance_gains(ask=True)
+    finally:
+        stop.set()
+        holding.join()
+    assert not errors
+    assert stiff.board.state == State.ACTIVE  # commands went on, no watchdog
+    for stiffness, state in steady:
+        law = 40.0 + stiffness * (state.lengths - there)
+        assert np.median(np.abs(state.tensions - np.clip(law, 12.0, 800.0))) < 5.0
+    np.testing.assert_allclose(asked["stiffness"], 10_000.0)
+    np.testing.assert_allclose(asked["damping"], 100.0)
+    with pytest.raises(ParameterError, match="expected 0"):
+        host.change({"impedance_stiffness": np.full(len(names), 2e7)})
+    np.testing.assert_allclose(hardware.impedance_gains(ask=True)["stiffness"], 10_000.0)
 
 
 def test_cable_pulled_and_plugged_in_again(bench, arm):

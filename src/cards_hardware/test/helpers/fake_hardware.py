@@ -19,6 +19,7 @@ class FakeHardware:
     Attributes:
         calls: What was asked for, in order.
         commands: Commands that arrived while they act.
+        gains: Gains of the impedance law that were changed, in order.
         fail: Method name to what it raises.
         hold: Method name to an event that it waits for.
         lost: Name of a board that is not there.
@@ -28,6 +29,7 @@ class FakeHardware:
         self.robot, self.layout = robot, layout
         self.on_state, self.on_event = on_state, on_event
         self.calls, self.commands, self.fail, self.hold = [], [], {}, {}
+        self.gains = []
         self.lost = ""
         self.opened = False
         self.state = State.DISARMED
@@ -103,6 +105,10 @@ class FakeHardware:
 
     def impedance(self, lengths, rates, tensions):
         self.command("impedance", np.array([lengths, rates, tensions]))
+
+    def change_impedance(self, gains):
+        self._do("change_impedance")
+        self.gains.append(gains)
 
     def take(self):
         state, self._new = self._new, None

@@ -8,7 +8,7 @@ import pytest
 
 from cards_core.errors import CardsError, ShapeError
 from cards_core.formats import load
-from cards_core.robot.actuators import Spring
+from cards_core.robot.actuators import SeriesElastic, Spring
 from cards_hardware.hil.muscle_units import UnitDesign, board_parameters, manufacture
 from cards_hardware.hil.world import DT, Drives, Sensors, World, channels_of
 from cards_hardware.protocol.enums import ParameterId as P
@@ -133,7 +133,7 @@ def decoded(parameters, name, index):
 
 def test_the_commissioned_parameters_decode_what_the_sensors_say(design, calibration):
     """With the firmware's whole-number parameters: 30 um, 0.5 %, 0.1 mrad."""
-    settings = board_parameters(design, calibration)
+    settings = board_parameters([design] * COUNT, calibration)
     parameters = {(parameter, index): value for parameter, index, value in settings}
     sensors = Sensors(design, calibration, np.random.default_rng(0))
     lengths, tensions = np.array([0.12, 0.18, 0.33]), np.array([10.0, 200.0, 700.0])
@@ -153,7 +153,7 @@ def test_the_commissioned_parameters_decode_what_the_sensors_say(design, calibra
 
 
 def test_every_commissioned_value_is_in_the_range_of_the_table(design, calibration):
-    for parameter, index, value in board_parameters(design, calibration):
+    for parameter, index, value in board_parameters([design] * COUNT, calibration):
         assert parameter.minimum <= value <= parameter.maximum, (parameter.name, index, value)
 
 
@@ -328,18 +328,42 @@ def test_in_the_limit_of_a_stiff_wire_and_a_light_rotor_it_is_the_rigid_one(plan
     assert near_tensions == pytest.approx(tensions, abs=1.0)
 
 
-def test_the_tension_loop_of_an_elastic_unit_is_slow(design, calibration):
-    """The rotor behind the wire does not bear the integral of a rigid unit."""
+def test_boards_of_elastic_units_know_wire_and_rotor(design, calibration):
+    def force(units, name):
+        found = {(p, i): value for p, i, value in board_parameters([units] * COUNT, calibration)}
+        return decoded(found, name, 0) * calibration.current_scale[0]
 
-    def rate(units):
-        found = {(p, i): value for p, i, value in board_parameters(units, calibration)}
-        return decoded(found, "KI", 0) * calibration.current_scale[0]
-
-    assert rate(design) == pytest.approx(80.0, rel=0.01)
-    slow = UnitDesign(spring=SPRING)
-    bound = 1.25 * slow.viscous_friction / slow.winder_mass
-    assert 0.0 <= rate(slow) < bound
+    names = ("KP", "KI", "WIRE_GAIN", "ROTOR_DAMPING")
+    rigid = [force(design, name) for name in names]
+    assert rigid == pytest.approx([0.25, 80.0, 0.0, 0.0], rel=0.01)
+    units = UnitDesign(spring=SPRING)
+    elastic = [force(units, name) for name in names]
+    mass = units.winder_mass
+    assert elastic == pytest.approx([0.0, 20.0, 900.0 * mass, 60.0 * mass], rel=0.01)
+    found = {(p, i): value for p, i, value in board_parameters([units] * COUNT, calibration)}
+    assert decoded(found, "WIRE_STIFFNESS", 0) == 5250.0
+    assert decoded(found, "WIRE_GROWTH", 0) == 350.0
     assert UnitDesign(spring=SPRING).scaled(0.5).spring.force_scale == 7.5
+
+
+def test_the_wire_of_a_description_counts(planar):
+    springs = [Spring(law="polynomial", stiffness=1e4 * (i + 1)) for i in range(4)]
+    muscles = tuple(
+        replace(muscle, actuator=SeriesElastic(spring=spring))
+        for muscle, spring in zip(planar.muscles, springs, strict=True)
+    )
+    described = replace(planar, muscles=muscles)
+    world = World(described, design=UnitDesign(viscous_friction=3000.0, dry_friction=0.0))
+    pulled(world, 0.5, 4000)
+    motor = 0.5 * world.calibration.current_scale
+    stiffness = np.array([spring.stiffness for spring in springs])
+    assert world.tensions == pytest.approx(motor, rel=1e-3)
+    assert world.lengths - world.wires == pytest.approx(motor / stiffness, rel=1e-3)
+    found = {(p, i): value for p, i, value in board_parameters(world.units, world.calibration)}
+    assert [decoded(found, "WIRE_STIFFNESS", i) for i in range(4)] == stiffness.tolist()
+    mixed = replace(planar, muscles=(planar.muscles[0], *muscles[1:]))
+    with pytest.raises(CardsError, match=f"muscle {planar.muscles[0].name} of planar_2r without"):
+        World(mixed)
 
 
 def test_channels_are_found_by_name(planar):

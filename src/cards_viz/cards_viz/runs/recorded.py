@@ -63,6 +63,12 @@ class RecordedRun:
         """
         path = Path(folder)
         summary = _summary(path)
+        if isinstance(robots := summary.get("robots"), dict) and robots:
+            raise RunLogError(
+                str(path),
+                f"has the runs of {len(robots)} robots",
+                "the folder of one of them: " + ", ".join(str(path / name) for name in robots),
+            )
         if not (path / SIMULATOR_LOG).is_file():
             raise RunLogError(
                 str(path), f"has no {SIMULATOR_LOG}", "the run folder of a robot with muscles"

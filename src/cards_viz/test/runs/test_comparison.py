@@ -55,6 +55,13 @@ def test_a_run_folder_is_read_as_it_was_written(run_arrays, planar_2r, tmp_path)
     assert snapshot.names == planar_2r.tree.position_names
 
 
+def test_a_run_of_several_robots_says_where_those_of_each_are(tmp_path):
+    summary = {"robot": "two_arms", "robots": {"left_arm": {}, "right_arm": {}}}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    with pytest.raises(RunLogError, match=r"has the runs of 2 robots.*/left_arm, .*/right_arm"):
+        RecordedRun.read(tmp_path)
+
+
 def test_folders_that_hold_no_run(run_arrays, planar_2r, arm, tmp_path):
     with pytest.raises(RunLogError, match="no such folder"):
         RecordedRun.read(tmp_path / "nowhere")

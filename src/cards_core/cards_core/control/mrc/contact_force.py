@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import finite_array
 from cards_core.dynamics.interface import Dynamics
-from cards_core.errors import CardsError, ShapeError
+from cards_core.errors import CardsError
 from cards_core.spatial import hat
 from cards_core.typing import Array
 
@@ -85,9 +86,9 @@ class ContactForces:
         robot = self._dynamics.robot
         name = robot.frame(link).name
         wrench = np.zeros(6)
-        wrench[:3] = _vector(force, link, "force")
+        wrench[:3] = finite_array(force, f"force of '{link}'", (3,))
         if moment is not None:
-            wrench[3:] = _vector(moment, link, "moment")
+            wrench[3:] = finite_array(moment, f"moment of '{link}'", (3,))
         for what, part, unit in (("force", wrench[:3], "N"), ("moment", wrench[3:], "Nm")):
             size, most = float(np.linalg.norm(part)), self._largest[what]
             if size > most:
@@ -95,7 +96,7 @@ class ContactForces:
                     f"{what} of '{link}' is {size:g} {unit} (expected: at most {what}_max, "
                     f"{most:g} {unit})"
                 )
-        place = np.zeros(3) if point is None else _vector(point, link, "point")
+        place = np.zeros(3) if point is None else finite_array(point, f"point of '{link}'", (3,))
         # builds the code of this frame, if this is the first force on it
         self._dynamics.operational(self._dynamics.tree.home, self._still, name)
         last = self._forces.get(name)
@@ -128,13 +129,3 @@ class ContactForces:
                 moment = moment + hat(place.rotation @ one.point) @ force
             total += force @ place.jacobian[:3] + moment @ place.jacobian[3:]
         return total
-
-
-def _vector(value: npt.ArrayLike, link: str, what: str) -> Array:
-    try:
-        out = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        out = np.empty(0)
-    if out.shape != (3,) or not np.isfinite(out).all():
-        raise ShapeError(f"{what} of '{link}' is {value!r}, expected three finite numbers")
-    return out

@@ -42,6 +42,7 @@ from cards_core.control.interface import (
 )
 from cards_core.control.model import ControlModel
 from cards_core.control.mrc.contact_force import ContactForces
+from cards_core.control.mrc.hand_over import HandOver
 from cards_core.control.mrc.joint_angles import JOINT_ANGLES, EstimatedAngles, SensorNoise
 from cards_core.control.mrc.necessary_tension import NecessaryTension
 from cards_core.control.mrc.parameters import made_image, mrc_parameters
@@ -60,7 +61,7 @@ from cards_core.muscles.impedance import SLACK
 from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
-from cards_core.stamps import is_due
+from cards_core.stamps import is_due, next_due
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
@@ -68,9 +69,9 @@ LETTING_GO = 2e-3
 """How fast all muscles lengthen once one of them was too hot, [m/s]: 0.5 N per period of 8 ms at
 30 N/mm."""
 
-START_STEP = 2.5
-"""Most that a tension changes per period while a controller takes over a robot that is held or
-lies somewhere, [N]."""
+IN_FORCE = 0.1
+"""How long a command counts as obeyed if no further state comes, [s]; hosts' watchdogs are of that
+order."""
 
 
 class MuscleRelaxationControl(Controller):
@@ -182,7 +183,9 @@ class MuscleRelaxationControl(Controller):
         self.output = ControlOutput.empty(m, 0, tree.nq, tree.nv)
         self.output.tensions[:] = least
         self._bias = np.full(m, float(bias))
+        self._hand_over = HandOver(robot.muscles, self._bias)
         self._rest_lengths = np.full(m, SLACK)
+        self._told = self._next_release = -np.inf
         still = np.zeros(m)
         self.command = (CommandPart("impedance", names, self._bias, self._rest_lengths, still),)
         slack = CommandPart("impedance", names, self._bias, np.full(m, SLACK), still)
@@ -318,19 +321,24 @@ class MuscleRelaxationControl(Controller):
         self.protection = replace(Protection.none(m), latched=self.protection.latched)
         self.necessary = self._least.copy()
         self._let_go = 0.0
-        self._lead = np.zeros(m)
+        self._hand_over.lead[:] = 0.0
         self._begun = False
         self._next_tick = self._next_model = -np.inf
         if isinstance(self._reference, HoldPoint):
             self._reference = None
 
     def step(self, state: RobotState) -> Command:
-        """Return the set-points of the muscles' law for a state; see `Controller.step`."""
+        """Return the set-points of the muscles' law for a state; see `Controller.step`.
+
+        While the pose is not known, muscles are let go of (`_release`), and held again as soon as
+        it is, both without a jump. A state without a time is none: what was told last stays.
+        """
         out, t = self.output, state.time
         out.time = t
         tensions = state.measured("tensions")[self._columns]
         if not np.isfinite(t):
-            return self._invalid()
+            self._note_invalid()
+            return self.command if np.isfinite(self._told) else self.relaxed
         q, qd = state.q, state.qd
         if self._angles is not None:
             lengths = state.measured("muscle_lengths")[self._columns]
@@ -340,29 +348,30 @@ class MuscleRelaxationControl(Controller):
             self.reason = self._angles.problem
             if found is None:
                 out.actual[:] = np.nan
-                return self._invalid()
+                return self._release(state)
             q, qd = found.q, found.qd
         if not is_finite(q, qd):
-            return self._invalid()
+            return self._release(state)
         if self._reference is None:
             self.set_reference(HoldPoint(q, len(self.error_names)), t)
         reference = self._reference
         assert reference is not None
         desired, rate, _ = reference(t - self._start)
         if not is_finite(desired, rate):
-            return self._invalid()
+            return self._release(state)
         tree = self._dynamics.tree
         out.desired[:], out.desired_dot[:] = desired, rate
         out.actual[:], out.actual_dot[:] = q, qd
         out.error[:] = tree.difference(desired, q)
         if is_due(t, self._next_model, self._model_period):
-            self._next_model = t + self._model_period
+            self._next_model = next_due(t, self._next_model, self._model_period)
             self._update_model(q, tensions)
             if self.learning:
                 self._learn(state, tensions)
         if is_due(t, self._next_tick, self._period):
-            self._next_tick = t + self._period
+            self._next_tick = next_due(t, self._next_tick, self._period)
             self._tick(state, q, desired, tensions)
+        self._told = t
         return self.command
 
     def _update_model(self, q: Array, tensions: Array) -> None:
@@ -445,6 +454,7 @@ class MuscleRelaxationControl(Controller):
         )
         if self.protection.latched.any():
             self._let_go = min(self._let_go + LETTING_GO * self._period, SLACK)
+        before = self._rest_lengths.copy()
         np.add(wanted, self.state.dl, out=self._rest_lengths)
         self._rest_lengths += self.protection.given
         self._rest_lengths += self._let_go
@@ -453,38 +463,66 @@ class MuscleRelaxationControl(Controller):
             self._rest_lengths += self._angles.offsets
         if not self._begun:
             self._begun = True
-            self._lead = self._taken_over(state, tensions)
-        if self._lead.any():
-            self._rest_lengths += self._lead
-            step = START_STEP / self._stiffness
-            self._lead -= np.clip(self._lead, -step, step)
+            self._hand_over.lead[:] = 0.0
+            # where time itself has just begun nothing holds the robot, and it is held at once
+            if state.time > self._period:
+                self._hand_over.lead[:] = self._present(state, before, q) - self._rest_lengths
+        self._hand_over.take_over(self._rest_lengths)
         out.status = ControlStatus.OK
         if self._solver.failed or self._forward.failed:
             out.status = ControlStatus.FALLBACK
         elif self.protection.latched.any():
             out.status = ControlStatus.INFEASIBLE
 
-    def _taken_over(self, state: RobotState, tensions: Array) -> Array:
-        """Return what to add to the lengths l0 so that every muscle goes on with its tension.
+    def _present(self, state: RobotState, before: Array, q: Array | None = None) -> Array:
+        """Return l0 with which every muscle goes on with the tension that it has, shape (m,).
 
-        A robot that was held before, or lies on a desk, is taken over without a jump. Where time
-        itself has just begun nothing else holds the robot, and it is held at once.
+        Args:
+            state: With what is measured.
+            before: l0 of the last command, which counts if it may still be obeyed.
+            q: The pose, which tells lengths that are not measured; None: not known.
         """
-        if state.time <= self._period:
-            return np.zeros_like(self._lead)
+        tensions = state.measured("tensions")[self._columns]
         lengths = state.measured("muscle_lengths")[self._columns].copy()
         if self._springs.rows:
             lengths -= self._springs(np.nan_to_num(tensions))
-        held = lengths - (tensions - self._bias) / self._stiffness
-        return np.asarray(np.nan_to_num(held - self._rest_lengths, posinf=0.0, neginf=0.0))
+        lost = ~np.isfinite(lengths)
+        if q is not None and lost.any():
+            believed = self.image.evaluate(q, np.nan_to_num(tensions))[0] + self.offsets
+            lengths[lost] = believed[lost]
+        rates = np.zeros_like(lengths)
+        if state.muscle_rates is not None:
+            rates = np.nan_to_num(state.muscle_rates[self._columns], posinf=0.0, neginf=0.0)
+        if self._in_force(state.time):
+            return self._hand_over.kept(before, lengths, rates)
+        return self._hand_over.lengths_for(tensions, lengths, rates)
 
-    def _invalid(self) -> Command:
+    def _in_force(self, time: float) -> bool:
+        """Tell whether the last command may still be what muscles are told."""
+        return 0.0 <= time - self._told <= max(IN_FORCE, 2.0 * self._period)
+
+    def _release(self, state: RobotState) -> Command:
+        """Let all muscles go by a step per period, for the pose is not known."""
+        self._note_invalid()
+        t = state.time
+        if not self._in_force(t):
+            self._rest_lengths[:] = SLACK
+            # where time itself has just begun nothing holds the robot
+            if t > self._period:
+                self._rest_lengths[:] = self._present(state, self._rest_lengths)
+            self._next_release = t + self._period
+        elif is_due(t, self._next_release, self._period):
+            tensions = state.measured("tensions")[self._columns]
+            self._hand_over.let_go(self._rest_lengths, tensions)
+            self._next_release = t + self._period
+        self._told = t
+        return self.command
+
+    def _note_invalid(self) -> None:
         out = self.output
         out.status = ControlStatus.INVALID_STATE
         out.residual = np.nan
-        self._rest_lengths[:] = SLACK
         # what comes next is motion, and begins with a new estimate
         self.state = Relaxation(self.state.dl)
         self._begun = False
         self._next_tick = self._next_model = -np.inf
-        return self.relaxed

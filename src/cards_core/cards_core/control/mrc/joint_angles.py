@@ -17,7 +17,7 @@ from cards_core.body_image.interface import BodyImage
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ParameterError
 from cards_core.parameters.declaration import Parameter
-from cards_core.stamps import is_due
+from cards_core.stamps import is_due, next_due
 from cards_core.typing import Array
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class EstimatedAngles:
         # the same lengths must not count twice; and time that goes back is a robot that was reset
         if time == self.time or (self.time < time and not is_due(time, self._next, period)):
             return self._tracker.estimate
-        self.time, self._next = time, time + period
+        self.time, self._next = time, next_due(time, self._next, period)
         if self._image is not None:
             lengths = lengths - self._correction(tensions, guess)
         found = self._tracker.step(

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
+from cards_core.checks import check_kind
 from cards_core.formats.sdf.frames import (
     FrameNode,
     Scope,
@@ -44,9 +45,16 @@ def load_world(name_or_path: str | os.PathLike[str]) -> World:
         name_or_path: Name of a file in ``worlds/``, or a path.
 
     Raises:
+        CardsError: It is neither a name nor a path.
         UnknownNameError: No such world; the message lists those there are.
         DescriptionError: The description is wrong; the message names file, line and element.
     """
+    check_kind(
+        name_or_path,
+        (str, os.PathLike),
+        "the world",
+        "the name of a file in worlds/, or the path of an SDF file",
+    )
     return read_world(find_file(os.fspath(name_or_path), folder="worlds", suffix=SUFFIX))
 
 

@@ -32,30 +32,42 @@ typedef struct {
 
 typedef struct {
   double *A, *R, *free, *x, *try_x, *F, *try_F, *z, *d, *J, *T, *g, *L, *weight;
-  long *lawful;
+  long *lawful, *first;
 } scratch_t;
 
-static void lower_solve(const double *R, long n, double *b) {
+/* Factors R R' keep the zeros with which the rows of a matrix begin: those of free bodies have many.
+   Row i begins at first[i]. */
+static void find_rows(const double *A, long n, long *first) {
+  for (long i = 0; i < n; i++) {
+    first[i] = 0;
+    while (first[i] < i && A[i * n + first[i]] == 0.0) first[i]++;
+  }
+}
+
+static void lower_solve(const double *R, long n, const long *first, double *b) {
   for (long i = 0; i < n; i++) {
     double sum = b[i];
-    for (long k = 0; k < i; k++) sum -= R[i * n + k] * b[k];
+    for (long k = first[i]; k < i; k++) sum -= R[i * n + k] * b[k];
     b[i] = sum / R[i * n + i];
   }
 }
 
-static void upper_solve(const double *R, long n, double *b) {
+static void upper_solve(const double *R, long n, const long *first, double *b) {
   for (long i = n - 1; i >= 0; i--) {
     double sum = b[i];
-    for (long k = i + 1; k < n; k++) sum -= R[k * n + i] * b[k];
+    for (long k = i + 1; k < n; k++)
+      if (first[k] <= i) sum -= R[k * n + i] * b[k];
     b[i] = sum / R[i * n + i];
   }
 }
 
-static int cholesky(double *R, long n) {
+static int cholesky(double *R, long n, const long *first) {
   for (long j = 0; j < n; j++) {
     for (long i = j; i < n; i++) {
+      if (first[i] > j) continue;
       double sum = R[i * n + j];
-      for (long k = 0; k < j; k++) sum -= R[i * n + k] * R[j * n + k];
+      for (long k = first[i] > first[j] ? first[i] : first[j]; k < j; k++)
+        sum -= R[i * n + k] * R[j * n + k];
       if (i == j) {
         if (!(sum > 0.0)) return 0;
         R[j * n + j] = sqrt(sum);
@@ -159,17 +171,17 @@ static void evaluate(const step_t *s, scratch_t *c, const double *x, double *F, 
   for (long k = 0; k < n; k++) {
     double sum = 0.0;
     for (long j = 0; j < n; j++) sum += c->A[k * n + j] * (x[j] - c->free[j]);
-    sum *= inverse;
-    for (long i = 0; i < m; i++) sum += L[i * n + k] * c->T[i];
-    F[k] = sum;
+    F[k] = sum * inverse;
   }
+  for (long i = 0; i < m; i++)
+    for (long k = 0; k < n; k++) F[k] += L[i * n + k] * c->T[i];
 }
 
 /* dt^2 b' A^-1 b */
 static double squared(const step_t *s, scratch_t *c, const double *b) {
   double sum = 0.0;
   memcpy(c->z, b, (size_t)s->nv * sizeof(double));
-  lower_solve(c->R, s->nv, c->z);
+  lower_solve(c->R, s->nv, c->first, c->z);
   for (long k = 0; k < s->nv; k++) sum += c->z[k] * c->z[k];
   return s->dt * s->dt * sum;
 }
@@ -222,10 +234,10 @@ static void cut(const step_t *s, scratch_t *c, double stored) {
   memcpy(s->spring_io + s->spring_state, s->actuator_io + s->bank_advanced,
          (size_t)s->states * sizeof(double));
   *s->paid += stored_energy(s) - stored;
-  for (long k = 0; k < n; k++) {
-    c->d[k] = 0.0;
-    for (long i = 0; i < m; i++)
-      if (s->is_spring[i]) c->d[k] += s->jacobian[i * n + k] * c->T[i];
+  memset(c->d, 0, (size_t)n * sizeof(double));
+  for (long i = 0; i < m; i++) {
+    if (!s->is_spring[i]) continue;
+    for (long k = 0; k < n; k++) c->d[k] += s->jacobian[i * n + k] * c->T[i];
   }
   const double a = 0.5 * squared(s, c, c->d);
   double b = -a;
@@ -266,6 +278,7 @@ static int direction(const step_t *s, scratch_t *c, const double *F, int linear)
     if (c->g[i] == 0.0) continue;
     for (long k = 0; k < n; k++) {
       double left = c->g[i] * s->jacobian[i * n + k];
+      if (left == 0.0) continue;
       for (long j = 0; j < n; j++) c->J[k * n + j] += left * end[i * n + j];
     }
   }
@@ -335,15 +348,15 @@ static void balance(const step_t *s, scratch_t *c) {
     for (long j = 0; j < n; j++) c->F[k] += s->last_A[k * n + j] * s->qd[j];
   }
   memcpy(c->z, c->F, (size_t)n * sizeof(double));
-  lower_solve(c->R, n, c->z);
+  lower_solve(c->R, n, c->first, c->z);
   memcpy(c->x, c->d, (size_t)n * sizeof(double));
-  lower_solve(c->R, n, c->x);
+  lower_solve(c->R, n, c->first, c->x);
   for (long k = 0; k < n; k++) with -= c->x[k] * c->z[k], own += c->z[k] * c->z[k];
   const double share = with > 0.0 ? (with < own ? with / own : 1.0) : 0.0;
   for (long k = 0; k < n; k++) c->F[k] *= share;
 }
 
-long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 9 * nv + 3 * m + m * nv; }
+long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 10 * nv + 3 * m + m * nv; }
 
 /* 0: the muscles are soft; 1: solved; 2: solved along straight lines; -1: the mass matrix is not
    positive definite. The tensions and the advanced states are in the buffer of the actuators. */
@@ -366,12 +379,14 @@ long cards_implicit(const step_t *s) {
   c.T = w, w += m;
   c.g = w, w += m;
   c.lawful = (long *)w, w += m;
+  c.first = (long *)w, w += n;
   c.L = w;
 
   memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double));
   for (long k = 0; k < n; k++) c.A[k * n + k] += dt * s->joint_damping[k];
   memcpy(c.R, c.A, (size_t)(n * n) * sizeof(double));
-  if (!cholesky(c.R, n)) return -1;
+  find_rows(c.A, n, c.first);
+  if (!cholesky(c.R, n, c.first)) return -1;
   double springs = 0.0, dampers = 0.0;
   for (long i = 0; i < m; i++) {
     s->mobility[i] = squared(s, &c, s->jacobian + i * n) / dt;
@@ -386,11 +401,13 @@ long cards_implicit(const step_t *s) {
   const int known = !isnan(*s->paid);
   const double stored = settle(s);
 
+  memset(c.weight, 0, (size_t)n * sizeof(double)); /* what the muscles pulled with last */
+  for (long i = 0; i < m; i++)
+    for (long k = 0; k < n; k++) c.weight[k] += s->jacobian[i * n + k] * s->last[i];
   for (long k = 0; k < n; k++) {
-    double pull = 0.0, momentum = 0.0;
-    for (long i = 0; i < m; i++) pull += s->jacobian[i * n + k] * s->last[i];
+    double momentum = 0.0;
     for (long j = 0; j < n; j++) momentum += s->mass[k * n + j] * s->qd[j];
-    c.d[k] = -dt * (s->coriolis[k] + s->gravity[k] + pull);
+    c.d[k] = -dt * (s->coriolis[k] + s->gravity[k] + c.weight[k]);
     c.free[k] = momentum;
     c.F[k] = 0.0;
   }
@@ -401,10 +418,10 @@ long cards_implicit(const step_t *s) {
     c.x[k] = dt * (c.free[k] + c.d[k] + c.F[k]); /* with the tensions of the last step */
     c.free[k] = dt * (c.free[k] - bias + c.F[k]);
   }
-  lower_solve(c.R, n, c.free);
-  upper_solve(c.R, n, c.free);
-  lower_solve(c.R, n, c.x);
-  upper_solve(c.R, n, c.x);
+  lower_solve(c.R, n, c.first, c.free);
+  upper_solve(c.R, n, c.first, c.free);
+  lower_solve(c.R, n, c.first, c.x);
+  upper_solve(c.R, n, c.first, c.x);
   long result = 1;
   if (!s->model || !exact(s, &c)) {
     result = 2;
@@ -412,8 +429,8 @@ long cards_implicit(const step_t *s) {
   }
   cut(s, &c, stored);
   memcpy(s->last, c.T, (size_t)m * sizeof(double));
-  for (long k = 0; k < n; k++)
-    for (long i = 0; i < m; i++) s->last_momentum[k] -= dt * s->jacobian[i * n + k] * c.T[i];
+  for (long i = 0; i < m; i++)
+    for (long k = 0; k < n; k++) s->last_momentum[k] -= dt * s->jacobian[i * n + k] * c.T[i];
   memcpy(s->last_A, c.A, (size_t)(n * n) * sizeof(double));
   memcpy(s->last_qd, s->qd, (size_t)n * sizeof(double));
   memcpy(s->last_jacobian, s->jacobian, (size_t)(m * n) * sizeof(double));

@@ -30,39 +30,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 
 from cards_core.codegen.library import load_library
-from cards_core.errors import UnknownNameError
-from cards_core.robot.elements import Capsule, Cylinder, Sphere
-from cards_core.spatial import Pose
+from cards_core.paths.contacts.shapes import ContactShape, shape_tables
 from cards_core.typing import Array, Vector3
 
-LONGEST = 32
+LONGEST = 128
 """Most contacts of a cable; see ``native/contact_cables.c``."""
-
-ContactGeometry: TypeAlias = Capsule | Cylinder | Sphere
-"""Shapes that cables touch."""
-
-
-@dataclass(frozen=True, eq=False)
-class ContactShape:
-    """A shape that cables touch.
-
-    Attributes:
-        link: Index of its link; that of the world is the number of links.
-        geometry: Along z of its frame, or around it.
-        pose: Maps the shape to the link.
-    """
-
-    link: int
-    geometry: ContactGeometry
-    pose: Pose = field(default_factory=Pose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,35 +101,36 @@ class ContactCables:
         self.shapes, self.cables = tuple(shapes), tuple(cables)
         n, c = len(self.shapes), len(self.cables)
         self._library = _library()
-        self._shape_links = np.array([s.link for s in shapes], dtype=np.int64)
-        self._offsets = np.array([s.pose.matrix for s in shapes]).reshape(n, 4, 4)
-        self._end_links = np.array([k.links for k in cables], dtype=np.int64).reshape(c, 2)
-        self._end_places = np.array([k.ends for k in cables], dtype=float).reshape(c, 2, 3)
+        tables = shape_tables(shapes)
         touch = np.zeros((c, n), dtype=np.uint8)
         for row, cable in zip(touch, cables, strict=True):
             row[list(cable.touches)] = 1
         self.lengths: Array = np.zeros(c)
         self.rates: Array = np.zeros(c)
-        self._poses = np.zeros((2, n, 12))
-        self._ends = np.zeros((2, c, 2, 3))
-        self._fresh = True
+        self._ends = np.zeros((c, 2, 3))
         self._count = np.zeros(c, dtype=np.int64)
         self._failures = np.zeros(1, dtype=np.int64)
-        self._places = np.zeros((links + 1, 3))
+        self._link_poses = np.zeros((links + 1, 4, 4))
         self._twists = np.zeros((links + 1, 6))
         self._tensions = np.zeros(c)
         self._wrenches = np.zeros((links + 1, 6))
         self._arrays: dict[str, Any] = {
-            "shapes": np.array([_numbers(s.geometry) for s in shapes]).reshape(n, 3),
-            "shape_link": self._shape_links,
-            "end_link": self._end_links,
+            "shapes": tables.shapes,
+            "kinds": tables.kinds,
+            "edges": tables.edges,
+            "heights": tables.heights,
+            "ridges": tables.ridges,
+            "end_link": np.array([k.links for k in cables], dtype=np.int64).reshape(c, 2),
+            "end_place": np.array([k.ends for k in cables], dtype=float).reshape(c, 2, 3),
             "touch": touch,
-            "before": self._poses[0],
-            "now": self._poses[1],
-            "ends_before": self._ends[0],
-            "ends": self._ends[1],
+            "link_pose": self._link_poses,
+            "before": np.zeros((n, 12)),
+            "now": np.zeros((n, 12)),
+            "ends_before": np.zeros((c, 2, 3)),
+            "ends": self._ends,
             "count": self._count,
             "contact_shape": np.zeros((c, LONGEST), dtype=np.int64),
+            "contact_edge": np.zeros((c, LONGEST), dtype=np.int64),
             "sense": np.zeros((c, LONGEST)),
             "turn": np.zeros((c, LONGEST)),
             "points": np.zeros((c, LONGEST, 2, 3)),
@@ -157,13 +138,13 @@ class ContactCables:
             "lengths": self.lengths,
             "rates": self.rates,
             "failures": self._failures,
-            "link_position": self._places,
             "twists": self._twists,
             "tensions": self._tensions,
             "wrenches": self._wrenches,
         }
         pointers = {name: array.ctypes.data for name, array in self._arrays.items()}
-        self._c = _Cables(n=n, c=c, links=links, **pointers)
+        self._c = _Cables(n=n, c=c, links=links, fresh=1, **pointers)
+        self._place = ctypes.byref(self._c)
 
     @property
     def failures(self) -> int:
@@ -172,7 +153,7 @@ class ContactCables:
 
     def reset(self) -> None:
         """Forget all contacts: the next poses are the first, cables straight where they can be."""
-        self._fresh = True
+        self._c.fresh = 1
         self._count[:] = 0
         self._failures[:] = 0
 
@@ -182,19 +163,9 @@ class ContactCables:
         Args:
             link_poses: Link-to-world matrices, the world last, shape (n + 1, 4, 4).
         """
-        poses, ends = self._poses, self._ends
-        poses[0], ends[0] = poses[1], ends[1]
-        placed = link_poses[self._shape_links] @ self._offsets
-        poses[1, :, :9] = placed[:, :3, :3].reshape(-1, 9)
-        poses[1, :, 9:] = placed[:, :3, 3]
-        of_ends = link_poses[self._end_links]
-        ends[1] = np.einsum("ceij,cej->cei", of_ends[..., :3, :3], self._end_places)
-        ends[1] += of_ends[..., :3, 3]
-        self._places[:] = link_poses[:, :3, 3]
-        if self._fresh:
-            poses[0], ends[0] = poses[1], ends[1]
-            self._fresh = False
-        self._library.contact_cables_solve(self._c)
+        self._link_poses[:] = link_poses
+        self._library.contact_cables_solve(self._place)
+        self._c.fresh = 0
         return self.lengths
 
     def pull(self, twists: Array, tensions: Array) -> Array:
@@ -207,7 +178,7 @@ class ContactCables:
         """
         self._twists[:], self._tensions[:] = twists, tensions
         self._wrenches[:] = 0.0
-        self._library.contact_cables_pull(self._c)
+        self._library.contact_cables_pull(self._place)
         return self._wrenches
 
     def contacts(self, cable: int) -> list[CableContact]:
@@ -226,37 +197,31 @@ class ContactCables:
 
     def ends(self, cable: int) -> Array:
         """Return the ends of a cable in the world, shape (2, 3), [m]."""
-        return np.array(self._ends[1, cable])
-
-
-def _numbers(geometry: ContactGeometry) -> tuple[float, float, float]:
-    """Radius, half length, and whether it ends in spheres."""
-    match geometry:
-        case Capsule():
-            return geometry.radius, 0.5 * geometry.length, 1.0
-        case Cylinder():
-            return geometry.radius, 0.5 * geometry.length, 0.0
-        case Sphere():
-            return geometry.radius, 0.0, 1.0
-    raise UnknownNameError.of_type("contact shape", geometry, get_args(ContactGeometry))
+        return self._ends[cable].copy()
 
 
 class _Cables(ctypes.Structure):
     _fields_ = [
-        *[(name, ctypes.c_long) for name in ("n", "c", "links")],
+        *[(name, ctypes.c_long) for name in ("n", "c", "links", "fresh")],
         *[
             (name, ctypes.c_void_p)
             for name in (
                 "shapes",
-                "shape_link",
+                "kinds",
+                "edges",
+                "heights",
+                "ridges",
                 "end_link",
+                "end_place",
                 "touch",
+                "link_pose",
                 "before",
                 "now",
                 "ends_before",
                 "ends",
                 "count",
                 "contact_shape",
+                "contact_edge",
                 "sense",
                 "turn",
                 "points",
@@ -264,7 +229,6 @@ class _Cables(ctypes.Structure):
                 "lengths",
                 "rates",
                 "failures",
-                "link_position",
                 "twists",
                 "tensions",
                 "wrenches",

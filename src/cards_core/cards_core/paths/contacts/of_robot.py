@@ -2,49 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
 
 from cards_core.errors import DescriptionError
-from cards_core.paths.contacts.cables import (
-    ContactCable,
-    ContactCables,
-    ContactGeometry,
-    ContactShape,
-)
+from cards_core.paths.contacts.cables import ContactCable, ContactCables
+from cards_core.paths.contacts.shapes import ContactGeometry, ContactShape, Hull, holds
 from cards_core.paths.layout import Indices
-from cards_core.robot.elements import Muscle, ViaPoint
+from cards_core.paths.wrapping.mesh import mesh_path, mesh_vertices
+from cards_core.robot.elements import Collision, Mesh, Muscle, ViaPoint
 from cards_core.robot.model import Robot
 
 
-def contact_cables(robot: Robot) -> tuple[Indices, ContactCables | None]:
+def contact_cables(
+    robot: Robot, surroundings: Sequence[Collision] = ()
+) -> tuple[Indices, ContactCables | None]:
     """Return the muscles with ``contact``, and their cables; None where there are none.
 
-    They touch the capsules, cylinders and spheres among the collision shapes of all links but
-    those of their own ends. Frames are the links, in the order of ``robot.links``.
+    They touch the collision shapes of all links but those of their own ends, and of the
+    surroundings those that do not hold an end of theirs. Frames are the links, in the order of
+    ``robot.links``.
+
+    Args:
+        robot: The description.
+        surroundings: What does not move, in world coordinates.
 
     Raises:
-        DescriptionError: Such a muscle whose path is not two via points.
+        DescriptionError: Such a muscle whose path is not two via points, or a shape that cables
+            cannot touch.
     """
     index = {link.name: i for i, link in enumerate(robot.links)}
     count = len(index)
-    shapes = [
-        ContactShape(index[link.name], collision.geometry, collision.pose)
-        for link in robot.links
-        for collision in link.collisions
-        if isinstance(collision.geometry, get_args(ContactGeometry))
-    ]
     touching = np.array([i for i, m in enumerate(robot.muscles) if m.contact], dtype=np.intp)
     if not len(touching):
         return touching, None
+    shapes = [
+        ContactShape(index[link.name], _geometry(robot, link.name, collision), collision.pose)
+        for link in robot.links
+        for collision in link.collisions
+    ]
+    shapes += [
+        ContactShape(count, _geometry(robot, "surroundings", collision), collision.pose)
+        for collision in surroundings
+    ]
     cables = []
     for muscle in (robot.muscles[i] for i in touching):
-        first, second = _ends(robot, muscle)
-        links = index.get(first.link, count), index.get(second.link, count)
-        touches = tuple(i for i, shape in enumerate(shapes) if shape.link not in links)
-        cables.append(ContactCable(links, np.array([first.position, second.position]), touches))
+        ends = _ends(robot, muscle)
+        links = index.get(ends[0].link, count), index.get(ends[1].link, count)
+        fixed = [end.position for end, link in zip(ends, links, strict=True) if link == count]
+        touches = tuple(
+            i
+            for i, shape in enumerate(shapes)
+            if (
+                shape.link not in links
+                if shape.link < count
+                else not any(holds(shape, point) for point in fixed)
+            )
+        )
+        places = np.array([end.position for end in ends])
+        cables.append(ContactCable((links[0], links[1]), places, touches))
     return touching, ContactCables(count, shapes, cables)
+
+
+def _geometry(robot: Robot, link: str, collision: Collision) -> ContactGeometry:
+    """Return the shape as cables touch it: of a mesh its convex hull, as bodies do."""
+    shape = collision.geometry
+    if isinstance(shape, get_args(ContactGeometry)):
+        return shape
+    problem = f"a {type(shape).__name__.lower()}"
+    if isinstance(shape, Mesh):
+        try:
+            path = mesh_path(shape.uri, robot.source)
+            if path is None:
+                raise ValueError("no such file")
+            return Hull(mesh_vertices(path.read_bytes(), shape.uri) * shape.scale)
+        except (OSError, ValueError) as error:
+            problem = f"mesh '{shape.uri}': {error}"
+    known = ", ".join(sorted({*(kind.__name__ for kind in get_args(ContactGeometry)), "Mesh"}))
+    raise DescriptionError(
+        f"cables with contact cannot touch its shape '{collision.name}', {problem}",
+        source=robot.source,
+        element=f"link '{link}'",
+        expected=f"one of {known}",
+    )
 
 
 def _ends(robot: Robot, muscle: Muscle) -> tuple[ViaPoint, ViaPoint]:

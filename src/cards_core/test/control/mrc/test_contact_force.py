@@ -75,8 +75,8 @@ def test_a_force_is_reached_on_a_ramp_and_left_on_one():
     ("link", "force", "point", "error", "message"),
     [
         ("left_hand", [0.0, np.nan, 0.0], None, ShapeError, "force of 'left_hand'"),
-        ("left_hand", [0.0, 1.0], None, ShapeError, "three finite numbers"),
-        ("left_hand", "up", None, ShapeError, "three finite numbers"),
+        ("left_hand", [0.0, 1.0], None, ShapeError, r"finite numbers of shape \(3,\)"),
+        ("left_hand", "up", None, ShapeError, r"numbers of shape \(3,\)"),
         ("left_hand", [0.0, 0.0, 1.0], [np.inf, 0, 0], ShapeError, "point of 'left_hand'"),
         ("left_hnad", [0.0, 0.0, 1.0], None, UnknownNameError, "did you mean 'left_hand'"),
         ("", [0.0, 0.0, 1.0], None, UnknownNameError, "left_hand"),

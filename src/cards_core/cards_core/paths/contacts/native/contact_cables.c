@@ -1,41 +1,72 @@
-/* Cables that slide without friction over rods and spheres; see `cards_core.paths.contacts.cables`.
-   Rotations are stored by rows. A rod lies along its z, a sphere is a rod of no length. */
+/* Cables that slide without friction over rods, spheres and edges; see
+   `cards_core.paths.contacts.cables`. Rotations are stored by rows. A rod lies along the z axis of
+   its frame, a sphere is a rod of no length. An edge is a rod of radius zero with its solid on the
+   side of -x: cables pass it on the side of +x. */
 #include <math.h>
 #include <string.h>
 
-enum { LONGEST = 32, SWEEPS = 2000, ROUNDS = 100 };
+enum { LONGEST = 128, SWEEPS = 800, ROUNDS = 2000, HITS = 32, RING = 32 };
+enum { ROD, HULL, FIELD };
 
-typedef struct { double radius, half, cap; } shape_t;
 typedef struct { double R[9], t[3]; } pose_t;
+
+typedef struct {
+  pose_t offset;             /* to the link */
+  double bound;              /* all of it is so near to its origin */
+  double radius, half, cap;  /* of a rod; whether it ends in spheres */
+  double size[2], top;       /* of a height field; its highest point */
+} shape_t;
+
+/* first and count: edges of a hull; heights of a field and its columns */
+typedef struct { long kind, link, first, count, rows; } kind_t;
+
+/* in the frame of its shape; the normals of its faces are cos x + sin y and cos x - sin y */
+typedef struct { pose_t place; double half, cos, sin; } edge_t;
 
 /* n shapes, c cables, l links (the world is link l) */
 typedef struct {
   long n, c, links;
+  long fresh;                  /* nothing is known of what was before */
   const shape_t *shapes;
-  const long *shape_link;      /* (n,) */
+  const kind_t *kinds;
+  const edge_t *edges;
+  const double *heights;       /* of all fields, rows of columns */
+  const unsigned char *ridges; /* for each of them: are its three edges convex */
   const long *end_link;        /* (c, 2) */
+  const double *end_place;     /* (c, 6), in the links */
   const unsigned char *touch;  /* (c, n): may it touch */
-  const pose_t *before, *now;  /* (n,): of the shapes */
-  const double *ends_before, *ends; /* (c, 6), world */
+  const double *link_pose;     /* (l + 1, 16): matrices */
+  pose_t *before, *now;        /* (n,): of the shapes */
+  double *ends_before, *ends;  /* (c, 6), world */
   long *count;                 /* (c,): contacts */
-  long *contact_shape;         /* (c, LONGEST) */
+  long *contact_shape, *contact_edge; /* (c, LONGEST) */
   double *sense, *turn;        /* (c, LONGEST): +1 or -1 about the axis, angle of the arc */
   double *points;              /* (c, LONGEST, 6): where the cable meets it and leaves it, world */
   double *arcs;                /* (c, LONGEST): lengths on the shapes */
   double *lengths, *rates;     /* (c,) */
   long *failures;              /* (1,) */
-  const double *link_position; /* (l + 1, 3) */
   const double *twists;        /* (l + 1, 6) */
   const double *tensions;      /* (c,) */
   double *wrenches;            /* (l + 1, 6): added to */
 } cables_t;
 
+/* what a cable can go around */
 typedef struct {
-  long shape;
+  long shape, edge;
+  double radius, half, cap, cos, sin;
+  pose_t now;
+} rod_t;
+
+typedef struct {
+  rod_t rod;
   double sense, turn, arc, left; /* left: angle of the arc, <= 0 when the cable lifts off */
-  int cap, off;                  /* on the cap; beyond the end */
-  double a[3], b[3], a_before[3], b_before[3];
+  int cap, off, held;            /* on the cap; beyond the end; stays at a corner */
+  double a[3], b[3], a0[3], b0[3];
 } contact_t;
+
+/* fmin and fmax are calls */
+static double lesser(double a, double b) { return a < b ? a : b; }
+static double larger(double a, double b) { return a > b ? a : b; }
 
 static double dot(const double *a, const double *b) { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2]; }
 
@@ -61,6 +92,20 @@ static void outward(const pose_t *s, const double *x, double *y) {
   for (int i = 0; i < 3; i++) y[i] = dot(s->R + 3*i, x) + s->t[i];
 }
 
+static void compose(const pose_t *a, const pose_t *b, pose_t *c) {
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < 3; j++)
+      c->R[3*i + j] = a->R[3*i]*b->R[j] + a->R[3*i + 1]*b->R[3 + j] + a->R[3*i + 2]*b->R[6 + j];
+    c->t[i] = dot(a->R + 3*i, b->t) + a->t[i];
+  }
+}
+
+static int unit(double *x) {
+  const double size = sqrt(dot(x, x));
+  for (int i = 0; i < 3; i++) x[i] /= size > 0.0 ? size : 1.0;
+  return size > 0.0;
+}
+
 /* tangent from a point at distance d from the centre of a circle: its length and the angle */
 static double tangent(double d, double r, double *angle) {
   const double a = d > r ? sqrt((d - r)*(d + r)) : 0.0;
@@ -79,25 +124,26 @@ static double on_sphere(double r, double z, const double *p, const double *q, do
   const double au = tangent(du, r, &bu), av = tangent(dv, r, &bv);
   cross(n, u, nu);
   cross(n, v, nv);
-  const double ru = r/fmax(du, 1e-300), rv = r/fmax(dv, 1e-300);
+  const double ru = r/larger(du, 1e-300), rv = r/larger(dv, 1e-300);
   const double cu = du > r ? ru*ru : ru, cv = dv > r ? rv*rv : rv;
   for (int i = 0; i < 3; i++) {
-    x[i] = cu*u[i] + ru*au/fmax(du, 1e-300)*nu[i];
-    y[i] = cv*v[i] - rv*av/fmax(dv, 1e-300)*nv[i];
+    x[i] = cu*u[i] + ru*au/larger(du, 1e-300)*nu[i];
+    y[i] = cv*v[i] - rv*av/larger(dv, 1e-300)*nv[i];
   }
   x[2] += z;
   y[2] += z;
   return phi - bu - bv;
 }
 
-/* Shortest way from p to q over one shape, in its class: circle across, straight on the developed
-   surface. A negative arc continues it smoothly; the caller drops the contact then. */
-static void over(const shape_t *s, const pose_t *pose, const double *p_world, const double *q_world,
-                 contact_t *c) {
+/* Shortest way from p to q over one rod, in its class: circle across, straight on the developed
+   surface. A negative arc continues it smoothly; the caller drops the contact then. On an edge the
+   cable does not pass its ends. */
+static void over(const double *p_world, const double *q_world, contact_t *c) {
   double p[3], q[3], x[3], y[3];
+  const rod_t *s = &c->rod;
   const double r = s->radius;
-  inward(pose, p_world, p);
-  inward(pose, q_world, q);
+  inward(&s->now, p_world, p);
+  inward(&s->now, q_world, q);
   c->cap = c->off = 0;
   double z = 0.0;
   if (s->half > 0.0) {
@@ -107,14 +153,25 @@ static void over(const shape_t *s, const pose_t *pose, const double *p_world, co
     const double alpha = atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
     double turn = c->sense*alpha - bp - bq;
     turn += 2.0*M_PI*rint((c->turn - turn)/(2.0*M_PI));
-    const double whole = ap + r*turn + aq, rise = q[2] - p[2];
+    const double whole = ap + larger(r*turn, -ap - aq) + aq, rise = q[2] - p[2];
     const double share = whole > 1e-300 ? 1.0/whole : 0.0;
     x[2] = p[2] + rise*ap*share;
     y[2] = p[2] + rise*(ap + r*turn)*share;
     z = 0.5*(x[2] + y[2]);
+    if (r == 0.0) {
+      x[0] = x[1] = 0.0;
+      x[2] = lesser(s->half, larger(-s->half, x[2]));
+      c->off = x[2] != z && fabs(z) > s->half;
+      /* a neighbour on the axis, at a common corner, tells no angle */
+      if (dp > 0.0 && dq > 0.0) c->turn = c->left = turn;
+      c->arc = 0.0;
+      outward(&s->now, x, c->a);
+      memcpy(c->b, c->a, sizeof c->a);
+      return;
+    }
     if (fabs(z) <= s->half || !s->cap) {
       c->off = fabs(z) > s->half;
-      const double fp = r/fmax(dp*dp, 1e-300), fq = r/fmax(dq*dq, 1e-300);
+      const double fp = r/larger(dp*dp, 1e-300), fq = r/larger(dq*dq, 1e-300);
       const double cp = dp > r ? r : dp, cq = dq > r ? r : dq;
       x[0] = fp*(cp*p[0] - c->sense*ap*p[1]);
       x[1] = fp*(cp*p[1] + c->sense*ap*p[0]);
@@ -122,8 +179,8 @@ static void over(const shape_t *s, const pose_t *pose, const double *p_world, co
       y[1] = fq*(cq*q[1] - c->sense*aq*q[0]);
       c->turn = c->left = turn;
       c->arc = copysign(hypot(r*turn, y[2] - x[2]), turn);
-      outward(pose, x, c->a);
-      outward(pose, y, c->b);
+      outward(&s->now, x, c->a);
+      outward(&s->now, y, c->b);
       return;
     }
     z = copysign(s->half, z);
@@ -131,18 +188,17 @@ static void over(const shape_t *s, const pose_t *pose, const double *p_world, co
   }
   c->left = on_sphere(r, z, p, q, x, y);
   c->arc = r*c->left;
-  outward(pose, x, c->a);
-  outward(pose, y, c->b);
+  outward(&s->now, x, c->a);
+  outward(&s->now, y, c->b);
 }
 
 /* on a cap the cable takes the shorter way, whatever it did on the rod */
-static void set_short_way(const shape_t *s, const pose_t *pose, const double *p_world,
-                          const double *q_world, contact_t *c) {
+static void set_short_way(const double *p_world, const double *q_world, contact_t *c) {
   double p[3], q[3], bp, bq;
-  inward(pose, p_world, p);
-  inward(pose, q_world, q);
-  tangent(hypot(p[0], p[1]), s->radius, &bp);
-  tangent(hypot(q[0], q[1]), s->radius, &bq);
+  inward(&c->rod.now, p_world, p);
+  inward(&c->rod.now, q_world, q);
+  tangent(hypot(p[0], p[1]), c->rod.radius, &bp);
+  tangent(hypot(q[0], q[1]), c->rod.radius, &bq);
   const double w = plane_cross(p, q);
   c->sense = w < 0.0 ? -1.0 : 1.0;
   c->turn = fabs(atan2(w, p[0]*q[0] + p[1]*q[1])) - bp - bq;
@@ -156,178 +212,925 @@ static const double *leaving(const contact_t *c, long i, const double *ends) {
   return i < 0 ? ends : c[i].b;
 }
 
-/* Every contact in turn between its neighbours until nothing moves. The length is a convex function
-   of where the cable crosses the rods, so this converges to the minimum. */
-static int settle(const cables_t *m, const double *ends, contact_t *c, long count) {
+/* Newton's method for where the cable crosses edges, contacts `from` .. `to` - 1, all others fixed:
+   with e_k along edge k and u_k the direction of the piece that ends there, l_k its length,
+     g_k = e_k . (u_k - u_k+1),   H_kk = (1 - (e_k . u_k)^2)/l_k + (1 - (e_k . u_k+1)^2)/l_k+1,
+     H_k,k+1 = -(e_k . e_k+1 - (e_k . u_k+1)(e_k+1 . u_k+1))/l_k+1,
+   the crossings at ends of edges fixed where they would pass them. */
+static void cross_edges(const double *ends, contact_t *c, long count, long from, long to) {
+  const long n = to - from;
+  const double *p = leaving(c, from - 1, ends), *q = entry(c, count, to, ends);
+  double z[LONGEST], x[LONGEST][3], e[LONGEST][3];
+  for (long k = 0; k < n; k++) {
+    const rod_t *rod = &c[from + k].rod;
+    for (int i = 0; i < 3; i++) {
+      e[k][i] = rod->now.R[3*i + 2];
+      x[k][i] = c[from + k].a[i] - rod->now.t[i];
+    }
+    z[k] = lesser(rod->half, larger(-rod->half, dot(e[k], x[k])));
+    for (int i = 0; i < 3; i++) x[k][i] = rod->now.t[i] + z[k]*e[k][i];
+  }
+  for (int step = 0; step < 50; step++) {
+    double u[LONGEST + 1][3], l[LONGEST + 1], g[LONGEST], D[LONGEST], O[LONGEST], total = 0.0;
+    for (long k = 0; k <= n; k++) {
+      const double *a = k ? x[k - 1] : p, *b = k < n ? x[k] : q;
+      l[k] = distance(a, b);
+      if (!(l[k] > 0.0)) return;
+      for (int i = 0; i < 3; i++) u[k][i] = (b[i] - a[i])/l[k];
+      total += l[k];
+    }
+    for (long k = 0; k < n; k++) {
+      const double in = dot(e[k], u[k]), out = dot(e[k], u[k + 1]), half = c[from + k].rod.half;
+      g[k] = in - out;
+      D[k] = (1.0 - in*in)/l[k] + (1.0 - out*out)/l[k + 1] + 1e-12/total;
+      O[k] = k + 1 < n ? -(dot(e[k], e[k + 1]) - out*dot(e[k + 1], u[k + 1]))/l[k + 1] : 0.0;
+      if ((z[k] >= half && g[k] < 0.0) || (z[k] <= -half && g[k] > 0.0)) {
+        g[k] = O[k] = 0.0;
+        D[k] = 1.0;
+        if (k) O[k - 1] = 0.0;
+      }
+    }
+    for (long k = 1; k < n; k++) {
+      const double w = O[k - 1]/D[k - 1];
+      D[k] -= w*O[k - 1];
+      g[k] -= w*g[k - 1];
+    }
+    for (long k = n - 1; k >= 0; k--) g[k] = (g[k] - (k + 1 < n ? O[k]*g[k + 1] : 0.0))/D[k];
+    double share = 1.0, moved = 0.0;
+    for (int halving = 0;; halving++) {
+      double y[LONGEST][3], length = 0.0;
+      moved = 0.0;
+      for (long k = 0; k < n; k++) {
+        const rod_t *rod = &c[from + k].rod;
+        const double to_z = lesser(rod->half, larger(-rod->half, z[k] - share*g[k]));
+        moved = larger(moved, fabs(to_z - z[k]));
+        for (int i = 0; i < 3; i++) y[k][i] = rod->now.t[i] + to_z*e[k][i];
+        length += distance(k ? y[k - 1] : p, y[k]);
+      }
+      length += distance(y[n - 1], q);
+      if (length <= total*(1.0 + 1e-15)) {
+        for (long k = 0; k < n; k++) {
+          const double half = c[from + k].rod.half;
+          z[k] = lesser(half, larger(-half, z[k] - share*g[k]));
+        }
+        memcpy(x, y, n*sizeof *x);
+        break;
+      }
+      if (halving == 30) {
+        moved = 0.0;
+        break;
+      }
+      share *= 0.5;
+    }
+    if (moved <= 1e-15*total) break;
+  }
+  for (long k = 0; k < n; k++) {
+    memcpy(c[from + k].a, x[k], sizeof x[k]);
+    memcpy(c[from + k].b, x[k], sizeof x[k]);
+  }
+}
+
+/* Every contact in turn between its neighbours, and edges that follow each other together, until
+   nothing moves. The length is a convex function of where the cable crosses the rods, so this
+   converges to the minimum. */
+static int settle(const double *ends, contact_t *c, long count) {
   double size = distance(ends, ends + 3);
-  for (long i = 0; i < count; i++) size = fmax(size, distance(ends, c[i].a));
+  for (long i = 0; i < count; i++) size = larger(size, distance(ends, c[i].a));
   for (int sweep = 0; sweep < SWEEPS; sweep++) {
+    /* close to a common corner of edges rounding moves the crossings; the length feels the square */
+    const double tolerance = sweep < 400 ? 1e-14 : sweep < 600 ? 1e-11 : 1e-8;
     double moved = 0.0;
+    for (long i = 0; i < count; i++) {
+      long j = i;
+      while (j < count && c[j].rod.radius == 0.0 && c[j].rod.half > 0.0) j++;
+      if (j > i + 1) cross_edges(ends, c, count, i, j);
+      if (j > i) i = j;
+    }
     for (long k = 0; k < count; k++) {
       const long i = sweep & 1 ? count - 1 - k : k;
       double a[3], b[3];
       memcpy(a, c[i].a, sizeof a);
       memcpy(b, c[i].b, sizeof b);
-      over(m->shapes + c[i].shape, m->now + c[i].shape, leaving(c, i - 1, ends),
-           entry(c, count, i + 1, ends), c + i);
-      moved = fmax(moved, fmax(distance(a, c[i].a), distance(b, c[i].b)));
+      over(leaving(c, i - 1, ends), entry(c, count, i + 1, ends), c + i);
+      moved = larger(moved, larger(distance(a, c[i].a), distance(b, c[i].b)));
     }
-    if (count < 2 || moved <= 1e-14*size) return 1;
+    if (count < 2 || moved <= tolerance*size) return 1;
     if (!(moved < INFINITY)) return 0;
   }
   return 0;
 }
 
-/* Does the span from p to q meet the shape: now, or on its way here from p0 to q0? Fills the
-   contact and returns when, in 0 .. 1; 2 for no. In the plane across a rod a span passes the axis
-   where the angle from p to q passes half a turn. */
-static double meets(const shape_t *s, const pose_t *before, const pose_t *now, const double *p0_world,
-                    const double *q0_world, const double *p_world, const double *q_world,
-                    contact_t *c) {
-  double p[3], q[3], p0[3], q0[3], d[3];
-  inward(now, p_world, p);
-  inward(now, q_world, q);
-  inward(before, p0_world, p0);
-  inward(before, q0_world, q0);
+/* Edges of shapes ------------------------------------------------------------------------------ */
+
+static const double *vertex(const cables_t *m, long shape, long column, long row, double *x) {
+  const shape_t *s = m->shapes + shape;
+  const kind_t *k = m->kinds + shape;
+  x[0] = s->size[0]*((double)column/(k->count - 1) - 0.5);
+  x[1] = s->size[1]*((double)row/(k->rows - 1) - 0.5);
+  x[2] = m->heights[k->first + row*k->count + column];
+  return x;
+}
+
+/* Edge 3 (row columns + column) + d of a field leaves the point along x, along y, or across the
+   cell. Returns 0 where there is none, or no ridge. */
+static int field_edge(const cables_t *m, long shape, long index, edge_t *e) {
+  static const long step[3][2] = {{1, 0}, {0, 1}, {1, 1}};
+  static const long sides[3][2][2] = {{{1, 1}, {0, -1}}, {{-1, 0}, {1, 1}}, {{0, 1}, {1, 0}}};
+  const kind_t *k = m->kinds + shape;
+  const long d = index%3, point = index/3, column = point%k->count, row = point/k->count;
+  double a[3], b[3], o[3], z[3], n[2][3];
+  if (!m->ridges[3*k->first + index]) return 0;
+  vertex(m, shape, column, row, a);
+  vertex(m, shape, column + step[d][0], row + step[d][1], b);
+  for (int i = 0; i < 3; i++) z[i] = b[i] - a[i];
+  double size = sqrt(dot(z, z)), w[3];
+  for (int side = 0; side < 2; side++) {
+    const long c = column + sides[d][side][0], r = row + sides[d][side][1];
+    vertex(m, shape, c, r, o);
+    for (int i = 0; i < 3; i++) w[i] = o[i] - a[i];
+    /* what is to the left of the edge comes first */
+    if (side) cross(w, z, n[1]);
+    else cross(z, w, n[0]);
+    unit(n[side]);
+  }
+  double *R = e->place.R, x[3], y[3];
+  for (int i = 0; i < 3; i++) {
+    x[i] = n[0][i] + n[1][i];
+    z[i] /= size;
+    e->place.t[i] = 0.5*(a[i] + b[i]);
+  }
+  unit(x);
+  cross(z, x, y);
+  for (int i = 0; i < 3; i++) {
+    R[3*i] = x[i];
+    R[3*i + 1] = y[i];
+    R[3*i + 2] = z[i];
+  }
+  e->half = 0.5*size;
+  e->cos = dot(x, n[0]);
+  e->sin = fabs(dot(y, n[0]));
+  return 1;
+}
+
+static int get_edge(const cables_t *m, long shape, long index, edge_t *e) {
+  const kind_t *k = m->kinds + shape;
+  if (k->kind == FIELD) return field_edge(m, shape, index, e);
+  *e = m->edges[k->first + index];
+  return 1;
+}
+
+static void place_rod(const cables_t *m, long shape, long index, const edge_t *e, rod_t *rod) {
+  const shape_t *s = m->shapes + shape;
+  rod->shape = shape;
+  rod->edge = index;
+  if (m->kinds[shape].kind == ROD) {
+    rod->radius = s->radius;
+    rod->half = s->half;
+    rod->cap = s->cap;
+    rod->now = m->now[shape];
+  } else {
+    rod->radius = rod->cap = 0.0;
+    rod->half = e->half;
+    rod->cos = e->cos;
+    rod->sin = e->sin;
+    compose(m->now + shape, &e->place, &rod->now);
+  }
+}
+
+static int same(const rod_t *rod, long shape, long edge) {
+  return rod->shape == shape && rod->edge == edge;
+}
+
+/* +1 or -1: the sense in which a cable from p to q in the frame of an edge goes around it */
+static double sense_on_edge(const double *p, const double *q) {
+  const double y = p[1]/larger(hypot(p[0], p[1]), 1e-300) - q[1]/larger(hypot(q[0], q[1]), 1e-300);
+  return y > 0.0 ? -1.0 : 1.0;
+}
+
+/* Insertion ------------------------------------------------------------------------------------ */
+
+/* what to look for: the span in the world, and in the frame of a shape now and before */
+typedef struct {
+  const cables_t *m;
+  const double *p, *q, *p0, *q0;
+  double local[4][3]; /* p, q, p0, q0 */
+  const contact_t *c;
+  long count, i;      /* the span before contact i */
+  contact_t *best;
+  double *earliest;
+  long *place;
+} search_t;
+
+/* Does the span meet the rod: now, or on its way here? Returns when, in 0 .. 1; 2 for no. In the
+   plane across a rod a span passes the axis where the angle from p to q passes half a turn. */
+static double meets(const shape_t *s, const edge_t *e, const double x[4][3], double *sense,
+                    double *turn) {
+  const double radius = e ? 0.0 : s->radius, half = e ? e->half : s->half;
+  const double *p = x[0], *q = x[1], *p0 = x[2], *q0 = x[3];
+  double d[3], when = 2.0;
   for (int i = 0; i < 3; i++) d[i] = q[i] - p[i];
   const double dd = dot(d, d);
-  const double t = dd > 0.0 ? fmin(1.0, fmax(0.0, -dot(p, d)/dd)) : 0.0;
+  const double t = dd > 0.0 ? lesser(1.0, larger(0.0, -dot(p, d)/dd)) : 0.0;
   double near2 = 0.0;
   for (int i = 0; i < 3; i++) near2 += (p[i] + t*d[i])*(p[i] + t*d[i]);
-  const double reach = s->half + s->radius + fmax(distance(p, p0), distance(q, q0));
+  const double reach = half + radius + larger(distance(p, p0), distance(q, q0));
   if (near2 > reach*reach) return 2.0;
-  double when = 2.0;
-  if (s->half > 0.0) {
-    const double dp[3] = {p[0] - p0[0], p[1] - p0[1], p[2] - p0[2]};
-    const double dq[3] = {q[0] - q0[0], q[1] - q0[1], q[2] - q0[2]};
-    const double w0 = plane_cross(p0, q0), w2 = plane_cross(dp, dq);
-    const double w1 = plane_cross(p0, dq) + plane_cross(dp, q0), w = plane_cross(p, q);
-    double root[2] = {2.0, 2.0};
-    const double disc = w1*w1 - 4.0*w2*w0;
-    if (disc >= 0.0) {
-      const double h = -0.5*(w1 + copysign(sqrt(disc), w1));
-      if (h != 0.0) root[0] = w0/h;
-      if (w2 != 0.0) root[1] = h/w2;
-    }
-    int crossed = 0;
-    for (int k = 0; k < 2; k++) {
-      if (!(root[k] > 0.0 && root[k] <= 1.0) || w0 == 0.0) continue;
-      double x[3], y[3];
-      for (int i = 0; i < 3; i++) {
-        x[i] = p0[i] + root[k]*dp[i];
-        y[i] = q0[i] + root[k]*dq[i];
-      }
-      if (x[0]*y[0] + x[1]*y[1] >= 0.0) continue;
-      const double rx = hypot(x[0], x[1]), ry = hypot(y[0], y[1]);
-      if (fabs(x[2] + (y[2] - x[2])*rx/(rx + ry)) > s->half) continue;
-      crossed ^= 1;
-      when = fmin(when, root[k]);
-    }
-    double bp, bq;
-    tangent(hypot(p[0], p[1]), s->radius, &bp);
-    tangent(hypot(q[0], q[1]), s->radius, &bq);
-    double alpha = atan2(w, p[0]*q[0] + p[1]*q[1]);
-    c->sense = (crossed ? w0 : w) < 0.0 ? -1.0 : 1.0;
-    alpha *= c->sense;
-    if (crossed && alpha < 0.0) alpha += 2.0*M_PI;
-    c->turn = alpha - bp - bq;
-    if (!crossed) when = 1.0;
-    if (c->turn <= 1e-9 && !s->cap) return 2.0;
-  } else {
-    when = 1.0;
-    c->sense = 1.0;
-    c->turn = 0.0;
+  *sense = 1.0;
+  *turn = 0.0;
+  if (half == 0.0) return near2 > radius*radius ? 2.0 : 1.0;
+  const double dp[3] = {p[0] - p0[0], p[1] - p0[1], p[2] - p0[2]};
+  const double dq[3] = {q[0] - q0[0], q[1] - q0[1], q[2] - q0[2]};
+  const double w = plane_cross(p, q), w2 = plane_cross(dp, dq);
+  const double w1 = plane_cross(p0, dq) + plane_cross(dp, q0);
+  double w0 = plane_cross(p0, q0);
+  double root[2] = {2.0, 2.0};
+  const double disc = w1*w1 - 4.0*w2*w0;
+  if (disc >= 0.0) {
+    const double h = -0.5*(w1 + copysign(sqrt(disc), w1));
+    if (h != 0.0) root[0] = w0/h;
+    if (w2 != 0.0) root[1] = h/w2;
   }
-  over(s, now, p_world, q_world, c);
-  /* p and q beside the rod on the same side of its caps do not meet it */
-  if (c->left <= 1e-9 || c->off) return 2.0;
-  if (c->cap || s->half == 0.0) {
-    if (near2 > (s->half + s->radius)*(s->half + s->radius)) return 2.0;
+  /* it lay on the edge, as on a face: it comes from outside */
+  const int lay = w0 == 0.0 && e && w != 0.0;
+  int crossed = 0;
+  for (int k = 0; k < 2; k++) {
+    if (!(root[k] > 0.0 || (lay && root[k] == 0.0)) || root[k] > 1.0) continue;
+    if (w0 == 0.0 && !lay) continue;
+    double u[3], v[3];
+    for (int i = 0; i < 3; i++) {
+      u[i] = p0[i] + root[k]*dp[i];
+      v[i] = q0[i] + root[k]*dq[i];
+    }
+    if (u[0]*v[0] + u[1]*v[1] >= 0.0) continue;
+    const double ru = hypot(u[0], u[1]), rv = hypot(v[0], v[1]);
+    if (fabs(u[2] + (v[2] - u[2])*ru/(ru + rv)) > half*(1.0 + (e ? 1e-12 : 0.0))) continue;
+    crossed ^= 1;
+    when = lesser(when, root[k]);
   }
-  const double r0 = distance(p0_world, c->a), r1 = distance(q0_world, c->b);
-  const double share = r0 + r1 > 0.0 ? r0/(r0 + r1) : 0.5;
-  for (int i = 0; i < 3; i++)
-    c->a_before[i] = c->b_before[i] = p0_world[i] + share*(q0_world[i] - p0_world[i]);
+  if (e && !crossed) return 2.0;
+  if (lay) w0 = -w;
+  double bp, bq;
+  tangent(hypot(p[0], p[1]), radius, &bp);
+  tangent(hypot(q[0], q[1]), radius, &bq);
+  double alpha = atan2(w, p[0]*q[0] + p[1]*q[1]);
+  *sense = (crossed ? w0 : w) < 0.0 ? -1.0 : 1.0;
+  alpha *= *sense;
+  if (crossed && alpha < 0.0) alpha += 2.0*M_PI;
+  *turn = alpha - bp - bq;
+  if (e) return *turn > 0.0 && *sense == sense_on_edge(p, q) ? when : 2.0;
+  if (!crossed) when = 1.0;
+  if (*turn <= 1e-9 && !s->cap) return 2.0;
+  if (*turn <= 1e-9 && near2 > (half + radius)*(half + radius)) return 2.0;
   return when;
 }
 
-static long drop(contact_t *c, long count, long i) {
-  memmove(c + i, c + i + 1, (count - i - 1)*sizeof *c);
-  return count - 1;
+static int is_end(const edge_t *e, const double *x) {
+  return hypot(x[0], x[1]) < 1e-12 && fabs(fabs(x[2]) - e->half) < 1e-9*e->half;
 }
 
-/* Remove what the cable has left; returns the number that remain, -1 if nothing was found. */
-static long release(const cables_t *m, const double *ends, contact_t *c, long count) {
-  for (;;) {
-    if (!settle(m, ends, c, count)) return -1;
-    long worst = -1;
-    double least = 0.0;
-    for (long i = 0; i < count; i++) {
-      if (c[i].cap)
-        set_short_way(m->shapes + c[i].shape, m->now + c[i].shape, leaving(c, i - 1, ends),
-                      entry(c, count, i + 1, ends), c + i);
-      const double left = c[i].off ? -INFINITY : c[i].left;
-      if (left <= least) {
-        least = left;
-        worst = i;
+/* Does the way from p to q pass an edge on the side of its solid? */
+static double passes_under(const edge_t *e, const double *p, const double *q, double *sense,
+                           double *turn) {
+  const double a = hypot(p[0], p[1]), b = hypot(q[0], q[1]);
+  if (!(a > 0.0 && b > 0.0)) return 2.0;
+  *sense = sense_on_edge(p, q);
+  double alpha = *sense*atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
+  if (alpha < 0.0) alpha += 2.0*M_PI;
+  *turn = alpha - M_PI;
+  const double z = p[2] + (q[2] - p[2])*a/(a + b);
+  return *turn > 1e-12 && fabs(z) < e->half*(1.0 - 1e-9) ? 0.0 : 2.0;
+}
+
+/* May the span pass the line through a along d on its way? The volume d . (p - a) x (q - a) is
+   quadratic in time; where its three Bernstein coefficients have one sign it has no root. */
+static int may_pass(const double *a, const double *d, const double x[4][3]) {
+  double r[4][3], n[3], size = 0.0;
+  for (int k = 0; k < 4; k++)
+    for (int i = 0; i < 3; i++) {
+      r[k][i] = x[k][i] - a[i];
+      size = larger(size, fabs(r[k][i]));
+    }
+  cross(r[0], r[1], n);
+  const double now = dot(d, n);
+  cross(r[2], r[3], n);
+  const double before = dot(d, n);
+  cross(r[2], r[1], n);
+  double between = dot(d, n);
+  cross(r[0], r[3], n);
+  between = 0.5*(between + dot(d, n));
+  const double slack = 1e-12*size*size*(fabs(d[0]) + fabs(d[1]) + fabs(d[2]));
+  return !((now > slack && before > slack && between > slack) ||
+           (now < -slack && before < -slack && between < -slack));
+}
+
+static void look_at(search_t *f, long shape, long index, const edge_t *e) {
+  const cables_t *m = f->m;
+  const contact_t *c = f->c;
+  if (f->i && same(&c[f->i - 1].rod, shape, index)) return;
+  if (f->i < f->count && same(&c[f->i].rod, shape, index)) return;
+  double x[4][3], sense = 1.0, turn = 0.0;
+  memcpy(x, f->local, sizeof x);
+  if (e)
+    for (int k = 0; k < 4; k++) inward(&e->place, f->local[k], x[k]);
+  int leaves = 0;
+  if (e) {
+    /* a contact stays at the corner where the edge begins: see `turn_at_corner`; or it was there
+       and leaves it: then it counts how it passes the edge now */
+    for (int k = 0; k < 2; k++) {
+      if (!(k ? f->i < f->count : f->i > 0)) continue;
+      if (is_end(e, x[k])) return;
+      leaves |= is_end(e, x[k + 2]);
+    }
+  }
+  const double when = leaves ? passes_under(e, x[0], x[1], &sense, &turn)
+                             : meets(m->shapes + shape, e, (const double (*)[3])x, &sense, &turn);
+  if (when >= *f->earliest) return;
+  contact_t tried;
+  memset(&tried, 0, sizeof tried);
+  place_rod(m, shape, index, e, &tried.rod);
+  tried.sense = sense;
+  tried.turn = tried.left = turn;
+  over(f->p, f->q, &tried);
+  /* p and q beside the rod on the same side of its caps do not meet it */
+  if (!e && (tried.left <= 1e-9 || tried.off)) return;
+  if (!e && tried.cap) {
+    const rod_t *rod = &tried.rod;
+    double d[3], away[3], near2 = 0.0;
+    inward(&rod->now, f->p, away);
+    for (int k = 0; k < 3; k++) d[k] = x[1][k] - x[0][k];
+    const double dd = dot(d, d);
+    const double t = dd > 0.0 ? lesser(1.0, larger(0.0, -dot(away, d)/dd)) : 0.0;
+    for (int k = 0; k < 3; k++) near2 += (away[k] + t*d[k])*(away[k] + t*d[k]);
+    if (near2 > (rod->half + rod->radius)*(rod->half + rod->radius)) return;
+  }
+  const double r0 = distance(f->p0, tried.a), r1 = distance(f->q0, tried.b);
+  const double share = r0 + r1 > 0.0 ? r0/(r0 + r1) : 0.5;
+  for (int k = 0; k < 3; k++)
+    tried.a0[k] = tried.b0[k] = f->p0[k] + share*(f->q0[k] - f->p0[k]);
+  *f->earliest = when;
+  *f->best = tried;
+  *f->place = f->i;
+}
+
+/* cells lo .. hi of a row or column of a field that an interval touches */
+static int cells(double from, double to, double size, long points, long *lo, long *hi) {
+  const double scale = (points - 1)/size;
+  const double a = floor((from + 0.5*size)*scale), b = floor((to + 0.5*size)*scale);
+  if (!(b >= 0.0) || !(a <= points - 2.0)) return 0;
+  *lo = a < 0.0 ? 0 : (long)a;
+  *hi = b > points - 2.0 ? points - 2 : (long)b;
+  return 1;
+}
+
+static double cell_top(const double *h, long columns) {
+  return larger(larger(h[0], h[1]), larger(h[columns], h[columns + 1]));
+}
+
+/* the five edges of a cell of a field */
+static long cell_edge(long columns, long column, long row, int k) {
+  static const long which[5][3] = {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}, {0, 1, 0}, {1, 0, 1}};
+  return 3*((row + which[k][1])*columns + column + which[k][0]) + which[k][2];
+}
+
+/* row by row the cells under the span and under its way */
+static void look_at_field(search_t *f, long shape) {
+  const cables_t *m = f->m;
+  const kind_t *k = m->kinds + shape;
+  const shape_t *s = m->shapes + shape;
+  const double *p = f->local[0], *q = f->local[1], *p0 = f->local[2], *q0 = f->local[3];
+  if (lesser(lesser(p[2], q[2]), lesser(p0[2], q0[2])) > s->top) return;
+  const double margin =
+      1e-9*(s->size[0] + s->size[1]) +
+      larger(hypot(p[0] - p0[0], p[1] - p0[1]), hypot(q[0] - q0[0], q[1] - q0[1]));
+  long r0, r1, c0, c1;
+  if (!cells(lesser(p[1], q[1]) - margin, larger(p[1], q[1]) + margin, s->size[1], k->rows, &r0, &r1))
+    return;
+  const double dy = s->size[1]/(k->rows - 1), wide = q[1] - p[1];
+  for (long row = r0; row <= r1; row++) {
+    const double low = row*dy - 0.5*s->size[1] - margin, high = low + dy + 2.0*margin;
+    double t0 = 0.0, t1 = 1.0;
+    if (fabs(wide) > 1e-12) {
+      const double a = (low - p[1])/wide, b = (high - p[1])/wide;
+      t0 = larger(0.0, lesser(a, b));
+      t1 = lesser(1.0, larger(a, b));
+      if (t0 > t1) continue;
+    }
+    const double xa = p[0] + t0*(q[0] - p[0]), xb = p[0] + t1*(q[0] - p[0]);
+    const double floor_z = lesser(lesser(p[2] + t0*(q[2] - p[2]), p[2] + t1*(q[2] - p[2])),
+                                lesser(p0[2] + t0*(q0[2] - p0[2]), p0[2] + t1*(q0[2] - p0[2])));
+    if (floor_z > s->top) continue;
+    if (!cells(lesser(xa, xb) - margin, larger(xa, xb) + margin, s->size[0], k->count, &c0, &c1))
+      continue;
+    const double dx = s->size[0]/(k->count - 1), along = q[0] - p[0];
+    for (long column = c0; column <= c1; column++) {
+      const double top = cell_top(m->heights + k->first + row*k->count + column, k->count);
+      if (top < floor_z) continue;
+      double u0 = t0, u1 = t1;
+      if (fabs(along) > 1e-12) {
+        const double left = column*dx - 0.5*s->size[0] - margin;
+        const double a = (left - p[0])/along, b = (left + dx + 2.0*margin - p[0])/along;
+        u0 = larger(u0, lesser(a, b));
+        u1 = lesser(u1, larger(a, b));
+        if (u0 > u1) continue;
+      }
+      if (top < lesser(lesser(p[2] + u0*(q[2] - p[2]), p[2] + u1*(q[2] - p[2])),
+                     lesser(p0[2] + u0*(q0[2] - p0[2]), p0[2] + u1*(q0[2] - p0[2]))))
+        continue;
+      for (int j = 0; j < 5; j++) {
+        const long index = cell_edge(k->count, column, row, j);
+        if (!m->ridges[3*k->first + index]) continue;
+        const long d = index%3, i = index/3%k->count, r = index/3/k->count;
+        double a[3], b[3];
+        vertex(m, shape, i, r, a);
+        vertex(m, shape, i + (d != 1), r + (d != 0), b);
+        for (int j = 0; j < 3; j++) b[j] -= a[j];
+        edge_t e;
+        if (may_pass(a, b, (const double (*)[3])f->local) && field_edge(m, shape, index, &e))
+          look_at(f, shape, index, &e);
       }
     }
-    if (worst < 0) return count;
-    count = drop(c, count, worst);
   }
 }
 
-static void solve_cable(const cables_t *m, long cable) {
-  contact_t c[LONGEST + 1];
-  const double *ends = m->ends + 6*cable, *ends0 = m->ends_before + 6*cable;
-  const long first = LONGEST*cable;
-  long count = m->count[cable];
-  for (long i = 0; i < count; i++) {
-    const double *x = m->points + 6*(first + i);
-    double local[3];
-    c[i].shape = m->contact_shape[first + i];
-    c[i].sense = m->sense[first + i];
-    c[i].turn = m->turn[first + i];
-    memcpy(c[i].a_before, x, 3*sizeof *x);
-    memcpy(c[i].b_before, x + 3, 3*sizeof *x);
-    inward(m->before + c[i].shape, x, local);
-    outward(m->now + c[i].shape, local, c[i].a);
-    inward(m->before + c[i].shape, x + 3, local);
-    outward(m->now + c[i].shape, local, c[i].b);
+static void widen(const double *x, double *low, double *high) {
+  for (int i = 0; i < 3; i++) {
+    low[i] = lesser(low[i], x[i]);
+    high[i] = larger(high[i], x[i]);
   }
-  int done = 0;
-  for (int round = 0; round < ROUNDS && !done; round++) {
-    const long kept = release(m, ends, c, count);
-    if (kept < 0) break;
-    count = kept;
-    contact_t best, tried;
-    double earliest = 2.0;
-    long place = -1;
+}
+
+static int is_near(const cables_t *m, long shape, const double *low, const double *high) {
+  const double *x = m->now[shape].t, *x0 = m->before[shape].t;
+  const double bound = m->shapes[shape].bound;
+  for (int i = 0; i < 3; i++)
+    if (larger(x[i], x0[i]) + bound < low[i] || lesser(x[i], x0[i]) - bound > high[i]) return 0;
+  return 1;
+}
+
+/* Find what the spans meet first, on their way from a0 and b0; `moving`: shapes moved as well.
+   At the first poses a span comes to a field from above, to a hull from the side where it is. */
+static int find(const cables_t *m, long cable, const double *ends0, const double *ends,
+                const contact_t *c, long count, int moving, contact_t *best, long *place) {
+  double earliest = 2.0, low[3] = {INFINITY, INFINITY, INFINITY};
+  double high[3] = {-INFINITY, -INFINITY, -INFINITY};
+  search_t f = {m, 0, 0, 0, 0, {{0}}, c, count, 0, best, &earliest, place};
+  for (int k = 0; k < 2; k++) {
+    widen(ends + 3*k, low, high);
+    widen(ends0 + 3*k, low, high);
+  }
+  for (long i = 0; i < count; i++) {
+    widen(c[i].a, low, high);
+    widen(c[i].b, low, high);
+    widen(c[i].a0, low, high);
+    widen(c[i].b0, low, high);
+  }
+  const pose_t *before = moving ? m->before : m->now;
+  for (long s = 0; s < m->n; s++) {
+    if (!m->touch[cable*m->n + s] || !is_near(m, s, low, high)) continue;
+    const long kind = m->kinds[s].kind;
     for (long i = 0; i <= count; i++) {
-      const double *p = leaving(c, i - 1, ends), *q = entry(c, count, i, ends);
-      const double *p0 = i ? c[i - 1].b_before : ends0;
-      const double *q0 = i < count ? c[i].a_before : ends0 + 3;
-      for (long s = 0; s < m->n; s++) {
-        if (!m->touch[cable*m->n + s]) continue;
-        if ((i && c[i - 1].shape == s) || (i < count && c[i].shape == s)) continue;
-        tried.shape = s;
-        const double when = meets(m->shapes + s, m->before + s, m->now + s, p0, q0, p, q, &tried);
-        if (when < earliest) {
-          earliest = when;
-          best = tried;
-          place = i;
+      f.i = i;
+      f.p = leaving(c, i - 1, ends);
+      f.q = entry(c, count, i, ends);
+      f.p0 = i ? c[i - 1].b0 : ends0;
+      f.q0 = i < count ? c[i].a0 : ends0 + 3;
+      inward(m->now + s, f.p, f.local[0]);
+      inward(m->now + s, f.q, f.local[1]);
+      inward(before + s, f.p0, f.local[2]);
+      inward(before + s, f.q0, f.local[3]);
+      if (moving && m->fresh && kind != ROD) {
+        double out[3] = {0.0, 0.0, 1.0};
+        const double far = 3.0*m->shapes[s].bound;
+        if (kind == HULL) {
+          const double *p = f.local[0], *q = f.local[1];
+          double d[3];
+          for (int k = 0; k < 3; k++) d[k] = q[k] - p[k];
+          const double t = -dot(p, d)/larger(dot(d, d), 1e-300);
+          for (int k = 0; k < 3; k++) out[k] = p[k] + t*d[k];
+          if (sqrt(dot(out, out)) > m->shapes[s].bound) continue;
+          if (!unit(out)) out[2] = 1.0;
+        }
+        for (int k = 0; k < 3; k++) {
+          f.local[2][k] = f.local[0][k] + far*out[k];
+          f.local[3][k] = f.local[1][k] + far*out[k];
+        }
+      }
+      if (kind == ROD) {
+        look_at(&f, s, 0, 0);
+      } else if (kind == FIELD) {
+        look_at_field(&f, s);
+      } else {
+        for (long k = 0; k < m->kinds[s].count; k++) {
+          const edge_t *e = m->edges + m->kinds[s].first + k;
+          const double along[3] = {e->place.R[2], e->place.R[5], e->place.R[8]};
+          if (may_pass(e->place.t, along, (const double (*)[3])f.local)) look_at(&f, s, k, e);
         }
       }
     }
-    if (place < 0) {
-      done = 1;
-    } else if (count == LONGEST) {
-      break;
-    } else {
-      memmove(c + place + 1, c + place, (count - place)*sizeof *c);
-      c[place] = best;
-      count++;
+  }
+  return earliest < 2.0;
+}
+
+/* Release -------------------------------------------------------------------------------------- */
+
+static void start_on_edge(const double *p_world, const double *q_world, contact_t *c) {
+  double p[3], q[3];
+  inward(&c->rod.now, p_world, p);
+  inward(&c->rod.now, q_world, q);
+  c->sense = sense_on_edge(p, q);
+  c->turn = c->left = 0.0;
+  over(p_world, q_world, c);
+}
+
+typedef struct { double u, v; contact_t c; } hit_t;
+
+static void hit_edge(const cables_t *m, long shape, long index, const edge_t *e, const double *p,
+                     const double *x, const double *q, const contact_t *skip, long skipped,
+                     hit_t *hits, long *found) {
+  double a[3], b[3], u[3], v[3], n[3], w[3];
+  for (long k = 0; k < skipped; k++)
+    if (same(&skip[k].rod, shape, index)) return;
+  for (int i = 0; i < 3; i++) {
+    u[i] = q[i] - p[i];
+    v[i] = x[i] - p[i];
+  }
+  cross(u, v, n);
+  const double nn = dot(n, n);
+  if (nn <= 0.0 || *found == HITS) return;
+  rod_t rod;
+  place_rod(m, shape, index, e, &rod);
+  for (int i = 0; i < 3; i++) {
+    a[i] = rod.now.t[i] - rod.half*rod.now.R[3*i + 2] - p[i];
+    b[i] = rod.now.t[i] + rod.half*rod.now.R[3*i + 2] - p[i];
+  }
+  const double ha = dot(n, a), hb = dot(n, b);
+  if ((ha > 0.0) == (hb > 0.0) || ha == hb) return;
+  const double t = ha/(ha - hb);
+  for (int i = 0; i < 3; i++) w[i] = a[i] + t*(b[i] - a[i]);
+  double wv[3], uw[3];
+  cross(w, v, wv);
+  cross(u, w, uw);
+  const double along = dot(wv, n)/nn, up = dot(uw, n)/nn; /* w = along u + up v */
+  if (up <= 1e-12 || along <= 1e-12 || along + up >= 1.0 - 1e-12) return;
+  hit_t *h = hits + (*found)++;
+  memset(h, 0, sizeof *h);
+  h->u = along + up*dot(u, v)/larger(dot(u, u), 1e-300);
+  h->v = up;
+  h->c.rod = rod;
+  for (int i = 0; i < 3; i++) h->c.a[i] = h->c.b[i] = w[i] + p[i];
+}
+
+/* Pull the path from p by x to q straight: what is within the triangle holds it. Returns the
+   contacts in its place, along the hull of what was found. */
+static long straighten(const cables_t *m, long cable, const double *p, const double *x,
+                       const double *q, const contact_t *skip, long skipped, hit_t *hits) {
+  double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
+  long found = 0;
+  widen(p, low, high);
+  widen(x, low, high);
+  widen(q, low, high);
+  for (long s = 0; s < m->n; s++) {
+    const kind_t *k = m->kinds + s;
+    if (!m->touch[cable*m->n + s] || k->kind == ROD || !is_near(m, s, low, high)) continue;
+    if (k->kind == HULL) {
+      for (long j = 0; j < k->count; j++)
+        hit_edge(m, s, j, m->edges + k->first + j, p, x, q, skip, skipped, hits, &found);
+      continue;
     }
+    double l[3] = {INFINITY, INFINITY, INFINITY}, h[3] = {-INFINITY, -INFINITY, -INFINITY}, y[3];
+    const double *corners[3] = {p, x, q};
+    for (int i = 0; i < 3; i++) {
+      inward(m->now + s, corners[i], y);
+      widen(y, l, h);
+    }
+    long r0, r1, c0, c1;
+    const shape_t *field = m->shapes + s;
+    if (l[2] > field->top || !cells(l[1], h[1], field->size[1], k->rows, &r0, &r1) ||
+        !cells(l[0], h[0], field->size[0], k->count, &c0, &c1))
+      continue;
+    for (long row = r0; row <= r1; row++)
+      for (long column = c0; column <= c1; column++) {
+        if (cell_top(m->heights + k->first + row*k->count + column, k->count) < l[2]) continue;
+        for (int j = 0; j < 5; j++) {
+          const long index = cell_edge(k->count, column, row, j);
+          edge_t e;
+          int known = 0;
+          for (long i = 0; i < found; i++) known |= same(&hits[i].c.rod, s, index);
+          if (!known && field_edge(m, s, index, &e))
+            hit_edge(m, s, index, &e, p, x, q, skip, skipped, hits, &found);
+        }
+      }
+  }
+  /* from outside only: as of the way by x */
+  long kept = 0;
+  for (long i = 0; i < found; i++) {
+    double lp[3], lx[3], lq[3];
+    inward(&hits[i].c.rod.now, p, lp);
+    inward(&hits[i].c.rod.now, x, lx);
+    inward(&hits[i].c.rod.now, q, lq);
+    const double sense = sense_on_edge(lp, lq);
+    if (sense*plane_cross(lp, lx) < 0.0) continue;
+    hits[i].c.sense = sense;
+    hits[i].c.turn = hits[i].c.left = 1e-12;
+    hits[kept++] = hits[i];
+  }
+  /* upper hull over the line from p to q */
+  for (long i = 1; i < kept; i++)
+    for (long j = i; j > 0 && hits[j].u < hits[j - 1].u; j--) {
+      const hit_t swap = hits[j];
+      hits[j] = hits[j - 1];
+      hits[j - 1] = swap;
+    }
+  long top = 0;
+  for (long i = 0; i <= kept; i++) {
+    const double u = i < kept ? hits[i].u : 1.0, v = i < kept ? hits[i].v : 0.0;
+    while (top > 0) {
+      const double ua = top > 1 ? hits[top - 2].u : 0.0, va = top > 1 ? hits[top - 2].v : 0.0;
+      const double ub = hits[top - 1].u, vb = hits[top - 1].v;
+      if ((ub - ua)*(v - va) - (vb - va)*(u - ua) < 0.0) break;
+      top--;
+    }
+    if (i < kept) hits[top++] = hits[i];
+  }
+  return top;
+}
+
+/* Corners -------------------------------------------------------------------------------------- */
+
+static int at_corner(const contact_t *c, double *corner) {
+  if (c->rod.radius > 0.0 || c->rod.half == 0.0) return 0;
+  double x[3];
+  inward(&c->rod.now, c->a, x);
+  if (fabs(x[2]) < c->rod.half*(1.0 - 1e-12)) return 0;
+  x[0] = x[1] = 0.0;
+  x[2] = copysign(c->rod.half, x[2]);
+  outward(&c->rod.now, x, corner);
+  return 1;
+}
+
+typedef struct { rod_t rod; double along[3], angle; } spoke_t;
+
+/* Is the way from a contact on an edge to x outside of its solid? */
+static int is_outside(const contact_t *c, const double *x_world) {
+  double x[3];
+  inward(&c->rod.now, x_world, x);
+  return c->rod.cos*x[0] + c->rod.sin*fabs(x[1]) >= -1e-9*hypot(x[0], x[1]);
+}
+
+/* Is the way along d from a corner of a shape inside of it? Spokes are its convex edges there. */
+static int goes_inside(const cables_t *m, long shape, const double *corner, const double *to,
+                       const spoke_t *spokes, long count) {
+  if (m->kinds[shape].kind == HULL) {
+    for (long k = 0; k < count; k++) {
+      const rod_t *rod = &spokes[k].rod;
+      double x[3], c[3];
+      inward(&rod->now, to, x);
+      inward(&rod->now, corner, c);
+      for (int i = 0; i < 3; i++) x[i] -= c[i];
+      if (rod->cos*x[0] + rod->sin*fabs(x[1]) >= -1e-9*sqrt(dot(x, x))) return 0;
+    }
+    return count > 0;
+  }
+  const shape_t *s = m->shapes + shape;
+  const kind_t *k = m->kinds + shape;
+  double a[3], b[3], d[3], v[4][3];
+  inward(m->now + shape, corner, a);
+  inward(m->now + shape, to, b);
+  for (int i = 0; i < 3; i++) d[i] = b[i] - a[i];
+  const double dx = s->size[0]/(k->count - 1), dy = s->size[1]/(k->rows - 1);
+  const double far = larger(fabs(d[0])/dx, fabs(d[1])/dy);
+  if (!(far > 0.0)) return d[2] < 0.0;
+  const double x = d[0]/dx*0.25/far, y = d[1]/dy*0.25/far; /* a quarter of a cell away */
+  const long column = lrint((a[0]/s->size[0] + 0.5)*(k->count - 1)) - (x < 0.0);
+  const long row = lrint((a[1]/s->size[1] + 0.5)*(k->rows - 1)) - (y < 0.0);
+  if (column < 0 || row < 0 || column > k->count - 2 || row > k->rows - 2) return 0;
+  for (int i = 0; i < 4; i++) vertex(m, shape, column + (i & 1), row + (i >> 1), v[i]);
+  const double u = x < 0.0 ? 1.0 + x : x, w = y < 0.0 ? 1.0 + y : y;
+  const double height =
+      u >= w ? v[0][2] + u*(v[1][2] - v[0][2]) + w*(v[3][2] - v[1][2])
+             : v[0][2] + w*(v[2][2] - v[0][2]) + u*(v[3][2] - v[2][2]);
+  return a[2] + 0.25/far*d[2] < height - 1e-9*larger(dx, dy);
+}
+
+/* A path that came to a corner leaves it over edges there, neighbours around it, by which it gets
+   shortest and remains outside. Returns the number of contacts afterwards. */
+static long turn_at_corner(const cables_t *m, const double *ends, contact_t *c, long count,
+                           long *at, int *changed) {
+  double corner[3], x[3];
+  long first = *at, last = *at;
+  *changed = 0;
+  at_corner(c + first, corner);
+  const long shape = c[first].rod.shape;
+  const kind_t *kind = m->kinds + shape;
+  const double close = 1e-9*c[first].rod.half;
+  while (first > 0 && c[first - 1].rod.shape == shape && distance(c[first - 1].b, corner) < close)
+    first--;
+  while (last + 1 < count && c[last + 1].rod.shape == shape &&
+         distance(c[last + 1].a, corner) < close)
+    last++;
+  const double *p = leaving(c, first - 1, ends), *q = entry(c, count, last + 1, ends);
+  spoke_t ring[RING];
+  long spokes = 0;
+  double up[3] = {0.0, 0.0, 0.0}, shortest = INFINITY, local[3];
+  inward(m->now + shape, corner, local);
+  long column = 0, row = 0;
+  if (kind->kind == FIELD) {
+    const shape_t *s = m->shapes + shape;
+    column = lrint((local[0]/s->size[0] + 0.5)*(kind->count - 1));
+    row = lrint((local[1]/s->size[1] + 0.5)*(kind->rows - 1));
+  }
+  static const long near[6][3] = {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}, {-1, 0, 0}, {0, -1, 1}, {-1, -1, 2}};
+  const long candidates = kind->kind == FIELD ? 6 : kind->count;
+  for (long k = 0; k < candidates && spokes < RING; k++) {
+    long index = k;
+    if (kind->kind == FIELD) {
+      const long i = column + near[k][0], j = row + near[k][1];
+      if (i < 0 || j < 0) continue;
+      index = 3*(j*kind->count + i) + near[k][2];
+    }
+    edge_t e;
+    if (!get_edge(m, shape, index, &e)) continue;
+    inward(&e.place, local, x);
+    if (hypot(x[0], x[1]) > close || fabs(fabs(x[2]) - e.half) > close) continue;
+    spoke_t *s = ring + spokes++;
+    memset(s, 0, sizeof *s);
+    place_rod(m, shape, index, &e, &s->rod);
+    for (int i = 0; i < 3; i++) {
+      s->along[i] = copysign(1.0, -x[2])*s->rod.now.R[3*i + 2];
+      up[i] -= s->along[i];
+    }
+    shortest = lesser(shortest, 2.0*e.half);
+  }
+  if (kind->kind == FIELD)
+    for (int i = 0; i < 3; i++) up[i] = m->now[shape].R[3*i + 2];
+  unit(up);
+  /* order around the corner */
+  double ex[3], ey[3];
+  for (int i = 0; i < 3; i++) ex[i] = spokes ? ring[0].along[i] : 0.0;
+  const double rise = dot(ex, up);
+  for (int i = 0; i < 3; i++) ex[i] -= rise*up[i];
+  unit(ex);
+  cross(up, ex, ey);
+  for (long k = 0; k < spokes; k++) {
+    const double angle = atan2(dot(ring[k].along, ey), dot(ring[k].along, ex));
+    spoke_t one = ring[k];
+    one.angle = angle;
+    long j = k;
+    for (; j > 0 && ring[j - 1].angle > angle; j--) ring[j] = ring[j - 1];
+    ring[j] = one;
+  }
+  const double base = distance(p, corner) + distance(corner, q);
+  double least = base*(1.0 - 1e-14);
+  if (goes_inside(m, shape, corner, p, ring, spokes) ||
+      goes_inside(m, shape, corner, q, ring, spokes))
+    least = INFINITY; /* what is behind the corner has come around: any way out */
+  contact_t chain[RING], best[RING];
+  long bests = 0;
+  int bent = 0;
+  for (long from = 0; from < spokes; from++)
+    for (long n = 1; n <= spokes; n++)
+      for (long turn = -1; turn <= 1; turn += 2) {
+        if (turn > 0 && n == 1) continue;
+        for (long k = 0; k < n; k++) {
+          const spoke_t *one = ring + (from + turn*k + spokes*n)%spokes;
+          memset(chain + k, 0, sizeof *chain);
+          chain[k].rod = one->rod;
+          for (int i = 0; i < 3; i++)
+            chain[k].a[i] = chain[k].b[i] = corner[i] + 0.25*shortest*one->along[i];
+        }
+        for (long k = 0; k < n; k++) {
+          double a[3];
+          memcpy(a, chain[k].a, sizeof a);
+          start_on_edge(k ? chain[k - 1].b : p, k + 1 < n ? chain[k + 1].a : q, chain + k);
+          if (n == 1) bent |= chain[k].left > 0.0;
+          memcpy(chain[k].a, a, sizeof a);
+          memcpy(chain[k].b, a, sizeof a);
+        }
+        double length = 0.0;
+        for (int sweep = 0; sweep < 60; sweep++) {
+          double now = distance(p, chain[0].a) + distance(chain[n - 1].b, q);
+          for (long k = 0; k + 1 < n; k++) now += distance(chain[k].b, chain[k + 1].a);
+          if (sweep && now > length*(1.0 - 1e-12)) break;
+          length = now;
+          for (long k = 0; k < n; k++)
+            over(k ? chain[k - 1].b : p, k + 1 < n ? chain[k + 1].a : q, chain + k);
+        }
+        if (length < least && is_outside(chain, p) && is_outside(chain + n - 1, q)) {
+          least = length;
+          bests = n;
+          memcpy(best, chain, n*sizeof *chain);
+        }
+      }
+  if (!bests) {
+    /* held, unless no edge here bends it */
+    for (long k = first; k <= last; k++) {
+      c[k].held = bent;
+      if (!bent) c[k].left = 0.0;
+    }
+    *at = last;
+    return count;
+  }
+  if (count - (last - first + 1) + bests > LONGEST) return count;
+  memmove(c + first + bests, c + last + 1, (count - last - 1)*sizeof *c);
+  memcpy(c + first, best, bests*sizeof *best);
+  *changed = 1;
+  *at = first;
+  return count + bests - (last - first + 1);
+}
+
+/* One step of a cable -------------------------------------------------------------------------- */
+
+static void remember(contact_t *c, long count) {
+  for (long i = 0; i < count; i++) {
+    memcpy(c[i].a0, c[i].a, sizeof c[i].a);
+    memcpy(c[i].b0, c[i].b, sizeof c[i].b);
+    c[i].held = 0;
+  }
+}
+
+/* Change what the settled path asks for first, if there is room. Returns the contacts. */
+static long release(const cables_t *m, long cable, const double *ends, contact_t *c, long count,
+                    int *changed) {
+  *changed = 0;
+  for (long i = 0; i < count; i++) {
+    double corner[3];
+    if (c[i].held || !at_corner(c + i, corner)) continue;
+    count = turn_at_corner(m, ends, c, count, &i, changed);
+    if (*changed) return count;
+  }
+  long worst = -1;
+  double least = 0.0;
+  for (long i = 0; i < count; i++) {
+    if (c[i].cap)
+      set_short_way(leaving(c, i - 1, ends), entry(c, count, i + 1, ends), c + i);
+    const int edge = c[i].rod.radius == 0.0;
+    const double left = c[i].off && !edge ? -INFINITY : c[i].left;
+    if (!c[i].held && left <= least) {
+      least = left;
+      worst = i;
+    }
+  }
+  if (worst < 0) return count;
+  hit_t hits[HITS];
+  const long n = straighten(m, cable, leaving(c, worst - 1, ends), c[worst].a,
+                            entry(c, count, worst + 1, ends), c + (worst ? worst - 1 : 0),
+                            worst ? (worst + 1 < count ? 3 : 2) : (worst + 1 < count ? 2 : 1), hits);
+  if (count - 1 + n > LONGEST) return count;
+  memmove(c + worst + n, c + worst + 1, (count - worst - 1)*sizeof *c);
+  for (long k = 0; k < n; k++) c[worst + k] = hits[k].c;
+  *changed = 1;
+  return count - 1 + n;
+}
+
+static long insert(contact_t *c, long count, long place, const contact_t *one) {
+  memmove(c + place + 1, c + place, (count - place)*sizeof *c);
+  c[place] = *one;
+  return count + 1;
+}
+
+static void solve_cable(const cables_t *m, long cable) {
+  contact_t c[LONGEST + 1], one;
+  const double *ends = m->ends + 6*cable, *ends0 = m->ends_before + 6*cable;
+  const long first = LONGEST*cable;
+  long count = m->count[cable], place;
+  for (long i = 0; i < count; i++) {
+    const double *x = m->points + 6*(first + i);
+    double local[3];
+    const long shape = m->contact_shape[first + i], index = m->contact_edge[first + i];
+    edge_t e;
+    memset(c + i, 0, sizeof *c);
+    if (m->kinds[shape].kind != ROD) get_edge(m, shape, index, &e);
+    place_rod(m, shape, index, &e, &c[i].rod);
+    c[i].sense = m->sense[first + i];
+    c[i].turn = c[i].left = m->turn[first + i];
+    memcpy(c[i].a0, x, 3*sizeof *x);
+    memcpy(c[i].b0, x + 3, 3*sizeof *x);
+    inward(m->before + shape, x, local);
+    outward(m->now + shape, local, c[i].a);
+    inward(m->before + shape, x + 3, local);
+    outward(m->now + shape, local, c[i].b);
+  }
+  /* shapes and ends move, with the contacts where they were on them */
+  int round = 0;
+  while (count < LONGEST && round++ < ROUNDS &&
+         find(m, cable, ends0, ends, c, count, 1, &one, &place))
+    count = insert(c, count, place, &one);
+  /* then the contacts slide until the path is the shortest */
+  if (count > 0) remember(c, count);
+  int done = count == 0, changed;
+  while (!done && round++ < ROUNDS) {
+    if (!settle(ends, c, count)) break;
+    if (find(m, cable, ends, ends, c, count, 0, &one, &place)) {
+      if (count == LONGEST) break;
+      count = insert(c, count, place, &one);
+      continue;
+    }
+    count = release(m, cable, ends, c, count, &changed);
+    for (long i = 0; i < count; i++) {
+      memcpy(c[i].a0, c[i].a, sizeof c[i].a);
+      memcpy(c[i].b0, c[i].b, sizeof c[i].b);
+    }
+    done = !changed;
   }
   if (!done) m->failures[0]++;
   double length = 0.0;
@@ -336,7 +1139,8 @@ static void solve_cable(const cables_t *m, long cable) {
   for (long i = 0; i < count; i++) {
     double *x = m->points + 6*(first + i);
     length += c[i].arc;
-    m->contact_shape[first + i] = c[i].shape;
+    m->contact_shape[first + i] = c[i].rod.shape;
+    m->contact_edge[first + i] = c[i].rod.edge;
     m->sense[first + i] = c[i].sense;
     m->turn[first + i] = c[i].turn;
     m->arcs[first + i] = c[i].arc;
@@ -347,20 +1151,40 @@ static void solve_cable(const cables_t *m, long cable) {
   m->lengths[cable] = length;
 }
 
+static void link_to_world(const double *T, pose_t *x) {
+  for (int i = 0; i < 3; i++) {
+    memcpy(x->R + 3*i, T + 4*i, 3*sizeof *T);
+    x->t[i] = T[4*i + 3];
+  }
+}
+
 void contact_cables_solve(const cables_t *m) {
+  pose_t link;
+  for (long s = 0; s < m->n; s++) {
+    m->before[s] = m->now[s];
+    link_to_world(m->link_pose + 16*m->kinds[s].link, &link);
+    compose(&link, &m->shapes[s].offset, m->now + s);
+    if (m->fresh) m->before[s] = m->now[s];
+  }
+  memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
+  for (long k = 0; k < 2*m->c; k++) {
+    link_to_world(m->link_pose + 16*m->end_link[k], &link);
+    outward(&link, m->end_place + 3*k, m->ends + 3*k);
+  }
+  if (m->fresh) memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
   for (long i = 0; i < m->c; i++) solve_cable(m, i);
 }
 
 static void velocity(const cables_t *m, long link, const double *x, double *v) {
-  const double *o = m->link_position + 3*link, *twist = m->twists + 6*link;
-  const double arm[3] = {x[0] - o[0], x[1] - o[1], x[2] - o[2]};
+  const double *T = m->link_pose + 16*link, *twist = m->twists + 6*link;
+  const double arm[3] = {x[0] - T[3], x[1] - T[7], x[2] - T[11]};
   cross(twist + 3, arm, v);
   for (int i = 0; i < 3; i++) v[i] += twist[i];
 }
 
 static void pull(const cables_t *m, long link, const double *x, const double *f, double sign) {
-  const double *o = m->link_position + 3*link;
-  const double arm[3] = {x[0] - o[0], x[1] - o[1], x[2] - o[2]};
+  const double *T = m->link_pose + 16*link;
+  const double arm[3] = {x[0] - T[3], x[1] - T[7], x[2] - T[11]};
   double moment[3];
   cross(arm, f, moment);
   for (int i = 0; i < 3; i++) {
@@ -379,8 +1203,8 @@ void contact_cables_pull(const cables_t *m) {
       const long j = LONGEST*k + i;
       const double *p = i ? m->points + 6*(j - 1) + 3 : ends;
       const double *q = i < count ? m->points + 6*j : ends + 3;
-      const long from = i ? m->shape_link[m->contact_shape[j - 1]] : m->end_link[2*k];
-      const long to = i < count ? m->shape_link[m->contact_shape[j]] : m->end_link[2*k + 1];
+      const long from = i ? m->kinds[m->contact_shape[j - 1]].link : m->end_link[2*k];
+      const long to = i < count ? m->kinds[m->contact_shape[j]].link : m->end_link[2*k + 1];
       const double size = distance(p, q);
       if (!(size > 0.0)) continue;
       double u[3], vp[3], vq[3];
