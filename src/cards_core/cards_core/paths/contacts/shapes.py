@@ -232,9 +232,7 @@ def _hull_edges(vertices: Array) -> Array:
         raise ValueError("its vertices lie in a plane") from None
     normals = hull.equations[:, :3]
     found = []
-    for face, (corners, neighbours) in enumerate(
-        zip(hull.simplices, hull.neighbors, strict=True)
-    ):
+    for face, (corners, neighbours) in enumerate(zip(hull.simplices, hull.neighbors, strict=True)):
         # the neighbour across from a corner shares the other two
         for k, other in enumerate(neighbours):
             if other < face or np.linalg.norm(normals[face] - normals[other]) < FLAT:
