@@ -104,7 +104,7 @@ class ShapeTables:
     """
 
     shapes: Array
-    kinds: Array
+    kinds: npt.NDArray[np.int64]
     edges: Array
     heights: Array
     ridges: npt.NDArray[np.uint8]
