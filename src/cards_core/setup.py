@@ -18,6 +18,7 @@ setup(
         PACKAGE: [
             "py.typed",
             "muscles/native/*.c",
+            "control/cpg/native/*.c",
             "paths/contacts/native/*.c",
             "paths/wrapping/native/*.c",
             "analysis/native/*.c",

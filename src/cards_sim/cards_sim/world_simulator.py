@@ -127,10 +127,14 @@ class _Met:
 
     @cached_property
     def body_forces(self) -> Array:
+        """Sums on every body, shape (nbody, 3), [N]; without the contacts themselves."""
         out = np.zeros((self._model.nbody, 3))
-        for first, second, contact in self._pairs:
-            out[first] -= contact.force
-            out[second] += contact.force
+        acting = self._acting
+        axes = self._axes[acting].reshape(-1, 3, 3)
+        forces = np.einsum("nji,nj->ni", axes, self._forces[acting, :3])
+        bodies = self._model.geom_bodyid[self._geoms[acting]]
+        np.subtract.at(out, bodies[:, 0], forces)
+        np.add.at(out, bodies[:, 1], forces)
         return out
 
 

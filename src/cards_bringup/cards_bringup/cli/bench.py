@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   ./cards bench muscles                        12 muscles with 6 wraps, beside MuJoCo's tendons
   ./cards bench paper --json                   the tables of the model-compilation paper
   ./cards bench rods --json                    continuum robots beside the published 4.5 kHz
+  ./cards bench tensegrity --json              a crawling spine with cables that touch, beside NTRT
   ./cards bench compiler                       ways to native code, side by side
   ./cards bench hil --minutes 10 --json        bridge and emulated boards at full rate: a soak
 """
@@ -25,7 +26,7 @@ EXAMPLES = """examples:
 OF_A_ROBOT = "dynamics", "qp", "loop", "hil"
 """Benchmarks that take any robot."""
 
-CHOICES = (*OF_A_ROBOT, "muscles", "paper", "compiler", "rods")
+CHOICES = (*OF_A_ROBOT, "muscles", "paper", "compiler", "rods", "tensegrity")
 
 DEFAULT_ROBOT = "roboy_arm"
 
@@ -51,6 +52,12 @@ def add_bench(subparsers: Any) -> None:
         help="of hil: how long to run (default: 1)",
     )
     parser.add_argument("--firmware", choices=FIRMWARES, help="of hil: as for ./cards demo --hil")
+    parser.add_argument(
+        "--ntrt",
+        metavar="PROGRAM",
+        help="of tensegrity: a program of NTRT to measure beside, called as PROGRAM CASE SECONDS "
+        "with the cases flat, contact, hills",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -61,10 +68,16 @@ def run(args: argparse.Namespace) -> int:
 
     if args.robot is not None and args.what not in OF_A_ROBOT:
         raise CardsError(f"'{args.what}' has robots of its own (expected: no --robot)")
+    if args.ntrt is not None and args.what != "tensegrity":
+        raise CardsError(f"--ntrt with '{args.what}' (expected: of tensegrity only)")
     if args.what == "hil":
         result = _soak(args)
     elif args.minutes is not None or args.firmware is not None:
         raise CardsError(f"--minutes and --firmware with '{args.what}' (expected: of hil only)")
+    elif args.what == "tensegrity":
+        from cards_bringup.benchmarks.tensegrity import bench_tensegrity
+
+        result = bench_tensegrity(_say, program=args.ntrt)
     else:
         result = _measure(args.what, args.robot or DEFAULT_ROBOT)
     if args.json:

@@ -251,6 +251,7 @@ class MuscleCommand:
         self._relaxed = np.concatenate([self.minimum, np.zeros(len(self.motors))])
         self.impedance = ImpedanceLaw(robot.muscles)
         self._under_law = False  # whether a muscle was ever told to be
+        self._all_under_law = all("impedance" in kinds for kinds in self._accepts)
         self.accepted = 0
         self.refused = 0
         self.last_refusal: str | None = None
@@ -393,7 +394,8 @@ class MuscleCommand:
                 self._refuse(kind, f"names are {shown(names)}, expected a list of names", time)
             names = list(names)
         if kind == "impedance":
-            self._submit_impedance(names, array, rest_lengths, rest_rates, time)
+            if not self._took_whole_law(names, array, rest_lengths, rest_rates, time):
+                self._submit_impedance(names, array, rest_lengths, rest_rates, time)
             return
         group = self._motors if kind == "effort" else self._muscles
         if names == group.names and array.shape == group.shape and (names or group.whole):
@@ -462,6 +464,32 @@ class MuscleCommand:
             twice = next(name for name in names if names.count(name) > 1)
             self._refuse(kind, f"{group.noun} '{twice}' is named more than once", time)
         return rows
+
+    def _took_whole_law(
+        self, names: list[str], tensions: Array, lengths: Array, rates: Array, time: float
+    ) -> bool:
+        """Take over set-points if all muscles have all of them, within their bounds.
+
+        As controllers do it in every step; the rest is left to `_submit_impedance`.
+        """
+        group, law = self._muscles, self.impedance
+        if not self._all_under_law or names != group.names or not group.names:
+            return False
+        for array in (tensions, lengths, rates):
+            if type(array) is not np.ndarray or array.shape != group.shape:
+                return False
+            if array.dtype != float or not math.isfinite(array.dot(array)):
+                return False
+        np.less_equal(tensions, self.maximum, group.below)
+        good = bool(group.below.all()) and tensions.min() >= 0.0 and lengths.min() >= 0.0
+        if not good or not math.isfinite(time):
+            return False
+        self._told[group.rows] = tensions
+        law.rest_length[:], law.rest_rate[:] = lengths, rates
+        self._told_kinds[group.rows] = IMPEDANCE
+        self._under_law = True
+        self._took(group.rows, time, whole=group.whole)
+        return True
 
     def _submit_impedance(
         self, names: list[str], tensions: Array, lengths: Array, rates: Array, time: float

@@ -15,7 +15,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from cards_core.errors import DescriptionError, UnknownNameError
-from cards_core.robot.elements import WORLD, Collision, Joint, Muscle, PathElement, Wrap, path_links
+from cards_core.robot.elements import (
+    WORLD,
+    Collision,
+    Joint,
+    Muscle,
+    PathElement,
+    Wrap,
+    path_links,
+)
 from cards_core.robot.model import WORLD_NODE, Robot
 from cards_core.spatial import Pose
 from cards_core.typing import Vector3

@@ -197,7 +197,7 @@ class ContactCables:
 
     def ends(self, cable: int) -> Array:
         """Return the ends of a cable in the world, shape (2, 3), [m]."""
-        return self._ends[cable].copy()
+        return np.array(self._ends[cable])
 
 
 class _Cables(ctypes.Structure):

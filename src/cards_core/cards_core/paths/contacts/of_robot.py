@@ -69,7 +69,7 @@ def contact_cables(
 def _geometry(robot: Robot, link: str, collision: Collision) -> ContactGeometry:
     """Return the shape as cables touch it: of a mesh its convex hull, as bodies do."""
     shape = collision.geometry
-    if isinstance(shape, get_args(ContactGeometry)):
+    if isinstance(shape, ContactGeometry):
         return shape
     problem = f"a {type(shape).__name__.lower()}"
     if isinstance(shape, Mesh):

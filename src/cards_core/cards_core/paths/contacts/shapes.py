@@ -1,8 +1,8 @@
 """Shapes that cables touch, as the rods, edges and heights that the native code looks at.
 
-A straight piece of a cable cannot touch a flat face from outside unless its ends are behind it, nor
-a hollow: what holds a cable on a box, a convex mesh or the ground are convex edges alone. Each is a
-rod of radius zero with its solid on one side. A plane has none and needs none.
+A straight piece of a cable cannot touch a flat face from outside unless its ends are behind it,
+nor a hollow: what holds a cable on a box, a convex mesh or the ground are convex edges alone. Each
+is a rod of radius zero with its solid on one side. A plane has none and needs none.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ShapeTables:
     """
 
     shapes: Array
-    kinds: Array
+    kinds: npt.NDArray[np.int64]
     edges: Array
     heights: Array
     ridges: npt.NDArray[np.uint8]
@@ -174,7 +174,8 @@ def edge_frame(start: Vector3, end: Vector3, normals: Array) -> Array:
     are cos x +- sin y; the tilt is cos and sin.
 
     Args:
-        start, end: Its ends, shape (3,), [m].
+        start: One of its ends, shape (3,), [m].
+        end: The other one.
         normals: Of its faces, shape (2, 3).
     """
     along = end - start
@@ -203,7 +204,7 @@ def _box_edges(half: Vector3) -> Array:
 
 
 def _ridges(grid: Array, extent: tuple[float, float]) -> npt.NDArray[np.uint8]:
-    """Return which edges of the triangles of `field_triangles` are convex, shape (rows * columns, 3).
+    """Return which edges of `field_triangles` are convex, shape (rows * columns, 3).
 
     Where the two faces meet, the plane of one is above the far corner of the other. Edges at the
     border have one face and do not count.
@@ -232,9 +233,7 @@ def _hull_edges(vertices: Array) -> Array:
         raise ValueError("its vertices lie in a plane") from None
     normals = hull.equations[:, :3]
     found = []
-    for face, (corners, neighbours) in enumerate(
-        zip(hull.simplices, hull.neighbors, strict=True)
-    ):
+    for face, (corners, neighbours) in enumerate(zip(hull.simplices, hull.neighbors, strict=True)):
         # the neighbour across from a corner shares the other two
         for k, other in enumerate(neighbours):
             if other < face or np.linalg.norm(normals[face] - normals[other]) < FLAT:

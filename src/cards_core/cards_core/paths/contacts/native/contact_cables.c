@@ -215,8 +215,7 @@ static const double *leaving(const contact_t *c, long i, const double *ends) {
 /* Newton's method for where the cable crosses edges, contacts `from` .. `to` - 1, all others fixed:
    with e_k along edge k and u_k the direction of the piece that ends there, l_k its length,
      g_k = e_k . (u_k - u_k+1),   H_kk = (1 - (e_k . u_k)^2)/l_k + (1 - (e_k . u_k+1)^2)/l_k+1,
-     H_k,k+1 = -(e_k . e_k+1 - (e_k . u_k+1)(e_k+1 . u_k+1))/l_k+1,
-   the crossings at ends of edges fixed where they would pass them. */
+     H_k,k+1 = -(e_k . e_k+1 - (e_k . u_k+1)(e_k+1 . u_k+1))/l_k+1. */
 static void cross_edges(const double *ends, contact_t *c, long count, long from, long to) {
   const long n = to - from;
   const double *p = leaving(c, from - 1, ends), *q = entry(c, count, to, ends);
@@ -232,24 +231,25 @@ static void cross_edges(const double *ends, contact_t *c, long count, long from,
   }
   for (int step = 0; step < 50; step++) {
     double u[LONGEST + 1][3], l[LONGEST + 1], g[LONGEST], D[LONGEST], O[LONGEST], total = 0.0;
+    int alone[LONGEST], together = 0;
     for (long k = 0; k <= n; k++) {
       const double *a = k ? x[k - 1] : p, *b = k < n ? x[k] : q;
       l[k] = distance(a, b);
-      if (!(l[k] > 0.0)) return;
+      together |= !(l[k] > 0.0);
       for (int i = 0; i < 3; i++) u[k][i] = (b[i] - a[i])/l[k];
       total += l[k];
     }
+    if (together) break; /* at a corner */
     for (long k = 0; k < n; k++) {
       const double in = dot(e[k], u[k]), out = dot(e[k], u[k + 1]), half = c[from + k].rod.half;
       g[k] = in - out;
       D[k] = (1.0 - in*in)/l[k] + (1.0 - out*out)/l[k + 1] + 1e-12/total;
       O[k] = k + 1 < n ? -(dot(e[k], e[k + 1]) - out*dot(e[k + 1], u[k + 1]))/l[k + 1] : 0.0;
-      if ((z[k] >= half && g[k] < 0.0) || (z[k] <= -half && g[k] > 0.0)) {
-        g[k] = O[k] = 0.0;
-        D[k] = 1.0;
-        if (k) O[k - 1] = 0.0;
-      }
+      /* what would pass the end goes there by itself: clipping it would spoil the others' steps */
+      alone[k] = fabs(z[k] - g[k]/D[k]) >= half;
     }
+    for (long k = 0; k < n; k++)
+      if (k + 1 < n && (alone[k] || alone[k + 1])) O[k] = 0.0;
     for (long k = 1; k < n; k++) {
       const double w = O[k - 1]/D[k - 1];
       D[k] -= w*O[k - 1];

@@ -1,0 +1,132 @@
+"""``./cards bench tensegrity``: a crawling spine with and without contact cables, beside NTRT."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cards_bringup.nodes.in_process import InProcessRun
+from cards_bringup.nodes.plan import make_plan
+from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.robot.model import Robot
+from cards_sim.build import build_host
+
+ROBOT = "tetrahedral_6"
+
+CASES = {
+    "flat": ("flat:friction=0.5", False),
+    "contact": ("flat:friction=0.5", True),
+    "hills": ("hills:friction=0.5", True),
+}
+"""Terrain, and whether cables touch what is in their way."""
+
+PUBLISHED = {"flat_x_realtime": 8.6, "hills_x_realtime": 0.5}
+"""NTRT on the author's machine (an i7) [Mirletz2016]_: 60 s in 7 s, and half of real time."""
+
+BUILT = {"flat_x_realtime": 8.0, "contact_x_realtime": 1.9, "hills_x_realtime": 0.96}
+"""NTRT of 2020 with Bullet 2.82, built with -O2, on one shared core of a virtual machine:
+medians of 0.11 to 0.14, 0.45 to 0.59 and 0.92 to 1.16 s per simulated second."""
+
+ROUNDS = 5
+"""Slices of each case, taken in turn: what else the machine does hits all of them."""
+
+
+def bench_tensegrity(
+    say: Callable[[str], None], *, seconds: float = 2.0, program: str | None = None
+) -> dict[str, Any]:
+    """Measure simulated seconds per second of processor time, in one process on one core.
+
+    The tetrahedral complex of six vertebrae crawls by its sine gait with a step of 1 ms; the
+    controller's time counts too.
+
+    Args:
+        say: Takes what is being measured.
+        seconds: Simulated time of a slice, [s].
+        program: A program of NTRT to be measured beside, called as ``PROGRAM CASE SECONDS`` with
+            CASE one of `CASES`.
+
+    Returns:
+        ``flat_x_realtime`` without contact cables, ``contact_x_realtime`` and
+        ``hills_x_realtime`` with them: medians; ``ntrt`` with the same of NTRT: published, built
+        as a reference, and measured in this run where there is a program, with the ratios.
+
+    Raises:
+        CardsError: The program fails.
+    """
+    loops = {case: _loop(*CASES[case]) for case in CASES}
+    ours: dict[str, list[float]] = {case: [] for case in CASES}
+    theirs: dict[str, list[float]] = {case: [] for case in CASES}
+    for turn in range(ROUNDS + 1):
+        for case, advance in loops.items():
+            say(f"{case}, {turn + 1} of {ROUNDS + 1}")
+            rate = seconds / advance(seconds)
+            if turn:  # the first has the fall to the ground in it
+                ours[case].append(rate)
+                if program is not None:
+                    theirs[case].append(seconds / _time_program(program, case, seconds))
+    result: dict[str, Any] = {"robot": ROBOT, "step_s": 0.001}
+    result |= {f"{case}_x_realtime": _median(values) for case, values in ours.items()}
+    ntrt: dict[str, Any] = {"published": PUBLISHED, "built": BUILT}
+    if program is not None:
+        ntrt["measured"] = {f"{c}_x_realtime": _median(v) for c, v in theirs.items()}
+        # each slice beside its neighbour in time
+        ntrt["ratio"] = {
+            case: _median([a / b for a, b in zip(ours[case], theirs[case], strict=True)])
+            for case in CASES
+        }
+    return {**result, "ntrt": ntrt}
+
+
+def _loop(terrain: str, contact: bool) -> Callable[[float], float]:
+    """Return what advances a closed loop by a time and returns the processor time, [s]."""
+    robot: Robot = load(ROBOT)
+    muscles = tuple(dataclasses.replace(m, contact=contact) for m in robot.muscles)
+    robot = dataclasses.replace(robot, muscles=muscles)
+    arguments = {"simulator": "mujoco", "mode": "lockstep", "rviz": "false", "view": "false"}
+    plan = make_plan({**arguments, "terrain": terrain}, ROBOT)
+    name = plan.values["controller"]
+    run = InProcessRun(plan, {}, 1.0, Path())
+    host = build_host(run.parameters("simulator"), robot)
+    control = make_control_loop(name, run.parameters(name), robot)
+
+    def advance(seconds: float) -> float:
+        end = host.state.time + seconds
+        start = time.process_time()
+        while host.state.time < end:
+            host.submit(control.step(host.state))
+            host.step()
+        return time.process_time() - start
+
+    return advance
+
+
+def _time_program(program: str, case: str, seconds: float) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        subprocess.run(
+            [program, case, f"{seconds:g}"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise CardsError(
+            f"'{program} {case} {seconds:g}' failed: {error} (expected: a program that simulates "
+            "the case and ends with exit code 0)"
+        ) from None
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+
+
+def _median(values: list[float]) -> float:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]

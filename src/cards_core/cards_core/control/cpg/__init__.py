@@ -1,0 +1,1 @@
+"""Central pattern generators: coupled oscillators that give muscles their rhythm."""

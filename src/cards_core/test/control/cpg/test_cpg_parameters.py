@@ -1,0 +1,237 @@
+"""Files of pattern generators: ours, NASA's learned sets, and mistakes in them."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from nasa_structures import NASA, needs_nasa_data
+
+from cards_core.control.cpg.morphology import places, shared_body_couplings
+from cards_core.control.cpg.network import Network
+from cards_core.control.cpg.ntrt import OPEN_LOOP_SIGNED, read_folder, read_json
+from cards_core.control.cpg.oscillators import Feedback, OpenLoop, Oscillators
+from cards_core.control.cpg.parameters import (
+    PatternParameters,
+    read_parameters,
+    write_parameters,
+)
+from cards_core.errors import DescriptionError, ParameterError, ShapeError
+from cards_core.formats import load
+
+LEARNED = NASA / "resources" / "src"
+
+
+def sample(m=2):
+    rng = np.random.default_rng(3)
+    return PatternParameters(
+        Feedback(25.4, 272.8, 9.98, 200.0, 6.05),
+        0.01,
+        rng.uniform(size=(len(places(m)), 2)),
+        per_joint=m,
+        feedback=Network.random(2, 4, 3, rng),
+        goal=Network.random(4, 3, m, rng),
+        goal_tension=12.2,
+        tension=0.5,
+    )
+
+
+def assert_equal(a, b):
+    for field in dataclasses.fields(a):
+        one, other = getattr(a, field.name), getattr(b, field.name)
+        if isinstance(one, Network):
+            np.testing.assert_array_equal(one.hidden, other.hidden)
+            np.testing.assert_array_equal(one.output, other.output)
+        elif isinstance(one, np.ndarray):
+            np.testing.assert_array_equal(one, other)
+        else:
+            assert one == other, field.name
+
+
+def test_written_and_read_back(tmp_path):
+    file = tmp_path / "gait.yaml"
+    explicit = PatternParameters(
+        OpenLoop(1.5, 0.2, convergence=30.0),
+        1.0,
+        np.array([[1.0, 0.5], [0.3, -0.5]]),
+        edges=(("a", "b"), ("b", "a")),
+    )
+    for parameters in (sample(), explicit):
+        write_parameters(parameters, file)
+        assert_equal(parameters, read_parameters(file))
+
+
+def test_network_is_the_printed_one():
+    network = Network(np.array([[0.5, -1.0, 0.2]]), np.array([[2.0, 0.3], [-1.0, 0.0]]))
+    hidden = 1.0 / (1.0 + np.exp(-(0.5 * 0.7 - 1.0 * 0.4 - 0.2)))
+    expected = 1.0 / (1.0 + np.exp(-np.array([2.0 * hidden - 0.3, -hidden])))
+    np.testing.assert_allclose(network([0.7, 0.4]), expected, rtol=1e-15)
+    np.testing.assert_array_equal(
+        network(np.full((5, 2), 1e6)), network([1e6, 1e6])[None] * np.ones((5, 1))
+    )
+
+
+@needs_nasa_data
+def test_published_feedback_controller():
+    """Values of [Mirletz2016] table 6.1's controller, as NASA's program scales them."""
+    found = read_json(LEARNED / "bmirletz/TetrahedralComplex_Contact/tcContact.json")
+    p = found.oscillators
+    assert (p.frequency, p.amplitude) == pytest.approx((25.403, 272.84), rel=1e-4)
+    gains = (p.frequency_gain, p.amplitude_gain, p.phase_gain, p.convergence)
+    assert gains == pytest.approx((9.982, 200.0, 6.055, 1.0), rel=1e-4)
+    assert (found.per_joint, found.truncate, found.rate_scale) == (8, True, 0.01)
+    assert np.sqrt(p.amplitude) == pytest.approx(16.5, abs=0.05)  # cm/s
+    # the last pair of the file is the first: w of row 0, j = k = 0
+    file = json.loads((LEARNED / "bmirletz/TetrahedralComplex_Contact/tcContact.json").read_text())
+    last = file["edgeVals"]["params"][-1]
+    assert found.couplings[0] == pytest.approx([last[0], 2.0 * np.pi * last[1] - np.pi])
+    # it lies on the grid of 0.01/sqrt(inputs), the first layer divided by sqrt(2)
+    grid = found.feedback.hidden * np.sqrt(2.0) * 100.0
+    np.testing.assert_allclose(grid, np.round(grid), atol=1e-9)
+    grid = found.feedback.output * 2.0 * 100.0
+    np.testing.assert_allclose(grid, np.round(grid), atol=1e-9)
+
+
+@needs_nasa_data
+def test_published_goal_controller():
+    path = LEARNED / "bmirletz/TC_nn_Tension/monteOut_0.json"
+    found = read_json(path)
+    assert found.oscillators.frequency == pytest.approx(18.36, abs=0.01)
+    assert found.goal_tension == pytest.approx(12.226, abs=1e-3)
+    assert (found.goal.inputs, found.goal.outputs) == (4, 8)
+    # the file holds the weights twice, in the networks' files and by itself
+    weights = json.loads(path.read_text())["feedbackVals"]["params"]["neuralParams"]
+    np.testing.assert_allclose(found.feedback.hidden.T.ravel(), weights[:12], atol=1e-11)
+    np.testing.assert_allclose(found.feedback.output.T.ravel(), weights[12:], atol=1e-11)
+    goal = np.array(json.loads(path.read_text())["goalVals"]["params"]["neuralParams"][:40])
+    goal = goal.reshape(5, 8)
+    x, z, hx, hz = 0.3, -0.9, 0.6, 0.8  # in the toolkit's axes; z there is -y here
+    direct = goal.T @ [x, z, hx, hz, -1.0]
+    ours = found.goal.hidden @ [x, -z, hx, -hz, -1.0]
+    np.testing.assert_allclose(ours, direct, atol=1e-11)
+
+
+@needs_nasa_data
+@pytest.mark.parametrize(
+    ("folder", "ranges", "frequency", "amplitude", "m"),
+    [
+        ("TetrahedralComplex", OPEN_LOOP_SIGNED, 11.36, 48.9, 8),
+        ("OctahedralComplex", None, 62.5, 28.4, 4),
+        ("TetraSpine", None, 16.7, 89.3, 6),
+        ("ribDemo", None, 5.94, 72.0, 7),
+    ],
+)
+def test_published_open_loop_controllers(folder, ranges, frequency, amplitude, m):
+    path = LEARNED / "learningSpines" / folder / "logs"
+    found = read_folder(path, "bestParameters-default", ranges)
+    p = found.oscillators
+    assert (p.frequency, p.amplitude) == pytest.approx((frequency, amplitude), rel=2e-3)
+    assert (found.per_joint, found.feedback) == (m, None)
+    count = 3 * m
+    bodies = [(i // m, i // m + 1) for i in range(count)]
+    network = shared_body_couplings(bodies, m, found.couplings, truncate=True)
+    Oscillators(count, p, network).advance(0.5)
+
+
+@needs_nasa_data
+def test_set_of_the_spine_fits_the_shipped_robot():
+    found = read_json(LEARNED / "bmirletz/TetrahedralComplex_Contact/tcContact.json")
+    robot = load("tetrahedral_6")
+    couplings = found.couple(robot.muscles)
+    item = Oscillators(len(robot.muscles), found.oscillators, couplings)
+    for _ in range(100):
+        item.advance(0.01)
+    assert np.all(np.abs(item.output) < 17.0)
+
+
+def test_couplings_by_name():
+    robot = load("prism_3")
+    names = [muscle.name for muscle in robot.muscles]
+    explicit = PatternParameters(
+        OpenLoop(1.0, 0.1), 1.0, np.array([[1.0, 0.5]]), edges=((names[2], names[0]),)
+    )
+    found = explicit.couple(robot.muscles)
+    assert (found.targets.tolist(), found.sources.tolist()) == ([2], [0])
+    wrong = dataclasses.replace(explicit, edges=((names[2], "nobody"),))
+    with pytest.raises(ParameterError, match="muscle 'nobody'; expected some of"):
+        wrong.couple(robot.muscles)
+
+
+HEAD = "format: cpg/1\nrate_scale: 0.01\n"
+LOOP = "oscillators: {kind: open_loop, frequency: 1, amplitude: 2}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("format: cpg/2\n", 1, "expected: one of cpg/1"),
+        (HEAD + "oscillators: {kind: open_loop, amplitude: 2}\nper_joint: 1\n", 3, "'frequency'"),
+        (HEAD + "oscillators: {kind: van_der_pol}\n", 3, "one of open_loop, feedback"),
+        (HEAD + LOOP + "speed: 3\n", 4, "unknown key 'speed'"),
+        (HEAD + LOOP + "per_joint: 1\ncouplings: [[1, 0]]\n", 5, "has 1 pairs"),
+        (HEAD + LOOP + "per_joint: 1\ncouplings: [[1, 0], [1]]\n", 5, "has 1 values"),
+        (HEAD + LOOP + "per_joint: 1\nedges: [[a, b, 1]]\n", 5, "has 3 elements"),
+        (HEAD + LOOP + "couplings: [[1, 0], [.inf, 0]]\nper_joint: 1\n", 4, "finite number"),
+        (
+            HEAD + LOOP + "edges: []\nfeedback: {hidden: [[1, 1]], output: [[1, 1]]}\n",
+            None,
+            "feedback network for oscillators of the open loop",
+        ),
+    ],
+)
+def test_mistakes_in_our_file(tmp_path, text, line, words):
+    file = tmp_path / "gait.yaml"
+    file.write_text(text)
+    with pytest.raises(DescriptionError, match=words) as caught:
+        read_parameters(file)
+    assert caught.value.source == str(file)
+    if line is not None:
+        assert caught.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "nodeVals.params is missing"),
+        ('{"nodeVals": {"params": [[0.1, 0.2, 0.3]]}}', "one row of 2 or 5"),
+        (
+            '{"nodeVals": {"params": [[0.1, 0.2]]}, "edgeVals": {"params": [[1, NaN]]}}',
+            "finite numbers",
+        ),
+        (
+            '{"nodeVals": {"params": [[1, 0]]}, "edgeVals": {"params": [[1, 0], [1, 0], [1, 0]]}}',
+            "3 couplings",
+        ),
+        (
+            '{"nodeVals": {"params": [[0,0,0,0,0]]}, "edgeVals": {"params": [[1, 0], [1, 1]]}}',
+            "feedbackVals.params is not complete",
+        ),
+    ],
+)
+def test_mistakes_in_a_learned_set(tmp_path, text, words):
+    file = tmp_path / "set.json"
+    file.write_text(text)
+    with pytest.raises(DescriptionError, match=words) as caught:
+        read_parameters(file)
+    assert caught.value.source == str(file)
+
+
+def test_a_missing_file_of_a_network_is_named(tmp_path):
+    file = tmp_path / "set.json"
+    section = {"numStates": 2, "numHidden": 4, "numActions": 3, "neuralFilename": "gone.nnw"}
+    data = {
+        "nodeVals": {"params": [[0.5] * 5]},
+        "edgeVals": {"params": [[1, 0], [1, 0]]},
+        "feedbackVals": {"params": section},
+    }
+    file.write_text(json.dumps(data))
+    with pytest.raises(DescriptionError, match=r"gone\.nnw"):
+        read_parameters(file)
+
+
+def test_networks_of_the_wrong_size():
+    with pytest.raises(ShapeError, match="one more than there are hidden neurons"):
+        Network(np.ones((4, 3)), np.ones((3, 4)))
+    with pytest.raises(ParameterError, match="3 inputs and 3 outputs; expected 2 and 3"):
+        dataclasses.replace(sample(), feedback=Network.random(3, 4, 3, np.random.default_rng(0)))
