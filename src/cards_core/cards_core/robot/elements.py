@@ -341,8 +341,8 @@ class Muscle:
         actuator: What makes the tension; its class is the type, its fields the parameters.
         friction_speed: Sliding speed v0 at which capstan friction is three quarters of its full
             value (``tanh(v / v0)``), [m/s].
-        contact: Whether it touches the rods and spheres in its way: collision shapes of all links
-            but those of its ends; see `cards_core.paths.contacts`. Its path is two via points.
+        contact: Whether it touches what is in its way: collision shapes of all links but those
+            of its ends; see `cards_core.paths.contacts`. Its path is two via points.
         control: Its impedance law; without stiffness and damping by default.
     """
 

@@ -316,19 +316,12 @@ def _origin(at: Field) -> tuple[str, Place]:
 def _notes(cables: Sequence[Cable], obstructed: Sequence[str]) -> Iterator[str]:
     """Yield what the SDF does not say, and what may be a mistake."""
     within = [cable.name for cable in cables if cable.first.body == cable.second.body]
-    counts = (
-        (
-            sum(cable.contact for cable in cables),
-            "touch rods and spheres, but no boxes and no terrain",
-        ),
-        (
-            sum(c.actuator is not None and c.actuator.type == "motor" for c in cables),
-            "have a motor; the SDF has its largest speed as winch_speed",
-        ),
-    )
-    for count, text in counts:
-        if count:
-            yield f"{count} cable{'s' * (count > 1)} {text}"
+    motors = sum(c.actuator is not None and c.actuator.type == "motor" for c in cables)
+    if motors:
+        yield (
+            f"{motors} cable{'s' * (motors > 1)} have a motor; the SDF has its largest speed as "
+            "winch_speed"
+        )
     if within:
         yield f"within one body, without effect: {', '.join(within)}"
     shown = list(obstructed[:5])

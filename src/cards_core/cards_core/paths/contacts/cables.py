@@ -1,4 +1,4 @@
-"""Cables that touch what is in their way: rods and spheres, sliding without friction.
+"""Cables that touch what is in their way: rods, spheres, edges; sliding without friction.
 
 A cable is one tension along straight pieces and arcs. Which shapes it touches, on which side and
 how often it goes around them is its state, its *contacts*: what it touches now follows from what
