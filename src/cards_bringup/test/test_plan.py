@@ -392,3 +392,8 @@ def test_terrain_reaches_simulator_and_views(tmp_path, monkeypatch):
     assert own.parameters(own.nodes[0])["terrain"] == "flat:friction=0.5"
     with pytest.raises(CardsError, match="no terrain named 'dunes'"):
         plan("tetraspine", terrain="dunes")
+
+
+def test_a_reference_that_nobody_follows_is_refused():
+    with pytest.raises(CardsError, match=r"reference:=circle: no node of tetraspine follows"):
+        make_plan({"reference": "circle"}, "tetraspine")

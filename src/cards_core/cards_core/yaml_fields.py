@@ -24,6 +24,9 @@ MAX_DEPTH = 30
 MAX_VALUES = 200_000
 """Guards against aliases that expand without end."""
 
+MAX_BYTES = 16_000_000
+"""Largest file: more than `MAX_VALUES` take, and a guard against devices that never end."""
+
 _HINTS = {
     "mapping values are not allowed": "the keys of a block one below the other in one column",
     "could not find expected ':'": "'key: value', with a blank behind the colon",
@@ -45,12 +48,14 @@ class Document:
         lines: 1-based line of every place, as far as known.
         texts_elsewhere: Places of numbers such as ``200e9`` that YAML 1.1, and so PyYAML, reads
             as texts; here they are numbers.
+        written: What is in the file where the value is no text: ``007`` of the number 7.
     """
 
     data: Any
     source: str
     lines: dict[Place, int] = field(default_factory=dict)
     texts_elsewhere: list[Place] = field(default_factory=list)
+    written: dict[Place, str] = field(default_factory=dict)
 
     def line(self, place: Place) -> int | None:
         """Return the line of a place, or of the nearest place around it."""
@@ -68,9 +73,23 @@ def read_yaml(path: str | Path) -> Document:
     """
     source = str(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise DescriptionError(f"cannot be read: {error}", source=source) from None
+    if len(content) > MAX_BYTES:
+        raise DescriptionError(
+            "is too large", source=source, expected=f"at most {MAX_BYTES // 1_000_000} MB"
+        )
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DescriptionError(
+            f"cannot be read: byte {content[error.start]:#04x} is not UTF-8",
+            source=source,
+            line=content.count(b"\n", 0, error.start) + 1,
+            expected="a text file in UTF-8",
+        ) from None
     return parse_yaml(text, source)
 
 
@@ -127,6 +146,8 @@ class _Plain:
             children = enumerate(node.value)
             return [self.convert(child, (*place, i), depth + 1) for i, child in children]
         value = _scalar(node)
+        if not isinstance(value, str):
+            self._document.written[place] = node.value
         if isinstance(value, float) and node.tag == "tag:yaml.org,2002:str":
             self._document.texts_elsewhere.append(place)
         return value
@@ -143,6 +164,13 @@ class _Plain:
                     expected="a name",
                 )
             name = key.value
+            if name == "<<":
+                raise DescriptionError(
+                    "merge key '<<'",
+                    source=self._document.source,
+                    line=line,
+                    expected="all keys written out, or an alias in place of the whole mapping",
+                )
             if name in out:
                 raise DescriptionError(
                     f"key '{name}' appears twice",
@@ -267,6 +295,11 @@ class Field:
                 hint = f", did you mean '{close[0]}'?" if close else ""
                 raise self.error(f"is '{self.value}'{hint}", f"one of {', '.join(known)}")
         return self.value
+
+    def label(self) -> str:
+        """Return a text, or what is written where YAML makes something else of a name: ``007``."""
+        written = self.document.written.get(self.place)
+        return written or self.text()
 
     def name(self) -> str:
         """Return a text that is a name (`cards_core.names`)."""

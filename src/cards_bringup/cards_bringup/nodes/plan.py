@@ -160,6 +160,12 @@ def make_plan(
     asked = values["terrain"] not in ("", robots.defaults.get("terrain", ""))
     if asked and not any("terrain" in host.from_arguments.values() for host in hosts):
         notes.append(f"terrain:={values['terrain']} is left out: {hosts[0].name} has no terrains")
+    follows = any("reference" in node.from_arguments.values() for node in robots.nodes)
+    if values["reference"] and not follows:
+        raise CardsError(
+            f"reference:={values['reference']}: no node of {robots.robot} follows a reference "
+            "(expected: without it)"
+        )
     file = robots.parameter_file
     if values["params_file"]:
         file = find_file(values["params_file"], folder="config", suffix=".yaml")

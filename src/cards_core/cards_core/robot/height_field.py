@@ -149,7 +149,9 @@ def _read_csv(path: Path) -> Array:
                 f"{path}:{number}: {len(rows[-1])} values (expected: {len(rows[0])}, as in the "
                 "first row)"
             )
-    return np.array(rows, dtype=float).reshape(len(rows), -1)
+    if not rows:
+        raise CardsError(f"{path} is empty (expected: rows of numbers)")
+    return np.array(rows, dtype=float)
 
 
 def _read_image(path: Path) -> Array:

@@ -20,7 +20,7 @@ from cards_core.tensegrity.parts import Node, Pair, Part, Removal, quarter_exact
 from cards_core.tensegrity.tags import split_tags
 from cards_core.tensegrity.units import Convention, nasa, read_convention
 from cards_core.typing import Vector3
-from cards_core.yaml_fields import Document, Field, read_yaml
+from cards_core.yaml_fields import Document, Field, Place, read_yaml
 
 FORMAT = "tensegrity/1"
 """Value of ``format`` in files of ours."""
@@ -94,7 +94,17 @@ def assemble(path: Path, *, length: str = "cm") -> Assembly:
     if top.has("name"):
         name = top["name"].name()
     description = top["description"].text() if top.has("description") else ""
-    return Assembly(root, reader.builders, name, description, clearance, tuple(reader.documents))
+    builders = _last_of_each(reader.builders)
+    return Assembly(root, builders, name, description, clearance, tuple(reader.documents))
+
+
+def _last_of_each(builders: list[Builder]) -> list[Builder]:
+    """Leave out the earlier copies of builders of a file that is read for several parts."""
+    last: dict[tuple[str, Place] | int, Builder] = {}
+    for builder in reversed(builders):
+        at = builder.at
+        last.setdefault(id(builder) if at is None else (at.document.source, at.place), builder)
+    return list(reversed(last.values()))
 
 
 @dataclass(eq=False)
@@ -181,9 +191,15 @@ class _Reader:
     def _add(self, part: Part, entry: Field, path: Path) -> None:
         """Add the parts that an entry with a path names."""
         source = path.parent / entry["path"].text()
+        if not source.is_file():
+            raise entry["path"].error(
+                f"'{source}' is no file", f"a structure file, relative to '{path.parent}'"
+            )
         known = {child.name for child in part.parts}
+        count = entry["repeat"].whole(at_least=1) if entry.has("repeat") else None
+        if count is not None and count > PARTS:
+            raise entry["repeat"].error(f"is {count}", f"at most {PARTS}")
         for name in _names(entry):
-            count = entry["repeat"].whole(at_least=1) if entry.has("repeat") else None
             numbered = [name] if count is None else [f"{name}{i}" for i in range(count)]
             for child in numbered:
                 _check_name(child, "part", entry)
@@ -259,17 +275,10 @@ def _ends(item: Field) -> tuple[Field, Field, str | None]:
     items = item.items()
     if len(items) not in (2, 3):
         raise item.error(f"has {len(items)} entries", "2, from and to, and a name if wanted")
-    name = items[2].text() if len(items) == 3 else None
+    name = items[2].label() if len(items) == 3 else None
     if name is not None:
         _check_name(name, "pair", items[2])
     return items[0], items[1], name
-
-
-def _text(item: Field) -> str:
-    """Return the name of a node; a number that YAML made of it becomes its name again."""
-    if isinstance(item.value, float):
-        return f"{item.value:g}"
-    return item.text()
 
 
 def _read_pairs(part: Part, top: Field) -> None:
@@ -279,8 +288,8 @@ def _read_pairs(part: Part, top: Field) -> None:
     for tags in groups.mapping():
         for item in groups[tags].items():
             a, b, name = _ends(item)
-            first, second = (part.find_node(_text(end), end) for end in (a, b))
-            own = name or f"{_text(a)}-{_text(b)}"
+            first, second = (part.find_node(end.label(), end) for end in (a, b))
+            own = name or f"{a.label()}-{b.label()}"
             _add_pair(part, Pair(first, second, split_tags(tags), _full(part, own), item))
 
 
@@ -358,10 +367,10 @@ def _bind_nodes(part: Part, first: Part, second: Part, tags: tuple[str, ...], it
         a, b, name = _ends(pair)
         own = f"{first.name}-{second.name}.{name}"
         if name is None:
-            own = f"{first.name}.{_text(a)}-{second.name}.{_text(b)}"
+            own = f"{first.name}.{a.label()}-{second.name}.{b.label()}"
         made = Pair(
-            first.find_node(_text(a), a),
-            second.find_node(_text(b), b),
+            first.find_node(a.label(), a),
+            second.find_node(b.label(), b),
             (*tags, *joint),
             _full(part, own),
             pair,
@@ -379,10 +388,10 @@ def _bind_edges(part: Part, first: Part, second: Part, tags: tuple[str, ...], it
     edges: list[tuple[Node, Node]] = []
     for pair in pairs:
         ends = pair.items()
-        if len(ends) != 2 or sum("/" in _text(end) for end in ends) != 1:
+        if len(ends) != 2 or sum("/" in end.label() for end in ends) != 1:
             raise pair.error("is no pair of node and edge", "[node, node/node], or the reverse")
         for side, (owner, end) in enumerate(zip((first, second), ends, strict=True)):
-            found = [owner.find_node(name, end) for name in _text(end).split("/")]
+            found = [owner.find_node(name, end) for name in end.label().split("/")]
             if len(found) > 2:
                 raise end.error("has more than two nodes", "an edge, node/node")
             points[side].append(np.mean([node.position for node in found], axis=0))

@@ -318,10 +318,8 @@ def _notes(cables: Sequence[Cable], obstructed: Sequence[str]) -> Iterator[str]:
     within = [cable.name for cable in cables if cable.first.body == cable.second.body]
     motors = sum(c.actuator is not None and c.actuator.type == "motor" for c in cables)
     if motors:
-        yield (
-            f"{motors} cable{'s' * (motors > 1)} have a motor; the SDF has its largest speed as "
-            "winch_speed"
-        )
+        which = "1 cable has" if motors == 1 else f"{motors} cables have"
+        yield f"{which} a motor; the SDF has its largest speed as winch_speed"
     if within:
         yield f"within one body, without effect: {', '.join(within)}"
     shown = list(obstructed[:5])

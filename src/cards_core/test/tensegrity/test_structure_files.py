@@ -287,7 +287,9 @@ builders:
     assert pull.actuator.friction == pytest.approx(1e-3)
     assert pull.actuator.inertia == pytest.approx(1e-4)
     assert pull.length - pull.rest_length == pytest.approx(0.005)
-    assert len(structure.notes) == 2
+    assert structure.notes == (
+        "1 cable has a motor; the SDF has its largest speed as winch_speed",
+    )
 
 
 def test_actuators_and_control_of_cables(tmp_path):
@@ -372,7 +374,11 @@ def test_a_mistake_is_told_with_file_and_line(tmp_path, what):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("substructures: {v: {path: missing.yaml}}", "missing.yaml: cannot be read"),
+        ("substructures: {v: {path: missing.yaml}}", "s.yaml:1: .*missing.yaml. is no file"),
+        (
+            "format: tensegrity/1\nsubstructures: {v: {path: bar.yaml, repeat: 1e9}}",
+            "s.yaml:2: .*is 1000000000",
+        ),
         ("substructures: {v: {path: s.yaml}}", "s.yaml:1: .*contains itself"),
         ("substructures: {v/v: {path: bar.yaml}}", "s.yaml:1: .*'v' is there already"),
         ("substructures: {v: {offset: [1, 0, 0]}}", "s.yaml:1: .*no part named 'v'"),
@@ -425,3 +431,27 @@ def test_a_model_is_not_overwritten(tmp_path):
     assert file.read_bytes() == before
     write_structure(structure, tmp_path / "model", force=True)
     assert file.read_bytes() == before
+
+
+def test_a_file_that_is_no_text_is_named_with_its_line(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_bytes(b"nodes:\n  a: \xff\n")
+    with pytest.raises(DescriptionError, match=r"s\.yaml:2: .*0xff is not UTF-8"):
+        build(path)
+
+
+def test_a_merge_key_is_refused(tmp_path):
+    text = "nodes: &n {a: [0, 0, 0]}\nbuilders:\n  <<: *n\n"
+    with pytest.raises(DescriptionError, match=r"s\.yaml:3: .*merge key"):
+        build(write(tmp_path, text))
+
+
+def test_names_of_nodes_that_look_like_numbers_keep_their_zeros(tmp_path):
+    text = """\
+format: tensegrity/1
+nodes: {007: [0, 0, 0], 7: [1, 0, 0]}
+pair_groups: {rod: [[007, 7]]}
+builders: {rod: {class: rod, radius: 0.01, density: 100}}
+"""
+    (body,) = build(write(tmp_path, text)).bodies
+    assert body.mass == pytest.approx(math.pi * 0.01**2 * 100)

@@ -28,7 +28,7 @@ import numpy as np
 
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError
-from cards_core.robot.elements import WORLD, ViaPoint, path_links
+from cards_core.robot.elements import ViaPoint, path_links
 from cards_core.robot.forward_kinematics import forward_kinematics
 from cards_core.robot.model import WORLD_NODE, Robot, Tree
 from cards_core.typing import Array
@@ -185,9 +185,10 @@ def _orthonormal(vectors: Array) -> Array:
 
 
 def _rigid_motions(robot: Robot, tree: Tree, q: Array, scale: Array) -> Array:
-    """Return scaled velocities of all links as one body, none if a cable ends at the world."""
+    """Return scaled velocities of all links as one body, none if a cable ends at a fixed link."""
     surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
-    if any(WORLD in path_links(muscle.path, surfaces) for muscle in robot.muscles):
+    pulled = {link for muscle in robot.muscles for link in path_links(muscle.path, surfaces)}
+    if any(tree.link_node[link][0] == WORLD_NODE for link in pulled):
         return np.zeros((tree.nv, 0))
     motion = forward_kinematics(tree, q, np.zeros(tree.nv))
     nodes = sorted({node for node, _ in tree.link_node.values() if node != WORLD_NODE})
