@@ -45,6 +45,7 @@ USES = {
     "body_image": {"muscles", "dynamics", "paths", "robot"},
     "control": {
         "body_image",
+        "codegen",
         "dynamics",
         "estimation",
         "muscles",
