@@ -125,16 +125,11 @@ def _check_size(network: Network, name: str, inputs: int, outputs: int) -> None:
 
 
 def read_parameters(path: str | Path) -> PatternParameters:
-    """Read the file of a pattern generator: ours, or a learned set of NASA's toolkit (JSON).
+    """Read a file of the format that the module states.
 
     Raises:
         DescriptionError: It cannot be read, or a value is missing or does not fit.
     """
-    path = Path(path)
-    if path.suffix.lower() == ".json":
-        from cards_core.control.cpg.ntrt import read_json
-
-        return read_json(path)
     root = Field((document := read_yaml(path)), (), document.data)
     root.mapping(_KEYS)
     root["format"].text((FORMAT,))

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from nasa_structures import NASA, needs_nasa_data
 
+from cards_core.control.cpg.files import read_pattern
 from cards_core.control.cpg.morphology import places, shared_body_couplings
 from cards_core.control.cpg.network import Network
 from cards_core.control.cpg.ntrt import OPEN_LOOP_SIGNED, read_folder, read_json
 from cards_core.control.cpg.oscillators import Feedback, OpenLoop, Oscillators
 from cards_core.control.cpg.parameters import (
     PatternParameters,
-    read_parameters,
     write_parameters,
 )
 from cards_core.errors import DescriptionError, ParameterError, ShapeError
@@ -58,7 +58,7 @@ def test_written_and_read_back(tmp_path):
     )
     for parameters in (sample(), explicit):
         write_parameters(parameters, file)
-        assert_equal(parameters, read_parameters(file))
+        assert_equal(parameters, read_pattern(file))
 
 
 def test_network_is_the_printed_one():
@@ -183,7 +183,7 @@ def test_mistakes_in_our_file(tmp_path, text, line, words):
     file = tmp_path / "gait.yaml"
     file.write_text(text)
     with pytest.raises(DescriptionError, match=words) as caught:
-        read_parameters(file)
+        read_pattern(file)
     assert caught.value.source == str(file)
     if line is not None:
         assert caught.value.line == line
@@ -213,7 +213,7 @@ def test_mistakes_in_a_learned_set(tmp_path, text, words):
     file = tmp_path / "set.json"
     file.write_text(text)
     with pytest.raises(DescriptionError, match=words) as caught:
-        read_parameters(file)
+        read_pattern(file)
     assert caught.value.source == str(file)
 
 
@@ -227,7 +227,7 @@ def test_a_missing_file_of_a_network_is_named(tmp_path):
     }
     file.write_text(json.dumps(data))
     with pytest.raises(DescriptionError, match=r"gone\.nnw"):
-        read_parameters(file)
+        read_pattern(file)
 
 
 def test_networks_of_the_wrong_size():
