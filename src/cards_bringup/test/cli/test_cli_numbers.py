@@ -99,7 +99,7 @@ WITH_NUMBERS = {
 
 TEXTS = {
     "accept", "among", "at_home", "boards", "condition", "controller", "emit", "frame", "group",
-    "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "output",
+    "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "ntrt", "output",
     "params_file", "passive", "points", "port", "quantities", "reference", "robot", "scheduler",
     "steps", "trajectory", "trajectory_file", "terrain", "unit",
     "world", "cable_set",
