@@ -11,9 +11,12 @@ import numpy as np
 
 from cards_bringup.nodes.in_process import InProcessRun
 from cards_bringup.nodes.plan import make_plan
+from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.verdict import Ending, judge
+from cards_core.robot.model import Robot
 from cards_sim.build import build_host
+from cards_sim.host import SimulatorHost
 
 
 def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
@@ -27,13 +30,7 @@ def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
         Medians and 99th percentiles [us], simulated seconds per second, and the verdict on the
         run: times of a robot that does something else mean nothing.
     """
-    plan = make_plan(
-        {"simulator": "mujoco", "mode": "lockstep", "rviz": "false", "view": "false"}, robot_name
-    )
-    controller_name = plan.values["controller"]
-    run = InProcessRun(plan, {}, seconds, Path())
-    host = build_host(run.parameters("simulator"))
-    control = make_control_loop(controller_name, run.parameters(controller_name))
+    controller_name, host, control = make_loop(robot_name)
     clock = time.perf_counter_ns
     steps, simulation = [], []
     while host.state.time < seconds:
@@ -55,3 +52,21 @@ def bench_loop(robot_name: str, *, seconds: float = 2.0) -> dict[str, Any]:
     facts = replace(control.tally.facts(), remaining=0.0)  # nobody asked for all of it
     verdict = judge(None, facts, Ending(host.state.time))
     return {**result, **verdict.entries()}
+
+
+def make_loop(
+    robot_name: str, robot: Robot | None = None, **arguments: str
+) -> tuple[str, SimulatorHost, ControlLoop]:
+    """Return the kind of the controller, the simulator and the loop of a robot's node list.
+
+    Args:
+        robot_name: A robot with a node list in ``config/``.
+        robot: In place of what the parameters name.
+        **arguments: Launch arguments beside those of a run without views in lockstep.
+    """
+    given = {"simulator": "mujoco", "mode": "lockstep", "rviz": "false", "view": "false"}
+    plan = make_plan({**given, **arguments}, robot_name)
+    controller = plan.values["controller"]
+    run = InProcessRun(plan, {}, np.inf, Path())
+    host = build_host(run.parameters("simulator"), robot)
+    return controller, host, make_control_loop(controller, run.parameters(controller), robot)

@@ -8,16 +8,12 @@ import resource
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
+from statistics import median
 from typing import Any
 
-from cards_bringup.nodes.in_process import InProcessRun
-from cards_bringup.nodes.plan import make_plan
+from cards_bringup.benchmarks.loop import make_loop
 from cards_core.errors import CardsError
 from cards_core.formats import load
-from cards_core.loop.control_setup import make_control_loop
-from cards_core.robot.model import Robot
-from cards_sim.build import build_host
 
 ROBOT = "tetrahedral_6"
 
@@ -73,13 +69,13 @@ def bench_tensegrity(
                 if program is not None:
                     theirs[case].append(seconds / _time_program(program, case, seconds))
     result: dict[str, Any] = {"robot": ROBOT, "step_s": 0.001}
-    result |= {f"{case}_x_realtime": _median(values) for case, values in ours.items()}
+    result |= {f"{case}_x_realtime": median(values) for case, values in ours.items()}
     ntrt: dict[str, Any] = {"published": PUBLISHED, "built": BUILT}
     if program is not None:
-        ntrt["measured"] = {f"{c}_x_realtime": _median(v) for c, v in theirs.items()}
+        ntrt["measured"] = {f"{c}_x_realtime": median(v) for c, v in theirs.items()}
         # each slice beside its neighbour in time
         ntrt["ratio"] = {
-            case: _median([a / b for a, b in zip(ours[case], theirs[case], strict=True)])
+            case: median([a / b for a, b in zip(ours[case], theirs[case], strict=True)])
             for case in CASES
         }
     return {**result, "ntrt": ntrt}
@@ -87,15 +83,10 @@ def bench_tensegrity(
 
 def _loop(terrain: str, contact: bool) -> Callable[[float], float]:
     """Return what advances a closed loop by a time and returns the processor time, [s]."""
-    robot: Robot = load(ROBOT)
+    robot = load(ROBOT)
     muscles = tuple(dataclasses.replace(m, contact=contact) for m in robot.muscles)
     robot = dataclasses.replace(robot, muscles=muscles)
-    arguments = {"simulator": "mujoco", "mode": "lockstep", "rviz": "false", "view": "false"}
-    plan = make_plan({**arguments, "terrain": terrain}, ROBOT)
-    name = plan.values["controller"]
-    run = InProcessRun(plan, {}, 1.0, Path())
-    host = build_host(run.parameters("simulator"), robot)
-    control = make_control_loop(name, run.parameters(name), robot)
+    _, host, control = make_loop(ROBOT, robot, terrain=terrain)
 
     def advance(seconds: float) -> float:
         end = host.state.time + seconds
@@ -125,8 +116,3 @@ def _time_program(program: str, case: str, seconds: float) -> float:
         ) from None
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
-
-
-def _median(values: list[float]) -> float:
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2]

@@ -101,40 +101,31 @@ class _Met:
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         self._model = model
         found = data.contact
-        self._geoms, self._axes = found.geom.copy(), found.frame.copy()
-        self._places, self._acting = found.pos.copy(), found.efc_address >= 0
-        contact_force = mujoco.mj_contactForce
-        self._forces = forces = np.empty((len(self._geoms), 6))
+        forces = np.empty((len(found.geom), 6))
         for index in range(len(forces)):
-            contact_force(model, data, index, forces[index])
+            mujoco.mj_contactForce(model, data, index, forces[index])
+        # no force acts where there is no address, e.g. within a margin
+        acting = found.efc_address >= 0
+        self._bodies = model.geom_bodyid[found.geom[acting]]
+        self._axes = found.frame[acting].reshape(-1, 3, 3)
+        self._places = found.pos[acting]
+        self._forces = np.einsum("nji,nj->ni", self._axes, forces[acting, :3])
 
     @cached_property
-    def _pairs(self) -> tuple[tuple[int, int, Contact], ...]:
-        model, out = self._model, []
-        # no force acts where there is no address, e.g. within a margin
-        for index in np.flatnonzero(self._acting):
-            axes = self._axes[index].reshape(3, 3)
-            first, second = (int(model.geom_bodyid[geom]) for geom in self._geoms[index])
-            bodies = (model.body(first).name, model.body(second).name)
-            force = axes.T @ self._forces[index, :3]
-            contact = Contact(bodies, self._places[index].copy(), axes[0].copy(), force)
-            out.append((first, second, contact))
-        return tuple(out)
-
-    @property
     def contacts(self) -> tuple[Contact, ...]:
-        return tuple(contact for _, _, contact in self._pairs)
+        names = [[self._model.body(body).name for body in pair] for pair in self._bodies]
+        columns = zip(names, self._places, self._axes[:, 0], self._forces, strict=True)
+        return tuple(
+            Contact((first, second), place.copy(), normal.copy(), force.copy())
+            for (first, second), place, normal, force in columns
+        )
 
     @cached_property
     def body_forces(self) -> Array:
-        """Sums on every body, shape (nbody, 3), [N]; without the contacts themselves."""
+        """Sums on every body, shape (nbody, 3), [N]."""
         out = np.zeros((self._model.nbody, 3))
-        acting = self._acting
-        axes = self._axes[acting].reshape(-1, 3, 3)
-        forces = np.einsum("nji,nj->ni", axes, self._forces[acting, :3])
-        bodies = self._model.geom_bodyid[self._geoms[acting]]
-        np.subtract.at(out, bodies[:, 0], forces)
-        np.add.at(out, bodies[:, 1], forces)
+        np.subtract.at(out, self._bodies[:, 0], self._forces)
+        np.add.at(out, self._bodies[:, 1], self._forces)
         return out
 
 

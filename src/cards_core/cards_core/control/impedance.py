@@ -40,7 +40,7 @@ from cards_core.errors import ParameterError
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.muscles.impedance import SLACK
 from cards_core.parameters.declaration import Parameter, ParameterStore
-from cards_core.robot.elements import Muscle, Wrap
+from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
 from cards_core.stamps import is_due, next_due
@@ -368,11 +368,8 @@ def _group(
 
 def _positions(muscles: Sequence[Muscle]) -> Array:
     """Return i/s of every muscle: which joint it spans, over the number of segments."""
-    joints: dict[tuple[str, ...], int] = {}
-    index = []
-    for muscle in muscles:
-        links = [item.link for item in muscle.path if not isinstance(item, Wrap)]
-        index.append(joints.setdefault((links[0], links[-1]), len(joints)))
+    joints: dict[tuple[str, str], int] = {}
+    index = [joints.setdefault(muscle.end_links, len(joints)) for muscle in muscles]
     return np.array(index, dtype=float) / (len(joints) + 1)
 
 

@@ -371,6 +371,12 @@ class Muscle:
         """The via points among the path elements."""
         return tuple(item for item in self.path if isinstance(item, ViaPoint))
 
+    @property
+    def end_links(self) -> tuple[str, str]:
+        """Links of its origin and of its insertion."""
+        links = [item.link for item in self.path if not isinstance(item, Wrap)]
+        return links[0], links[-1]
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from native_code import folder_for
 
 from cards_hardware.errors import HardwareError
 from cards_hardware.firmware_check import command_errors, native_firmware
@@ -18,9 +19,7 @@ BAD = Line(changed=1e-3, lost=1e-3, inserted=1e-3, dropped=1e-2, garbage=1e-2)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where the board is built, once."""
-    if native_firmware.compiler() is None:
-        pytest.skip("no C compiler (cc, gcc, clang) on this machine")
-    return tmp_path_factory.mktemp("native")
+    return folder_for("native", tmp_path_factory)
 
 
 def test_only_what_was_sent_takes_effect(folder):

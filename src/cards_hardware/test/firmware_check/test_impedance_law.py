@@ -8,6 +8,7 @@ import subprocess
 import impedance_vectors
 import numpy as np
 import pytest
+from native_code import folder_for
 
 from cards_hardware.firmware_check import native_firmware
 from cards_hardware.hil.emulator import QEMU
@@ -47,9 +48,8 @@ def check(tensions):
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
-    if native_firmware.compiler() is None:
-        pytest.skip("no C compiler (cc, gcc, clang) on this machine")
-    library = native_firmware.build(tmp_path_factory.mktemp("law"), "impedance_law", CORE)
+    folder = folder_for("law", tmp_path_factory)
+    library = native_firmware.build(folder, "impedance_law", CORE)
     library.impedance_tension.restype = ctypes.c_float
     return lambda row: library.impedance_tension((ctypes.c_int32 * 10)(*counts(row)))
 

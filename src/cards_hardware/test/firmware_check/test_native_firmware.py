@@ -8,8 +8,9 @@ import protocol_cases
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from native_code import folder_for
 
-from cards_hardware.firmware_check.native_firmware import NativeCodec, compiler
+from cards_hardware.firmware_check.native_firmware import NativeCodec
 from cards_hardware.protocol import (
     MESSAGES,
     Frame,
@@ -28,9 +29,7 @@ VECTORS = checkout() / "firmware" / "test" / "golden_vectors.txt"
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
-    if compiler() is None:
-        pytest.skip("no C compiler (cc, gcc, clang) on this machine")
-    return NativeCodec(tmp_path_factory.mktemp("native"))
+    return NativeCodec(folder_for("native", tmp_path_factory))
 
 
 def blocks():

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from native_code import folder_for
 from scipy.linalg import expm
 
 from cards_core.errors import CardsError
@@ -192,9 +193,7 @@ class Firmware:
 
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory):
-    if native_firmware.compiler() is None:
-        pytest.skip("no C compiler (cc, gcc, clang) on this machine")
-    folder = tmp_path_factory.mktemp("loop")
+    folder = folder_for("loop", tmp_path_factory)
     sources = ("test/tension_loop.c", "core/muscle.c", "core/numbers.c")
     library = native_firmware.build(folder, "tension_loop", sources)
     library.tension_loop_step.restype = ctypes.c_float

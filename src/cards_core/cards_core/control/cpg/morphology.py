@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from cards_core.control.cpg.oscillators import Couplings
 from cards_core.errors import ParameterError, ShapeError
-from cards_core.robot.elements import Muscle, Wrap
 from cards_core.typing import Array
 
 Place = tuple[int, int, int]
@@ -30,15 +29,6 @@ def places(per_joint: int) -> list[Place]:
     return [
         (row, j, k) for row in range(3) for j in range(m) for k in range(j, m) if row != 1 or j < k
     ]
-
-
-def bodies_of(muscles: Sequence[Muscle]) -> list[tuple[str, str]]:
-    """Return the links at the ends of each muscle."""
-    ends = []
-    for muscle in muscles:
-        links = [item.link for item in muscle.path if not isinstance(item, Wrap)]
-        ends.append((links[0], links[-1]))
-    return ends
 
 
 def shared_body_couplings(

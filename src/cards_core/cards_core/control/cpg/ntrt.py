@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from cards_core.checks import shown
-from cards_core.control.cpg.morphology import places
 from cards_core.control.cpg.network import Network
 from cards_core.control.cpg.oscillators import Feedback, OpenLoop
 from cards_core.control.cpg.parameters import PatternParameters
@@ -151,12 +150,11 @@ def _oscillating(node: Array, edges: Array, ranges: Ranges, path: Path) -> Patte
 
 
 def _per_joint(count: int, path: Path) -> int:
-    for m in range(1, 100):
-        if len(places(m)) == count:
-            return m
-    raise _error(
-        path, f"{count} couplings", "m(3m + 1)/2 of them: 2, 7, 15, 26, 40, 57, 77, 100 ..."
-    )
+    m = (math.isqrt(1 + 24 * count) - 1) // 6
+    if m < 1 or m * (3 * m + 1) // 2 != count:
+        wanted = "m(3m + 1)/2 of them: 2, 7, 15, 26, 40, 57, 77, 100 ..."
+        raise _error(path, f"{count} couplings", wanted)
+    return m
 
 
 def _scaled(values: Array, spans: Sequence[tuple[float, float]], path: Path) -> list[float]:

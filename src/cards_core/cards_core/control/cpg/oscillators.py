@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.checks import finite_array
+from cards_core.checks import finite_array, finite_number
 from cards_core.codegen.library import load_library
 from cards_core.errors import CardsError, ParameterError, ShapeError
 from cards_core.typing import Array
@@ -111,7 +110,9 @@ class OpenLoop:
     convergence: float = 20.0
 
     def __post_init__(self) -> None:
-        _check(self, positive=("convergence",))
+        for name in ("frequency", "amplitude", "frequency_gain", "amplitude_gain"):
+            finite_number(getattr(self, name), name, error=ParameterError)
+        finite_number(self.convergence, "convergence", above=0.0, error=ParameterError)
 
 
 @dataclass(frozen=True)
@@ -138,17 +139,10 @@ class Feedback:
     convergence: float = 1.0
 
     def __post_init__(self) -> None:
-        _check(self, positive=("convergence",), not_negative=("amplitude",))
-
-
-def _check(
-    parameters: OpenLoop | Feedback, positive: Sequence[str], not_negative: Sequence[str] = ()
-) -> None:
-    for name, value in vars(parameters).items():
-        low = 0.0 if name in (*positive, *not_negative) else -math.inf
-        if not math.isfinite(value) or value < low or (name in positive and value == 0.0):
-            wanted = " > 0" if name in positive else " >= 0" if name in not_negative else ""
-            raise ParameterError(f"{name} is {value}; expected a finite number{wanted}")
+        for name in ("frequency", "frequency_gain", "amplitude_gain", "phase_gain"):
+            finite_number(getattr(self, name), name, error=ParameterError)
+        finite_number(self.amplitude, "amplitude", at_least=0.0, error=ParameterError)
+        finite_number(self.convergence, "convergence", above=0.0, error=ParameterError)
 
 
 class Oscillators:

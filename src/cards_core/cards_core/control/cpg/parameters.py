@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.control.cpg.morphology import bodies_of, places, shared_body_couplings
+from cards_core.control.cpg.morphology import places, shared_body_couplings
 from cards_core.control.cpg.network import Network
 from cards_core.control.cpg.oscillators import Couplings, Feedback, OpenLoop
 from cards_core.errors import CardsError, DescriptionError, ParameterError
@@ -102,8 +102,9 @@ class PatternParameters:
             ParameterError: They do not fit: other muscles, or another number of them.
         """
         if not self.edges:
+            bodies = [muscle.end_links for muscle in muscles]
             return shared_body_couplings(
-                bodies_of(muscles), self.per_joint, self.couplings, truncate=self.truncate
+                bodies, self.per_joint, self.couplings, truncate=self.truncate
             )
         names = [muscle.name for muscle in muscles]
         for edge in self.edges:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cards_core.muscles.impedance import SLACK
+from cards_core.muscles.impedance import SLACK, ImpedanceLaw
 from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 
@@ -39,15 +39,9 @@ class HandOver:
     """
 
     def __init__(self, muscles: tuple[Muscle, ...], bias: Array) -> None:
-        laws = [muscle.control for muscle in muscles]
-        self._stiffness: Array = np.array([law.stiffness for law in laws])
-        self._damping: Array = np.array([law.damping for law in laws])
-        self._floor: Array = np.array(
-            [
-                muscle.tension_min if law.tension_floor is None else law.tension_floor
-                for muscle, law in zip(muscles, laws, strict=True)
-            ]
-        )
+        law = ImpedanceLaw(muscles)
+        self._stiffness, self._damping = law.stiffness, law.damping
+        self._floor = law.tension_floor
         self._bias = bias
         self.lead: Array = np.zeros(bias.size)
 

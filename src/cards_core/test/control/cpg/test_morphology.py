@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cards_core.control.cpg.morphology import bodies_of, places, shared_body_couplings
+from cards_core.control.cpg.morphology import places, shared_body_couplings
 from cards_core.errors import ParameterError, ShapeError
 from cards_core.formats import load
 
@@ -63,7 +63,7 @@ def test_the_two_ways_to_find_rows_differ_where_the_toolkit_truncates():
 @pytest.mark.parametrize(("name", "m"), [("tetrahedral_6", 8), ("tetraspine", 6)])
 def test_shipped_spines(name, m):
     robot = load(name)
-    found = shared_body_couplings(bodies_of(robot.muscles), m, numbered(m))
+    found = shared_body_couplings([k.end_links for k in robot.muscles], m, numbered(m))
     joints = len(robot.muscles) // m
     # within each joint m(m - 1), to each neighbour m m
     assert found.targets.size == joints * m * (m - 1) + 2 * (joints - 1) * m * m
