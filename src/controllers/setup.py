@@ -27,6 +27,7 @@ setup(
         "console_scripts": [
             "ctc_joint = controllers.ctc_joint:main",
             "impedance = controllers.impedance:main",
+            "cpg = controllers.cpg:main",
             "mrc = controllers.mrc:main",
             "joint_estimator = controllers.joint_estimator:main",
             "ctc_operational = controllers.ctc_operational:main",

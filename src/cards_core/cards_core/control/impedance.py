@@ -145,7 +145,7 @@ class ImpedanceController(Controller):
             )
         self._gait, self._recorded, self._repeat = gait, commands, repeat
         patterns = {**GROUPS, **(groups or {})}
-        told = _told(model.commanded, patterns["muscles"])
+        told = told_muscles(model.commanded, patterns["muscles"])
         self.names = names = tuple(muscle.name for muscle in told)
         # the others may be empty: not every robot has a left side
         self._inside = _group(names, "inside", patterns, GROUPS)
@@ -153,7 +153,7 @@ class ImpedanceController(Controller):
         self._left = _group(names, "left", patterns, GROUPS)
         self._right = _group(names, "right", patterns, GROUPS)
         self._position = _positions(told)
-        self._home = _home_lengths(model, names)
+        self._home = home_lengths(model, names)
         m = len(names)
         self._most = np.array([muscle.tension_max for muscle in told])
         self._period = 1.0 / number(refresh_rate, "refresh_rate", strict=True)
@@ -196,8 +196,8 @@ class ImpedanceController(Controller):
             for name, default in GROUPS.items()
         )
         patterns = {name: parameters[name] for name in GROUPS}
-        names = tuple(muscle.name for muscle in _told(model.commanded, patterns["muscles"]))
-        parameters.declare(_parameters(names, _home_lengths(model, names)))
+        names = tuple(muscle.name for muscle in told_muscles(model.commanded, patterns["muscles"]))
+        parameters.declare(_parameters(names, home_lengths(model, names)))
         value = parameters
         file = value["file"]
         return cls(
@@ -338,7 +338,7 @@ def _parameters(names: tuple[str, ...], home: Array) -> list[Parameter]:
     ]
 
 
-def _told(robot: Robot, patterns: Sequence[str]) -> tuple[Muscle, ...]:
+def told_muscles(robot: Robot, patterns: Sequence[str]) -> tuple[Muscle, ...]:
     """Return the muscles that are told something; refuse patterns without any."""
     muscles = [m for m in robot.muscles if "impedance" in m.actuator.accepted_commands]
     names = [muscle.name for muscle in muscles]
@@ -373,7 +373,8 @@ def _positions(muscles: Sequence[Muscle]) -> Array:
     return np.array(index, dtype=float) / (len(joints) + 1)
 
 
-def _home_lengths(model: ControlModel, names: Sequence[str]) -> Array:
+def home_lengths(model: ControlModel, names: Sequence[str]) -> Array:
+    """Return the lengths of muscles at home, shape (m,), [m]."""
     tree = model.dynamics.tree
     lengths = model.dynamics.update(tree.home, np.zeros(tree.nv)).muscle_lengths
     found = dict(zip((m.name for m in model.dynamics.robot.muscles), lengths, strict=True))

@@ -17,6 +17,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, get_args
 
 from cards_core.checks import check_kind, shown
+from cards_core.control.cpg.controller import PatternGenerator
 from cards_core.control.ctc_joint import CtcJoint
 from cards_core.control.ctc_operational import CtcOperational
 from cards_core.control.impedance import ImpedanceController
@@ -34,7 +35,14 @@ GROUP = "cards.controllers"
 """Group of entry points."""
 
 OWN: dict[str, type[Controller]] = {
-    c.kind: c for c in (CtcJoint, CtcOperational, MuscleRelaxationControl, ImpedanceController)
+    c.kind: c
+    for c in (
+        CtcJoint,
+        CtcOperational,
+        MuscleRelaxationControl,
+        ImpedanceController,
+        PatternGenerator,
+    )
 }
 """The controllers of CARDS, by kind."""
 

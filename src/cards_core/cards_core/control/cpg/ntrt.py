@@ -87,8 +87,10 @@ def _of_json(data: Any, path: Path, ranges: Ranges | None) -> PatternParameters:
     edges = _rows(data, "edgeVals", path)
     closed = node.shape[1] == 5
     ranges = ranges or (Ranges() if closed else OPEN_LOOP)
-    feedback = _network(data, "feedbackVals", path) if closed else None
     goal = _network(data, "goalVals", path) if "goalVals" in data else None
+    feedback = _network(data, "feedbackVals", path) if closed else None
+    if feedback is not None and goal is None:
+        feedback = _of_halved_inputs(feedback)
     tension = goal_tension = 0.0
     if "impedenceVals" in data:  # spelt so
         values = _scaled(_rows(data, "impedenceVals", path)[0], [ranges.impedance] * 4, path)
@@ -188,6 +190,17 @@ def _network(data: Any, key: str, path: Path) -> Network:
     weights = _numbers(file, size=(i + 1) * h + (h + 1) * o)
     first = (i + 1) * h
     return Network(weights[:first].reshape(i + 1, h).T, weights[first:].reshape(h + 1, o).T)
+
+
+def _of_halved_inputs(network: Network) -> Network:
+    """Return the network that gives of x what a given one gives of x/2 + 1/2.
+
+    The program without a goal maps lengths and tensions so, that with a goal does not.
+    """
+    hidden = network.hidden.copy()
+    hidden[:, :-1] *= 0.5
+    hidden[:, -1] -= hidden[:, :-1].sum(axis=1)
+    return Network(hidden, network.output)
 
 
 def _numbers(path: Path, size: int | None = None) -> Array:

@@ -86,7 +86,10 @@ def test_published_feedback_controller():
     last = file["edgeVals"]["params"][-1]
     assert found.couplings[0] == pytest.approx([last[0], 2.0 * np.pi * last[1] - np.pi])
     # it lies on the grid of 0.01/sqrt(inputs), the first layer divided by sqrt(2)
-    grid = found.feedback.hidden * np.sqrt(2.0) * 100.0
+    hidden = found.feedback.hidden.copy()  # the program maps its inputs to x/2 + 1/2
+    hidden[:, -1] += hidden[:, :-1].sum(axis=1)
+    hidden[:, :-1] *= 2.0
+    grid = hidden * np.sqrt(2.0) * 100.0
     np.testing.assert_allclose(grid, np.round(grid), atol=1e-9)
     grid = found.feedback.output * 2.0 * 100.0
     np.testing.assert_allclose(grid, np.round(grid), atol=1e-9)
