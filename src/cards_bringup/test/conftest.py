@@ -99,6 +99,7 @@ def fake_gazebo(tmp_path, monkeypatch):
         sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"
     ).exists():
         pytest.skip(f"no interpreter in {sys.base_prefix}/bin")
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # bindings of a real Gazebo may be there
     return FakeGazebo(tmp_path / "gazebo", monkeypatch)
 
 

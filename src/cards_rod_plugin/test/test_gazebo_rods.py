@@ -170,6 +170,6 @@ def test_a_model_spawned_from_text_is_answered(gazebo, domain, probe, watched):
         text = model.file.read_text().replace('"', '\\"').replace("\n", " ")
         text = re.sub("<!--.*?-->", "", text)
         run.call("/world/test/create", "EntityFactory", f'sdf: "{text}"')
-        status = probe.until_status("rod_solver: world", Level.ERROR)
+        status = probe.until_status("stewart_gough/rod_solver: world", Level.ERROR)
         assert "spawned from its file" in status.message
         assert run.alive
