@@ -60,6 +60,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
             ],
             "mrc": controller_parameters("mrc", load("musashi_like")),
             "impedance": controller_parameters("impedance", load("tetraspine_hardware")),
+            "cpg": controller_parameters("cpg", load("tetrahedral_6")),
             "joint_estimator": joint_estimator_parameters(),
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_analysis_parameters(),

@@ -432,7 +432,7 @@ def test_faults_of_a_controller_are_told_by_its_name(planar, offered, controller
 def test_one_bad_controller_does_not_hide_the_others(planar, offered):
     offered(Abstract)
     with pytest.warns(UserWarning, match="controller 'own' is left out"):
-        assert cards.controllers(planar) == ["ctc_joint", "ctc_operational", "impedance"]
+        assert cards.controllers(planar) == ["ctc_joint", "ctc_operational", "impedance", "cpg"]
 
 
 def test_a_run_whose_commands_are_refused_has_failed(planar, offered, tmp_path):

@@ -38,7 +38,7 @@ EXECUTABLES = {
     "cards_model_compiler": {"compile", "live_analysis", "model_compiler"},
     "cards_hardware": {"bridge"},
     "cards_rods": {"rod_solver"},
-    "controllers": {"ctc_joint", "ctc_operational", "impedance", "mrc"},
+    "controllers": {"cpg", "ctc_joint", "ctc_operational", "impedance", "mrc"},
     "cards_viz": {"browser_view", "gazebo_markers", "muscle_markers", "rod_view"},
     "cards_bringup": {"gazebo_simulator"},
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,12 @@ def check_kind(
 
 
 _SHOWN = 80  # characters
+
+
+def listed(items: Sequence[str], separator: str = ", ", most: int = 3) -> str:
+    """Return a list as text, the first ones and how many more there are."""
+    rest = len(items) - most
+    return separator.join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def shown(value: Any) -> str:

@@ -26,6 +26,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from cards_core.checks import listed
 from cards_core.errors import CardsError, ShapeError
 from cards_core.muscles.command import CommandPart
 from cards_core.robot.actuators import CommandKind
@@ -43,6 +44,7 @@ _COUNT = struct.Struct("<I")
 _AFTER_STAMP = _HEADER + _STAMP.size
 _DOUBLE = np.dtype("<f8")
 _LAYOUTS_PER_READER = 64
+_SHOWN = 8  # names of a long list that messages show
 
 
 class JointSetError(CardsError):
@@ -312,15 +314,15 @@ class NameOrder:
         twice = sorted({name for name in names if names.count(name) > 1})
         problems = []
         if missing:
-            problems.append(f"no value for {', '.join(missing)}")
+            problems.append(f"no value for {listed(missing, most=_SHOWN)}")
         if unknown:
-            problems.append(f"unknown: {', '.join(unknown)}")
+            problems.append(f"unknown: {listed(unknown, most=_SHOWN)}")
         if twice:
             problems.append(f"more than once: {', '.join(twice)}")
         if problems:
             raise JointSetError(
                 f"the {self.what}s in the message do not fit the model: {'; '.join(problems)} "
-                f"(expected: {', '.join(self.names)})"
+                f"(expected: {listed(self.names, most=_SHOWN)})"
             )
 
 

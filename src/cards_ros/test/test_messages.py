@@ -230,3 +230,10 @@ def test_set_points_of_the_impedance_law_travel_in_one_message():
     assert [name for name, _ in command_fields(short)] == ["effort"]
     length = CommandPart("length", names, np.array([0.3, 0.4]))
     assert [name for name, _ in command_fields(length)] == ["position"]
+
+
+def test_long_lists_of_names_are_cut():
+    order = NameOrder([f"joint_{i}" for i in range(30)])
+    text = r"joint_7 and 22 more; unknown: other .expected: joint_0"
+    with pytest.raises(JointSetError, match=text):
+        order.order(("other",))

@@ -20,14 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cards_core.checks import listed
 from cards_core.errors import CardsError
 from cards_core.loop.model_identity import Announcement, Limits, ModelIdentity, decode
 from cards_core.parameters.declaration import Parameter
 
 # Differences -----------------------------------------------------------------------------------
-
-
-_SHOWN = 3  # entries of a long list that are named
 
 
 def differences(own: ModelIdentity, other: ModelIdentity) -> list[str]:
@@ -101,7 +99,7 @@ def _name_difference(what: str, own: Sequence[str], other: Sequence[str]) -> str
     here = [name for name in own if name not in other]
     there = [name for name in other if name not in own]
     parts = [
-        f"{_listed(names)} only {place}"
+        f"{listed(names)} only {place}"
         for names, place in ((here, "here"), (there, "there"))
         if names
     ]
@@ -120,12 +118,7 @@ def _limit_difference(what: str, names: Sequence[str], own: Limits, other: Limit
 
 
 def _entries(what: str, entries: Sequence[str]) -> list[str]:
-    return [f"{what}: {_listed(entries, '; ')}"] if entries else []
-
-
-def _listed(items: Sequence[str], separator: str = ", ") -> str:
-    rest = len(items) - _SHOWN
-    return separator.join(items[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    return [f"{what}: {listed(entries, '; ')}"] if entries else []
 
 
 def _range(pair: tuple[float, float]) -> str:

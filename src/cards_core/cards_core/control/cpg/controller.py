@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
@@ -53,12 +52,16 @@ from cards_core.muscles.impedance import SLACK
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.elements import Muscle
 from cards_core.robot.state import RobotState
+from cards_core.shared_files import find_file
 from cards_core.stamps import is_due, next_due
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
 LIVE = ("file", "active", "feedback", "command", "goal", "tension", "rest_length")
 """Parameters that may be changed while it runs."""
+
+FOLDER = "config/patterns"
+"""Where patterns are found by name."""
 
 FEEDBACK_TERMS = ("omega", "r", "theta")
 """F of a muscle, in this order."""
@@ -197,7 +200,8 @@ class PatternGenerator(Controller):
         """Take over another pattern and numbers; see `Controller.change`.
 
         Raises:
-            DescriptionError: The file cannot be read.
+            UnknownNameError: There is no such file.
+            DescriptionError: It cannot be read.
             ParameterError: It does not fit this robot, or a number does not fit. Nothing is
                 changed then.
         """
@@ -383,7 +387,7 @@ def _tension(pattern: PatternParameters | None) -> float:
 
 
 def _read(file: str) -> PatternParameters | None:
-    return read_pattern(Path(file)) if file else None
+    return read_pattern(find_file(file, folder=FOLDER, suffix=".yaml")) if file else None
 
 
 def _oscillators(pattern: PatternParameters | None, muscles: Sequence[Muscle]) -> Oscillators:
@@ -403,8 +407,8 @@ def _first_parameters() -> list[Parameter]:
         Parameter(
             "file",
             "",
-            "The pattern: YAML, or a learned set of NASA's toolkit (JSON); empty: muscles hold "
-            "their lengths.",
+            "The pattern: a name in config/patterns, a YAML file, or a learned set of NASA's "
+            "toolkit (JSON); empty: muscles hold their lengths.",
             live=True,
         ),
     ]

@@ -208,8 +208,12 @@ def test_another_file_begins_softly(tmp_path):
     assert oscillators.kind == "feedback"
     with pytest.raises(ParameterError, match="feedback is true"):
         item.change(values | {"file": str(second), "feedback": True})
-    with pytest.raises(DescriptionError, match=r"absent\.yaml"):
+    with pytest.raises(UnknownNameError, match=r"absent\.yaml"):
         item.change(values | {"file": str(tmp_path / "absent.yaml")})
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("format: cpg/1\noscillators: {kind: feedbak}\n")
+    with pytest.raises(DescriptionError, match=r"broken\.yaml"):
+        item.change(values | {"file": str(broken)})
     assert item.oscillators is oscillators
     before = item.command[0].rest_rates.copy()
     assert np.abs(before).max() > 0.05
