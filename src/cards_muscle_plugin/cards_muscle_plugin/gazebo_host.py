@@ -76,7 +76,7 @@ class GazeboHost(Host):
         self.hosted = hosted
         robot, tree = hosted.robot, hosted.tree
         self._dt = DEFAULT_DT
-        self.muscles = MuscleSystem(hosted.muscle_robot, seconds(self._dt))
+        self.muscles = self._make_muscles(seconds(self._dt))
         super().__init__(
             robot,
             self.muscles.state_names,
@@ -109,6 +109,10 @@ class GazeboHost(Host):
         self._driven: list[tuple[slice, JointPort]] = []
         self._computed: list[Joint] = []
         self._take_joints([])
+
+    def _make_muscles(self, dt: float) -> MuscleSystem:
+        around = self.hosted.surroundings or ()
+        return MuscleSystem(self.hosted.muscle_robot, dt, surroundings=around)
 
     # Start and end ----------------------------------------------------------------------------
 
@@ -309,7 +313,7 @@ class GazeboHost(Host):
     def _change_step(self, dt: int) -> None:
         """Make the actuator models for another time step; their states start at rest."""
         self._dt = dt
-        self.muscles = MuscleSystem(self.hosted.muscle_robot, seconds(dt))
+        self.muscles = self._make_muscles(seconds(dt))
         self.muscles.reset(self._poses)
 
     def _nowhere(self) -> str:

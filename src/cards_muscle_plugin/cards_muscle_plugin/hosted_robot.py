@@ -23,9 +23,10 @@ from cards_core.formats.sdf.muscle_block import (
 )
 from cards_core.formats.urdf import to_urdf
 from cards_core.formats.xml_lines import XmlElement, parse_xml
-from cards_core.robot.elements import WORLD, Joint, JointAxis, JointKind, Link
+from cards_core.robot.elements import WORLD, Collision, Joint, JointAxis, JointKind, Link
 from cards_core.robot.model import WORLD_NODE, Robot, Tree
 from cards_muscle_plugin.ports import ModelPort
+from cards_muscle_plugin.surroundings import surroundings_of
 from cards_ros.namespaces import namespace_of
 
 
@@ -41,6 +42,7 @@ class HostedRobot:
         urdf: For ``robot_description``; empty where the model has no file.
         muscle_robot: What the muscle models are made from: without the placeholder joints of a
             model that has no file.
+        surroundings: What stands still around it, for cables with contact; None if nobody said.
     """
 
     robot: Robot
@@ -49,6 +51,7 @@ class HostedRobot:
     moving: frozenset[str]
     urdf: str
     muscle_robot: Robot
+    surroundings: tuple[Collision, ...] | None = None
 
 
 def host_robot(model: ModelPort, block_text: str) -> HostedRobot:
@@ -60,6 +63,7 @@ def host_robot(model: ModelPort, block_text: str) -> HostedRobot:
 
     Raises:
         CardsError: Its element or its file is wrong; the message says where.
+        OSError: The file of its surroundings cannot be read.
     """
     links = model.link_names()
     name = f"<plugin> of model '{'::'.join(model.path)}'"
@@ -75,6 +79,7 @@ def host_robot(model: ModelPort, block_text: str) -> HostedRobot:
     moving = frozenset(
         link.name for link in robot.links if tree.link_node[link.name][0] != WORLD_NODE
     )
+    touching = any(muscle.contact for muscle in muscle_robot.muscles)
     return HostedRobot(
         robot=robot,
         tree=tree,
@@ -82,6 +87,7 @@ def host_robot(model: ModelPort, block_text: str) -> HostedRobot:
         moving=frozenset() if model.static else moving,
         urdf="" if described is None else to_urdf(robot),
         muscle_robot=muscle_robot,
+        surroundings=surroundings_of(model.path[0]) if touching else None,
     )
 
 

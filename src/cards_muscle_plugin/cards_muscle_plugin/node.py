@@ -135,6 +135,12 @@ class SimulatorNode(Node):
         self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
         self.create_service(Trigger, topics.STEP_SERVICE, self._on_step)
         self.get_logger().info(f"{'::'.join(model.path)} in Gazebo: {self.mode}")
+        touching = any(muscle.contact for muscle in hosted.muscle_robot.muscles)
+        if touching and hosted.surroundings is None:
+            self.get_logger().warning(
+                "cables with contact touch nothing but their robot: what stands around it is known "
+                "where ./cards or a launch file starts Gazebo"
+            )
 
     def _on_parameters(self, changes: Any) -> None:
         self.host.change(changes)

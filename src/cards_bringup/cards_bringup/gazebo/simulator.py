@@ -27,6 +27,7 @@ from cards_core.exit_codes import ExitCode
 from cards_core.loop.host import GAINS
 from cards_core.parameters.declaration import Parameter, ParameterSet
 from cards_core.parameters.parameter_file import Section, check_parameters, command_line_sections
+from cards_core.robot.elements import Collision
 from cards_core.shared_files import find_file
 
 NODE_NAME = "simulator"
@@ -98,11 +99,16 @@ def _run_in(
         )
     _refuse_others(arguments, parameters, world)
     _compile(world, parameters["dt"])
+    around = _surroundings(file, parameters, world)
     world_file = Path(folder, "world.sdf")
     world_file.write_text(world.text)
     own = Path(folder, "parameters.yaml")
     own.write_text(_parameter_text(arguments))
     environ = gazebo_environment(gazebo, [file.resolve().parent], os.environ)
+    if around:
+        from cards_muscle_plugin.surroundings import leave_surroundings
+
+        environ |= leave_surroundings(Path(folder, "surroundings"), around)
     environ[ROS_ARGUMENTS] = shlex.join(["--ros-args", *arguments.rest, "--params-file", str(own)])
     command = [str(gazebo.program), "sim", "-r"]
     command += ["-v", _VERBOSITY.get(arguments.log_level, "2")]
@@ -208,6 +214,34 @@ def _compile(world: World, dt: float) -> None:
             RodRobotSolver(read_rod_robot(robot.file, model=robot.model))
         else:
             MuscleSystem(load(robot.file, model=robot.model), dt)
+
+
+def _surroundings(
+    file: Path, parameters: ParameterSet, world: World
+) -> dict[str, tuple[Collision, ...]]:
+    """Return what stands still around each robot that has cables with contact, by its name."""
+    from cards_core.formats import load
+    from cards_core.formats.sdf.world import load_world
+    from cards_core.robot.terrain import read_terrain
+    from cards_core.robot.terrain_place import on_terrain
+
+    robots = {
+        robot.name: load(robot.file, model=robot.model) for robot in world.robots if not robot.rods
+    }
+    touching = {
+        name: robot for name, robot in robots.items() if any(m.contact for m in robot.muscles)
+    }
+    if not touching:
+        return {}
+    try:
+        scene = load_world(file)
+        if parameters["terrain"]:
+            (robot,) = robots.values()
+            scene = on_terrain(read_terrain(parameters["terrain"]), robot, scene)
+    except CardsError as error:
+        print(f"{NODE_NAME}: cables touch nothing but their robot: {error}", file=sys.stderr)
+        return {}
+    return {name: scene.surroundings(name) for name in touching}
 
 
 def _has_display() -> bool:

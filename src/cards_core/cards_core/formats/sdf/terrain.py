@@ -6,6 +6,8 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from cards_core.formats.sdf.elements import add_collision, add_visual
 from cards_core.robot.elements import Geometry, HeightField, Mesh
 from cards_core.robot.height_field import field_triangles
@@ -48,8 +50,19 @@ def terrain_sdf(model: Robot, folder: Path, friction: float | None = None) -> st
 
 
 def obj_text(field: HeightField) -> str:
-    """Return the surface of a height field as an OBJ file."""
+    """Return the surface of a height field as an OBJ file.
+
+    With a normal at every vertex, the mean of its triangles' by area: Gazebo leaves out a mesh
+    without, and falls through it.
+    """
     vertices, faces = field_triangles(field)
+    corners = vertices[faces]
+    doubled = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals = np.zeros_like(vertices)
+    for corner in faces.T:
+        np.add.at(normals, corner, doubled)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in vertices.tolist()]
-    lines += [f"f {a} {b} {c}" for a, b, c in (faces + 1).tolist()]
+    lines += [f"vn {x!r} {y!r} {z!r}" for x, y, z in normals.tolist()]
+    lines += [f"f {a}//{a} {b}//{b} {c}//{c}" for a, b, c in (faces + 1).tolist()]
     return "\n".join(lines) + "\n"
