@@ -138,8 +138,8 @@ class SimulatorNode(Node):
         touching = any(muscle.contact for muscle in hosted.muscle_robot.muscles)
         if touching and hosted.surroundings is None:
             self.get_logger().warning(
-                "cables with contact touch nothing but their robot: what stands around it is known "
-                "where ./cards or a launch file starts Gazebo"
+                "cables with contact touch nothing but their robot: what stands around it is "
+                "known where ./cards or a launch file starts Gazebo"
             )
 
     def _on_parameters(self, changes: Any) -> None:

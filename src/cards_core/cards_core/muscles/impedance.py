@@ -30,6 +30,9 @@ from cards_core.typing import Array
 GAINS = ("stiffness", "damping", "tension_floor")
 """Numbers of the law that may be changed while a host runs."""
 
+GAIN_RATE = 4000.0
+"""Most that new K, B and T_floor change the law's tension, [N/s]: 4 N in a tick of a board."""
+
 SLACK = 10.0
 """Rest length l0 that no muscle reaches, [m]: the law then gives T_floor."""
 
@@ -70,7 +73,8 @@ class ImpedanceLaw:
         muscles: Of the robot.
 
     Attributes:
-        stiffness, damping, tension_floor: K, B and T_floor, shape (m,).
+        stiffness, damping, tension_floor: K, B and T_floor, shape (m,). New ones come in by
+            `GAIN_RATE` where a muscle is under the law, as on a board.
         rest_length, rest_rate: Set-points l0 [m] and v0 [m/s], shape (m,); NaN and zero as long as
             none was given. T0 comes with each call.
         active: Which muscles are under the law now, shape (m,).
@@ -101,7 +105,13 @@ class ImpedanceLaw:
         self.share: Array = np.ones(count)
         self.any_active = False
         self._last: Array = np.empty(count)
+        self._gains = [array.copy() for array in self._wanted]
+        self._approaching = False
         self.reset()
+
+    @property
+    def _wanted(self) -> tuple[Array, Array, Array]:
+        return self.stiffness, self.damping, self.tension_floor
 
     def reset(self) -> None:
         """Forget the set-points and the last tensions; K, B and T_floor stay."""
@@ -111,6 +121,33 @@ class ImpedanceLaw:
         self.share[:] = 1.0
         self.any_active = False
         self._last[:] = np.nan
+        self._settle()
+
+    def _settle(self) -> None:
+        """Take over the gains at once."""
+        for now, wanted in zip(self._gains, self._wanted, strict=True):
+            now[:] = wanted
+        self._approaching = False
+
+    def _approach(self, over: Array, faster: Array, step: float) -> None:
+        """Let the gains come closer to those that are wanted.
+
+        By the same share of the way for K, B and T_floor of a muscle, so far that the law gives a
+        tension that differs by no more than a step: max(a, b) never changes by more than a or b.
+
+        Args:
+            over: l - l0, shape (m,), [m].
+            faster: l' - v0, shape (m,), [m/s].
+            step: [N].
+        """
+        changes = [wanted - now for now, wanted in zip(self._gains, self._wanted, strict=True)]
+        stiffness, damping, floor = changes
+        jump = np.maximum(np.abs(floor), np.abs(stiffness * over + damping * faster))
+        at_once = ~self.active | ~(jump > step)
+        share = np.where(at_once, 1.0, step / np.where(at_once, 1.0, jump))
+        for now, wanted, change in zip(self._gains, self._wanted, changes, strict=True):
+            now[:] = np.where(at_once, wanted, now + share * change)
+        self._approaching = not at_once.all()
 
     def change(self, values: Mapping[str, Array]) -> None:
         """Take over gains of all muscles, all or nothing.
@@ -139,6 +176,9 @@ class ImpedanceLaw:
                 )
         for name, given in values.items():
             getattr(self, name)[:] = given
+        for now, wanted in zip(self._gains, self._wanted, strict=True):
+            np.copyto(now, wanted, where=~self.active)
+        self._approaching = True
 
     def tensions(self, values: Array, length: Array, rate: Array, dt: float) -> Array:
         """Return what muscles are told, with tensions [N] in place of T0 where the law is active.
@@ -149,15 +189,19 @@ class ImpedanceLaw:
             rate: Measured, shape (m,), [m/s].
             dt: Since the last call, [s].
         """
+        rest_length = np.where(np.isnan(self.rest_length), length, self.rest_length)
+        if self._approaching:
+            self._approach(length - rest_length, rate - self.rest_rate, GAIN_RATE * dt)
+        stiffness, damping, floor = self._gains
         raw = impedance_tension(
             length,
             rate,
-            rest_length=np.where(np.isnan(self.rest_length), length, self.rest_length),
+            rest_length=rest_length,
             rest_rate=self.rest_rate,
             tension=values,
-            stiffness=self.stiffness,
-            damping=self.damping,
-            floor=self.tension_floor,
+            stiffness=stiffness,
+            damping=damping,
+            floor=floor,
         )
         law = raw
         if np.any(self.share != 1.0):

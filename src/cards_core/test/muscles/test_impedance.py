@@ -240,9 +240,9 @@ def test_names_are_checked():
 def test_gains_change_while_it_runs_all_or_nothing():
     rig = Rig(ImpedanceControl(stiffness=1e4))
     m = len(rig.names)
-    rig.submit(np.full(m, 50.0), np.full(m, 0.29))
     rig.gate.impedance.change({"stiffness": np.full(m, 2e4), "tension_floor": np.full(m, 5.0)})
-    assert rig.tension() == pytest.approx(np.full(m, 250.0))
+    rig.submit(np.full(m, 50.0), np.full(m, 0.29))
+    assert rig.tension() == pytest.approx(np.full(m, 250.0))  # nothing was under the law before
     for bad, message in (
         ({"stiffness": np.full(m, 3e4), "damping": np.full(m, -1.0)}, "damping of muscle"),
         ({"stiffness": np.full(m - 1, 3e4)}, "shape"),
@@ -252,6 +252,27 @@ def test_gains_change_while_it_runs_all_or_nothing():
         with pytest.raises(ParameterError, match=message):
             rig.gate.impedance.change(bad)
     assert rig.tension() == pytest.approx(np.full(m, 250.0))
+
+
+def test_new_gains_come_in_by_what_a_board_would_allow():
+    """4 N in a millisecond, by the same share for K, B and T_floor, as the firmware has it."""
+    rig = Rig(ImpedanceControl(stiffness=1e4, damping=50.0, tension_floor=20.0))
+    m = len(rig.names)
+    rig.rate[:] = 0.1
+    rig.submit(np.full(m, 50.0), np.linspace(0.28, 0.31, m))
+    law, rows = rig.gate.impedance, [rig.tension()]
+    wanted = {"stiffness": 3e4, "damping": 200.0, "tension_floor": 90.0}
+    law.change({name: np.full(m, value) for name, value in wanted.items()})
+    while not rows[1:] or np.abs(rows[-1] - rows[-2]).max() > 0.0:
+        rows.append(rig.tension())
+    changes = np.abs(np.diff(rows, axis=0))
+    assert changes.max() == pytest.approx(4.0)
+    pull = 50.0 + 3e4 * (0.3 - law.rest_length) + 200.0 * 0.1
+    expected = np.clip(pull, 90.0, HIGH)
+    np.testing.assert_array_equal(rows[-1], expected)
+    # a step of 2 ms lets in twice as much
+    law.change({"stiffness": np.full(m, 1e4)})
+    assert np.abs(rig.tension(dt=2e-3) - rows[-1]).max() == pytest.approx(8.0)
 
 
 def test_the_law_is_written_and_read_with_the_muscle():
