@@ -103,9 +103,9 @@ def test_gains_are_parameters_of_the_host_and_change_while_it_runs():
     told, pulls = tensions()
     np.testing.assert_allclose(told, bias + pulls, rtol=1e-12)
     host.change({"impedance_stiffness": [STIFFNESS, *[0.0] * (m - 1)], "speed": 2.0})
-    for _ in range(9):  # 4 N per step, while the arm begins to move
+    for _ in range(6):  # 4 N per step, while the arm begins to move
         told, pulls = tensions()
-    assert told[0] == pytest.approx(bias + pulls[0])
+    assert told[0] == pytest.approx(min(bias + pulls[0], 100.0))
     assert told[1:].tolist() == [bias] * (m - 1)
     with pytest.raises(ParameterError, match="damping of muscle"):
         host.change({"impedance_stiffness": [1.0] * m, "impedance_damping": [0.0, -1.0, 0.0, 0.0]})
