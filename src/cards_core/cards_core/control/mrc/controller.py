@@ -514,7 +514,7 @@ class MuscleRelaxationControl(Controller):
         elif is_due(t, self._next_release, self._period):
             tensions = state.measured("tensions")[self._columns]
             self._hand_over.let_go(self._rest_lengths, tensions)
-            self._next_release = t + self._period
+            self._next_release = next_due(t, self._next_release, self._period)
         self._told = t
         return self.command
 

@@ -186,6 +186,22 @@ def test_without_a_pose_muscles_are_let_go_by_a_step_per_period_and_then_held_ag
     assert again == pytest.approx(held)
 
 
+def test_letting_go_keeps_its_rate_when_states_come_at_times_of_their_own():
+    """Every 5 ms: steps after 8 ms each on average, not after 10."""
+    robot = robot_of()
+    controller = make_controller("mrc", robot, relaxation=False)
+    lengths = GeometricBodyImage(robot).lengths(robot.tree.home).copy()
+    rows = []
+    for k in range(201):
+        state = state_of(robot, 5e-3 * k)
+        state.muscle_lengths[:] = lengths
+        if k:
+            state.q[:] = np.nan
+        rows.append(controller.step(state)[0].rest_lengths.copy())
+    steps = (rows[-1] - rows[0]) * STIFFNESS / STEP
+    assert steps == pytest.approx(np.full(steps.size, 125.0), abs=1.0)
+
+
 def test_a_state_without_a_time_is_none():
     robot = robot_of()
     controller = make_controller("mrc", robot)
