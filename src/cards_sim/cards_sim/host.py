@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from cards_core.errors import CardsError
 from cards_core.loop.host import SteppedHost
 from cards_core.robot.state import RobotState
 from cards_core.stamps import nanoseconds, seconds
 from cards_core.typing import Array
+from cards_sim.errors import SimulationStoppedError
 from cards_sim.simulator import Simulator
 from cards_sim.world_simulator import WorldSimulator
 
@@ -97,6 +100,51 @@ class SimulatorHost(SteppedHost):
         self.tell()
         self.simulator.world.step()
         self.read()
+
+    def steps(self, count: int) -> None:
+        """Advance by some steps; those in which nothing but physics happens are taken natively.
+
+        Args:
+            count: >= 0.
+
+        Raises:
+            SimulationStoppedError: The physics diverged; `state` is the last good one.
+            CardsError: As `advance`.
+        """
+        self._check_alone("steps")
+        while count > 0:
+            begin, log = self.simulator.steps, self.log
+            steady = min(count, self.gate.steady(self.now, self.dt))
+            if steady < 2:
+                self.step()
+                count -= 1
+                continue
+            self.tell()
+            rows = None if log is None else np.empty((steady - 1, self.simulator.row_size))
+            try:
+                done = self.simulator.world.advance(steady, rows)
+            except SimulationStoppedError:
+                self._record_rows(begin, rows, self.simulator.steps - begin)
+                self.read()
+                raise
+            count -= done
+            self._record_rows(begin, rows, done - 1)
+            self.read()
+            self.record()
+
+    def _record_rows(self, begin: int, rows: Array | None, count: int) -> None:
+        """Log what the first steps led to, of which no state was made."""
+        log = self.log
+        if log is None or rows is None:
+            return
+        tail, ends = self._log_tail(), np.cumsum(self.simulator.row_parts)[:-1]
+        for k, row in enumerate(rows[:count]):
+            log.append(
+                seconds(nanoseconds((begin + k + 1) * self.dt)),
+                *np.split(row, ends),
+                self.simulator.efforts,
+                *tail,
+            )
 
     def tell(self) -> None:
         """Tell muscles and motors what the command gate says for the present time."""

@@ -6,7 +6,7 @@ No ROS here: `cards_sim`'s node is a shell around `Simulator` and `cards_core.lo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import mujoco
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.dynamics import make_dynamics
-from cards_core.errors import CardsError, ShapeError
+from cards_core.errors import CardsError, CompilationError, ShapeError
 from cards_core.formats.mjcf.writer import Integrator, merged_links
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.system import MuscleSystem
@@ -24,6 +24,7 @@ from cards_core.robot.state import RobotState
 from cards_core.robot.world import World, WorldModel, empty_world_with
 from cards_core.typing import Array
 from cards_sim.model import at_centres_of_mass
+from cards_sim.native_steps import NativeSteps
 from cards_sim.world_simulator import WorldSimulator
 
 
@@ -171,6 +172,17 @@ class Simulator:
         # lengths and rates of the muscles now, once somebody asked for them
         self._motion: tuple[Array, Array] | None = None
         self._start = (self.tree.home, np.zeros(self.tree.nv))
+        self.views = {
+            "q": self._q,
+            "qd": self._qd,
+            "sensed": poses,
+            "twists": self._twists,
+            "poses": self._poses,
+            "applied": self._applied,
+            "last_actuators": self._last_actuators,
+        }
+        self._native: NativeSteps | None = None
+        self._native_suits = NativeSteps.suits(self)
         world.pullers.append(self)
 
     # State ------------------------------------------------------------------------------------
@@ -347,6 +359,30 @@ class Simulator:
         name = self._placed.prefixed(link)
         self.world.apply_wrench(name, force, torque, duration=duration, point=point)
 
+    @property
+    def told(self) -> tuple[Array, npt.NDArray[np.intp] | None, ImpedanceLaw | None]:
+        """Values, kinds and law of the last `tell`."""
+        return (*self._told, self._impedance)
+
+    @property
+    def efforts(self) -> Array:
+        """Efforts of the motors of joints in the last step, shape (k,), [Nm] or [N]."""
+        return self._efforts
+
+    @property
+    def row_parts(self) -> tuple[int, ...]:
+        """Sizes of what a row of `WorldSimulator.advance` holds.
+
+        q, qd, lengths, rates and tensions of the muscles, published states of the actuators.
+        """
+        tree, m = self.tree, len(self.robot.muscles)
+        return tree.nq, tree.nv, m, m, m, len(self.muscles.state_names)
+
+    @property
+    def row_size(self) -> int:
+        """Numbers in such a row."""
+        return sum(self.row_parts)
+
     # Puller -----------------------------------------------------------------------------------
 
     def put(self) -> None:
@@ -399,6 +435,31 @@ class Simulator:
     def finish(self) -> None:
         """Take over what acted in the step that was done."""
         self._tensions[:], self._efforts[:] = self._given
+
+    def native_steps(self) -> Callable[[int, Array | None], int] | None:
+        """Return what begins several steps natively; None if the next has something else to do."""
+        law = self._impedance
+        if not self._native_suits or not (law is None or not law.any_active or law.plain):
+            return None
+        if self._native is None:
+            try:
+                self._native = NativeSteps(self)
+            except CompilationError:
+                self._native_suits = False
+                return None
+        return self._begin_natively
+
+    def _begin_natively(self, count: int, rows: Array | None) -> int:
+        native = self._native
+        assert native is not None
+        efforts = self._told[0][self._tensions.size :]
+        if efforts.size:
+            self._joint_forces[self.motors.rows] = efforts
+        begun = native.advance(count, rows)
+        if begun > 1:  # of the last whole step, in case that the one after it failed
+            self._tensions[:] = native.last_tensions
+        self._given = (native.tensions, efforts)
+        return begun
 
     # Inside -----------------------------------------------------------------------------------
 

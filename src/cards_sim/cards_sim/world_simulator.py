@@ -7,7 +7,7 @@ the motion of a robot's links into wrenches, and each is a `Puller` of the world
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -80,6 +80,9 @@ class Puller(Protocol):
     def finish(self) -> None:
         """Take over what acted in the step that was done."""
 
+    def native_steps(self) -> Callable[[int, Array | None], int] | None:
+        """Return what begins several steps natively, if there is anything; see `NativeSteps`."""
+
 
 @dataclass(eq=False)
 class _Push:
@@ -149,6 +152,8 @@ class WorldSimulator:
         combined: The world's models as one tree.
         model, data: MuJoCo's own objects, for viewers and tests.
         pullers: The robots; they join themselves.
+        warnings: MuJoCo's counters.
+        last: Coordinates and velocities of all models before the last step.
         touched: Whether contact forces are, or were just before, other than zero.
 
     Raises:
@@ -179,9 +184,8 @@ class WorldSimulator:
         self._grasps = {
             pair: self.model.equality(GRASP.join(pair)).id for pair in possible_grasps(world)
         }
-        self._warnings = self.data.warning.number
-        self._last_q = np.zeros(self.model.nq)
-        self._last_qd = np.zeros(self.model.nv)
+        self.warnings = self.data.warning.number
+        self.last: tuple[Array, Array] = (np.zeros(self.model.nq), np.zeros(self.model.nv))
         self._pushes: list[_Push] = []
         # MuJoCo's memory; asking `data` for an array takes longer than copying it
         self._qpos, self._qvel = self.data.qpos, self.data.qvel
@@ -219,8 +223,7 @@ class WorldSimulator:
         self.data.qpos[: tree.nq] = tree.integrate(tree.home, np.zeros(tree.nv))
         for puller in self.pullers:
             puller.put()
-        self._last_q[:] = self.data.qpos
-        self._last_qd[:] = self.data.qvel
+        self._remember()
         self._pushes.clear()
         self._met = None
         self._step = 0
@@ -228,7 +231,7 @@ class WorldSimulator:
         mujoco.mj_step1(self.model, self.data)
         for puller in self.pullers:
             puller.refresh()
-        if np.count_nonzero(self._warnings):
+        if np.count_nonzero(self.warnings):
             self._stop()
         for puller in self.pullers:
             puller.begin()
@@ -242,8 +245,7 @@ class WorldSimulator:
         """
         self.check_running()
         model, data = self.model, self.data
-        self._last_q[:] = self._qpos
-        self._last_qd[:] = self._qvel
+        self._remember()
         if self._pushes:
             data.xfrc_applied[[push.body for push in self._pushes]] = 0.0
             self._pushes = [push for push in self._pushes if push.steps > 0]
@@ -254,19 +256,65 @@ class WorldSimulator:
         # MuJoCo warns instead of failing; asked twice, so that the cause is found, not what
         # follows from it
         mujoco.mj_step2(model, data)
-        if np.count_nonzero(self._warnings):
+        self._end_step()
+
+    def advance(self, count: int, rows: Array | None = None) -> int:
+        """Advance by some steps with what the robots were told last, natively where that can be.
+
+        Args:
+            count: At least 1.
+            rows: Takes what all steps but the last led to, where it is that of one robot alone;
+                see `Simulator.row_size`.
+
+        Returns:
+            How many steps were taken, at least 1: fewer where one has something else to do.
+
+        Raises:
+            SimulationStoppedError: As `step`.
+        """
+        native = self.pullers[0].native_steps() if len(self.pullers) == 1 else None
+        if count == 1 or native is None or self._pushes:
+            self.step()
+            return 1
+        self.check_running()
+        begun = native(count, rows)
+        if np.count_nonzero(self.warnings):
+            self._step += begun - 1
+            self._stop()
+        if begun < count:
+            # the steps before are whole; the next one has something to tell
+            self._step += begun
+            self._met, self.touched = None, self.data.ncon > 0
+            for puller in self.pullers:
+                puller.finish()
+                puller.refresh()
+            self.step()
+            return begun + 1
+        self._step += count - 1
+        self._end_step()
+        return count
+
+    def _end_step(self) -> None:
+        """Do what follows the forces of a step: contacts, then kinematics of the new state."""
+        model, data = self.model, self.data
+        if np.count_nonzero(self.warnings):
             self._stop()
         met = _Met(model, data) if data.ncon > 0 else None
         self.touched = met is not None or self._met is not None
-        # kinematics of the new state, for whoever reads it and for the next wrench
+        # for whoever reads it and for the next wrench
         mujoco.mj_step1(model, data)
-        if np.count_nonzero(self._warnings):
+        if np.count_nonzero(self.warnings):
             self._stop()
         self._met = met
         self._step += 1
         for puller in self.pullers:
             puller.finish()
             puller.refresh()
+
+    def _remember(self) -> None:
+        q, qd = self.last
+        q[:] = self._qpos
+        qd[:] = self._qvel
 
     def check_running(self) -> None:
         """Raise the `SimulationStoppedError` that stopped the world, if one did."""
@@ -484,7 +532,7 @@ class WorldSimulator:
 
     def _stop(self) -> None:
         """Find out what went wrong, go back to the state before the step, and raise."""
-        kind = int(np.argmax(self._warnings > 0))
+        kind = int(np.argmax(self.warnings > 0))
         index = int(self.data.warning[kind].lastinfo)
         joint = body = None
         if kind == _W.mjWARN_BADQPOS:
@@ -494,8 +542,7 @@ class WorldSimulator:
         self._stopped = SimulationStoppedError(
             _PROBLEMS[_W(kind)], step=self._step + 1, time=self.time, joint=joint, body=body
         )
-        self.data.qpos[:] = self._last_q
-        self.data.qvel[:] = self._last_qd
+        self.data.qpos[:], self.data.qvel[:] = self.last
         for puller in self.pullers:
             puller.undo()
         self.data.xfrc_applied[:] = 0.0

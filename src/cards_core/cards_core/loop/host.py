@@ -318,7 +318,7 @@ class Host(ABC):
         """Log the present state. Raises `OSError` if the log cannot be written."""
         if self.log is None:
             return
-        state, gate = self._present, self.gate
+        state = self._present
         self.log.append(
             state.time,
             state.q,
@@ -328,6 +328,13 @@ class Host(ABC):
             state.measured("tensions"),
             state.measured("actuators"),
             state.measured("efforts"),
+            *self._log_tail(),
+        )
+
+    def _log_tail(self) -> tuple[float, ...]:
+        """Return what a row of the log has beside the state."""
+        gate = self.gate
+        return (
             float(gate.condition),
             float(gate.accepted - self._before[0]),
             float(gate.refused - self._before[1]),
@@ -368,3 +375,12 @@ class SteppedHost(Host):
         """Advance by one step and log it: `advance`, then `record`."""
         self.advance()
         self.record()
+
+    def steps(self, count: int) -> None:
+        """Advance by some steps with the commands that there are, and log each, as `step` would.
+
+        Args:
+            count: >= 0.
+        """
+        for _ in range(count):
+            self.step()

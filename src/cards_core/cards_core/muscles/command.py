@@ -547,6 +547,22 @@ class MuscleCommand:
         self.last_refusal_time = time
         raise CommandRefusedError(f"{_QUANTITY[kind][0]} command refused: {reason}")
 
+    def steady(self, time: float, dt: float) -> int:
+        """Return for how many steps from a time on `values` stays the same, without commands.
+
+        Args:
+            time: Of the first step, [s].
+            dt: Between steps, [s].
+
+        Returns:
+            0 where commands decay already.
+        """
+        left = self._oldest + self.timeout - time
+        if not math.isfinite(left):
+            return 0
+        # a step less: times are rounded to nanoseconds
+        return max(0, math.floor(left / dt))
+
     def values(self, time: float) -> Array:
         """Return what every muscle and motor is told at a time, shape (m + k,); a new array.
 

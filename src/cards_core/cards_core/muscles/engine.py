@@ -32,6 +32,7 @@ import numpy as np
 
 from cards_core.checks import check_choice
 from cards_core.codegen.kernel import Kernel
+from cards_core.codegen.model import BoundKernel
 from cards_core.codegen.native import load_or_build
 from cards_core.paths.contacts.of_robot import contact_cables
 from cards_core.paths.drawing import drawn_paths
@@ -80,6 +81,9 @@ class MuscleEngine:
             smooth friction has to be, see `cards_core.paths.numeric`. Zero, i.e. as smooth as
             described, until a host sets it.
         contacts: The cables with ``contact``, in the order of the muscles; None without any.
+        touching: The indices of these muscles.
+        motion_kernel, pull_kernel: Of lengths and rates, and of the wrenches too; None where NumPy
+            computes them. Cables with ``contact`` count as straight there.
 
     Raises:
         DescriptionError: A path that cannot be; see `cards_core.paths.layout.layout_of` and
@@ -108,11 +112,13 @@ class MuscleEngine:
         self._wrenches = np.zeros((n_links + 1, 6))
         self._state = MuscleState(n_links, len(robot.muscles))
         self.mobility: Array = np.zeros(len(robot.muscles))
+        self.motion_kernel: BoundKernel | None = None
+        self.pull_kernel: BoundKernel | None = None
         self.update = self._update_numeric
         self.motion = self._motion_numeric
         if backend == "compiled":
             self._bind_native()
-        self._touching, self.contacts = contact_cables(robot, surroundings)
+        self.touching, self.contacts = contact_cables(robot, surroundings)
         if self.contacts is not None:
             self._straight_tensions = np.zeros(len(robot.muscles))
             self._solved_contacts = b""
@@ -124,6 +130,7 @@ class MuscleEngine:
         model = load_or_build(content, self._kernels)
         kernel, motion = model.bind("muscles"), model.bind("motion")
         self._kernel, self._motion_kernel = kernel, motion
+        self.pull_kernel, self.motion_kernel = kernel, motion
         state = self._state
         state.lengths = kernel.outputs["lengths"]
         state.rates = kernel.outputs["rates"]
@@ -201,19 +208,24 @@ class MuscleEngine:
         self._twists[:-1] = link_twists
         return self.contacts.pull(self._twists, tensions)
 
+    def contacts_are_solved(self) -> None:
+        """Take note that somebody advanced the contacts to the poses that they have now."""
+        assert self.contacts is not None
+        self._solved_contacts = self.contacts.solved_poses[:-1].tobytes()
+
     def _motion_contacts(self, link_poses: Array, link_twists: Array) -> tuple[Array, Array]:
         lengths, rates = self._straight_motion(link_poses, link_twists)
         assert self.contacts is not None
-        self._pull_contacts(link_poses, link_twists, np.zeros(len(self._touching)))
-        lengths[self._touching] = self.contacts.lengths
-        rates[self._touching] = self.contacts.rates
+        self._pull_contacts(link_poses, link_twists, np.zeros(len(self.touching)))
+        lengths[self.touching] = self.contacts.lengths
+        rates[self.touching] = self.contacts.rates
         return lengths, rates
 
     def _update_contacts(
         self, link_poses: Array, link_twists: Array, tensions: Array
     ) -> MuscleState:
         assert self.contacts is not None
-        touching, straight = self._touching, self._straight_tensions
+        touching, straight = self.touching, self._straight_tensions
         straight[:] = tensions
         pulling = straight[touching]
         straight[touching] = 0.0

@@ -110,6 +110,25 @@ class ImpedanceLaw:
         self.reset()
 
     @property
+    def plain(self) -> bool:
+        """Whether the law is no more than its equation now: all shares one, gains settled."""
+        return not (self._limited or self._approaching or bool(np.any(self.share != 1.0)))
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """What the equation reads, by the names of ``steps.c`` of `cards_sim`."""
+        stiffness, damping, floor = self._gains
+        return {
+            "stiffness": stiffness,
+            "damping": damping,
+            "floor": floor,
+            "rest_length": self.rest_length,
+            "rest_rate": self.rest_rate,
+            "least": self._minimum,
+            "most": self._maximum,
+        }
+
+    @property
     def _wanted(self) -> tuple[Array, Array, Array]:
         return self.stiffness, self.damping, self.tension_floor
 

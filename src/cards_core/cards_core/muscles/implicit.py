@@ -49,6 +49,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.codegen.library import load_library
+from cards_core.codegen.model import BoundKernel
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.compiled import CompiledDynamics
 from cards_core.dynamics.differences import geodesic_muscles
@@ -77,6 +78,26 @@ ITERATIONS, HALVINGS = 50, 12
 CONVEX_ITERATIONS, CONVEX_HALVINGS = 60, 40
 
 
+@dataclass(frozen=True, eq=False)
+class NativeSolve:
+    """What a native program calls in place of `ImplicitTensions.step`.
+
+    Attributes:
+        state: Kernel of the robot's dynamics now.
+        solve: The C function; takes the address of ``setup``.
+        setup: Its argument.
+        bent: Whether paths may be followed to the end of the step.
+        arrays: Lengths and rates that it reads, what it counts paths shorter, and the tensions of
+            the last step, by the names of ``steps.c`` of `cards_sim`.
+    """
+
+    state: BoundKernel
+    solve: Any
+    setup: ctypes.Structure
+    bent: bool
+    arrays: dict[str, Array]
+
+
 class ImplicitTensions:
     """Steps the actuators of a robot, stiff ones implicitly.
 
@@ -89,6 +110,7 @@ class ImplicitTensions:
     Attributes:
         mobility: dt by the mass that every muscle feels along its path, ``dt L_i A^-1 L_i'``, at
             the pose of the last step, shape (m,), [s/kg].
+        native: How a native program does the same; None where NumPy does it.
         straight: Steps since the last reset in which the lengths at the end had to be taken along
             straight lines because the nonlinear equation has no solution.
     """
@@ -115,6 +137,7 @@ class ImplicitTensions:
         self._slip = np.zeros(count)
         self.mobility: Array = np.zeros(count)
         self.straight = 0
+        self.native: NativeSolve | None = None
         self.step = self._step_numeric
         if (
             isinstance(self._dynamics, CompiledDynamics)
@@ -211,6 +234,18 @@ class ImplicitTensions:
             setup.spring_stored = springs.place("stored")
             setup.states = len(bank.state)
         self._keep = (setup, tables, work, pointers, now, trial, laws)
+        self.native = NativeSolve(
+            state=now,
+            solve=library.cards_implicit,
+            setup=setup,
+            bent=self._bent,
+            arrays={
+                "implicit_lengths": self._lengths,
+                "implicit_rates": self._rates,
+                "slip": self._slip,
+                "last": self._last,
+            },
+        )
         self._solve = library.cards_implicit
         self._setup = ctypes.byref(setup)
         self.step = self._step_native

@@ -36,6 +36,7 @@ class MuscleSystem:
     Attributes:
         engine: The paths.
         actuators: The actuator models and their states.
+        implicit: Steps stiff muscles; None where there can be none.
         ideal: True if all muscles simply have the tension they are told.
         state_names: Names of the actuator states that are published, e.g. ``biceps/activation``.
     """
@@ -54,11 +55,11 @@ class MuscleSystem:
         self.actuators = ActuatorBank(robot, dt, backend)
         self.ideal = self.actuators.ideal
         has_friction = self.engine.layout.friction
-        self._implicit: ImplicitTensions | None = None
+        self.implicit: ImplicitTensions | None = None
         springs = bool((self.actuators.stiffness + self.actuators.damping).any())
         # the implicit step knows no contacts: with cables that touch all are stepped explicitly
         if robot.joints and self.engine.contacts is None and (has_friction or springs):
-            self._implicit = ImplicitTensions(robot, self.actuators, dt, backend)
+            self.implicit = ImplicitTensions(robot, self.actuators, dt, backend)
         self._has_friction = has_friction
         self.state_names: tuple[str, ...] = self.actuators.state_names
         names = [muscle.name for muscle in robot.muscles]
@@ -78,8 +79,8 @@ class MuscleSystem:
     def reset(self, link_poses: Array) -> None:
         """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4)."""
         self.engine.reset()
-        if self._implicit is not None:
-            self._implicit.reset()
+        if self.implicit is not None:
+            self.implicit.reset()
         lengths, _ = self.engine.motion(link_poses, self._still)
         self.actuators.reset(lengths)
 
@@ -114,7 +115,7 @@ class MuscleSystem:
             kinds = np.where(impedance.active, self.actuators.impedance_kinds, kinds)
             read = self.actuators.encoders(*motion)
             values = impedance.tensions(values, *read, self.actuators.dt)
-        implicit = self._implicit
+        implicit = self.implicit
         if self.ideal and implicit is None:
             return self.engine.update(link_poses, link_twists, values)
         if kinds is None:

@@ -98,6 +98,7 @@ class ActuatorBank:
         for rows, *_ in winders:
             self.impedance_kinds[rows] = IMPEDANCE
         self._winders = [np.concatenate(parts) for parts in zip(*winders, strict=True)]
+        self.winders = bool(self._winders)
         self.ideal = all(type(group.model) is IdealCable for group in self._groups)
         self._state: Array = np.zeros(size)
         self._lengths: Array = np.zeros(count)
@@ -105,6 +106,7 @@ class ActuatorBank:
         self._slopes: Array = np.zeros(count)
         self._trial_tensions: Array = np.zeros(count)
         self._advanced: Array = np.zeros(size)
+        self.step_kernel: BoundKernel | None = None
         self.slope_kernel: BoundKernel | None = None
         self.spring_kernel: BoundKernel | None = None
         self.step = self._step_ideal if self.ideal else self._step_numeric
@@ -120,7 +122,7 @@ class ActuatorBank:
 
     def _bind_native(self) -> None:
         model = load_or_build(self._content(), self._kernels)
-        kernel = model.bind("actuators")
+        kernel = self.step_kernel = model.bind("actuators")
         self._inputs = tuple(kernel.inputs[name] for name in INPUTS)
         self._lengths = kernel.inputs["lengths"]
         self._state = kernel.inputs["state"]

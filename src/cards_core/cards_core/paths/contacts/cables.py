@@ -147,6 +147,30 @@ class ContactCables:
         self._place = ctypes.byref(self._c)
 
     @property
+    def program(self) -> tuple[int, int, int]:
+        """Addresses of the C functions of `solve` and `pull`, and of their argument."""
+        functions = (self._library.contact_cables_solve, self._library.contact_cables_pull)
+        solve, pull = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions)
+        return solve, pull, ctypes.addressof(self._c)
+
+    @property
+    def buffers(self) -> dict[str, Array]:
+        """What these read and write, by the names of ``steps.c`` of `cards_sim`."""
+        return {
+            "link_pose": self._link_poses,
+            "link_twists": self._twists,
+            "cable_tensions": self._tensions,
+            "cable_wrenches": self._wrenches,
+            "cable_lengths": self.lengths,
+            "cable_rates": self.rates,
+        }
+
+    @property
+    def solved_poses(self) -> Array:
+        """Link-to-world matrices of the last `solve`, the world last, shape (n + 1, 4, 4)."""
+        return self._link_poses
+
+    @property
     def failures(self) -> int:
         """Steps of cables since the last reset that found no end of changes."""
         return int(self._failures[0])
