@@ -33,6 +33,9 @@ typedef struct {
 typedef struct {
   double *A, *R, *free, *x, *try_x, *F, *try_F, *z, *d, *J, *T, *g, *L, *weight;
   long *lawful, *first;
+  long *end;         /* (n,): where the rows of A end */
+  long *last;        /* (n,): where the rows of J end */
+  long *low, *high;  /* (m,): where the rows of L at the start of the step begin and end */
 } scratch_t;
 
 /* Factors R R' keep the zeros with which the rows of a matrix begin: those of free bodies have many.
@@ -42,6 +45,15 @@ static void find_rows(const double *A, long n, long *first) {
     first[i] = 0;
     while (first[i] < i && A[i * n + first[i]] == 0.0) first[i]++;
   }
+}
+
+/* Where a row that is not zero begins and ends */
+static void find_span(const double *row, long n, long *low, long *high) {
+  long begin = 0, end = n;
+  while (end > 0 && row[end - 1] == 0.0) end--;
+  while (begin < end && row[begin] == 0.0) begin++;
+  *low = begin;
+  *high = end;
 }
 
 static void lower_solve(const double *R, long n, const long *first, double *b) {
@@ -79,8 +91,8 @@ static int cholesky(double *R, long n, const long *first) {
   return 1;
 }
 
-/* Gaussian elimination with pivots; 0 for a singular matrix */
-static int solve(double *J, long n, double *b) {
+/* Gaussian elimination with pivots; 0 for a singular matrix. Rows end at high[i]. */
+static int solve(double *J, long n, double *b, long *high) {
   for (long j = 0; j < n; j++) {
     long best = j;
     for (long i = j + 1; i < n; i++)
@@ -95,17 +107,21 @@ static int solve(double *J, long n, double *b) {
       double swap = b[j];
       b[j] = b[best];
       b[best] = swap;
+      long end = high[j];
+      high[j] = high[best];
+      high[best] = end;
     }
     for (long i = j + 1; i < n; i++) {
+      if (J[i * n + j] == 0.0) continue;
       double factor = J[i * n + j] / J[j * n + j];
-      if (factor == 0.0) continue;
-      for (long k = j + 1; k < n; k++) J[i * n + k] -= factor * J[j * n + k];
+      for (long k = j + 1; k < high[j]; k++) J[i * n + k] -= factor * J[j * n + k];
+      if (high[i] < high[j]) high[i] = high[j];
       b[i] -= factor * b[j];
     }
   }
   for (long i = n - 1; i >= 0; i--) {
     double sum = b[i];
-    for (long k = i + 1; k < n; k++) sum -= J[i * n + k] * b[k];
+    for (long k = i + 1; k < high[i]; k++) sum -= J[i * n + k] * b[k];
     b[i] = sum / J[i * n + i];
   }
   return 1;
@@ -155,7 +171,7 @@ static void evaluate(const step_t *s, scratch_t *c, const double *x, double *F, 
     if (!c->lawful[i]) continue;
     double change = 0.0;
     if (linear)
-      for (long k = 0; k < n; k++) change += L[i * n + k] * x[k];
+      for (long k = c->low[i]; k < c->high[i]; k++) change += L[i * n + k] * x[k];
     else
       change = trial[i] - s->model_now[i];
     ends[i] += change;
@@ -170,11 +186,11 @@ static void evaluate(const step_t *s, scratch_t *c, const double *x, double *F, 
   const double inverse = 1.0 / (s->dt * s->dt);
   for (long k = 0; k < n; k++) {
     double sum = 0.0;
-    for (long j = 0; j < n; j++) sum += c->A[k * n + j] * (x[j] - c->free[j]);
+    for (long j = c->first[k]; j < c->end[k]; j++) sum += c->A[k * n + j] * (x[j] - c->free[j]);
     F[k] = sum * inverse;
   }
   for (long i = 0; i < m; i++)
-    for (long k = 0; k < n; k++) F[k] += L[i * n + k] * c->T[i];
+    for (long k = c->low[i]; k < c->high[i]; k++) F[k] += L[i * n + k] * c->T[i];
 }
 
 /* dt^2 b' A^-1 b */
@@ -183,6 +199,25 @@ static double squared(const step_t *s, scratch_t *c, const double *b) {
   memcpy(c->z, b, (size_t)s->nv * sizeof(double));
   lower_solve(c->R, s->nv, c->first, c->z);
   for (long k = 0; k < s->nv; k++) sum += c->z[k] * c->z[k];
+  return s->dt * s->dt * sum;
+}
+
+/* The same for row i of L */
+static double squared_row(const step_t *s, scratch_t *c, long i) {
+  const long n = s->nv;
+  const double *b = s->jacobian + i * n;
+  double sum = 0.0;
+  for (long k = c->low[i]; k < n; k++) {
+    const long begin = c->first[k] > c->low[i] ? c->first[k] : c->low[i];
+    double z = b[k];
+    if (z == 0.0 && begin >= k) {
+      c->z[k] = 0.0;
+      continue;
+    }
+    for (long j = begin; j < k; j++) z -= c->R[k * n + j] * c->z[j];
+    c->z[k] = z = z == 0.0 ? 0.0 : z / c->R[k * n + k];
+    sum += z * z;
+  }
   return s->dt * s->dt * sum;
 }
 
@@ -196,17 +231,17 @@ static double stored_energy(const step_t *s) {
 }
 
 /* the energy that springs may have or give, for what they were given */
-static double allowed_energy(const step_t *s) {
+static double allowed_energy(const step_t *s, const scratch_t *c) {
   double kinetic = 0.0;
   for (long k = 0; k < s->nv; k++)
-    for (long j = 0; j < s->nv; j++)
+    for (long j = c->first[k]; j < c->end[k]; j++)
       kinetic += 0.5 * s->qd[k] * s->mass[k * s->nv + j] * s->qd[j];
   return fmax(*s->paid + s->credit * (kinetic + fabs(*s->paid)), 0.0);
 }
 
 /* Stretch that nobody paid for, as it appears where a path turns by a large angle within a step, is
    not believed: the springs together have no more than they were given. Returns what they have. */
-static double settle(const step_t *s) {
+static double settle(const step_t *s, const scratch_t *c) {
   const long n = s->nv, m = s->m;
   memcpy(s->spring_io + s->spring_state, s->actuator_io + s->bank_state,
          (size_t)s->states * sizeof(double));
@@ -221,7 +256,7 @@ static double settle(const step_t *s) {
                     (s->last_qd[k] + s->qd[k]);
     }
   }
-  const double allowed = allowed_energy(s);
+  const double allowed = allowed_energy(s, c);
   const double share = stored > allowed ? 1.0 - sqrt(allowed / stored) : 0.0;
   for (long i = 0; i < m; i++) s->slip[i] = share * s->spring_io[s->spring_stretch + i];
   return stored;
@@ -237,12 +272,12 @@ static void cut(const step_t *s, scratch_t *c, double stored) {
   memset(c->d, 0, (size_t)n * sizeof(double));
   for (long i = 0; i < m; i++) {
     if (!s->is_spring[i]) continue;
-    for (long k = 0; k < n; k++) c->d[k] += s->jacobian[i * n + k] * c->T[i];
+    for (long k = c->low[i]; k < c->high[i]; k++) c->d[k] += s->jacobian[i * n + k] * c->T[i];
   }
   const double a = 0.5 * squared(s, c, c->d);
   double b = -a;
   for (long k = 0; k < n; k++) b -= 0.5 * c->d[k] * (s->dt * s->qd[k] + c->x[k]);
-  const double allowed = allowed_energy(s);
+  const double allowed = allowed_energy(s, c);
   if (!(a + b > allowed)) return;
   const double share = 2.0 * allowed / (b + sqrt(b * b + 4.0 * a * allowed));
   for (long i = 0; i < m; i++) {
@@ -257,12 +292,12 @@ static double scale(const step_t *s, scratch_t *c, const double *x, double *roun
   const long n = s->nv;
   double motion = 0.0;
   for (long k = 0; k < n; k++)
-    for (long j = 0; j < n; j++) motion += x[k] * c->A[k * n + j] * x[j];
+    for (long j = c->first[k]; j < c->end[k]; j++) motion += x[k] * c->A[k * n + j] * x[j];
   double *pull = c->weight;
   memset(pull, 0, (size_t)n * sizeof(double));
   *rounding = 0.0;
   for (long i = 0; i < s->m; i++) {
-    for (long k = 0; k < n; k++) pull[k] += s->jacobian[i * n + k] * c->T[i];
+    for (long k = c->low[i]; k < c->high[i]; k++) pull[k] += s->jacobian[i * n + k] * c->T[i];
     double error = 1e-15 * c->g[i] * s->lengths[i];
     *rounding += error * error * s->dt * s->mobility[i];
   }
@@ -274,16 +309,20 @@ static int direction(const step_t *s, scratch_t *c, const double *F, int linear)
   const long n = s->nv;
   const double inverse = 1.0 / (s->dt * s->dt), *end = linear ? s->jacobian : c->L;
   for (long k = 0; k < n * n; k++) c->J[k] = inverse * c->A[k];
+  memcpy(c->last, c->end, (size_t)n * sizeof(long));
   for (long i = 0; i < s->m; i++) {
     if (c->g[i] == 0.0) continue;
-    for (long k = 0; k < n; k++) {
+    long low, high;
+    find_span(end + i * n, n, &low, &high);
+    for (long k = c->low[i]; k < c->high[i]; k++) {
       double left = c->g[i] * s->jacobian[i * n + k];
       if (left == 0.0) continue;
-      for (long j = 0; j < n; j++) c->J[k * n + j] += left * end[i * n + j];
+      for (long j = low; j < high; j++) c->J[k * n + j] += left * end[i * n + j];
+      if (c->last[k] < high) c->last[k] = high;
     }
   }
   for (long k = 0; k < n; k++) c->d[k] = -F[k];
-  return solve(c->J, n, c->d);
+  return solve(c->J, n, c->d, c->last);
 }
 
 /* with the lengths that the paths have at the end of the step; 0 if it is not solved */
@@ -356,7 +395,7 @@ static void balance(const step_t *s, scratch_t *c) {
   for (long k = 0; k < n; k++) c->F[k] *= share;
 }
 
-long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 10 * nv + 3 * m + m * nv; }
+long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 12 * nv + 5 * m + m * nv; }
 
 /* 0: the muscles are soft; 1: solved; 2: solved along straight lines; -1: the mass matrix is not
    positive definite. The tensions and the advanced states are in the buffer of the actuators. */
@@ -380,16 +419,25 @@ long cards_implicit(const step_t *s) {
   c.g = w, w += m;
   c.lawful = (long *)w, w += m;
   c.first = (long *)w, w += n;
+  c.end = (long *)w, w += n;
+  c.last = (long *)w, w += n;
+  c.low = (long *)w, w += m;
+  c.high = (long *)w, w += m;
   c.L = w;
 
   memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double));
   for (long k = 0; k < n; k++) c.A[k * n + k] += dt * s->joint_damping[k];
   memcpy(c.R, c.A, (size_t)(n * n) * sizeof(double));
   find_rows(c.A, n, c.first);
+  for (long k = 0; k < n; k++) {
+    long begin;
+    find_span(c.A + k * n, n, &begin, c.end + k);
+  }
+  for (long i = 0; i < m; i++) find_span(s->jacobian + i * n, n, c.low + i, c.high + i);
   if (!cholesky(c.R, n, c.first)) return -1;
   double springs = 0.0, dampers = 0.0;
   for (long i = 0; i < m; i++) {
-    s->mobility[i] = squared(s, &c, s->jacobian + i * n) / dt;
+    s->mobility[i] = squared_row(s, &c, i) / dt;
     springs += s->stiffness[i] * dt * s->mobility[i];
     dampers += s->damping[i] * s->mobility[i];
   }
@@ -399,14 +447,14 @@ long cards_implicit(const step_t *s) {
   }
   for (long i = 0; i < m; i++) c.lawful[i] = s->stiffness[i] > 0.0 || s->damping[i] > 0.0;
   const int known = !isnan(*s->paid);
-  const double stored = settle(s);
+  const double stored = settle(s, &c);
 
   memset(c.weight, 0, (size_t)n * sizeof(double)); /* what the muscles pulled with last */
   for (long i = 0; i < m; i++)
-    for (long k = 0; k < n; k++) c.weight[k] += s->jacobian[i * n + k] * s->last[i];
+    for (long k = c.low[i]; k < c.high[i]; k++) c.weight[k] += s->jacobian[i * n + k] * s->last[i];
   for (long k = 0; k < n; k++) {
     double momentum = 0.0;
-    for (long j = 0; j < n; j++) momentum += s->mass[k * n + j] * s->qd[j];
+    for (long j = c.first[k]; j < c.end[k]; j++) momentum += s->mass[k * n + j] * s->qd[j];
     c.d[k] = -dt * (s->coriolis[k] + s->gravity[k] + c.weight[k]);
     c.free[k] = momentum;
     c.F[k] = 0.0;
@@ -430,7 +478,8 @@ long cards_implicit(const step_t *s) {
   cut(s, &c, stored);
   memcpy(s->last, c.T, (size_t)m * sizeof(double));
   for (long i = 0; i < m; i++)
-    for (long k = 0; k < n; k++) s->last_momentum[k] -= dt * s->jacobian[i * n + k] * c.T[i];
+    for (long k = c.low[i]; k < c.high[i]; k++)
+      s->last_momentum[k] -= dt * s->jacobian[i * n + k] * c.T[i];
   memcpy(s->last_A, c.A, (size_t)(n * n) * sizeof(double));
   memcpy(s->last_qd, s->qd, (size_t)n * sizeof(double));
   memcpy(s->last_jacobian, s->jacobian, (size_t)(m * n) * sizeof(double));
