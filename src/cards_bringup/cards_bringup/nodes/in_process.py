@@ -11,7 +11,7 @@ from typing import Any
 from cards_bringup.nodes.node_list import NodeSpec
 from cards_bringup.nodes.plan import Plan
 from cards_core.errors import CardsError
-from cards_core.loop.closed_loop import check_models, run_closed_loops
+from cards_core.loop.closed_loop import check_models, run_closed_loops, strides
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.host import Host
@@ -66,7 +66,13 @@ class InProcessRun:
                         check_models(control, robot.host)
                 pairs.append((robot.host, control))
             pacer = Pacer(world.dt) if self.plan.values["mode"] == "realtime" else None
-            took = run_closed_loops(pairs, world.step, self.duration, pacer=pacer, on_time=on_time)
+            step = world.step
+            if self.plan.values["mode"] == "as_fast_as_possible" and len(pairs) == 1:
+                # controllers see the states that nodes would publish
+                only = simulation.robots[0].host
+                every = max(1, round(1.0 / (parameters["publish_rate"] * world.dt)))
+                step = strides(only, every, self.duration)
+            took = run_closed_loops(pairs, step, self.duration, pacer=pacer, on_time=on_time)
             for robot in simulation.robots:
                 gate = robot.host.gate
                 if gate.refused:

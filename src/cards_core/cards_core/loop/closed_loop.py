@@ -6,6 +6,7 @@ In lockstep the trajectory equals that of the nodes over topics to the last bit.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -51,6 +52,7 @@ def run_closed_loop(
     control: ControlLoop | None,
     duration: float,
     *,
+    every: int = 1,
     pacer: Pacer | None = None,
     on_time: Callable[[float], None] | None = None,
 ) -> float:
@@ -60,14 +62,34 @@ def run_closed_loop(
         host: The robot.
         control: Answers every state; without one the muscles are told nothing.
         duration: Time of the host at which the run ends, [s]; 0: never.
-        pacer: Makes time pass as fast as the clock; as fast as possible without one.
+        every: Steps from one state that the controller sees to the next.
+        pacer: Makes time pass as fast as the clock, where ``every`` is 1; as fast as possible
+            without one.
         on_time: Called with the time of the host [s] a few times a second.
 
     Raises:
         CardsError: The physics diverged, or the controller needs what the host does not know.
         OSError: A log cannot be written.
     """
-    return run_closed_loops([(host, control)], host.step, duration, pacer=pacer, on_time=on_time)
+    step = host.step if every == 1 else strides(host, every, duration)
+    return run_closed_loops([(host, control)], step, duration, pacer=pacer, on_time=on_time)
+
+
+def strides(host: SteppedHost, every: int, duration: float) -> Callable[[], None]:
+    """Return what advances a host by some steps, and by fewer before the end of a run.
+
+    Args:
+        host: The robot.
+        every: How many steps, >= 1.
+        duration: Time of the host at which the run ends, [s]; 0: never.
+    """
+    end, dt = end_of(duration), host.dt
+
+    def step() -> None:
+        left = math.ceil((end - host.stamp) / (1e9 * dt) - 1e-6) if end else every
+        host.steps(min(every, max(left, 1)))
+
+    return step
 
 
 def run_closed_loops(
@@ -82,9 +104,10 @@ def run_closed_loops(
 
     Args:
         pairs: At least one host, each with what answers its states, if anything.
-        step: Advances all hosts by one step and logs it.
+        step: Advances all hosts, by one step or up to the next state that controllers see, and
+            logs it.
         duration: As of `run_closed_loop`.
-        pacer: As of `run_closed_loop`.
+        pacer: As of `run_closed_loop`; where ``step`` is one step.
         on_time: As of `run_closed_loop`.
 
     Raises:
