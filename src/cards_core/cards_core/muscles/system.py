@@ -59,7 +59,9 @@ class MuscleSystem:
         springs = bool((self.actuators.stiffness + self.actuators.damping).any())
         # the implicit step knows no contacts: with cables that touch all are stepped explicitly
         if robot.joints and self.engine.contacts is None and (has_friction or springs):
-            self.implicit = ImplicitTensions(robot, self.actuators, dt, backend)
+            self.implicit = ImplicitTensions(
+                robot, self.actuators, dt, backend, friction=has_friction
+            )
         self._has_friction = has_friction
         self.state_names: tuple[str, ...] = self.actuators.state_names
         names = [muscle.name for muscle in robot.muscles]

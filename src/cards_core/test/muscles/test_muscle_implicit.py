@@ -9,6 +9,7 @@ from actuator_samples import BRAID, HILL
 
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.command import EXCITATION, FORCE, LENGTH, NO_COMMAND, PRESSURE
 from cards_core.muscles.implicit import CREDIT, ImplicitTensions, joint_damping
@@ -349,3 +350,26 @@ def test_a_mass_matrix_that_is_none_is_refused():
         host = Host(robot, backend=backend)
         with pytest.raises(CardsError, match=r"not positive definite at slide=0\.3"):
             host.step()
+
+
+@pytest.mark.parametrize("name", ["tetrahedral_6", "superball", "prism_3", "planar_2r"])
+def test_power_iteration_finds_the_largest_eigenvalue(name):
+    """Up to a tenth below that of A^-1 L' W L, at the first pose and while the robot moves."""
+    robot = load(name)
+    muscles = tuple(dataclasses.replace(m, contact=False) for m in robot.muscles)
+    robot = dataclasses.replace(robot, muscles=muscles)
+    bank = ActuatorBank(robot, DT, "numeric")
+    implicit = ImplicitTensions(robot, bank, DT, "numeric")
+    implicit._weights[:] = np.linspace(1.0, 2.0, len(muscles))  # cables without springs have none
+    tree, dynamics = robot.tree, make_dynamics(robot, "numeric")
+    rng = np.random.default_rng(2)
+    q, velocity = tree.home.copy(), rng.normal(size=tree.nv)
+    for _ in range(50):
+        state = dynamics.update(q, np.zeros(tree.nv))
+        a, jacobian = state.mass_matrix.copy(), state.muscle_jacobian.copy()
+        factor = np.linalg.cholesky(a)
+        half = np.sqrt(implicit._weights)[:, None] * np.linalg.solve(factor, jacobian.T).T
+        exact = np.linalg.norm(half, 2) ** 2
+        found = implicit._largest(a, factor, jacobian)
+        assert 0.9 * exact < found < exact * (1.0 + 1e-9)
+        q = tree.integrate(q, 5e-3 * velocity)

@@ -11,9 +11,13 @@ typedef struct {
   long nv, m, nodes;
   const long *quaternion, *place_q, *place_v;  /* of every node */
   const long *is_spring;                       /* (m,) */
-  double dt, springs_bound, dampers_bound, tolerance, loose, credit;
+  long first_powers, powers;                   /* iterations for the largest eigenvalue */
+  double dt, fresh, tolerance, loose, credit;
   const double *joint_damping;                 /* (nv,) */
-  const double *stiffness, *damping;           /* (m,) */
+  const double *weights;                       /* (m,): W */
+  const long *lawful_rows;                     /* (m,): whether a tension depends on the length */
+  const double *first_direction;               /* (nv,) */
+  double *direction;                           /* (nv,): of the largest eigenvalue; NaN: unknown */
   kernel_t model, actuators, springs;          /* model: 0 where it cannot be called from here */
   double *model_io, *actuator_io, *spring_io;
   long model_q, model_lengths, model_jacobian;
@@ -26,13 +30,15 @@ typedef struct {
   double *last_A, *last_momentum;              /* (nv, nv), (nv,): A v+ without other forces */
   double *paid;                                /* energy that springs were given; NaN: unknown */
   double *slip;                                /* (m,): for the caller */
+  long friction;                               /* whether somebody asks for the mobility */
   double *mobility;                            /* (m,): dt L A^-1 L', for the caller */
   double *work;
 } step_t;
 
 typedef struct {
   double *A, *R, *free, *x, *try_x, *F, *try_F, *z, *d, *J, *T, *g, *L, *weight;
-  long *lawful, *first;
+  const long *lawful;
+  long *first;
   long *end;         /* (n,): where the rows of A end */
   long *last;        /* (n,): where the rows of J end */
   long *low, *high;  /* (m,): where the rows of L at the start of the step begin and end */
@@ -151,6 +157,46 @@ static void integrate(const step_t *s, const double *x, double *out) {
     to[2] = j / norm;
     to[3] = l / norm;
   }
+}
+
+/* The largest eigenvalue of A^-1 L' W L, estimated from below */
+static double largest(const step_t *s, scratch_t *c) {
+  const long n = s->nv;
+  const double *L = s->jacobian, *first = s->first_direction;
+  double *v = s->direction, *b = c->z, found = 0.0, own = 0.0, of_first = 0.0, size = 0.0;
+  long count = s->powers;
+  if (isnan(v[0])) {
+    memcpy(v, first, (size_t)n * sizeof(double));
+    count = s->first_powers;
+  }
+  for (long k = 0; k < n; k++) own += v[k] * v[k], of_first += first[k] * first[k];
+  const double share = s->fresh * sqrt(own / of_first);
+  for (long k = 0; k < n; k++) v[k] += share * first[k];
+  for (long k = 0; k < n; k++)
+    for (long j = c->first[k]; j < c->end[k]; j++) size += v[k] * c->A[k * n + j] * v[j];
+  for (long turn = 0; turn < count; turn++) {
+    memset(b, 0, (size_t)n * sizeof(double));
+    for (long i = 0; i < s->m; i++) {
+      if (s->weights[i] == 0.0) continue;
+      double along = 0.0;
+      for (long k = c->low[i]; k < c->high[i]; k++) along += L[i * n + k] * v[k];
+      along *= s->weights[i];
+      for (long k = c->low[i]; k < c->high[i]; k++) b[k] += L[i * n + k] * along;
+    }
+    memcpy(v, b, (size_t)n * sizeof(double));
+    lower_solve(c->R, n, c->first, v);
+    upper_solve(c->R, n, c->first, v);
+    double square = 0.0;
+    for (long k = 0; k < n; k++) square += b[k] * v[k];
+    if (!(square > 0.0)) {
+      v[0] = NAN;
+      return 0.0;
+    }
+    found = sqrt(square / size);
+    for (long k = 0; k < n; k++) v[k] /= sqrt(square);
+    size = 1.0;
+  }
+  return found;
 }
 
 /* F(x), tensions, slopes and the Jacobian at the end of the step */
@@ -395,7 +441,7 @@ static void balance(const step_t *s, scratch_t *c) {
   for (long k = 0; k < n; k++) c->F[k] *= share;
 }
 
-long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 12 * nv + 5 * m + m * nv; }
+long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 12 * nv + 4 * m + m * nv; }
 
 /* 0: the muscles are soft; 1: solved; 2: solved along straight lines; -1: the mass matrix is not
    positive definite. The tensions and the advanced states are in the buffer of the actuators. */
@@ -417,7 +463,6 @@ long cards_implicit(const step_t *s) {
   c.weight = w, w += 2 * n;
   c.T = w, w += m;
   c.g = w, w += m;
-  c.lawful = (long *)w, w += m;
   c.first = (long *)w, w += n;
   c.end = (long *)w, w += n;
   c.last = (long *)w, w += n;
@@ -435,17 +480,14 @@ long cards_implicit(const step_t *s) {
   }
   for (long i = 0; i < m; i++) find_span(s->jacobian + i * n, n, c.low + i, c.high + i);
   if (!cholesky(c.R, n, c.first)) return -1;
-  double springs = 0.0, dampers = 0.0;
-  for (long i = 0; i < m; i++) {
-    s->mobility[i] = squared_row(s, &c, i) / dt;
-    springs += s->stiffness[i] * dt * s->mobility[i];
-    dampers += s->damping[i] * s->mobility[i];
-  }
-  if (!(springs > s->springs_bound || dampers > s->dampers_bound)) {
+  const int stiff = largest(s, &c) > 1.0;
+  if (stiff || s->friction)
+    for (long i = 0; i < m; i++) s->mobility[i] = squared_row(s, &c, i) / dt;
+  if (!stiff) {
     *s->paid = NAN;
     return 0;
   }
-  for (long i = 0; i < m; i++) c.lawful[i] = s->stiffness[i] > 0.0 || s->damping[i] > 0.0;
+  c.lawful = s->lawful_rows;
   const int known = !isnan(*s->paid);
   const double stored = settle(s, &c);
 
