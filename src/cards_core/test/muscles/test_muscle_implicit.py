@@ -372,4 +372,4 @@ def test_power_iteration_finds_the_largest_eigenvalue(name):
         exact = np.linalg.norm(half, 2) ** 2
         found = implicit._largest(a, factor, jacobian)
         assert 0.9 * exact < found < exact * (1.0 + 1e-9)
-        q = tree.integrate(q, 5e-3 * velocity)
+        q = tree.integrate(q, DT * velocity)  # about 1 m/s and 1 rad/s
