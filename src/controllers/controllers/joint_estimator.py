@@ -20,7 +20,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from cards_core.body_image.geometric import GeometricBodyImage
-from cards_core.control.mrc.joint_angles import EstimatedAngles, SensorNoise, noise_parameters
+from cards_core.control.mrc.joint_angles import EstimatedAngles, noise_from, noise_parameters
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.estimation.joint_estimator import Estimate
@@ -102,11 +102,7 @@ class JointEstimatorNode(Node):
         self._robot = robot = load(value["model"]) if robot is None else robot
         known = robot.commanded()
         self._dynamics = make_dynamics(known)
-        noise = SensorNoise(
-            lengths=value["length_noise"],
-            offsets=value["length_offset"],
-            joints=value["joint_noise"],
-        )
+        noise = noise_from(value)
         # lengths of passive muscles are not measured: hosts compute them from the pose
         self._angles = EstimatedAngles(self._dynamics, GeometricBodyImage(known), noise)
         self._period = 1.0 / value["rate"] if value["rate"] > 0.0 else 0.0

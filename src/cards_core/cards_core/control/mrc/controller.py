@@ -43,7 +43,12 @@ from cards_core.control.interface import (
 from cards_core.control.model import ControlModel
 from cards_core.control.mrc.contact_force import ContactForces
 from cards_core.control.mrc.hand_over import HandOver
-from cards_core.control.mrc.joint_angles import JOINT_ANGLES, EstimatedAngles, SensorNoise
+from cards_core.control.mrc.joint_angles import (
+    JOINT_ANGLES,
+    EstimatedAngles,
+    EstimationNoise,
+    noise_from,
+)
 from cards_core.control.mrc.necessary_tension import NecessaryTension
 from cards_core.control.mrc.parameters import made_image, mrc_parameters
 from cards_core.control.mrc.relaxation import (
@@ -94,7 +99,7 @@ class MuscleRelaxationControl(Controller):
         joint_angles: ``measured``: q of the states; ``estimated``: from the muscle lengths, once
             per period of estimation. The search for the first pose begins where the reference
             does, or at home.
-        noise: Of the sensors that angles are estimated from.
+        noise: Of the sensors that angles are estimated from, and of the motion.
 
     Attributes:
         image: What it believes the muscles' lengths to be.
@@ -129,7 +134,7 @@ class MuscleRelaxationControl(Controller):
         force_max: float = 200.0,
         moment_max: float = 50.0,
         joint_angles: str = "measured",
-        noise: SensorNoise | None = None,
+        noise: EstimationNoise | None = None,
     ) -> None:
         super().__init__(model)
         robot, tree = model.commanded, model.dynamics.tree
@@ -147,7 +152,7 @@ class MuscleRelaxationControl(Controller):
         self._angles: EstimatedAngles | None = None
         if not self.needs_joints:
             self._refuse_springs("joint_angles is 'estimated'")
-            self._angles = EstimatedAngles(model.dynamics, self.image, noise or SensorNoise())
+            self._angles = EstimatedAngles(model.dynamics, self.image, noise or EstimationNoise())
             self.reason = self._angles.problem
         self._check_learning(learning)
         self.learning = learning
@@ -272,11 +277,7 @@ class MuscleRelaxationControl(Controller):
             force_max=value["force_max"],
             moment_max=value["moment_max"],
             joint_angles=value["joint_angles"],
-            noise=SensorNoise(
-                lengths=value["length_noise"],
-                offsets=value["length_offset"],
-                joints=value["joint_noise"],
-            ),
+            noise=noise_from(value),
         )
 
     def change(self, values: Mapping[str, Any]) -> None:
