@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from relaxation_loop import HOME, closed_loop, targets
+from relaxation_loop import HOME, closed_loop, step, targets
 
 from cards_core.control import ControlStatus
 from cards_core.errors import CardsError
@@ -77,6 +77,31 @@ def test_offsets_of_the_length_sensors_are_found_and_then_the_pose_is_held(seed)
     assert offsets[10_000] < 0.3e-3
     assert rms(angles[10_000:]).max() < 0.5
     assert places[10_000:].mean() < 0.02
+
+
+def test_an_estimate_of_offsets_that_changes_makes_no_jump_of_a_tension():
+    host, loop = closed_loop(
+        [(0.0, HOME * 2), (9.0, HOME * 2)], joint_angles="estimated", relaxation=False
+    )
+    controller = loop.controller
+    run, shift = controller._angles.step, np.zeros(MUSCLES)
+
+    def estimate(*args, **options):
+        found = run(*args, **options)
+        controller._angles.offsets = shift
+        return found
+
+    controller._angles.step = estimate
+    told = []
+    while host.state.time < 1.5:
+        if host.state.time >= 0.5:
+            shift = np.where(np.arange(MUSCLES) % 2, 1e-3, -5e-4)
+        step(host, loop)
+        told.append(controller.command[0].rest_lengths.copy())
+    told = np.array(told)[::8]
+    stiffness = np.array([m.control.stiffness for m in controller.image.robot.muscles])
+    assert (np.abs(np.diff(told, axis=0)) * stiffness).max() < 1.25 * (1.0 + 1e-6)
+    assert np.allclose(told[-1] - told[50], shift, atol=1e-6)
 
 
 def test_lengths_of_nonsense_let_the_robot_go_and_the_reason_is_said():

@@ -321,6 +321,7 @@ class MuscleRelaxationControl(Controller):
         self.state = Relaxation.none(m)
         self.protection = replace(Protection.none(m), latched=self.protection.latched)
         self.necessary = self._least.copy()
+        self._held_offsets = np.zeros(m)
         self._let_go = 0.0
         self._hand_over.lead[:] = 0.0
         self._begun = False
@@ -461,7 +462,11 @@ class MuscleRelaxationControl(Controller):
         self._rest_lengths += self._let_go
         if self._angles is not None:
             # the law compares with what the sensor reads
-            self._rest_lengths += self._angles.offsets
+            offsets = self._angles.offsets
+            self._rest_lengths += offsets
+            # an estimate that becomes another one must not make muscles jerk
+            self._hand_over.lead += self._held_offsets - offsets
+            self._held_offsets = offsets
         if not self._begun:
             self._begun = True
             self._hand_over.lead[:] = 0.0

@@ -34,6 +34,9 @@ STD_MAX = 0.5
 """Standard deviation from which on a coordinate counts as unknown, [rad] or [m]. Without lengths
 that tell it, it gets there within a second."""
 
+SILENCE = 0.25
+"""How long the predicted pose counts without readings enough, [s]."""
+
 POSES = 50
 """Random poses at which it is asked what lengths tell."""
 
@@ -154,7 +157,9 @@ class EstimatedAngles:
             offset_std=noise.offsets,
             joint_noise=noise.joints if self._with_joints else None,
         )
-        self._tracker = JointTracker(estimator, tree, patience=PATIENCE, std_max=STD_MAX)
+        self._tracker = JointTracker(
+            estimator, tree, patience=PATIENCE, std_max=STD_MAX, silence=SILENCE
+        )
         exact = isinstance(image, GeometricBodyImage) and image.rigid
         self._image = None if exact else image
         self._dynamics = dynamics

@@ -70,6 +70,27 @@ def test_estimates_come_at_their_rate():
     assert len(seen) == 41
 
 
+def test_a_pose_that_is_only_predicted_counts_for_a_quarter_of_a_second():
+    robot = load("roboy_arm")
+    image = GeometricBodyImage(robot)
+    angles = EstimatedAngles(make_dynamics(robot), image, EstimationNoise())
+    lengths, none = image.lengths(robot.tree.home), np.zeros(len(robot.muscles))
+    few = lengths.copy()
+    few[3:] = np.nan  # of four coordinates
+
+    def known(k, read):
+        found = angles.step(
+            k * PERIOD, read, none, none[:4], guess=None, period=PERIOD
+        )
+        return found is not None
+
+    assert all(known(k, lengths) for k in range(10))
+    assert all(known(k, few) for k in range(10, 20))
+    assert not known(20, few)
+    assert "fewer muscle lengths and joint sensors than 4 coordinates" in angles.problem
+    assert known(21, lengths)
+
+
 def test_a_robot_with_too_few_muscles_needs_joint_sensors():
     robot = load("musashi_like")
     # nothing is left over the left elbow
