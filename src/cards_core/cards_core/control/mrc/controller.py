@@ -365,20 +365,21 @@ class MuscleRelaxationControl(Controller):
         out.desired[:], out.desired_dot[:] = desired, rate
         out.actual[:], out.actual_dot[:] = q, qd
         out.error[:] = tree.difference(desired, q)
+        pulled = np.where(np.isfinite(tensions), tensions, 0.0)
         if is_due(t, self._next_model, self._model_period):
             self._next_model = next_due(t, self._next_model, self._model_period)
-            self._update_model(q, tensions)
+            self._update_model(q, pulled)
             if self.learning:
                 self._learn(state, tensions)
         if is_due(t, self._next_tick, self._period):
             self._next_tick = next_due(t, self._next_tick, self._period)
-            self._tick(state, q, desired, tensions)
+            self._tick(state, q, desired, tensions, pulled)
         self._told = t
         return self.command
 
     def _update_model(self, q: Array, tensions: Array) -> None:
-        """Find the tensions that the present pose needs."""
-        jacobian = self.image.evaluate(q, np.nan_to_num(tensions))[1]
+        """Find the tensions that the present pose needs; NaN must not be among `tensions`."""
+        jacobian = self.image.evaluate(q, tensions)[1]
         self.necessary = self._solver.solve(jacobian, self._torque(q)).copy()
         self.output.residual = float(np.linalg.norm(self._solver.missing))
 
@@ -423,20 +424,29 @@ class MuscleRelaxationControl(Controller):
         wanted = self._forces.torque(q)
         return torque if wanted is None else torque + wanted
 
-    def _tick(self, state: RobotState, q: Array, desired: Array, tensions: Array) -> None:
-        """One period of relaxation and safety; writes the command."""
+    def _tick(
+        self, state: RobotState, q: Array, desired: Array, tensions: Array, pulled: Array
+    ) -> None:
+        """One period of relaxation and safety; writes the command.
+
+        Args:
+            state: As it came.
+            q: The pose.
+            desired: The wanted pose.
+            tensions: As measured, shape (m,), [N]; NaN where a sensor is lost.
+            pulled: The same with 0 there.
+        """
         out = self.output
         self._forces.advance(self._period)
         guess = self.image.evaluate(desired, self._least)[1]
         needed = self._forward.solve(guess, self._torque(desired))
         wanted = self.image.evaluate(desired, needed)[0] - (needed - self._bias) / self._stiffness
         out.tensions[:] = needed
-        measured = np.nan_to_num(tensions)
         if self.relaxation:
             self.state = relax(
                 self.state,
                 wanted,
-                measured,
+                pulled,
                 self.necessary,
                 q,
                 options=self.options,
