@@ -114,7 +114,6 @@ class JointEstimatorNode(Node):
         ]
         self._came = -math.inf
         self._problem = ""  # of a message
-        self._told = ""  # last problem that went to the log
         self._last: Estimate | None = None
         self.models = ModelTopic(self, "observer", identity_of(robot), lambda: bool(value[ACCEPT]))
         self._make_topics(with_joints=noise.joints > 0.0)
@@ -208,15 +207,7 @@ class JointEstimatorNode(Node):
         self._report_states(statuses["states"], time.monotonic() - self._came)
         self._report_estimate(statuses["estimate"])
         self.models.report(statuses["model"], "nothing is published")
-        problems = [
-            statuses[name].message
-            for name in ("states", "estimate")
-            if statuses[name].level is Level.ERROR
-        ]
-        told = "; ".join(problems)
-        if told and told != self._told:
-            self.get_logger().error(told)
-        self._told = told
+        statuses.log_errors()
         statuses.update()
 
     def _report_states(self, status: Status, age: float) -> None:
