@@ -84,21 +84,10 @@ class WhiteAcceleration:
             dt: [s], >= 0.
         """
         moved = self.space.integrate(q, qd * dt)
-        if self.space.balls:
-            out = self._turned(qd, covariance, dt)
-        else:
-            # F P F', block by block: the identities need no products
-            nv = self._nv
-            out = covariance.copy()
-            out[:nv] += dt * covariance[nv : 2 * nv]
-            out[:, :nv] += dt * out[:, nv : 2 * nv]
-        n, nv = len(out), self._nv
-        flat, both = out.reshape(-1), self._variance * (dt * dt / 2.0)
-        # the diagonals of the four blocks of Q
-        flat[: nv * n : n + 1] += self._variance * (dt * dt * dt / 3.0)
-        flat[nv : nv * n : n + 1] += both
-        flat[nv * n : 2 * nv * n : n + 1] += both
-        flat[nv * n + nv : 2 * nv * n : n + 1] += self._variance * dt
+        turned = bool(self.space.balls)
+        out = self._turned(qd, covariance, dt) if turned else np.array(covariance, order="C")
+        spread = _library().kalman_noise if turned else _library().kalman_predict
+        spread(len(out), self._nv, dt, self._variance.ctypes.data, out.ctypes.data)
         return moved, out
 
     def _turned(self, qd: Array, covariance: Array, dt: float) -> Array:
@@ -421,6 +410,12 @@ def _library() -> ctypes.CDLL:
     own = Path(__file__).parent / "native" / "kalman.c"
     source = "\n".join(file.read_text(encoding="utf-8") for file in (PRODUCT, own))
     library = load_library("Kalman filter", source)
+    library.kalman_predict.argtypes = library.kalman_noise.argtypes = [
+        *[ctypes.c_long] * 2,
+        ctypes.c_double,
+        *[ctypes.c_void_p] * 2,
+    ]
+    library.kalman_predict.restype = library.kalman_noise.restype = None
     library.kalman_weigh.argtypes = library.kalman_correct.argtypes = [ctypes.c_void_p]
     library.kalman_weigh.restype = ctypes.c_int
     library.kalman_correct.restype = None

@@ -1,5 +1,5 @@
-/* Update of a Kalman filter by sensors, in two halves: what the readings say, before anything
-   depends on it, and the corrected belief; see `cards_core.estimation.kalman_filter`. Behind
+/* Prediction of a Kalman filter, and its update by sensors in two halves: what the readings say,
+   before anything depends on it, and the corrected belief; see `cards_core.estimation.kalman_filter`. Behind
    product.c of `cards_core.codegen`. */
 #include <math.h>
 #include <string.h>
@@ -21,6 +21,28 @@ typedef struct {
   double *work;                 /* (k, k) and (3, n, k) */
   double nis;
 } update_t;
+
+/* P += Q, density: s^2 of every velocity */
+void kalman_noise(long n, long nv, double dt, const double *density, double *restrict p) {
+  for (long i = 0; i < nv; i++) {
+    const double q = density[i], both = q*dt*dt/2.0;
+    p[i*n + i] += q*dt*dt*dt/3.0;
+    p[i*n + nv + i] += both;
+    p[(nv + i)*n + i] += both;
+    p[(nv + i)*n + nv + i] += q*dt;
+  }
+}
+
+/* P <- F P F' + Q of white acceleration with constants behind q and qd. */
+void kalman_predict(long n, long nv, double dt, const double *density, double *restrict p) {
+  for (long i = 0; i < nv; i++)
+    for (long j = 0; j < n; j++)
+      p[i*n + j] += dt*p[(nv + i)*n + j];
+  for (long i = 0; i < n; i++)
+    for (long j = 0; j < nv; j++)
+      p[i*n + j] += dt*p[i*n + nv + j];
+  kalman_noise(n, nv, dt, density, p);
+}
 
 /* S = L L', inverse = L^-T L^-1; 0 if S is not positive definite. L^-1 is left in `half`. */
 static int invert(long k, double *s, double *half, double *inverse) {
