@@ -32,7 +32,6 @@ from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.state import RobotState
 from cards_core.shared_files import find_file
 from cards_core.trajectories import Reference, from_dict, load_references
-from cards_core.typing import Array
 from cards_sim.build import build_host
 from cards_sim.host import SimulatorHost
 
@@ -69,9 +68,7 @@ def bench_relaxation(say: Say, *, seeds: int = 8, lessons: float = 300.0) -> dic
     states = _states(seconds=4.0)
     for name, (parameters, forces) in SETUPS.items():
         say(f"periods: {name}")
-        result["periods"].append(
-            {"with": name, **time_periods(states, parameters, forces)}
-        )
+        result["periods"].append({"with": name, **time_periods(states, parameters, forces)})
     result["angles"] = []
     for name, motion in (("find_offsets", _find_offsets()), ("moves", _moves(21, 12))):
         for seed in range(seeds):

@@ -12,7 +12,6 @@ from cards_core.codegen.cache import build_folder, cache_folder, publish
 from cards_core.codegen.toolchain import NO_COMPILER, compile_shared, find_compiler, target
 from cards_core.errors import CompilationError
 
-
 PRODUCT = Path(__file__).with_name("product.c")
 """``add_product``, y += x W, for programs that multiply small matrices."""
 

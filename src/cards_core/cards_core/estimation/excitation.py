@@ -7,9 +7,9 @@ degree. Poses that are farther apart tell them ten times better.
 
 `plan_exciting_motion` chooses such poses one after the other: of random poses that can be reached
 at the given speed the one with the least trace of the Cramer-Rao bound of all readings so far and
-on the way there (A-optimal design, greedily [Pukelsheim2006]_). The robot goes from one pose to the next on a straight
-line in joint space, with the quintic blend ``10 s^3 - 15 s^4 + 6 s^5``, at rest at both ends.
-Every pose on the way must be one that muscles hold within a share of their largest tensions.
+on the way there (A-optimal design, greedily [Pukelsheim2006]_). The robot goes from one pose to
+the next on a straight line in joint space, with the quintic blend ``10 s^3 - 15 s^4 + 6 s^5``, at
+rest at both ends. Every pose on the way must be one that muscles hold within a share of their largest tensions.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ def plan_exciting_motion(
     Args:
         dynamics: Of the robot; all of its muscles are measured.
         start: First pose, shape (nq,).
-        lower, upper: Range of the coordinates, shape (nq,), [rad] or [m]; the joint limits without
-            it.
+        lower: Of the range of the coordinates, shape (nq,), [rad] or [m]; the joint limits
+            without it.
+        upper: Likewise.
         duration: Of the motion, [s].
         segments: Poses after the first.
         speed: Largest of every coordinate, [rad/s] or [m/s].
@@ -128,7 +129,7 @@ def plan_exciting_motion(
     tree = dynamics.tree
     if tree.nq != tree.nv:
         raise CardsError(
-            f"{dynamics.robot.name} has ball joints, between whose poses there is no straight line "
+            f"{dynamics.robot.name} has ball joints, whose poses no straight line joins "
             "(expected: revolute and prismatic joints)"
         )
     low = tree.lower if lower is None else tree.check_q(np.asarray(lower, dtype=float))

@@ -203,7 +203,7 @@ class SensorUpdate:
             use: Sensors to use, muscles and, with joint sensors, coordinates behind them, shape
                 (m,) or (m + nv,); none whose length or joint reading is NaN.
         """
-        m, nv = self._m, self._nv
+        nv = self._nv
         c = self._workspace(len(covariance), innovation)
         full, r_all, variance, sensor = c.h, c.innovation, c.variance, c.sensor
         self._stack(c, jacobian, innovation)
@@ -377,7 +377,7 @@ class _Workspace:
 
     @property
     def nis(self) -> float:
-        """r' S^-1 r of the rows that are used."""
+        """Normalised innovation squared, r' S^-1 r of the rows that are used."""
         return float(self._c.nis)
 
     def weigh(self) -> None:

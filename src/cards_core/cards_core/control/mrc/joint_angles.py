@@ -216,7 +216,9 @@ class EstimatedAngles:
         q = self._dynamics.tree.home if guess is None else guess
         if last is not None:
             q = last.q
-        believed = self._image.evaluate(q, np.where(np.isfinite(tensions), tensions, 0.0))[0].copy()
+        believed = self._image.evaluate(q, np.where(np.isfinite(tensions), tensions, 0.0))[
+            0
+        ].copy()
         return np.asarray(believed - self._dynamics.update(q, self._still).muscle_lengths)
 
 

@@ -79,9 +79,7 @@ def test_a_pose_that_is_only_predicted_counts_for_a_quarter_of_a_second():
     few[3:] = np.nan  # of four coordinates
 
     def known(k, read):
-        found = angles.step(
-            k * PERIOD, read, none, none[:4], guess=None, period=PERIOD
-        )
+        found = angles.step(k * PERIOD, read, none, none[:4], guess=None, period=PERIOD)
         return found is not None
 
     assert all(known(k, lengths) for k in range(10))
@@ -98,7 +96,9 @@ def test_a_robot_with_too_few_muscles_needs_joint_sensors():
     few = replace(robot, muscles=kept)
     with pytest.raises(ParameterError, match=r"do not tell left_elbow_.* is 8 of 10"):
         make_controller("mrc", few, joint_angles="estimated")
-    sensed = make_controller("mrc", few, joint_angles="estimated", noise=EstimationNoise(joints=1e-3))
+    sensed = make_controller(
+        "mrc", few, joint_angles="estimated", noise=EstimationNoise(joints=1e-3)
+    )
     assert not sensed.needs_joints
     assert make_controller("mrc", few).needs_joints
 
