@@ -18,7 +18,10 @@ setup(
         PACKAGE: [
             "py.typed",
             "muscles/native/*.c",
+            "body_image/native/*.c",
+            "codegen/*.c",
             "control/cpg/native/*.c",
+            "estimation/native/*.c",
             "paths/contacts/native/*.c",
             "paths/wrapping/native/*.c",
             "analysis/native/*.c",

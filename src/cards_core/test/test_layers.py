@@ -42,7 +42,7 @@ USES = {
     "dynamics": {"codegen", "paths", "robot"},
     "muscles": {"codegen", "dynamics", "paths", "robot"},
     "trajectories": {"robot"},
-    "body_image": {"muscles", "dynamics", "paths", "robot"},
+    "body_image": {"codegen", "muscles", "dynamics", "paths", "robot"},
     "control": {
         "body_image",
         "codegen",
@@ -66,7 +66,7 @@ USES = {
         "paths",
         "robot",
     },
-    "estimation": {"analysis", "dynamics", "robot"},
+    "estimation": {"analysis", "codegen", "dynamics", "robot"},
     "rods": {"analysis", "codegen", "formats", "robot"},
     "tensegrity": {"analysis", "dynamics", "formats", "optimize", "parameters", "robot"},
 }

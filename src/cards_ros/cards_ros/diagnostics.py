@@ -72,6 +72,7 @@ class Diagnostics:
         )
         self._statuses = {name: Status(name) for name in names}
         self._sent = -PERIOD
+        self._logged: set[str] = set()
 
     def __getitem__(self, name: str) -> Status:
         return self._statuses[name]
@@ -80,6 +81,14 @@ class Diagnostics:
     def level(self) -> Level:
         """The worst level of all statuses."""
         return max(status.level for status in self._statuses.values())
+
+    def log_errors(self) -> None:
+        """Write errors into the log of the node, each once when it begins."""
+        errors = [status for status in self._statuses.values() if status.level is Level.ERROR]
+        for status in errors:
+            if status.name not in self._logged:
+                self._node.get_logger().error(f"{status.name}: {status.message}")
+        self._logged = {status.name for status in errors}
 
     def update(self) -> None:
         """Publish if a status changed or the last message is a second old."""

@@ -193,6 +193,35 @@ def test_urgent_services_are_answered_without_waiting_for_the_others(domain, pro
         context.try_shutdown()
 
 
+def test_an_error_is_logged_once_when_it_begins(echo, monkeypatch):
+    class Log:
+        def __init__(self):
+            self.lines = []
+
+        def error(self, text):
+            self.lines.append(text)
+
+    log = Log()
+    monkeypatch.setattr(echo, "get_logger", lambda: log)
+    diagnostics = Diagnostics(echo, "none", ("work", "play"))  # of nobody else
+    work, play = diagnostics["work"], diagnostics["play"]
+    for level, text in (
+        (Level.WARN, "warm"),
+        (Level.ERROR, "on fire at 451"),
+        (Level.ERROR, "on fire at 452"),
+    ):
+        work.report(level, text)
+        diagnostics.log_errors()
+    assert log.lines == ["work: on fire at 451"]
+    play.report(Level.ERROR, "over")
+    diagnostics.log_errors()
+    work.ok()
+    diagnostics.log_errors()
+    work.report(Level.ERROR, "on fire again")
+    diagnostics.log_errors()
+    assert log.lines[1:] == ["play: over", "work: on fire again"]
+
+
 def test_diagnostics_come_regularly_and_at_once_on_change(echo, probe):
     probe.until(lambda: probe.status("echo: work"), "diagnostics")
     assert probe.status("echo: work").level == bytes([Level.OK])

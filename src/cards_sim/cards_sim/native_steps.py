@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import mujoco
 import numpy as np
@@ -22,11 +22,35 @@ from cards_core.codegen.library import load_library
 from cards_core.codegen.model import BoundKernel
 from cards_core.errors import CompilationError
 from cards_core.muscles.actuators.groups import LARGEST_INPUT
+from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
+from cards_core.muscles.system import MuscleSystem
+from cards_core.robot.model import Robot, Tree
 from cards_core.typing import Array
+from cards_sim.world_simulator import WorldSimulator
 
-if TYPE_CHECKING:
-    from cards_sim.simulator import Simulator
+
+
+class Simulated(Protocol):
+    """What is needed of a robot in its world; see `cards_sim.simulator.Simulator`.
+
+    Attributes:
+        robot, tree, muscles, world, model, data: As there.
+        views: Arrays in MuJoCo's memory and of the robot, by the names of ``steps.c``; ``applied``
+            is None where links and bodies are in different orders.
+    """
+
+    robot: Robot
+    tree: Tree
+    muscles: MuscleSystem
+    world: WorldSimulator
+    model: mujoco.MjModel
+    data: mujoco.MjData
+    views: dict[str, Any]
+
+    @property
+    def told(self) -> tuple[Array, npt.NDArray[np.intp] | None, ImpedanceLaw | None]:
+        """Values, kinds and law."""
 
 
 class NativeSteps:
@@ -43,7 +67,7 @@ class NativeSteps:
         CompilationError: There is no C compiler, or MuJoCo's library cannot be called.
     """
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(self, simulator: Simulated) -> None:
         self._simulator = simulator
         self._library = _library()
         physics = _mujoco()
@@ -133,7 +157,7 @@ class NativeSteps:
                 setattr(setup, f"slopes_{slot}", slopes.place(slot))
 
     @classmethod
-    def suits(cls, simulator: Simulator) -> bool:
+    def suits(cls, simulator: Simulated) -> bool:
         """Whether there is a native form of everything that a step of this robot does."""
         muscles, engine = simulator.muscles, simulator.muscles.engine
         bank, implicit = muscles.actuators, muscles.implicit

@@ -20,7 +20,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from cards_core.body_image.geometric import GeometricBodyImage
-from cards_core.control.mrc.joint_angles import EstimatedAngles, SensorNoise, noise_parameters
+from cards_core.control.mrc.joint_angles import EstimatedAngles, noise_from, noise_parameters
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.estimation.joint_estimator import Estimate
@@ -102,11 +102,7 @@ class JointEstimatorNode(Node):
         self._robot = robot = load(value["model"]) if robot is None else robot
         known = robot.commanded()
         self._dynamics = make_dynamics(known)
-        noise = SensorNoise(
-            lengths=value["length_noise"],
-            offsets=value["length_offset"],
-            joints=value["joint_noise"],
-        )
+        noise = noise_from(value)
         # lengths of passive muscles are not measured: hosts compute them from the pose
         self._angles = EstimatedAngles(self._dynamics, GeometricBodyImage(known), noise)
         self._period = 1.0 / value["rate"] if value["rate"] > 0.0 else 0.0
@@ -118,7 +114,6 @@ class JointEstimatorNode(Node):
         ]
         self._came = -math.inf
         self._problem = ""  # of a message
-        self._told = ""  # last problem that went to the log
         self._last: Estimate | None = None
         self.models = ModelTopic(self, "observer", identity_of(robot), lambda: bool(value[ACCEPT]))
         self._make_topics(with_joints=noise.joints > 0.0)
@@ -212,15 +207,7 @@ class JointEstimatorNode(Node):
         self._report_states(statuses["states"], time.monotonic() - self._came)
         self._report_estimate(statuses["estimate"])
         self.models.report(statuses["model"], "nothing is published")
-        problems = [
-            statuses[name].message
-            for name in ("states", "estimate")
-            if statuses[name].level is Level.ERROR
-        ]
-        told = "; ".join(problems)
-        if told and told != self._told:
-            self.get_logger().error(told)
-        self._told = told
+        statuses.log_errors()
         statuses.update()
 
     def _report_states(self, status: Status, age: float) -> None:

@@ -22,13 +22,13 @@ tensions that it needs, whose lengths follow from the elasticity
 from __future__ import annotations
 
 import io
-import itertools
 from pathlib import Path
 
 import numpy as np
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
+from cards_core.body_image.network import Network
 from cards_core.errors import CardsError, ShapeError
 from cards_core.files import write_atomically
 from cards_core.paths.layout import robot_hash
@@ -43,9 +43,6 @@ OUTPUT_SCALE = 1e-3
 
 RATE = 2e-3
 """Step size of Adam."""
-
-DECAYS = (0.9, 0.999)
-"""Of Adam's means of the gradient and of its square."""
 
 
 class LearnedBodyImage(BodyImage):
@@ -79,7 +76,6 @@ class LearnedBodyImage(BodyImage):
         super().__init__(geometric.robot)
         self.geometric = geometric
         self.samples = 0
-        self.updates = 0
         tree, m = self.robot.tree, len(self.robot.muscles)
         self._rng = np.random.default_rng(seed)
         bounded = np.isfinite(tree.lower) & np.isfinite(tree.upper) & (tree.upper > tree.lower)
@@ -87,52 +83,34 @@ class LearnedBodyImage(BodyImage):
         self._middle, self._scale = 0.5 * (low + high), 2.0 / (high - low)
         self._tension_scale = float(tension_scale)
         inputs = tree.nq + m
-        sizes = (inputs, HIDDEN, HIDDEN, m)
-        self._weights = [
-            self._rng.normal(0.0, 1.0 / np.sqrt(a), (b, a)) for a, b in itertools.pairwise(sizes)
-        ]
-        self._weights[-1][:] = 0.0
-        self._biases = [np.zeros(size) for size in sizes[1:]]
-        self._means = [np.zeros_like(w) for w in (*self._weights, *self._biases)]
-        self._squares = [np.zeros_like(w) for w in (*self._weights, *self._biases)]
+        self._network = Network(inputs, HIDDEN, m, tree.nq, self._rng)
+        self._slope_scale = OUTPUT_SCALE * self._scale
         self._inputs = np.zeros((buffer, inputs))
         self._targets = np.zeros((buffer, m))
         self._next = 0
         self._batch = batch
         self._imagined = round(batch * imagined)
-        self._layers = (np.zeros(HIDDEN), np.zeros(HIDDEN))
-        self._features_buffer = np.zeros(inputs)
-        self._lengths, self._slopes = np.zeros(m), np.zeros((m, tree.nq))
-        self._inner, self._outer = np.zeros((HIDDEN, tree.nq)), np.zeros((HIDDEN, tree.nq))
+        self._lengths, self._jacobian = np.zeros(m), np.zeros((m, tree.nv))
         self._balls = [node for node in tree.nodes if node.kind == "ball"]
         self._others = [node for node in tree.nodes if node.kind != "ball"]
 
     def evaluate(self, q: Array, tensions: Array) -> tuple[Array, Array]:
         """Return l and dl/dq; see `BodyImage.evaluate`."""
-        first, second, third = self._weights
-        x, (a, b), lengths = self._features(q, tensions), self._layers, self._lengths
-        np.dot(first, x, out=a)
-        a += self._biases[0]
-        np.tanh(a, out=a)
-        np.dot(second, a, out=b)
-        b += self._biases[1]
-        np.tanh(b, out=b)
-        np.dot(third, b, out=lengths)
-        lengths += self._biases[2]
-        lengths *= OUTPUT_SCALE
-        # of tanh; in place, for whoever asks 125 times a second beside much else
-        a *= a
-        b *= b
-        np.subtract(OUTPUT_SCALE, OUTPUT_SCALE * b, out=b)
-        slopes = self._slopes
-        np.multiply(first[:, : slopes.shape[1]], self._scale, out=self._inner)
-        self._inner *= (1.0 - a)[:, None]
-        np.dot(second, self._inner, out=self._outer)
-        self._outer *= b[:, None]
-        np.dot(third, self._outer, out=slopes)
+        network, lengths = self._network, self._lengths
+        self._write_features(q, tensions)
+        network.evaluate()
         known, jacobian = self.geometric.evaluate(q, tensions)
+        np.multiply(network.y, OUTPUT_SCALE, out=lengths)
         lengths += known
-        return lengths, jacobian + self._tangent(slopes, q)
+        slopes = network.slopes
+        slopes *= self._slope_scale
+        np.add(jacobian, self._tangent(slopes, q), out=self._jacobian)
+        return lengths, self._jacobian
+
+    @property
+    def updates(self) -> int:
+        """Steps of Adam so far."""
+        return self._network.updates
 
     def add(self, q: Array, tensions: Array, lengths: Array) -> None:
         """Remember the lengths that the muscles had in a measured pose.
@@ -157,7 +135,8 @@ class LearnedBodyImage(BodyImage):
         if not all(np.isfinite(values).all() for values in (q, tensions, lengths)):
             raise ShapeError("a sample of the body image is not finite")
         error = lengths - self.geometric.evaluate(q, tensions)[0]
-        self._inputs[self._next] = self._features(q, tensions)
+        self._write_features(q, tensions)
+        self._inputs[self._next] = self._network.x
         self._targets[self._next] = error / OUTPUT_SCALE
         self._next = (self._next + 1) % len(self._inputs)
         self.samples = min(self.samples + 1, len(self._inputs))
@@ -196,39 +175,13 @@ class LearnedBodyImage(BodyImage):
             for row in range(self._imagined):
                 x[row, : tree.nq] = (tree.random(self._rng) - self._middle) * self._scale
             target[: self._imagined] = 0.0
-        first, second, third = self._weights
-        a = np.tanh(x @ first.T + self._biases[0])
-        b = np.tanh(a @ second.T + self._biases[1])
-        error = b @ third.T + self._biases[2] - target
-        back_b = (error @ third) * (1.0 - b * b)
-        back_a = (back_b @ second) * (1.0 - a * a)
-        n = len(x)
-        gradients = [
-            back_a.T @ x / n,
-            back_b.T @ a / n,
-            error.T @ b / n,
-            back_a.mean(axis=0),
-            back_b.mean(axis=0),
-            error.mean(axis=0),
-        ]
-        self.updates += 1
-        first_decay, second_decay = DECAYS
-        size = RATE * np.sqrt(1.0 - second_decay**self.updates) / (1.0 - first_decay**self.updates)
-        parameters = (*self._weights, *self._biases)
-        for i, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-            self._means[i] += (1.0 - first_decay) * (gradient - self._means[i])
-            self._squares[i] += (1.0 - second_decay) * (gradient**2 - self._squares[i])
-            np.subtract(
-                parameter,
-                size * self._means[i] / (np.sqrt(self._squares[i]) + 1e-8),
-                out=parameter,
-            )
+        error = self._network.learn(x, target, RATE)
         return float(OUTPUT_SCALE * np.sqrt(np.mean(error[self._imagined :] ** 2)))
 
     def save(self, path: str | Path) -> None:
         """Write the network as an NPZ archive, all or nothing. Raises `OSError`."""
         content: dict[str, Array] = {}
-        for i, (weight, bias) in enumerate(zip(self._weights, self._biases, strict=True)):
+        for i, (weight, bias) in enumerate(self._layers()):
             content |= {f"weight_{i}": weight, f"bias_{i}": bias}
         content["model"] = _code(self._model())
         content["tension_scale"] = np.array([self._tension_scale])
@@ -256,7 +209,7 @@ class LearnedBodyImage(BodyImage):
                 f"{made_for.split(' ')[-1]} (expected: {self.robot.name!r}, model "
                 f"{self._model().split(' ')[-1]})"
             )
-        for i, (weight, bias) in enumerate(zip(self._weights, self._biases, strict=True)):
+        for i, (weight, bias) in enumerate(self._layers()):
             a, b = found[f"weight_{i}"], found[f"bias_{i}"]
             if a.shape != weight.shape or b.shape != bias.shape:
                 raise CardsError(f"{path}: layer {i} has shape {a.shape}, expected {weight.shape}")
@@ -265,21 +218,24 @@ class LearnedBodyImage(BodyImage):
         scale = found["tension_scale"]
         if scale.shape != (1,) or not (np.isfinite(scale[0]) and scale[0] > 0.0):
             raise CardsError(f"{path}: tension_scale is {scale}, expected one number > 0 in N")
-        for i in range(3):
-            self._weights[i][:] = found[f"weight_{i}"]
-            self._biases[i][:] = found[f"bias_{i}"]
+        for i, (weight, bias) in enumerate(self._layers()):
+            weight[:], bias[:] = found[f"weight_{i}"], found[f"bias_{i}"]
         self._tension_scale = float(scale[0])
 
     def _model(self) -> str:
         # the network corrects this geometry and no other
         return f"{self.robot.name} {robot_hash(self.robot.tree)}"
 
-    def _features(self, q: Array, tensions: Array) -> Array:
-        x, n = self._features_buffer, q.size
+    def _layers(self) -> list[tuple[Array, Array]]:
+        """Return weight and bias of each layer of the network."""
+        return list(zip(self._network.weights, self._network.biases, strict=True))
+
+    def _write_features(self, q: Array, tensions: Array) -> None:
+        """Write x of the network."""
+        x, n = self._network.x, q.size
         np.subtract(q, self._middle, out=x[:n])
         x[:n] *= self._scale
         np.divide(tensions, self._tension_scale, out=x[n:])
-        return x
 
     def _tangent(self, slopes: Array, q: Array) -> Array:
         """Return derivatives along velocities from those along coordinates, shape (m, nv)."""

@@ -12,6 +12,9 @@ from cards_core.codegen.cache import build_folder, cache_folder, publish
 from cards_core.codegen.toolchain import NO_COMPILER, compile_shared, find_compiler, target
 from cards_core.errors import CompilationError
 
+PRODUCT = Path(__file__).with_name("product.c")
+"""``add_product``, y += x W, for programs that multiply small matrices."""
+
 
 def load_library(name: str, source: str) -> ctypes.CDLL:
     """Compile C text unless the cache has it, and load it.

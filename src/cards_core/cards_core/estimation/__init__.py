@@ -1,5 +1,6 @@
 """Estimation: what a robot does not measure, from what it measures. Pure numbers, no hardware."""
 
+from cards_core.estimation.excitation import ExcitingMotion, plan_exciting_motion
 from cards_core.estimation.initial_guess import (
     EstimationError,
     InitialGuess,
@@ -9,11 +10,16 @@ from cards_core.estimation.initial_guess import (
 )
 from cards_core.estimation.joint_estimator import Estimate, JointEstimator
 from cards_core.estimation.joint_tracker import JointTracker
-from cards_core.estimation.offsets import OffsetObservability, offset_observability
+from cards_core.estimation.offsets import (
+    OffsetObservability,
+    offset_bound,
+    offset_observability,
+)
 
 __all__ = [
     "Estimate",
     "EstimationError",
+    "ExcitingMotion",
     "InitialGuess",
     "JointEstimator",
     "JointTracker",
@@ -21,5 +27,7 @@ __all__ = [
     "OffsetObservability",
     "find_initial_guess",
     "observability",
+    "offset_bound",
     "offset_observability",
+    "plan_exciting_motion",
 ]

@@ -7,7 +7,8 @@
 
 As long as the pose is not known there is no estimate, and `JointTracker.problem` says why: no pose
 has these lengths, lengths do not tell some coordinates (rank of L below nv), lengths and past do
-not agree, or a coordinate has become too uncertain while the robot moved.
+not agree, too few of them have been read for some time, or a coordinate has become too uncertain
+while the robot moved.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class JointTracker:
         gap: Without lengths for longer, the pose is sought anew, [s].
         patience: So many implausible steps in a row still have the predicted pose as estimate.
         std_max: Standard deviation from which on a coordinate counts as unknown, [rad] or [m].
+        silence: So long the predicted pose counts while fewer lengths and joint sensors are read
+            than there are coordinates, [s].
 
     Attributes:
         estimate: The last one; None if the pose is not known.
@@ -51,11 +54,13 @@ class JointTracker:
         gap: float = 0.1,
         patience: int = 0,
         std_max: float = math.inf,
+        silence: float = math.inf,
     ) -> None:
         self._estimator = estimator
         self._tree = tree
         self._gap, self._patience, self._std_max = gap, patience, std_max
-        self._last = self._tried = -math.inf
+        self._silence = silence
+        self._last = self._tried = self._heard = -math.inf
         self._running = False
         self._implausible = 0
         self.estimate: Estimate | None = None
@@ -94,6 +99,8 @@ class JointTracker:
             last = time
         found = self._estimator.step(lengths, time - last, valid=valid, rates=rates, joints=joints)
         self._implausible = 0 if found.plausible else self._implausible + 1
+        if np.count_nonzero(found.used) + np.count_nonzero(found.joint_used) >= self._tree.nv:
+            self._heard = time
         self.problem = self._doubt(found)
         self.estimate = None if self.problem else found
         return self.estimate
@@ -119,12 +126,18 @@ class JointTracker:
             self.problem = f"joint angles cannot be estimated: {error}"
             return False
         self._running, self._tried, self._implausible = True, -math.inf, 0
+        self._heard = time
         return True
 
     def _doubt(self, found: Estimate) -> str:
         """Return why an estimate must not be relied on; empty if it may be."""
         if self._implausible > self._patience:
             return "muscle lengths agree neither with the past nor with each other"
+        if self._last - self._heard > self._silence:
+            return (
+                f"fewer muscle lengths and joint sensors than {self._tree.nv} coordinates have "
+                f"been read for {self._silence:g} s"
+            )
         if math.isfinite(self._std_max):
             bad = np.flatnonzero(found.std > self._std_max)
             if bad.size:

@@ -20,7 +20,13 @@ another motion, with dq = -L^+ db beside the true one, has the same readings. Th
 - for the muscles of a part of the robot for which either is true.
 
 Where moment arms change with the pose, no direction is left if the robot moves far enough. What is
-left uncertain of a direction with the eigenvalue s after K samples is ``sigma / sqrt(K s)``.
+left uncertain of a direction with the eigenvalue s after K samples is ``sigma / sqrt(K s)``. With
+what is known of the offsets before, N(0, s_b^2), that is the Cramer-Rao bound (`offset_bound`)
+
+    C = (E/s_b^2 + 1/sigma^2 sum_k P(q_k))^-1                        [BarShalom2001]_
+
+which no estimator from lengths undercuts on average. That a robot moves smoothly hardly lowers it:
+the motion that explains wrong offsets, -L^+ db, is as smooth as the true one.
 
 A coordinate with a joint sensor is known, up to noise: its column of L explains nothing and is
 left out. With a sensor at every joint, all offsets are observable at any pose. Only derivatives of
@@ -91,12 +97,7 @@ def offset_observability(
             f"L has shape {jacobians.shape}, expected (k, {len(names)}, nv) with k >= 1"
         )
     free = jacobians if measured is None else jacobians[:, :, ~measured]
-    norms = np.linalg.norm(free, axis=1, keepdims=True)
-    left, values, _ = np.linalg.svd(free / np.where(norms > 0.0, norms, 1.0), full_matrices=False)
-    kept = values > RANK_TOLERANCE * values.max(axis=1, initial=1e-300, keepdims=True)
-    basis = left * kept[:, None, :]
-    explained = np.einsum("kij,klj->il", basis, basis) / len(free)
-    left_over = np.eye(len(names)) - explained
+    left_over = unexplained(free).mean(axis=0)
     if uncertain is not None:
         left_over = left_over[np.ix_(uncertain, uncertain)]
         names = [name for name, there in zip(names, uncertain, strict=True) if there]
@@ -108,3 +109,41 @@ def offset_observability(
         directions=vectors.T,
         unobservable=tuple(n for n, part in zip(names, parts, strict=True) if part),
     )
+
+
+def offset_bound(jacobians: Array, length_noise: float, offset_std: float) -> Array:
+    """Return the Cramer-Rao bound of the offsets, the matrix C, shape (m, m), [m^2].
+
+    The square roots of its diagonal are the standard deviations of the offsets of an estimator
+    that makes of the lengths all that can be made.
+
+    Args:
+        jacobians: L where the lengths were read, one for every reading, shape (K, m, nv).
+        length_noise: Standard deviation of a reading, sigma, [m].
+        offset_std: Of the offsets before the first one, s_b, [m].
+
+    Raises:
+        ShapeError: ``jacobians`` has another number of dimensions.
+    """
+    jacobians = np.asarray(jacobians, dtype=float)
+    if jacobians.ndim != 3:
+        raise ShapeError(f"L has shape {jacobians.shape}, expected (K, m, nv)")
+    information = unexplained(jacobians).sum(axis=0) / length_noise**2
+    information.flat[:: len(information) + 1] += 1.0 / offset_std**2
+    bound: Array = np.linalg.inv(information)
+    return bound
+
+
+def unexplained(jacobians: Array) -> Array:
+    """Return the part of lengths that no motion explains, P = E - L L^+, shape (k, m, m).
+
+    Args:
+        jacobians: L at each pose, shape (k, m, nv).
+    """
+    norms = np.linalg.norm(jacobians, axis=1, keepdims=True)
+    unit = jacobians / np.where(norms > 0.0, norms, 1.0)
+    left, values, _ = np.linalg.svd(unit, full_matrices=False)
+    kept = values > RANK_TOLERANCE * values.max(axis=1, initial=1e-300, keepdims=True)
+    basis = left * kept[:, None, :]
+    out: Array = np.eye(jacobians.shape[1]) - basis @ basis.transpose(0, 2, 1)
+    return out

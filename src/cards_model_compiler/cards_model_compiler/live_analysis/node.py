@@ -121,7 +121,6 @@ class LiveAnalysisNode(Node):
         self._make_topics()
         self._diagnostics = Diagnostics(self, self.robot.name, STATUSES)
         self._loop = LoopHealth(value["rate"])
-        self._told = ""  # last problem that went to the log
         self._looked = -_LOOK_PERIOD
         self._open: RobotState | None = None
         self._jobs: list[tuple[Job[str], Future]] = []
@@ -230,7 +229,7 @@ class LiveAnalysisNode(Node):
             self._report_answers(outcomes)
         self._loop.report(statuses["loop"], outcomes)
         self.models.report(statuses["model"], "nothing is published")
-        self._tell()
+        statuses.log_errors()
         statuses.update()
 
     def _report_answers(self, outcomes: dict[str, Said | None]) -> None:
@@ -243,15 +242,6 @@ class LiveAnalysisNode(Node):
             self.parameters["difference_limit"],
             self.dynamics.tree.velocity_names,
         )
-
-    def _tell(self) -> None:
-        """Write an error into the log when it begins."""
-        names = [name for name in STATUSES if self._diagnostics[name].level is Level.ERROR]
-        told = ", ".join(names)
-        if names and told != self._told:
-            for name in names:
-                self.get_logger().error(f"{name}: {self._diagnostics[name].message}")
-        self._told = told
 
     # Report -----------------------------------------------------------------------------------
 

@@ -43,7 +43,12 @@ from cards_core.control.interface import (
 from cards_core.control.model import ControlModel
 from cards_core.control.mrc.contact_force import ContactForces
 from cards_core.control.mrc.hand_over import HandOver
-from cards_core.control.mrc.joint_angles import JOINT_ANGLES, EstimatedAngles, SensorNoise
+from cards_core.control.mrc.joint_angles import (
+    JOINT_ANGLES,
+    EstimatedAngles,
+    EstimationNoise,
+    noise_from,
+)
 from cards_core.control.mrc.necessary_tension import NecessaryTension
 from cards_core.control.mrc.parameters import made_image, mrc_parameters
 from cards_core.control.mrc.relaxation import (
@@ -94,7 +99,7 @@ class MuscleRelaxationControl(Controller):
         joint_angles: ``measured``: q of the states; ``estimated``: from the muscle lengths, once
             per period of estimation. The search for the first pose begins where the reference
             does, or at home.
-        noise: Of the sensors that angles are estimated from.
+        noise: Of the sensors that angles are estimated from, and of the motion.
 
     Attributes:
         image: What it believes the muscles' lengths to be.
@@ -129,7 +134,7 @@ class MuscleRelaxationControl(Controller):
         force_max: float = 200.0,
         moment_max: float = 50.0,
         joint_angles: str = "measured",
-        noise: SensorNoise | None = None,
+        noise: EstimationNoise | None = None,
     ) -> None:
         super().__init__(model)
         robot, tree = model.commanded, model.dynamics.tree
@@ -147,7 +152,7 @@ class MuscleRelaxationControl(Controller):
         self._angles: EstimatedAngles | None = None
         if not self.needs_joints:
             self._refuse_springs("joint_angles is 'estimated'")
-            self._angles = EstimatedAngles(model.dynamics, self.image, noise or SensorNoise())
+            self._angles = EstimatedAngles(model.dynamics, self.image, noise or EstimationNoise())
             self.reason = self._angles.problem
         self._check_learning(learning)
         self.learning = learning
@@ -272,11 +277,7 @@ class MuscleRelaxationControl(Controller):
             force_max=value["force_max"],
             moment_max=value["moment_max"],
             joint_angles=value["joint_angles"],
-            noise=SensorNoise(
-                lengths=value["length_noise"],
-                offsets=value["length_offset"],
-                joints=value["joint_noise"],
-            ),
+            noise=noise_from(value),
         )
 
     def change(self, values: Mapping[str, Any]) -> None:
@@ -320,6 +321,7 @@ class MuscleRelaxationControl(Controller):
         self.state = Relaxation.none(m)
         self.protection = replace(Protection.none(m), latched=self.protection.latched)
         self.necessary = self._least.copy()
+        self._held_offsets = np.zeros(m)
         self._let_go = 0.0
         self._hand_over.lead[:] = 0.0
         self._begun = False
@@ -363,20 +365,21 @@ class MuscleRelaxationControl(Controller):
         out.desired[:], out.desired_dot[:] = desired, rate
         out.actual[:], out.actual_dot[:] = q, qd
         out.error[:] = tree.difference(desired, q)
+        pulled = np.where(np.isfinite(tensions), tensions, 0.0)
         if is_due(t, self._next_model, self._model_period):
             self._next_model = next_due(t, self._next_model, self._model_period)
-            self._update_model(q, tensions)
+            self._update_model(q, pulled)
             if self.learning:
                 self._learn(state, tensions)
         if is_due(t, self._next_tick, self._period):
             self._next_tick = next_due(t, self._next_tick, self._period)
-            self._tick(state, q, desired, tensions)
+            self._tick(state, q, desired, tensions, pulled)
         self._told = t
         return self.command
 
     def _update_model(self, q: Array, tensions: Array) -> None:
-        """Find the tensions that the present pose needs."""
-        jacobian = self.image.evaluate(q, np.nan_to_num(tensions))[1]
+        """Find the tensions that the present pose needs; NaN must not be among `tensions`."""
+        jacobian = self.image.evaluate(q, tensions)[1]
         self.necessary = self._solver.solve(jacobian, self._torque(q)).copy()
         self.output.residual = float(np.linalg.norm(self._solver.missing))
 
@@ -421,20 +424,29 @@ class MuscleRelaxationControl(Controller):
         wanted = self._forces.torque(q)
         return torque if wanted is None else torque + wanted
 
-    def _tick(self, state: RobotState, q: Array, desired: Array, tensions: Array) -> None:
-        """One period of relaxation and safety; writes the command."""
+    def _tick(
+        self, state: RobotState, q: Array, desired: Array, tensions: Array, pulled: Array
+    ) -> None:
+        """One period of relaxation and safety; writes the command.
+
+        Args:
+            state: As it came.
+            q: The pose.
+            desired: The wanted pose.
+            tensions: As measured, shape (m,), [N]; NaN where a sensor is lost.
+            pulled: The same with 0 there.
+        """
         out = self.output
         self._forces.advance(self._period)
         guess = self.image.evaluate(desired, self._least)[1]
         needed = self._forward.solve(guess, self._torque(desired))
         wanted = self.image.evaluate(desired, needed)[0] - (needed - self._bias) / self._stiffness
         out.tensions[:] = needed
-        measured = np.nan_to_num(tensions)
         if self.relaxation:
             self.state = relax(
                 self.state,
                 wanted,
-                measured,
+                pulled,
                 self.necessary,
                 q,
                 options=self.options,
@@ -460,7 +472,11 @@ class MuscleRelaxationControl(Controller):
         self._rest_lengths += self._let_go
         if self._angles is not None:
             # the law compares with what the sensor reads
-            self._rest_lengths += self._angles.offsets
+            offsets = self._angles.offsets
+            self._rest_lengths += offsets
+            # an estimate that becomes another one must not make muscles jerk
+            self._hand_over.lead += self._held_offsets - offsets
+            self._held_offsets = offsets
         if not self._begun:
             self._begun = True
             self._hand_over.lead[:] = 0.0

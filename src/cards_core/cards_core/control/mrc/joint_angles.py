@@ -16,7 +16,7 @@ from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ParameterError
-from cards_core.parameters.declaration import Parameter
+from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.stamps import is_due, next_due
 from cards_core.typing import Array
 
@@ -32,21 +32,26 @@ must not make the arm drop."""
 
 STD_MAX = 0.5
 """Standard deviation from which on a coordinate counts as unknown, [rad] or [m]. Without lengths
-that tell it, it gets there within 0.3 s."""
+that tell it, it gets there within a second."""
+
+SILENCE = 0.25
+"""How long the predicted pose counts without readings enough, [s]."""
 
 POSES = 50
 """Random poses at which it is asked what lengths tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensorNoise:
-    """Of the sensors that joint angles are estimated from.
+class EstimationNoise:
+    """Of the sensors that joint angles are estimated from, and of the motion.
 
     Attributes:
         lengths: Standard deviation of a length, with errors of the body image, [m].
         offsets: Standard deviation of the constant offsets of length sensors, [m]; 0: none.
         joints: Standard deviation of joint sensors, [rad] or [m]; 0: there are none. Where there
             are, readings that are NaN count as lost.
+        acceleration: How suddenly the robot moves: what a velocity becomes uncertain by within a
+            second unobserved, [rad/s^1.5] or [m/s^1.5].
 
     Raises:
         ParameterError: A number is out of range.
@@ -55,11 +60,16 @@ class SensorNoise:
     lengths: float = 2e-4
     offsets: float = 0.0
     joints: float = 0.0
+    acceleration: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense."""
-        if not (np.isfinite(self.lengths) and self.lengths > 0.0):
-            raise ParameterError(f"noise of lengths is {self.lengths}; expected a number > 0 in m")
+        for name, unit in (("lengths", "m"), ("acceleration", "rad/s^1.5")):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ParameterError(
+                    f"noise of {name} is {value}; expected a number > 0 in {unit}"
+                )
         for name in ("offsets", "joints"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0.0):
@@ -67,8 +77,8 @@ class SensorNoise:
 
 
 def noise_parameters() -> list[Parameter]:
-    """Return the parameters that a `SensorNoise` is made of."""
-    noise = SensorNoise()
+    """Return the parameters that an `EstimationNoise` is made of."""
+    noise = EstimationNoise()
     return [
         Parameter(
             "length_noise",
@@ -94,7 +104,25 @@ def noise_parameters() -> list[Parameter]:
             lower=0.0,
             upper=1.0,
         ),
+        Parameter(
+            "acceleration_noise",
+            noise.acceleration,
+            "How suddenly the robot moves, for the estimate: small smooths, large follows faster.",
+            "rad/s^1.5",
+            lower=1e-3,
+            upper=1e3,
+        ),
     ]
+
+
+def noise_from(value: ParameterStore) -> EstimationNoise:
+    """Return the noise that `noise_parameters` have the values of."""
+    return EstimationNoise(
+        lengths=value["length_noise"],
+        offsets=value["length_offset"],
+        joints=value["joint_noise"],
+        acceleration=value["acceleration_noise"],
+    )
 
 
 class EstimatedAngles:
@@ -103,7 +131,7 @@ class EstimatedAngles:
     Args:
         dynamics: Of the robot.
         image: What the lengths of its muscles are believed to be.
-        noise: Of the sensors.
+        noise: Of the sensors and the motion.
 
     Attributes:
         offsets: Estimated b, shape (m,), [m]; zero if they are not estimated.
@@ -114,7 +142,7 @@ class EstimatedAngles:
             (rank of dl/dq below nv); the message names those that they do not.
     """
 
-    def __init__(self, dynamics: Dynamics, image: BodyImage, noise: SensorNoise) -> None:
+    def __init__(self, dynamics: Dynamics, image: BodyImage, noise: EstimationNoise) -> None:
         # it needs SciPy, which Gazebo's Python, where this module is imported too, may not have
         from cards_core.estimation import JointEstimator, JointTracker
 
@@ -125,10 +153,13 @@ class EstimatedAngles:
         estimator = JointEstimator(
             dynamics,
             noise.lengths,
+            acceleration_noise=noise.acceleration,
             offset_std=noise.offsets,
             joint_noise=noise.joints if self._with_joints else None,
         )
-        self._tracker = JointTracker(estimator, tree, patience=PATIENCE, std_max=STD_MAX)
+        self._tracker = JointTracker(
+            estimator, tree, patience=PATIENCE, std_max=STD_MAX, silence=SILENCE
+        )
         exact = isinstance(image, GeometricBodyImage) and image.rigid
         self._image = None if exact else image
         self._dynamics = dynamics
@@ -185,7 +216,9 @@ class EstimatedAngles:
         q = self._dynamics.tree.home if guess is None else guess
         if last is not None:
             q = last.q
-        believed = self._image.evaluate(q, np.nan_to_num(tensions))[0].copy()
+        believed = self._image.evaluate(q, np.where(np.isfinite(tensions), tensions, 0.0))[
+            0
+        ].copy()
         return np.asarray(believed - self._dynamics.update(q, self._still).muscle_lengths)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cards_core.control.interface import is_finite
 from cards_core.errors import ParameterError, ShapeError
 from cards_core.optimize.qp import QP_INFINITY, QpMethod
 from cards_core.optimize.qp_backends import make_qp_solver
@@ -88,7 +89,7 @@ class NecessaryTension:
                 f"dl/dq has shape {jacobian.shape} and the torque {torque.shape}, expected "
                 f"{solver.matrix.T.shape} and {self.missing.shape}"
             )
-        if not (np.isfinite(jacobian).all() and np.isfinite(torque).all()):
+        if not is_finite(jacobian.ravel(), torque):
             raise ShapeError("dl/dq or the torque is not finite")
         solver.matrix[:] = jacobian.T
         np.negative(torque, out=solver.row_lower)

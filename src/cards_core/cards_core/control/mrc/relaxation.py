@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.control.interface import is_finite
 from cards_core.errors import ParameterError, ShapeError
 from cards_core.typing import Array
 
@@ -145,16 +146,7 @@ def relax(
     Raises:
         ShapeError: Not one number per muscle, or one that is not finite.
     """
-    size = state.dl.shape
-    for name, values in (("targets", targets), ("tensions", tensions), ("necessary", necessary)):
-        if values.shape != size:
-            raise ShapeError(f"{name} has shape {values.shape}, expected {size}")
-        if not np.isfinite(values).all():
-            raise ShapeError(
-                f"{name} of muscle {int(np.argmin(np.isfinite(values)))} is not finite"
-            )
-    if not np.isfinite(q).all():
-        raise ShapeError("the pose is not finite")
+    _check(state, targets, tensions, necessary, q)
     last = state.targets
     # the first period has nothing to compare with, and counts as motion
     if last is None or bool(np.any(np.abs(targets - last) > options.still)):
@@ -189,6 +181,21 @@ def within_bound(state: Relaxation, options: RelaxationOptions) -> Relaxation:
         return state
     less = np.maximum(state.dl - options.dl_minus, options.dl_max)
     return replace(state, dl=np.where(above, less, state.dl))
+
+
+def _check(state: Relaxation, targets: Array, tensions: Array, necessary: Array, q: Array) -> None:
+    """Raise `ShapeError` if there is not one finite number per muscle, or the pose is none."""
+    size = state.dl.shape
+    given = {"targets": targets, "tensions": tensions, "necessary": necessary}
+    for name, values in given.items():
+        if values.shape != size:
+            raise ShapeError(f"{name} has shape {values.shape}, expected {size}")
+        if not is_finite(values):
+            raise ShapeError(
+                f"{name} of muscle {int(np.argmin(np.isfinite(values)))} is not finite"
+            )
+    if not is_finite(q):
+        raise ShapeError("the pose is not finite")
 
 
 def _order(

@@ -107,20 +107,28 @@ def protect(
         ShapeError: Not one number per muscle.
     """
     size = state.given.shape
-    heat = np.zeros(size) if temperatures is None else temperatures
-    for name, values in (("tensions", tensions), ("temperatures", heat), ("largest", largest)):
+    for name, values in (
+        ("tensions", tensions),
+        ("temperatures", tensions if temperatures is None else temperatures),
+        ("largest", largest),
+    ):
         if values.shape != size:
             raise ShapeError(f"{name} has shape {values.shape}, expected {size}")
-    unknown = np.isnan(heat)
-    latched = state.latched | (~unknown & (heat >= limits.hard) & (temperatures is not None))
-    share = (np.where(unknown, limits.hard, heat) - limits.soft) / (limits.hard - limits.soft)
-    hot = (share > 0.0) & (temperatures is not None)
-    bound = limits.tension_share * largest
-    # a broken tension sensor is for others to judge; here it must not make a NaN command
-    over = np.where(np.isfinite(tensions), tensions, 0.0) / bound - 1.0
-    tense = over > 0.0
-    rate = limits.tension_rate * np.where(tense, over, 0.0)
-    rate += limits.heat_rate * np.where(hot, share, 0.0)
-    rate[~(hot | tense)] = -limits.recovery_rate
-    given = np.clip(state.given + rate * dt, 0.0, limits.largest)
+    latched = state.latched
+    unknown = hot = np.zeros(size, dtype=np.bool_)
+    # a broken tension sensor is for others to judge
+    tense = np.isfinite(tensions) & (tensions > limits.tension_share * largest)
+    if temperatures is not None:
+        unknown = np.isnan(temperatures)
+        latched = latched | (temperatures >= limits.hard)
+        hot = unknown | (temperatures > limits.soft)
+    rate = np.full(size, -limits.recovery_rate)
+    if hot.any() or tense.any():
+        rate[hot | tense] = 0.0
+        if temperatures is not None:
+            known = np.where(unknown, limits.hard, temperatures)[hot]
+            rate[hot] += limits.heat_rate * (known - limits.soft) / (limits.hard - limits.soft)
+        over = tensions[tense] / (limits.tension_share * largest[tense]) - 1.0
+        rate[tense] += limits.tension_rate * over
+    given = np.minimum(np.maximum(state.given + rate * dt, 0.0), limits.largest)
     return Protection(given, hot, tense, unknown, latched)

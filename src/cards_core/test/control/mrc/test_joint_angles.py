@@ -8,7 +8,7 @@ import pytest
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import Stretch
 from cards_core.control import make_controller
-from cards_core.control.mrc.joint_angles import EstimatedAngles, SensorNoise
+from cards_core.control.mrc.joint_angles import EstimatedAngles, EstimationNoise
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ParameterError
 from cards_core.formats import load
@@ -48,7 +48,7 @@ def test_lengths_that_tension_stretches_are_taken_for_what_they_are():
     rigid = GeometricBodyImage(robot)
     soft = GeometricBodyImage(robot, Stretch(np.full(m, 2e-5), np.zeros(m)))
     tensions = np.linspace(20.0, 150.0, m)
-    noise = SensorNoise(lengths=1e-3)
+    noise = EstimationNoise(lengths=1e-3)
 
     def error(image):
         angles = EstimatedAngles(make_dynamics(robot), image, noise)
@@ -61,13 +61,32 @@ def test_lengths_that_tension_stretches_are_taken_for_what_they_are():
 def test_estimates_come_at_their_rate():
     robot = load("roboy_arm")
     image = GeometricBodyImage(robot)
-    angles = EstimatedAngles(make_dynamics(robot), image, SensorNoise())
+    angles = EstimatedAngles(make_dynamics(robot), image, EstimationNoise())
     lengths, none = image.lengths(robot.tree.home), np.zeros(len(robot.muscles))
     seen = set()
     for step in range(1001):
         angles.step(1e-3 * step, lengths, none, none[:4], guess=None, period=PERIOD)
         seen.add(angles.time)
     assert len(seen) == 41
+
+
+def test_a_pose_that_is_only_predicted_counts_for_a_quarter_of_a_second():
+    robot = load("roboy_arm")
+    image = GeometricBodyImage(robot)
+    angles = EstimatedAngles(make_dynamics(robot), image, EstimationNoise())
+    lengths, none = image.lengths(robot.tree.home), np.zeros(len(robot.muscles))
+    few = lengths.copy()
+    few[3:] = np.nan  # of four coordinates
+
+    def known(k, read):
+        found = angles.step(k * PERIOD, read, none, none[:4], guess=None, period=PERIOD)
+        return found is not None
+
+    assert all(known(k, lengths) for k in range(10))
+    assert all(known(k, few) for k in range(10, 20))
+    assert not known(20, few)
+    assert "fewer muscle lengths and joint sensors than 4 coordinates" in angles.problem
+    assert known(21, lengths)
 
 
 def test_a_robot_with_too_few_muscles_needs_joint_sensors():
@@ -77,7 +96,9 @@ def test_a_robot_with_too_few_muscles_needs_joint_sensors():
     few = replace(robot, muscles=kept)
     with pytest.raises(ParameterError, match=r"do not tell left_elbow_.* is 8 of 10"):
         make_controller("mrc", few, joint_angles="estimated")
-    sensed = make_controller("mrc", few, joint_angles="estimated", noise=SensorNoise(joints=1e-3))
+    sensed = make_controller(
+        "mrc", few, joint_angles="estimated", noise=EstimationNoise(joints=1e-3)
+    )
     assert not sensed.needs_joints
     assert make_controller("mrc", few).needs_joints
 
@@ -88,11 +109,12 @@ def test_a_robot_with_too_few_muscles_needs_joint_sensors():
         ({"lengths": 0.0}, "noise of lengths"),
         ({"offsets": -1.0}, "noise of offsets"),
         ({"joints": np.nan}, "noise of joints"),
+        ({"acceleration": 0.0}, "noise of acceleration"),
     ],
 )
 def test_noise_that_makes_no_sense_is_refused(values, message):
     with pytest.raises(ParameterError, match=message):
-        SensorNoise(**values)
+        EstimationNoise(**values)
 
 
 def test_a_pose_comes_from_somewhere():
