@@ -14,7 +14,12 @@ from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from cards_bringup.reproduce import cardsflow, model_compilation, muscle_relaxation
+from cards_bringup.reproduce import (
+    cardsflow,
+    model_compilation,
+    muscle_relaxation,
+    tensegrity_crawl,
+)
 from cards_bringup.reproduce.experiment import Experiment
 from cards_core.errors import UnknownNameError
 from cards_core.plugins import load_offered, offered
@@ -27,6 +32,7 @@ OWN: dict[str, Experiment] = {
     for one in (
         *cardsflow.EXPERIMENTS,
         *muscle_relaxation.EXPERIMENTS,
+        *tensegrity_crawl.EXPERIMENTS,
         *model_compilation.EXPERIMENTS,
     )
 }
