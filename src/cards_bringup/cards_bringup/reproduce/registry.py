@@ -19,6 +19,7 @@ from cards_bringup.reproduce import (
     model_compilation,
     muscle_relaxation,
     tensegrity_crawl,
+    tensegrity_hardware,
 )
 from cards_bringup.reproduce.experiment import Experiment
 from cards_core.errors import UnknownNameError
@@ -33,6 +34,7 @@ OWN: dict[str, Experiment] = {
         *cardsflow.EXPERIMENTS,
         *muscle_relaxation.EXPERIMENTS,
         *tensegrity_crawl.EXPERIMENTS,
+        *tensegrity_hardware.EXPERIMENTS,
         *model_compilation.EXPERIMENTS,
     )
 }

@@ -103,6 +103,9 @@ class Reproduction:
         place.mkdir(exist_ok=True)
         (place / ERROR_FILE).unlink(missing_ok=True)
         try:
+            if missing := one.missing():
+                result.skip(missing)
+                return
             finished = {}
             for name in one.runs:
                 finished[name] = self._run(result, place, name)

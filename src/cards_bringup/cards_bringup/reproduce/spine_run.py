@@ -135,8 +135,8 @@ def recorded(commands: Mapping[str, Any], robot: Robot, duration: float) -> tupl
         v0 = A cos(2 pi f t + phi) + offset
 
     ``kind: pattern`` has ``files``, the beginning of the names of a learned set of NASA's toolkit
-    below `ntrt_folder`: the output of its oscillators, from rest. Both have ``period``, between
-    set-points, [s].
+    below `ntrt_folder`, and ``signs``, one per cable: the output of its oscillators, from rest.
+    Both have ``period``, between set-points, [s].
 
     Raises:
         CardsError: The files of the toolkit are missing or do not fit the robot.
@@ -157,10 +157,11 @@ def recorded(commands: Mapping[str, Any], robot: Robot, duration: float) -> tupl
     oscillators = Oscillators(
         len(robot.muscles), learned.oscillators, learned.couple(robot.muscles)
     )
+    scale = learned.rate_scale * np.array(commands["signs"], dtype=float)
     rates = np.empty((len(time), len(robot.muscles)))
     for row in rates:
         oscillators.advance(period)
-        row[:] = learned.rate_scale * oscillators.output
+        row[:] = scale * oscillators.output
     return time, rates
 
 
