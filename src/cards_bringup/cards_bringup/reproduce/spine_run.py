@@ -123,7 +123,7 @@ def _stiffen_contacts(host: SimulatorHost, factor: float) -> None:
         values[:, 0] /= math.sqrt(factor)
 
 
-# Set-points to replay -----------------------------------------------------------------------------
+# Set-points to replay ----------------------------------------------------------------------------
 
 
 def recorded(commands: Mapping[str, Any], robot: Robot, duration: float) -> tuple[Array, Array]:
@@ -165,7 +165,7 @@ def recorded(commands: Mapping[str, Any], robot: Robot, duration: float) -> tupl
     return time, rates
 
 
-# Load ---------------------------------------------------------------------------------------------
+# Load --------------------------------------------------------------------------------------------
 
 
 class Load:
@@ -218,7 +218,7 @@ class Load:
         return float(np.interp(time, self._times, self._forces, left=0.0, right=0.0))
 
 
-# Files of NASA's toolkit --------------------------------------------------------------------------
+# Files of NASA's toolkit -------------------------------------------------------------------------
 
 NTRT_VARIABLE = "CARDS_NTRT"
 """Environment variable: a clone of NTRTsim."""
@@ -242,7 +242,7 @@ def missing_pattern(commands: Mapping[str, Any]) -> str:
     )
 
 
-# Finished runs ------------------------------------------------------------------------------------
+# Finished runs -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,4 +320,3 @@ class SpineRun:
                 ends.append(pose[:, :3] @ point.position + pose[:, 3])
             out.append(ends)
         return np.array(out)
-

@@ -165,9 +165,7 @@ def _way_figure(found: Mapping[str, SpineRun]) -> Figure:
                 start = 100.0 * way[run.row(10.0)]
                 straight = start + 0.79 * (run.time - 10.0)
                 rows = run.time >= 10.0
-                axis.plot(
-                    run.time[rows], straight[rows], "--", color="#444444", label="0.79 cm/s"
-                )
+                axis.plot(run.time[rows], straight[rows], "--", color="#444444", label="0.79 cm/s")
         axis.set_xlabel("time [s]")
         axis.set_ylabel("way [cm]")
         axis.legend(loc="upper left")
@@ -264,7 +262,7 @@ CRAWL_CLAIMS = (
 
 HILLS = "hills:amplitude=0.05,cell=0.3,friction=0.5,extent=8,resolution=0.05"
 
-# Turning and rearing ------------------------------------------------------------------------------
+# Turning and rearing -----------------------------------------------------------------------------
 
 TURN_RUNS: dict[str, Setup] = {
     "straight": {},

@@ -128,7 +128,7 @@ PATTERN = {
     "signs": [1, 1, -1, 1, -1, -1, -1, -1, -1, 1, 1, 1],
     "period": 0.001,
 }
-"""The signs are those by which the toolkit's program turns commands for the hardware's encoders."""
+"""By the signs the toolkit's program turns commands for the encoders of the hardware."""
 
 REPLAY = _setup(
     stiffness=(300.0, 300.0, 500.0) * 2,
@@ -321,7 +321,7 @@ def _claims(
 
 FRONT = tuple(NAMES[i] for i in (5, 4, 3, 2, 1, 0))
 
-# Time step, contacts, safety factor -----------------------------------------------------------------
+# Time step, contacts, safety factor --------------------------------------------------------------
 
 STEP_RUNS: dict[str, Setup] = {
     "1_kHz": {},
@@ -485,8 +485,8 @@ EXPERIMENTS = (
         (
             *NOTES,
             "The load is 22.6 N along the body at the front tip, balanced by 45 and 55 % of it at "
-            "the tips of the segments behind. Tops have B = 150 N s/m as in the toolkit's program; "
-            "run 'thesis' has the 100 N s/m of Table 7.2.",
+            "the tips of the segments behind. Tops have B = 150 N s/m as in the toolkit's "
+            "program; run 'thesis' has the 100 N s/m of Table 7.2.",
             "In the outside top cable of the front joint the largest tension is the pretension of "
             "20 N at the start, in the toolkit too.",
         ),
@@ -521,7 +521,7 @@ EXPERIMENTS = (
             "The set 'bestParameters-9' of the toolkit: twelve oscillators, integrated here, "
             "replayed every 1 ms in both simulators. It is no part of CARDS; without it this is "
             "skipped.",
-            "The thesis finds the hardware slower on its way than the toolkit, and says no number.",
+            "The thesis finds the hardware slower than the toolkit, and says no number.",
         ),
         missing=lambda: missing_pattern(PATTERN),
     ),
