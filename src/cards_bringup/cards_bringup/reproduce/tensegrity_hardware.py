@@ -445,7 +445,11 @@ def design_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
     factors = np.array([1.0 + error / 100.0 for error in errors.values()])
     most = max(float(run.largest.max()) for run in found.values())
     values = {"factor": float(factors.prod()), "margin": FULL_SCALE / most, "most": most}
-    table = {"error": list(errors), "largest [%]": list(errors.values()), "factor": factors}
+    table: dict[str, Any] = {
+        "error": list(errors),
+        "largest [%]": list(errors.values()),
+        "factor": factors,
+    }
     return Outcome(values, {"errors": table})
 
 
