@@ -16,10 +16,13 @@ from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.muscles.command import CommandPart
+from cards_core.parameters.declaration import ParameterSet
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.host_shell import REPUBLISH_PERIOD
 from cards_ros.testing import NodeThread
+from cards_sim.build import build_host
 from cards_sim.simulator import Simulator
 from cards_sim.simulator_node import SimulatorNode
 
@@ -81,6 +84,40 @@ def test_lockstep_is_the_simulator_to_the_last_bit(domain, probe):
         assert np.array(message.position).tobytes() == state.muscle_lengths.tobytes()
         assert np.array(message.velocity).tobytes() == state.muscle_rates.tobytes()
         assert np.array(message.effort).tobytes() == state.tensions.tobytes()
+
+
+def test_a_tensegrity_in_lockstep_is_the_simulator_to_the_last_bit(domain, probe):
+    """Set-points of the impedance law, on terrain."""
+    robot, steps = load("tetraspine_hardware"), 60
+    names = tuple(muscle.name for muscle in robot.muscles)
+    rates = np.random.default_rng(4).uniform(-0.05, 0.05, (steps, len(names)))
+    tension, length = np.full(len(names), 10.0), np.full(len(names), 0.2)
+    terrain = "blocks:count=500,friction=0.5"
+    plain = build_host(ParameterSet({"terrain": terrain}, "simulator"), robot)
+    expected = [plain.state.q.tobytes()]
+    for row in rates:
+        plain.submit((CommandPart("impedance", names, tension, length, row),))
+        plain.step()
+        expected.append(plain.state.q.tobytes())
+    publisher = probe.node.create_publisher(
+        JointState, topics.IMPEDANCE_COMMAND, topics.COMMAND_QOS
+    )
+    probe._publishers[topics.IMPEDANCE_COMMAND] = publisher
+
+    def react(message):
+        if (k := round(stamp_of(message) / 1e6)) < steps:
+            answer = JointState(
+                name=list(names), position=length, velocity=rates[k], effort=tension
+            )
+            answer.header.stamp = message.header.stamp
+            probe.publish(answer, topics.IMPEDANCE_COMMAND)
+
+    given = {"model": robot.name, "mode": "lockstep", "terrain": terrain}
+    with NodeThread(SimulatorNode, domain, **given):
+        states = probe.listen(JointState, topics.JOINT_STATES, react=react)
+        probe.until(lambda: states and stamp_of(states[-1]) == 60_000_000, "60 steps")
+    for message in states:
+        assert np.array(message.position).tobytes() == expected[stamp_of(message) // 1_000_000]
 
 
 def test_lockstep_waits_repeats_and_ignores_other_stamps(domain, probe):

@@ -30,10 +30,11 @@ EXAMPLES = """examples:
   ./cards reproduce 000 --json                 report.json on standard output
 
 A value within the accepted band is reproduced. One outside differs, if the experiment knows the
-reason and the value is as that reason says; else it is not reproduced.
+reason and the value is as that reason says; else it is not reproduced. An experiment whose data
+are not here is skipped, with the reason.
 
-Exit code: 0 everything was reproduced, or differs for a known reason; 1 something was not
-reproduced; 2 something could not run; 130 Ctrl-C, which leaves a report of what is finished.
+Exit code: 0 everything was reproduced, differs for a known reason or was skipped; 1 something was
+not reproduced; 2 something could not run; 130 Ctrl-C, which leaves a report of what is finished.
 
 Experiments of your own: docs/reproduce.md"""
 

@@ -217,6 +217,11 @@ class Paper:
     reference: str
 
 
+def nothing_missing() -> str:
+    """Return an empty text."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """An experiment of a paper, and how it is repeated.
@@ -232,6 +237,8 @@ class Experiment:
         evaluate: Makes values, tables and plots of all runs, by name, in the order of `runs`.
         runs: Name of each run to what it changes in the set-up; nested mappings are merged.
         notes: How our set-up departs from the published one, a sentence each.
+        missing: Says what an experiment needs that is not here, for which it is skipped; an empty
+            text: nothing.
 
     Raises:
         CardsError: A name cannot be that of a folder, or two claims are about the same value.
@@ -246,6 +253,7 @@ class Experiment:
     evaluate: Callable[[Mapping[str, FinishedRun]], Outcome]
     runs: Mapping[str, Setup] = field(default_factory=lambda: {"run": {}})
     notes: tuple[str, ...] = ()
+    missing: Callable[[], str] = nothing_missing
 
     def __post_init__(self) -> None:
         for part in (self.paper.key, self.name):

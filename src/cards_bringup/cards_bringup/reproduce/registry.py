@@ -14,7 +14,13 @@ from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from cards_bringup.reproduce import cardsflow, model_compilation, muscle_relaxation
+from cards_bringup.reproduce import (
+    cardsflow,
+    model_compilation,
+    muscle_relaxation,
+    tensegrity_crawl,
+    tensegrity_hardware,
+)
 from cards_bringup.reproduce.experiment import Experiment
 from cards_core.errors import UnknownNameError
 from cards_core.plugins import load_offered, offered
@@ -27,6 +33,8 @@ OWN: dict[str, Experiment] = {
     for one in (
         *cardsflow.EXPERIMENTS,
         *muscle_relaxation.EXPERIMENTS,
+        *tensegrity_crawl.EXPERIMENTS,
+        *tensegrity_hardware.EXPERIMENTS,
         *model_compilation.EXPERIMENTS,
     )
 }

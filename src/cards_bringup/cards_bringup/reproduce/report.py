@@ -26,7 +26,7 @@ JSON = "report.json"
 MARKDOWN = "report.md"
 HTML = "report.html"
 
-State: TypeAlias = Literal["not run", "interrupted", "could not run", "done"]
+State: TypeAlias = Literal["not run", "interrupted", "could not run", "skipped", "done"]
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Result:
         runs: Those that were begun.
         tables: CSV files, paths below the folder of the report.
         plots: Plots.
-        error: Why it could not run.
+        error: Why it could not run, or was skipped.
     """
 
     experiment: Experiment
@@ -85,6 +85,10 @@ class Result:
         """State why it could not run."""
         self.state, self.error = "could not run", error
         self.judgements = []
+
+    def skip(self, reason: str) -> None:
+        """State what it needs that is not here."""
+        self.state, self.error = "skipped", reason
 
     @property
     def verdict(self) -> VerdictName | None:
@@ -102,7 +106,7 @@ def exit_code(results: Sequence[Result]) -> ExitCode:
     states = {result.state for result in results}
     if "could not run" in states:
         return ExitCode.ERROR
-    if states - {"done"}:
+    if states - {"done", "skipped"}:
         return ExitCode.INTERRUPTED
     if any(result.verdict == "not reproduced" for result in results):
         return ExitCode.FAILED

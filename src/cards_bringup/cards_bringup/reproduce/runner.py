@@ -103,6 +103,9 @@ class Reproduction:
         place.mkdir(exist_ok=True)
         (place / ERROR_FILE).unlink(missing_ok=True)
         try:
+            if missing := one.missing():
+                result.skip(missing)
+                return
             finished = {}
             for name in one.runs:
                 finished[name] = self._run(result, place, name)
@@ -206,7 +209,8 @@ def fingerprint(key: str, run: str, setup: Mapping[str, Any]) -> str:
     data: dict[str, Any] = {"key": key, "run": run, "setup": setup, "version": __version__}
     if "robot" in setup:
         robot = load(setup["robot"])
-        data["robot"] = asdict(identity_of(robot))
+        # limits of free joints are infinite, which JSON has no number for
+        data["robot"] = json.dumps(asdict(identity_of(robot)), sort_keys=True)
         if robot.source is not None:  # has parameters of actuators, too
             data["description"] = hashlib.sha256(Path(robot.source).read_bytes()).hexdigest()
     try:

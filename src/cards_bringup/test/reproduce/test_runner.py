@@ -100,6 +100,29 @@ def test_verdicts_are_passed_anew_without_running(toy, tmp_path):
     assert found["experiments"][0]["verdict"] == "reproduced"
 
 
+def test_what_lacks_data_is_skipped_and_the_others_run(toy, tmp_path):
+    said, lacking = [], ["no <data> here"]
+    both = [toy.experiment(missing=lambda: lacking[0]), toy.experiment("B")]
+    found = Reproduction(tmp_path, both, say=said.append).run()
+    assert toy.made == ["with", "without"]
+    assert states(tmp_path) == {"900.A": "skipped", "900.B": "done"}
+    assert found["experiments"][0]["error"] == "no <data> here"
+    assert found["exit_code"] == ExitCode.DONE
+    assert said[0] == "900.A: skipped (no <data> here)"
+    assert "no &lt;data&gt; here" in (tmp_path / "report.html").read_text()
+    assert "**skipped**: no <data> here" in (tmp_path / "report.md").read_text()
+    # once they are there it runs
+    lacking[0] = ""
+    Reproduction(tmp_path, both).run()
+    assert states(tmp_path) == {"900.A": "done", "900.B": "done"}
+
+
+def test_a_robot_of_free_bodies_has_a_fingerprint(toy):
+    """Limits of free joints are infinite, which JSON has no number for."""
+    marks = {fingerprint("900.A", "with", {"robot": name}) for name in ("tetraspine", "prism_3")}
+    assert len(marks) == 2
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"fingerprint": "x"}'])
 def test_a_damaged_run_is_made_again(toy, tmp_path, text):
     Reproduction(tmp_path, [toy.experiment()]).run()

@@ -14,7 +14,7 @@ from cards_core.typing import Array, Vector3
 from cards_viz.colors import TensionScale, linear_light
 from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail
 from cards_viz.muscles.world_scene import WorldScene
-from cards_viz.pages.scene import Camera, frame_points, set_up, with_length
+from cards_viz.pages.scene import Camera, frame_points, set_up, viewing_direction, with_length
 
 ARROW_COLOR = (20, 150, 90)
 DESIRED_COLOR = (90, 94, 102)
@@ -71,9 +71,11 @@ class MusclePageScene:
     def camera(self, aspect: float) -> Camera:
         """Return the camera that lets the robot and its world fill a picture of this aspect."""
         points = self.scene.outline
+        # the robot says from where: ground, which is flat, would be seen from above
+        direction = viewing_direction(self.scene.lower, self.scene.upper)
         if self.world is not None:
             points = np.concatenate([points, self.world.outline])
-        return frame_points(points, aspect=aspect)
+        return frame_points(points, aspect=aspect, direction=direction)
 
     def _add_lights_and_ground(self) -> None:
         scene, size = self.scene, self.scene.size

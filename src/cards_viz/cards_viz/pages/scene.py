@@ -23,10 +23,13 @@ class Camera:
 def viewing_direction(lower: Vector3, upper: Vector3) -> Vector3:
     """Return the direction from a box to the eye: from the front (-y), flat things face on.
 
-    Planar robots (extent of one axis below a sixth of the largest) are seen almost along that
-    axis, as they are drawn on paper.
+    Robots that are long from front to back, such as spines, are seen from their side. Planar
+    robots (extent of one axis below a sixth of the largest) are seen almost along that axis, as
+    they are drawn on paper.
     """
     extent = upper - lower
+    if extent[1] > 3.0 * max(extent[0], extent[2]):
+        return np.array([1.0, -0.62, 0.42])
     thin = int(np.argmin(extent))
     if extent[thin] < extent.max() / 6.0:
         return np.array([(0.85, -0.35, 0.25), (0.12, -1.0, 0.14), (0.0, -0.35, 1.0)][thin])

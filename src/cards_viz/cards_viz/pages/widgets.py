@@ -197,8 +197,12 @@ class History:
         return tuple(np.ascontiguousarray(column) for column in rows.T)
 
 
+UNFOLDED = 24
+"""A legend of more names than this is folded away: it would leave no room for charts."""
+
+
 def _legend_html(names: Sequence[str], note: str = "") -> str:
-    """Return a one-line legend: a coloured dot and a name for each series."""
+    """Return a legend: a coloured dot and a name for each series."""
     items = "".join(
         f'<span style="white-space:nowrap;margin-right:9px">'
         f'<span style="display:inline-block;width:9px;height:9px;border-radius:5px;'
@@ -206,6 +210,9 @@ def _legend_html(names: Sequence[str], note: str = "") -> str:
         for i, name in enumerate(names)
     )
     tail = f'<span style="color:#888">{note}</span>' if note else ""
+    if len(names) > UNFOLDED:
+        head = f'<summary style="cursor:pointer;color:#555">{len(names)} curves</summary>'
+        items = f"<details>{head}{items}</details>"
     return f'<div style="font-size:11px;line-height:1.45;padding:0 10px">{items}{tail}</div>'
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import trimesh
 
+from cards_core.formats import load
 from cards_core.muscles.engine import MuscleEngine
 from cards_core.robot.elements import (
     WORLD,
@@ -324,3 +325,12 @@ def test_flat_robots_are_seen_face_on(planar_2r):
     assert abs(direction[1]) / np.linalg.norm(direction) > 0.95
     direction = viewing_direction(np.zeros(3), np.array([1.0, 1.0, 0.01]))
     assert direction[2] / np.linalg.norm(direction) > 0.9
+
+
+def test_spines_are_seen_from_their_side():
+    """Their length takes most of the picture, and the head (-y) is nearer than the tail."""
+    scene = Scene(load("tetraspine"), backend="numeric")
+    direction = viewing_direction(scene.lower, scene.upper)
+    direction /= np.linalg.norm(direction)
+    assert -0.6 < direction[1] < -0.3
+    assert 0.2 < direction[2] < 0.5
