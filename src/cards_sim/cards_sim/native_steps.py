@@ -30,7 +30,6 @@ from cards_core.typing import Array
 from cards_sim.world_simulator import WorldSimulator
 
 
-
 class Simulated(Protocol):
     """What is needed of a robot in its world; see `cards_sim.simulator.Simulator`.
 
