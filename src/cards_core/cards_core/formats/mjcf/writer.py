@@ -67,6 +67,9 @@ Integrator: TypeAlias = Literal["Euler", "implicit", "implicitfast"]
 NEGLIGIBLE_INERTIA = 1e-12
 """Mass [kg] and principal moments [kg m^2] of a moving massless link that has to be a body."""
 
+FRICTION_IMPEDANCE = 10.0
+"""Of friction over that of normal forces: bodies that should stick creep ten times less."""
+
 LIMIT_TIME_CONSTANT = 0.005
 """Time constant [s] of the joint limits and of `joints` and `grasps`, at least two time steps.
 MuJoCo's default of 0.02 s lets an arm that a muscle pulls against its limit sink in by degrees;
@@ -185,6 +188,9 @@ def to_mjcf(
         timestep=numbers(timestep),
         integrator=integrator,
         gravity=numbers(*robot.gravity),
+        # the pyramid of four edges brakes with 0.7 mu on its diagonals
+        cone="elliptic",
+        impratio=numbers(FRICTION_IMPEDANCE),
     )
     # a silent reset after a divergence would hide it; the simulator stops and reports instead
     ET.SubElement(option, "flag", autoreset="disable")
