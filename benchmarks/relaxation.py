@@ -146,7 +146,7 @@ def follow(motion: Reference, seed: int) -> dict[str, float]:
     assert isinstance(controller, MuscleRelaxationControl)
     muscles, rng = len(controller.offsets), np.random.default_rng(seed)
     b = OFFSET * rng.choice((-1.0, 1.0), muscles)
-    errors, poses, found = [], [], None
+    errors, poses, found = [], [], np.zeros(muscles)
     for step in range(round((FOUND + AFTER) / STEP)):
         state = host.state.copy()
         state.q[:], state.qd[:] = np.nan, np.nan
@@ -158,10 +158,10 @@ def follow(motion: Reference, seed: int) -> dict[str, float]:
         lengths = told.rest_lengths - b
         host.submit((CommandPart("impedance", told.names, told.values, lengths, told.rest_rates),))
         if state.time >= FOUND:
-            found = controller.offsets if found is None else found
+            if not errors:
+                found = controller.offsets
             errors.append(controller.output.actual - host.state.q)
         host.step()
-    assert found is not None
     jacobians = make_dynamics(load(ROBOT)).batch(np.array(poses)).muscle_jacobian
     bound = np.sqrt(offset_bound(jacobians, NOISE, OFFSET).diagonal())
     rms = np.degrees(np.sqrt(np.mean(np.square(errors), axis=0)))
