@@ -32,6 +32,7 @@ from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.state import RobotState
 from cards_core.shared_files import find_file
 from cards_core.trajectories import Reference, from_dict, load_references
+from cards_core.typing import Array
 from cards_sim.build import build_host
 from cards_sim.host import SimulatorHost
 
@@ -146,11 +147,14 @@ def follow(motion: Reference, seed: int) -> dict[str, float]:
     assert isinstance(controller, MuscleRelaxationControl)
     muscles, rng = len(controller.offsets), np.random.default_rng(seed)
     b = OFFSET * rng.choice((-1.0, 1.0), muscles)
-    errors, poses, found = [], [], None
+    errors: list[Array] = []
+    poses: list[Array] = []
+    found = np.zeros(muscles)
     for step in range(round((FOUND + AFTER) / STEP)):
         state = host.state.copy()
         state.q[:], state.qd[:] = np.nan, np.nan
-        state.muscle_lengths += b + NOISE * rng.standard_normal(muscles)
+        read = state.measured("muscle_lengths")
+        state.muscle_lengths = read + b + NOISE * rng.standard_normal(muscles)
         if step % 25 == 0 and state.time < FOUND:
             poses.append(host.state.q.copy())
         (told,) = loop.step(state)
@@ -158,10 +162,10 @@ def follow(motion: Reference, seed: int) -> dict[str, float]:
         lengths = told.rest_lengths - b
         host.submit((CommandPart("impedance", told.names, told.values, lengths, told.rest_rates),))
         if state.time >= FOUND:
-            found = controller.offsets if found is None else found
+            if not errors:
+                found = controller.offsets
             errors.append(controller.output.actual - host.state.q)
         host.step()
-    assert found is not None
     jacobians = make_dynamics(load(ROBOT)).batch(np.array(poses)).muscle_jacobian
     bound = np.sqrt(offset_bound(jacobians, NOISE, OFFSET).diagonal())
     rms = np.degrees(np.sqrt(np.mean(np.square(errors), axis=0)))

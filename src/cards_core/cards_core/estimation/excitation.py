@@ -9,7 +9,8 @@ degree. Poses that are farther apart tell them ten times better.
 at the given speed the one with the least trace of the Cramer-Rao bound of all readings so far and
 on the way there (A-optimal design, greedily [Pukelsheim2006]_). The robot goes from one pose to
 the next on a straight line in joint space, with the quintic blend ``10 s^3 - 15 s^4 + 6 s^5``, at
-rest at both ends. Every pose on the way must be one that muscles hold within a share of their largest tensions.
+rest at both ends. Every pose on the way must be one that muscles hold within a share of their
+largest tensions.
 """
 
 from __future__ import annotations

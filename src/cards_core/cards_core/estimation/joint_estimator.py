@@ -4,7 +4,7 @@ The belief is a pose q, a velocity qd and the covariance P of their errors; the 
 the tangent space, so quaternions stay of unit length [Sola2018]_. Every step
 
     predict   q <- q (+) qd dt,  P <- F P F' + Q      (`WhiteAcceleration`)
-    update    l = l(q) + noise,  dl/dq = L            (`LengthUpdate`: Joseph form, outliers)
+    update    l = l(q) + noise,  dl/dq = L            (`SensorUpdate`: Joseph form, outliers)
     limits    nearest pose within the joint limits, nearest in the metric of P [Simon2010]_
 
 Least squares on every sample (`ForwardKinematics`) would use nothing of the past, has no velocity,

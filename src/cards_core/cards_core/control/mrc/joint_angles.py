@@ -216,9 +216,8 @@ class EstimatedAngles:
         q = self._dynamics.tree.home if guess is None else guess
         if last is not None:
             q = last.q
-        believed = self._image.evaluate(q, np.where(np.isfinite(tensions), tensions, 0.0))[
-            0
-        ].copy()
+        pulled = np.where(np.isfinite(tensions), tensions, 0.0)
+        believed = self._image.evaluate(q, pulled)[0].copy()
         return np.asarray(believed - self._dynamics.update(q, self._still).muscle_lengths)
 
 
