@@ -8,6 +8,9 @@ import pytest
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.muscles.command import NO_COMMAND
+from cards_core.robot.actuators import Cable
+from cards_core.robot.elements import WORLD, Inertia, Joint, Link, Muscle, ViaPoint
+from cards_core.robot.model import Robot
 from cards_core.tensegrity import build, write_structure
 from cards_core.tensegrity.statics import find_equilibrium, find_modes
 from cards_sim.simulator import Simulator
@@ -62,6 +65,61 @@ def test_superball_at_rest():
     robot = load("superball")
     sim = run(robot, 4.0)
     assert center_of_mass(robot, sim)[2] == pytest.approx(0.825812, abs=1e-3)
+
+
+def mass_on_a_spring(damping, rest):
+    """Return half a kilogramme that hangs in a spring of 200 N/m, 0.2 m long at home."""
+    cable = Cable(stiffness=200.0, damping=damping, rest_length=rest)
+    path = (ViaPoint(WORLD, np.array([0.0, 0.0, 0.2])), ViaPoint("mass", np.zeros(3)))
+    return Robot(
+        "spring",
+        (Link("mass", Inertia(0.5, np.zeros(3), 1e-3 * np.eye(3))),),
+        (Joint("mass_free", "free", WORLD, "mass"),),
+        (Muscle("cable", path, actuator=cable),),
+    )
+
+
+def fall(robot, start, steps):
+    """Return height and velocity after some steps, the latter after the next pull of the cable.
+
+    NASA's toolkit tells it then: it moves first and pulls afterwards, with the same numbers.
+    """
+    sim = Simulator(robot, 1e-3)
+    height, velocity = start
+    sim.reset([0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0], np.array([0, 0, velocity, 0, 0, 0]))
+    for _ in range(steps + 1):
+        before = sim.state
+        sim.step([0.0], np.array([NO_COMMAND]))
+    return before.q[2], sim.state.qd[2] + 9.81e-3
+
+
+def test_a_mass_on_a_spring_as_in_the_toolkit():
+    """NTRTsim 0443cbd5 with Bullet 2.82 at 1 ms; nothing damps, nothing drifts."""
+    robot = mass_on_a_spring(0.0, 0.2)
+    for steps, height, velocity in (
+        (100, -0.0349547575, -0.432043982),
+        (1000, -0.0147481428, -0.441989006),
+        (10_000, -0.0122920585, None),
+    ):
+        found = fall(robot, (0.0, 0.0), steps)
+        assert found[0] == pytest.approx(height, abs=2e-10)
+        if velocity is not None:
+            assert found[1] == pytest.approx(velocity, abs=1e-8)
+
+
+def test_a_mass_on_a_damped_spring_as_in_the_toolkit():
+    """The same; its first pull of a cable with pretension is doubled, so ours begins after it."""
+    robot = mass_on_a_spring(5.0, 0.185)
+    first = 0.0021978480  # its velocity after one step
+    height = -9.81e-6
+    tension = 200.0 * (0.2 - height - 0.185)
+    velocity = (first - 1e-3 * tension / 0.5) / (1.0 - 1e-3 * 5.0 / 0.5)
+    found = fall(robot, (height, velocity), 99)
+    assert found[0] == pytest.approx(-0.0102757098, abs=2e-10)
+    assert found[1] == pytest.approx(-0.0999642870, abs=1e-8)
+    sim = run(robot, 5.0, ground=None)
+    assert sim.state.q[2] == pytest.approx(-0.009525, abs=1e-6)
+    assert sim.state.tensions == pytest.approx([4.905], abs=1e-4)
 
 
 JOINT = """format: tensegrity/1
