@@ -81,10 +81,10 @@ def test_a_hot_arm_is_told_from_a_cool_one(tmp_path):
 
 def test_a_run_leaves_a_row_each_period(tmp_path):
     one = OWN["002.C"]
-    setup = one.setup_of("with_1") | {"duration": 0.3}
+    setup = one.setup_of("with_1_3") | {"duration": 0.3}
     shares = []
     numbers = relaxation_run.relaxation_run(setup, tmp_path, shares.append)
-    run = RelaxationRun.load(FinishedRun("with_1", setup, tmp_path, numbers))
+    run = RelaxationRun.load(FinishedRun("with_1_3", setup, tmp_path, numbers))
     np.testing.assert_allclose(run.time, np.arange(15) * 0.02, atol=1e-9)
     assert run.tensions.shape == run.dl.shape == run.temperatures.shape == (15, MUSCLES)
     assert run.q.shape == run.error.shape == (15, JOINTS)
