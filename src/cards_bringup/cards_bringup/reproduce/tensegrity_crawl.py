@@ -432,9 +432,9 @@ EXPERIMENTS = (
             "within 5 % with smaller steps and stiffer contacts.",
             "Of the hills only the height is published. Ours are 5 cm sin(x/c) cos(y/c) with "
             "c = 30 cm: on shorter ones, whose valleys are as narrow as a segment, the spine gets "
-            "stuck. How fast it is depends on where on the hills it is, from 0.7 to 1.5 cm/s in 10 s. "
-            "On its own hills of 30 cm cells, two triangles each, the toolkit's gets into a valley "
-            "and hardly on (0.15 cm/s).",
+            "stuck. How fast it is depends on where on the hills it is: 0.7 to 1.5 cm/s in 10 s. "
+            "On the toolkit's own hills of 30 cm cells, two triangles each, its spine gets into a "
+            "valley and hardly on (0.15 cm/s).",
         ),
     ),
     Experiment(
