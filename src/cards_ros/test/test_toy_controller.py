@@ -122,7 +122,14 @@ def toy(tmp_path, monkeypatch):
 
 
 def test_the_registry_finds_it_with_its_parameters(toy):
-    assert controller_kinds() == ["ctc_joint", "ctc_operational", "mrc", "impedance", "springs"]
+    assert controller_kinds() == [
+        "ctc_joint",
+        "ctc_operational",
+        "mrc",
+        "impedance",
+        "cpg",
+        "springs",
+    ]
     robot = load("planar_2r")
     assert not controller_class("springs").unsuited(robot)
     assert controller_class("springs").unsuited(load("snake_24").__class__("bare", (), ()))
@@ -207,7 +214,7 @@ def test_an_entry_that_is_none_is_told(tmp_path, monkeypatch, entry, words):
     kind = entry.split(" ")[0]
     with pytest.raises(CardsError, match=words):
         controller_class(kind)
-    with pytest.raises(UnknownNameError, match=f"ctc_operational, mrc, impedance, {kind}"):
+    with pytest.raises(UnknownNameError, match=f"ctc_operational, mrc, impedance, cpg, {kind}"):
         controller_class("nothing")
     for name in [name for name in sys.modules if name.startswith("toy_springs")]:
         del sys.modules[name]

@@ -35,14 +35,14 @@ def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
     host, loop = closed_loop(TO_DESK, world="desk", **OFF)
     while host.state.time < 2.3:
         held = np.linalg.norm(step(host, loop).tensions)
-    while host.state.time < 6.0:
+    while host.state.time < 9.0:
         state = step(host, loop)
     assert np.abs(state.contact_forces).sum() > 10.0
     assert np.linalg.norm(state.tensions) < 0.85 * held
     assert loop.controller.state.dl.sum() > 8e-3
     live(loop, relaxation=False)
     last, jumps = state.tensions, []
-    while host.state.time < 11.0:
+    while host.state.time < 15.0:
         state = step(host, loop)
         if round(state.time / 1e-3) % 8 == 0:
             jumps.append(np.abs(state.tensions - last).max())
