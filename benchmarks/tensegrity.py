@@ -93,9 +93,9 @@ def _loop(terrain: str, contact: bool) -> Callable[[float], float]:
     _, host, control = make_loop(ROBOT, robot, terrain=terrain)
 
     def advance(seconds: float) -> float:
-        end = host.state.time + seconds
+        end = host.now + seconds
         start = time.process_time()
-        while host.state.time < end:
+        while host.now < end:
             host.submit(control.step(host.state))
             host.steps(STEPS)
         return time.process_time() - start
