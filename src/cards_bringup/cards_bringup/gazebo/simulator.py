@@ -28,6 +28,7 @@ from cards_core.loop.host import GAINS
 from cards_core.parameters.declaration import Parameter, ParameterSet
 from cards_core.parameters.parameter_file import Section, check_parameters, command_line_sections
 from cards_core.robot.elements import Collision
+from cards_core.robot.model import Robot
 from cards_core.shared_files import find_file
 
 NODE_NAME = "simulator"
@@ -98,8 +99,9 @@ def _run_in(
             "(expected: none; each robot's namespace is its name in the world)"
         )
     _refuse_others(arguments, parameters, world)
-    _compile(world, parameters["dt"])
-    around = _surroundings(file, parameters, world)
+    robots = _muscle_robots(world)
+    _compile(world, robots, parameters["dt"])
+    around = _surroundings(file, parameters, robots)
     world_file = Path(folder, "world.sdf")
     world_file.write_text(world.text)
     own = Path(folder, "parameters.yaml")
@@ -202,9 +204,17 @@ def _parameter_text(arguments: RosArguments) -> str:
     return yaml.safe_dump({"/**": {"ros__parameters": values}})
 
 
-def _compile(world: World, dt: float) -> None:
-    """Compile what Gazebo's Python can load, but not compile."""
+def _muscle_robots(world: World) -> dict[str, Robot]:
+    """Return the robots with muscles of a world, by their names in it."""
     from cards_core.formats import load
+
+    return {
+        robot.name: load(robot.file, model=robot.model) for robot in world.robots if not robot.rods
+    }
+
+
+def _compile(world: World, robots: Mapping[str, Robot], dt: float) -> None:
+    """Compile what Gazebo's Python can load, but not compile."""
     from cards_core.muscles.system import MuscleSystem
     from cards_core.rods.robots.reader import read_rod_robot
     from cards_core.rods.robots.solver import RodRobotSolver
@@ -212,25 +222,19 @@ def _compile(world: World, dt: float) -> None:
     for robot in world.robots:
         if robot.rods:
             RodRobotSolver(read_rod_robot(robot.file, model=robot.model))
-        else:
-            MuscleSystem(load(robot.file, model=robot.model), dt)
+    for muscle_robot in robots.values():
+        MuscleSystem(muscle_robot, dt)
 
 
 def _surroundings(
-    file: Path, parameters: ParameterSet, world: World
+    file: Path, parameters: ParameterSet, robots: Mapping[str, Robot]
 ) -> dict[str, tuple[Collision, ...]]:
     """Return what stands still around each robot that has cables with contact, by its name."""
-    from cards_core.formats import load
     from cards_core.formats.sdf.world import load_world
     from cards_core.robot.terrain import read_terrain
     from cards_core.robot.terrain_place import on_terrain
 
-    robots = {
-        robot.name: load(robot.file, model=robot.model) for robot in world.robots if not robot.rods
-    }
-    touching = {
-        name: robot for name, robot in robots.items() if any(m.contact for m in robot.muscles)
-    }
+    touching = [name for name, r in robots.items() if any(m.contact for m in r.muscles)]
     if not touching:
         return {}
     try:

@@ -19,32 +19,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
 
 from cards_core.control.interface import (
-    Controller,
-    ControlOutput,
     ControlStatus,
     Setting,
-    check_reference,
     number,
     vector,
 )
 from cards_core.control.model import ControlModel
 from cards_core.control.recorded_commands import RecordedCommands, read_commands
+from cards_core.control.set_points import (
+    SetPointController,
+    group_members,
+    home_lengths,
+    told_muscles,
+)
 from cards_core.errors import ParameterError
-from cards_core.muscles.command import Command, CommandPart
-from cards_core.muscles.impedance import SLACK
+from cards_core.muscles.command import Command
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.elements import Muscle
-from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
 from cards_core.stamps import is_due, next_due
-from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
 GAITS = ("hold", "sine", "replay")
@@ -80,7 +79,7 @@ LIVE = (
 """Parameters that may be changed while it runs."""
 
 
-class ImpedanceController(Controller):
+class ImpedanceController(SetPointController):
     """Tell muscles the set-points of their impedance law; see the module.
 
     It reads nothing of the state but its time, follows no reference and leaves no error.
@@ -111,8 +110,6 @@ class ImpedanceController(Controller):
 
     kind = "impedance"
     summary = "set-points of the muscles' impedance law: hold, sine gait, replay"
-    space = "joint"
-    commands = ("impedance",)
 
     def __init__(
         self,
@@ -133,7 +130,8 @@ class ImpedanceController(Controller):
         commands: RecordedCommands | None = None,
         repeat: bool = False,
     ) -> None:
-        super().__init__(model)
+        patterns = {**GROUPS, **(groups or {})}
+        super().__init__(model, patterns["muscles"], refresh_rate)
         self.needs_joints = False
         if gait not in GAITS:
             raise ParameterError(f"gait is '{gait}'; expected one of: {', '.join(GAITS)}")
@@ -144,20 +142,14 @@ class ImpedanceController(Controller):
                 else f"gait is '{gait}' with a file of commands; expected 'replay'"
             )
         self._gait, self._recorded, self._repeat = gait, commands, repeat
-        patterns = {**GROUPS, **(groups or {})}
-        told = told_muscles(model.commanded, patterns["muscles"])
-        self.names = names = tuple(muscle.name for muscle in told)
+        names = self.names
         # the others may be empty: not every robot has a left side
-        self._inside = _group(names, "inside", patterns, GROUPS)
-        self._top = _group(names, "top", patterns, GROUPS)
-        self._left = _group(names, "left", patterns, GROUPS)
-        self._right = _group(names, "right", patterns, GROUPS)
-        self._position = _positions(told)
-        self._home = home_lengths(model, names)
-        m = len(names)
-        self._most = np.array([muscle.tension_max for muscle in told])
-        self._period = 1.0 / number(refresh_rate, "refresh_rate", strict=True)
-        self._tension = np.zeros(m)
+        self._inside = group_members(names, "inside", patterns, GROUPS)
+        self._top = group_members(names, "top", patterns, GROUPS)
+        self._left = group_members(names, "left", patterns, GROUPS)
+        self._right = group_members(names, "right", patterns, GROUPS)
+        self._position = _positions(self._muscles)
+        self._tension = np.zeros(len(names))
         self._rest_length = self._home.copy()
         self._set(
             {
@@ -172,20 +164,6 @@ class ImpedanceController(Controller):
                 "rear": rear,
             }
         )
-        self.reference_names = ()
-        self.error_names = ()
-        everything = [muscle.name for muscle in model.commanded.muscles]
-        self._columns = np.array([everything.index(name) for name in names], dtype=np.intp)
-        self.output = ControlOutput.empty(len(everything), 0, 0, 0)
-        self._told_tension, self._told_length = np.zeros(m), self._home.copy()
-        self._told_rate = np.zeros(m)
-        self.command: Command = (
-            CommandPart(
-                "impedance", names, self._told_tension, self._told_length, self._told_rate
-            ),
-        )
-        still = CommandPart("impedance", names, np.zeros(m), np.full(m, SLACK), np.zeros(m))
-        self.relaxed: Command = (still,)
         self.reset()
 
     @classmethod
@@ -225,28 +203,13 @@ class ImpedanceController(Controller):
         plain |= {name: number(values[name], name, minimum=-1e9) for name in signed}
         offset = plain["rear"] * self._top + max(plain["turn"], 0.0) * self._left
         offset += max(-plain["turn"], 0.0) * self._right
-        over = tension + offset > self._most
-        if over.any():
-            bad = int(np.argmax(over))
-            raise ParameterError(
-                f"T0 of '{self.names[bad]}' is {tension[bad] + offset[bad]:g} N; expected at most "
-                f"the muscle's largest tension, {self._most[bad]:g} N"
-            )
+        self._check_tension(tension + offset)
         self._tension[:], self._rest_length[:] = tension + offset, length
         self._amplitude, self._frequency = plain["amplitude"], plain["frequency"]
         factor = np.where(self._inside, plain["inside_factor"], 1.0)
         self._factor = factor
         self._phase = 2.0 * np.pi * plain["body_waves"] * self._position
         self._phase = self._phase + plain["top_phase"] * self._top
-
-    def place(self, q: Array, qd: Array) -> Array:
-        """Return no coordinates: references have none; see `Controller.place`."""
-        return np.zeros(0)
-
-    def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
-        """Refuse a reference; see `Controller.set_reference`."""
-        if reference is not None:
-            check_reference(reference, self.reference_names, 0)
 
     def reset(self) -> None:
         """Begin the gait anew with the next step; see `Controller.reset`."""
@@ -338,44 +301,8 @@ def _parameters(names: tuple[str, ...], home: Array) -> list[Parameter]:
     ]
 
 
-def told_muscles(robot: Robot, patterns: Sequence[str]) -> tuple[Muscle, ...]:
-    """Return the muscles that are told something; refuse patterns without any."""
-    muscles = [m for m in robot.muscles if "impedance" in m.actuator.accepted_commands]
-    names = [muscle.name for muscle in muscles]
-    chosen = _group(names, "muscles", {"muscles": patterns}, {})
-    return tuple(muscle for muscle, told in zip(muscles, chosen, strict=True) if told)
-
-
-def _group(
-    names: Sequence[str],
-    group: str,
-    patterns: Mapping[str, Sequence[str]],
-    defaults: Mapping[str, Sequence[str]],
-) -> Array:
-    """Return one for the muscles of a group, else zero; refuse a pattern that fits none."""
-    given = tuple(patterns[group])
-    out = np.zeros(len(names))
-    for pattern in given:
-        found = np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
-        if not found.any() and given != tuple(defaults.get(group, ())):
-            raise ParameterError(
-                f"{group}: no muscle is called '{pattern}'; expected patterns of some of: "
-                f"{', '.join(names)}"
-            )
-        out[found] = 1.0
-    return out
-
-
 def _positions(muscles: Sequence[Muscle]) -> Array:
     """Return i/s of every muscle: which joint it spans, over the number of segments."""
     joints: dict[tuple[str, str], int] = {}
     index = [joints.setdefault(muscle.end_links, len(joints)) for muscle in muscles]
     return np.array(index, dtype=float) / (len(joints) + 1)
-
-
-def home_lengths(model: ControlModel, names: Sequence[str]) -> Array:
-    """Return the lengths of muscles at home, shape (m,), [m]."""
-    tree = model.dynamics.tree
-    lengths = model.dynamics.update(tree.home, np.zeros(tree.nv)).muscle_lengths
-    found = dict(zip((m.name for m in model.dynamics.robot.muscles), lengths, strict=True))
-    return np.array([found[name] for name in names], dtype=float)

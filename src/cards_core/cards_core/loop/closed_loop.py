@@ -52,7 +52,6 @@ def run_closed_loop(
     control: ControlLoop | None,
     duration: float,
     *,
-    every: int = 1,
     pacer: Pacer | None = None,
     on_time: Callable[[float], None] | None = None,
 ) -> float:
@@ -62,17 +61,14 @@ def run_closed_loop(
         host: The robot.
         control: Answers every state; without one the muscles are told nothing.
         duration: Time of the host at which the run ends, [s]; 0: never.
-        every: Steps from one state that the controller sees to the next.
-        pacer: Makes time pass as fast as the clock, where ``every`` is 1; as fast as possible
-            without one.
+        pacer: Makes time pass as fast as the clock; as fast as possible without one.
         on_time: Called with the time of the host [s] a few times a second.
 
     Raises:
         CardsError: The physics diverged, or the controller needs what the host does not know.
         OSError: A log cannot be written.
     """
-    step = host.step if every == 1 else strides(host, every, duration)
-    return run_closed_loops([(host, control)], step, duration, pacer=pacer, on_time=on_time)
+    return run_closed_loops([(host, control)], host.step, duration, pacer=pacer, on_time=on_time)
 
 
 def strides(host: SteppedHost, every: int, duration: float) -> Callable[[], None]:

@@ -129,7 +129,6 @@ class MuscleEngine:
         content = hashlib.sha256(b"muscle engine 2" + self.layout.content()).digest()
         model = load_or_build(content, self._kernels)
         kernel, motion = model.bind("muscles"), model.bind("motion")
-        self._kernel, self._motion_kernel = kernel, motion
         self.pull_kernel, self.motion_kernel = kernel, motion
         state = self._state
         state.lengths = kernel.outputs["lengths"]
@@ -175,24 +174,28 @@ class MuscleEngine:
     # Native -----------------------------------------------------------------------------------
 
     def _motion_native(self, link_poses: Array, link_twists: Array) -> tuple[Array, Array]:
-        inputs, outputs = self._motion_kernel.inputs, self._motion_kernel.outputs
+        kernel = self.motion_kernel
+        assert kernel is not None
+        inputs, outputs = kernel.inputs, kernel.outputs
         inputs["poses"][:] = link_poses
         inputs["twists"][:] = link_twists
         if self._geodesics is not None:
             inputs["contacts"][:] = self._geodesic_rows(link_poses)
-        self._motion_kernel.call()
+        kernel.call()
         return outputs["lengths"], outputs["rates"]
 
     def _update_native(
         self, link_poses: Array, link_twists: Array, tensions: Array
     ) -> MuscleState:
-        inputs = self._kernel.inputs
+        kernel = self.pull_kernel
+        assert kernel is not None
+        inputs = kernel.inputs
         inputs["poses"][:] = link_poses
         inputs["twists"][:] = link_twists
         inputs["tensions"][:] = tensions
         if self._geodesics is not None:
             inputs["contacts"][:] = self._geodesic_rows(link_poses)
-        self._kernel.call()
+        kernel.call()
         return self._state
 
     # Cables that touch ------------------------------------------------------------------------

@@ -34,27 +34,22 @@ from cards_core.control.cpg.oscillators import (
     Oscillators,
 )
 from cards_core.control.cpg.parameters import PatternParameters
-from cards_core.control.impedance import home_lengths, told_muscles
 from cards_core.control.interface import (
-    Controller,
-    ControlOutput,
     ControlStatus,
     Setting,
     Signal,
-    check_reference,
     number,
     vector,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.set_points import SetPointController, home_lengths, told_muscles
 from cards_core.errors import ParameterError, UnknownNameError
-from cards_core.muscles.command import Command, CommandPart
-from cards_core.muscles.impedance import SLACK
+from cards_core.muscles.command import Command
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.elements import Muscle
 from cards_core.robot.state import RobotState
 from cards_core.shared_files import find_file
 from cards_core.stamps import is_due, next_due
-from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
 LIVE = ("file", "active", "feedback", "command", "goal", "tension", "rest_length")
@@ -67,7 +62,7 @@ FEEDBACK_TERMS = ("omega", "r", "theta")
 """F of a muscle, in this order."""
 
 
-class PatternGenerator(Controller):
+class PatternGenerator(SetPointController):
     """Let muscles follow coupled oscillators; see the module.
 
     It follows no reference and leaves no error. Start, stop and the way to `relaxed` take
@@ -103,9 +98,7 @@ class PatternGenerator(Controller):
 
     kind = "cpg"
     summary = "central pattern generator: coupled oscillators lead the muscles' impedance law"
-    space = "joint"
     needs = ("muscle_lengths", "tensions")
-    commands = ("impedance",)
 
     def __init__(
         self,
@@ -124,16 +117,10 @@ class PatternGenerator(Controller):
         reference_link: str = "",
         heading_links: Sequence[str] = (),
     ) -> None:
-        super().__init__(model)
-        told = told_muscles(model.commanded, muscles)
-        self._muscles = told
-        self.names = names = tuple(muscle.name for muscle in told)
-        m = len(names)
+        super().__init__(model, muscles, refresh_rate)
+        names = self.names
         everything = [muscle.name for muscle in model.robot.muscles]
         self._measured = np.array([everything.index(name) for name in names], dtype=np.intp)
-        self._home = home_lengths(model, names)
-        self._most = np.array([muscle.tension_max for muscle in told])
-        self._period = 1.0 / number(refresh_rate, "refresh_rate", strict=True)
         self._ramp = number(ramp_time, "ramp_time")
         self._set_links(reference_link, heading_links)
         self.oscillators: Oscillators
@@ -150,21 +137,7 @@ class PatternGenerator(Controller):
                 "rest_length": self._home if rest_length is None else rest_length,
             },
         )
-        self.reference_names = ()
-        self.error_names = ()
-        commanded = [muscle.name for muscle in model.commanded.muscles]
-        self._columns = np.array([commanded.index(name) for name in names], dtype=np.intp)
-        self.output = ControlOutput.empty(len(commanded), 0, 0, 0)
-        self._told_tension, self._told_length = np.zeros(m), self._home.copy()
-        self._told_rate = np.zeros(m)
-        self._terms = np.zeros((m, 3))
-        self.command: Command = (
-            CommandPart(
-                "impedance", names, self._told_tension, self._told_length, self._told_rate
-            ),
-        )
-        still = CommandPart("impedance", names, np.zeros(m), np.full(m, SLACK), np.zeros(m))
-        self.relaxed: Command = (still,)
+        self._terms = np.zeros((len(names), 3))
         terms = tuple(f"{name}.{term}" for name in names for term in FEEDBACK_TERMS)
         self.signals = (
             Signal("phase", "position", names, lambda: self.oscillators.state[:, 0]),
@@ -233,17 +206,7 @@ class PatternGenerator(Controller):
                 f"command is {command:g} for oscillators with feedback, which take none; "
                 "expected 0"
             )
-        if (over := tension > self._most).any():
-            bad = int(np.argmax(over))
-            raise ParameterError(
-                f"T0 of '{self.names[bad]}' is {tension[bad]:g} N; expected at most the muscle's "
-                f"largest tension, {self._most[bad]:g} N"
-            )
-        if goal.size and pattern is not None and len(self.names) % pattern.per_joint:
-            raise ParameterError(
-                f"the network for goals has {pattern.per_joint} outputs for {len(self.names)} "
-                "muscles; expected a multiple"
-            )
+        self._check_tension(tension)
         if not hasattr(self, "oscillators") or pattern is not self._pattern:
             self.oscillators = _oscillators(pattern, self._muscles)
             self._pattern = pattern
@@ -269,15 +232,6 @@ class PatternGenerator(Controller):
             )
         self._links = [names.index(name) for name in chosen]
         self._centres = np.array([links[i].inertia.com for i in self._links])
-
-    def place(self, q: Array, qd: Array) -> Array:
-        """Return no coordinates: references have none; see `Controller.place`."""
-        return np.zeros(0)
-
-    def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
-        """Refuse a reference; see `Controller.set_reference`."""
-        if reference is not None:
-            check_reference(reference, self.reference_names, 0)
 
     def reset(self) -> None:
         """Begin the pattern anew with the next step; see `Controller.reset`."""

@@ -1,0 +1,116 @@
+"""What controllers share that tell muscles the set-points of their impedance law by themselves.
+
+They follow no reference and leave no error: `cards_core.control.impedance` and
+`cards_core.control.cpg.controller`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from cards_core.control.interface import Controller, ControlOutput, check_reference, number
+from cards_core.control.model import ControlModel
+from cards_core.errors import ParameterError
+from cards_core.muscles.command import Command, CommandPart
+from cards_core.muscles.impedance import SLACK
+from cards_core.robot.elements import Muscle
+from cards_core.robot.model import Robot
+from cards_core.trajectories.base import Reference
+from cards_core.typing import Array
+
+
+class SetPointController(Controller):
+    """Tells some muscles T0, l0 and v0, a number of times per second.
+
+    Args:
+        model: What the controller knows of the robot.
+        muscles: Patterns of names of the muscles that are told something.
+        refresh_rate: How often set-points change, [Hz].
+
+    Attributes:
+        names: Of these muscles.
+
+    Raises:
+        ParameterError: A pattern fits no muscle, or the rate is not positive.
+    """
+
+    space = "joint"
+    commands = ("impedance",)
+
+    def __init__(self, model: ControlModel, muscles: Sequence[str], refresh_rate: float) -> None:
+        super().__init__(model)
+        self._muscles = told = told_muscles(model.commanded, muscles)
+        self.names = names = tuple(muscle.name for muscle in told)
+        self.reference_names = self.error_names = ()
+        m = len(names)
+        self._home = home_lengths(model, names)
+        self._most: Array = np.array([muscle.tension_max for muscle in told])
+        self._period = 1.0 / number(refresh_rate, "refresh_rate", strict=True)
+        everything = [muscle.name for muscle in model.commanded.muscles]
+        self._columns = np.array([everything.index(name) for name in names], dtype=np.intp)
+        self.output = ControlOutput.empty(len(everything), 0, 0, 0)
+        self._told_tension: Array = np.zeros(m)
+        self._told_length: Array = self._home.copy()
+        self._told_rate: Array = np.zeros(m)
+        told_now = (self._told_tension, self._told_length, self._told_rate)
+        self.command: Command = (CommandPart("impedance", names, *told_now),)
+        still = CommandPart("impedance", names, np.zeros(m), np.full(m, SLACK), np.zeros(m))
+        self.relaxed: Command = (still,)
+
+    def place(self, q: Array, qd: Array) -> Array:
+        """Return no coordinates: references have none; see `Controller.place`."""
+        return np.zeros(0)
+
+    def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
+        """Refuse a reference; see `Controller.set_reference`."""
+        if reference is not None:
+            check_reference(reference, self.reference_names, 0)
+
+    def _check_tension(self, tension: Array) -> None:
+        """Refuse T0 above the largest tension of its muscle."""
+        over = tension > self._most
+        if over.any():
+            bad = int(np.argmax(over))
+            raise ParameterError(
+                f"T0 of '{self.names[bad]}' is {tension[bad]:g} N; expected at most the muscle's "
+                f"largest tension, {self._most[bad]:g} N"
+            )
+
+
+def told_muscles(robot: Robot, patterns: Sequence[str]) -> tuple[Muscle, ...]:
+    """Return the muscles that are told something; refuse patterns without any."""
+    muscles = [m for m in robot.muscles if "impedance" in m.actuator.accepted_commands]
+    names = [muscle.name for muscle in muscles]
+    chosen = group_members(names, "muscles", {"muscles": patterns}, {})
+    return tuple(muscle for muscle, told in zip(muscles, chosen, strict=True) if told)
+
+
+def group_members(
+    names: Sequence[str],
+    group: str,
+    patterns: Mapping[str, Sequence[str]],
+    defaults: Mapping[str, Sequence[str]],
+) -> Array:
+    """Return one for the muscles of a group, else zero; refuse a pattern that fits none."""
+    given = tuple(patterns[group])
+    out = np.zeros(len(names))
+    for pattern in given:
+        found = np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
+        if not found.any() and given != tuple(defaults.get(group, ())):
+            raise ParameterError(
+                f"{group}: no muscle is called '{pattern}'; expected patterns of some of: "
+                f"{', '.join(names)}"
+            )
+        out[found] = 1.0
+    return out
+
+
+def home_lengths(model: ControlModel, names: Sequence[str]) -> Array:
+    """Return the lengths of muscles at home, shape (m,), [m]."""
+    tree = model.dynamics.tree
+    lengths = model.dynamics.update(tree.home, np.zeros(tree.nv)).muscle_lengths
+    found = dict(zip((m.name for m in model.dynamics.robot.muscles), lengths, strict=True))
+    return np.array([found[name] for name in names], dtype=float)
