@@ -27,6 +27,7 @@ EXPECTED = {
     "cards_muscle_plugin",
     "cards_model_compiler",
     "cards_hardware",
+    "cards_learning",
     "cards_rods",
     "cards_rod_plugin",
     "controllers",

@@ -1,0 +1,1 @@
+"""Learning of gaits in the embedded simulator: objectives, search, trials on many processes."""

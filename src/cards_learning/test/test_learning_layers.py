@@ -1,0 +1,26 @@
+"""The package imports the core and the simulator, nothing of the hosts and the command line."""
+
+import ast
+from pathlib import Path
+
+import cards_learning
+
+FOLDER = Path(cards_learning.__file__).parent
+
+ALLOWED = {"cards_core", "cards_sim", "cards_learning"}
+
+
+def test_it_imports_core_and_simulator_only():
+    files = [file for file in FOLDER.rglob("*.py") if "__pycache__" not in file.parts]
+    assert files
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            for name in names:
+                top = name.split(".")[0]
+                ours = top.startswith("cards") or top in ("controllers", "rclpy")
+                assert not ours or top in ALLOWED, f"{file} imports {name}"
