@@ -101,36 +101,60 @@ class SimulatorHost(SteppedHost):
         self.simulator.world.step()
         self.read()
 
-    def steps(self, count: int) -> None:
+    def steps(self, count: int, rows: Array | None = None) -> None:
         """Advance by some steps; those in which nothing but physics happens are taken natively.
 
         Args:
             count: >= 0.
+            rows: Takes what every step led to, shape (count, `Simulator.row_size`); the parts of
+                a row are those of `Simulator.row_parts`.
 
         Raises:
             SimulationStoppedError: The physics diverged; `state` is the last good one.
             CardsError: As `advance`.
         """
         self._check_alone("steps")
-        while count > 0:
+        taken = 0
+        while taken < count:
             begin, log = self.simulator.steps, self.log
-            steady = min(count, self.gate.steady(self.now, self.dt))
+            steady = min(count - taken, self.gate.steady(self.now, self.dt))
             if steady < 2:
                 self.step()
-                count -= 1
+                taken += 1
+                self._write_row(rows, taken)
                 continue
             self.tell()
-            rows = None if log is None else np.empty((steady - 1, self.simulator.row_size))
+            passed = None
+            if rows is not None:
+                passed = rows[taken : taken + steady - 1]
+            elif log is not None:
+                passed = np.empty((steady - 1, self.simulator.row_size))
             try:
-                done = self.simulator.world.advance(steady, rows)
+                done = self.simulator.world.advance(steady, passed)
             except SimulationStoppedError:
-                self._record_rows(begin, rows, self.simulator.steps - begin)
+                self._record_rows(begin, passed, self.simulator.steps - begin)
                 self.read()
                 raise
-            count -= done
-            self._record_rows(begin, rows, done - 1)
+            taken += done
+            self._record_rows(begin, passed, done - 1)
             self.read()
             self.record()
+            self._write_row(rows, taken)
+
+    def _write_row(self, rows: Array | None, taken: int) -> None:
+        """Write the present state as the row of the last of the steps taken."""
+        if rows is None:
+            return
+        state = self._state
+        parts = (
+            state.q,
+            state.qd,
+            state.measured("muscle_lengths"),
+            state.measured("muscle_rates"),
+            state.measured("tensions"),
+            state.measured("actuators"),
+        )
+        np.concatenate(parts, out=rows[taken - 1])
 
     def _record_rows(self, begin: int, rows: Array | None, count: int) -> None:
         """Log what the first steps led to, of which no state was made."""

@@ -1,0 +1,267 @@
+"""The folder of a run: its experiment, what is known so far, and the results.
+
+    experiment.yaml   the experiment with all defaults, as it is run
+    journal.jsonl     finished trials, a line each, in the order in which they came; until the end
+    trials.parquet    all trials in order, a row each
+    best.yaml         the best pattern, with where it comes from
+    demo.yaml         parameters for ./cards demo that name it
+
+The results depend on the experiment alone: not on workers, interruptions or the time of day.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+import cards_core
+from cards_core.control.cpg.parameters import write_parameters
+from cards_core.errors import CardsError
+from cards_core.files import locked, writing_together
+from cards_core.shared_files import shared_folder
+from cards_learning.experiment import Experiment, parse_experiment
+from cards_learning.measures import NAMES
+from cards_learning.trial import TrialResult
+
+EXPERIMENT = "experiment.yaml"
+JOURNAL = "journal.jsonl"
+TRIALS = "trials.parquet"
+BEST = "best.yaml"
+DEMO = "demo.yaml"
+
+LOCK = ".lock"
+
+
+class RunFolder:
+    """A folder with a run.
+
+    Args:
+        path: Where it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is a run."""
+        return (self.path / EXPERIMENT).is_file()
+
+    def create(self, experiment: Experiment) -> None:
+        """Begin a run in a folder that is new or empty.
+
+        Raises:
+            CardsError: There is something in it.
+            OSError: It cannot be written.
+        """
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise CardsError(
+                f"{self.path} is not an empty folder (expected: a new or empty one, or --resume)"
+            )
+        self.change(experiment)
+
+    def change(self, experiment: Experiment) -> None:
+        """Write the experiment, with another number of trials perhaps."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with writing_together(self.path) as work:
+            text = f"# {experiment.source}\n{experiment.text()}"
+            (work / EXPERIMENT).write_text(text, encoding="utf-8")
+
+    def experiment(self) -> Experiment:
+        """Read the experiment.
+
+        Raises:
+            CardsError: There is none, or it was damaged.
+        """
+        file = self.path / EXPERIMENT
+        if not file.is_file():
+            raise CardsError(
+                f"{self.path} has no {EXPERIMENT} (expected: a folder that ./cards learn has made)"
+            )
+        text = file.read_text(encoding="utf-8")
+        source = text.partition("\n")[0].removeprefix("# ")
+        made = parse_experiment(text, str(file))
+        return replace(made, source=source)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out of the folder. Raises `CardsError` if one is in it."""
+        refusal = f"another ./cards learn works in {self.path} (expected: one at a time)"
+        with locked(self.path / LOCK, refusal):
+            yield
+
+    # Trials -------------------------------------------------------------------------------------
+
+    def trials(self, experiment: Experiment) -> dict[int, TrialResult]:
+        """Return the trials that are known, by number.
+
+        A line that was cut short, by a full disk or a loss of power, is passed over.
+
+        Raises:
+            CardsError: They are of another experiment.
+        """
+        known = self._table(experiment)
+        file = self.path / JOURNAL
+        if not file.is_file():
+            return known
+        lines = file.read_text(encoding="utf-8").splitlines()
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if "identity" in record:
+                self._check(record["identity"], experiment, file)
+                continue
+            result = TrialResult.of_record(record)
+            known[result.number] = result
+        return known
+
+    def _check(self, identity: str, experiment: Experiment, file: Path) -> None:
+        if identity != experiment.identity:
+            raise CardsError(
+                f"{file} has trials of another experiment or start (expected: those of "
+                f"{self.path / EXPERIMENT}; use another folder)"
+            )
+
+    def _table(self, experiment: Experiment) -> dict[int, TrialResult]:
+        file = self.path / TRIALS
+        if not file.is_file():
+            return {}
+        import pyarrow.parquet
+
+        try:
+            table = pyarrow.parquet.read_table(file)
+        except (OSError, ValueError) as error:
+            raise CardsError(f"{file}: {error} (expected: a Parquet file)") from None
+        metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+        self._check(metadata.get("identity", ""), experiment, file)
+        records = [json.loads(text) for text in table.column("record").to_pylist()]
+        return {item["number"]: TrialResult.of_record(item) for item in records}
+
+    @contextmanager
+    def journal(self, experiment: Experiment) -> Iterator[Journal]:
+        """Open the journal to add trials to it."""
+        file = self.path / JOURNAL
+        whole = not file.is_file() or file.read_bytes()[-1:] in (b"", b"\n")
+        with file.open("a", encoding="utf-8") as stream:
+            if not whole:
+                stream.write("\n")
+            stream.write(json.dumps({"identity": experiment.identity}) + "\n")
+            yield Journal(stream)
+
+    # Results ------------------------------------------------------------------------------------
+
+    def finish(self, experiment: Experiment, trials: Sequence[TrialResult]) -> None:
+        """Write the results; the journal is in them and goes.
+
+        Args:
+            experiment: Of the trials.
+            trials: All of them, in order.
+        """
+        best = best_of(trials)
+        with writing_together(self.path) as work:
+            (work / TRIALS).write_bytes(parquet(experiment, trials))
+            pattern = experiment.space.pattern(np.array(best.values))
+            write_parameters(pattern, work / BEST)
+            text = provenance(experiment, best) + (work / BEST).read_text(encoding="utf-8")
+            (work / BEST).write_text(text, encoding="utf-8")
+            demo = demo_parameters(experiment, (self.path / BEST).resolve())
+            (work / DEMO).write_text(demo, encoding="utf-8")
+        (self.path / JOURNAL).unlink(missing_ok=True)
+
+
+class Journal:
+    """Trials as they come, each on the disk before the next."""
+
+    def __init__(self, stream: io.TextIOBase | Any) -> None:
+        self._stream = stream
+
+    def add(self, result: TrialResult) -> None:
+        """Add a trial. Raises `OSError` where the disk is full."""
+        self._stream.write(json.dumps(result.record()) + "\n")
+        self._stream.flush()
+
+
+def best_of(trials: Sequence[TrialResult]) -> TrialResult:
+    """Return the best trial; of equals the first."""
+    return max(trials, key=lambda trial: (trial.score, -trial.number))
+
+
+def parquet(experiment: Experiment, trials: Sequence[TrialResult]) -> bytes:
+    """Return trials as a Parquet file: number, score, state, measures, parameters.
+
+    Measures are the means over the runs of a trial. The column ``record`` has a trial whole, with
+    its runs, as JSON.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    columns: dict[str, Any] = {
+        "trial": pyarrow.array([trial.number for trial in trials], pyarrow.int64()),
+        "score": pyarrow.array([trial.score for trial in trials], pyarrow.float64()),
+        "state": pyarrow.array([trial.state for trial in trials], pyarrow.string()),
+    }
+    for name in NAMES:
+        means = [float(np.mean([run.measures[name] for run in trial.runs])) for trial in trials]
+        columns[name] = pyarrow.array(means, pyarrow.float64())
+    values = np.array([trial.values for trial in trials]).reshape(len(trials), -1)
+    for column, name in enumerate(experiment.space.names):
+        columns[f"parameter/{name}"] = pyarrow.array(values[:, column], pyarrow.float64())
+    records = [json.dumps(trial.record()) for trial in trials]
+    columns["record"] = pyarrow.array(records, pyarrow.string())
+    metadata = {
+        "experiment": experiment.text(),
+        "source": experiment.source,
+        "identity": experiment.identity,
+        "cards_version": cards_core.__version__,
+    }
+    table = pyarrow.table(columns).replace_schema_metadata(metadata)
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(table, stream, compression="zstd")
+    return stream.getvalue()
+
+
+def provenance(experiment: Experiment, best: TrialResult) -> str:
+    """Return where a pattern comes from, as comments of YAML."""
+    first = best.runs[0].measures
+    shown = ", ".join(f"{k} {v:.4g}" for k, v in first.items() if np.isfinite(v))
+    lines = [
+        f"learned by CARDS {cards_core.__version__} with {experiment.source}",
+        f"robot: {experiment.robot}",
+        f"algorithm: {experiment.algorithm.kind}, {experiment.trials} trials, "
+        f"seed: {experiment.seed}",
+        f"trial: {best.number}, score: {best.score!r} ({best.state})",
+        f"first of {len(best.runs)} runs, {experiment.duration:g} s on "
+        f"{experiment.runs[0].terrain}: {shown}",
+    ]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def demo_parameters(experiment: Experiment, pattern: Path) -> str:
+    """Return a parameter file for ``./cards demo ROBOT --controller cpg --params-file``.
+
+    It is that of the robot in ``config``, if there is one, with the pattern named in it.
+    """
+    file = shared_folder() / "config" / f"{experiment.robot}.yaml"
+    data: dict[str, Any] = {}
+    if "/" not in experiment.robot and file.is_file():
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    common: Mapping[str, Any] = {"ros__parameters": {"model": experiment.robot}}
+    data.setdefault("/**", common)
+    settings = data.setdefault("cpg", {}).setdefault("ros__parameters", {"backend": "numeric"})
+    settings["file"] = str(pattern)
+    if experiment.muscles != ("*",):
+        settings["muscles"] = list(experiment.muscles)
+    if experiment.goals:
+        settings["goal"] = list(experiment.goals[0])
+    head = f"# ./cards demo {experiment.robot} --controller cpg --params-file FILE\n"
+    return head + yaml.safe_dump(data, sort_keys=False)

@@ -1,0 +1,240 @@
+"""One trial: a pattern in all runs of an experiment, in the embedded simulator.
+
+What a trial gives depends on the experiment, its number's pattern and nothing else: it begins with
+a world of its own, and its random numbers come from the seed and the number of the repetition.
+All patterns meet the same disturbances and the same random terrains.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cards_core.control import ControlModel, ControlStatus, make_controller
+from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.typing import Array
+from cards_learning.experiment import WHOLE, Experiment, Run
+from cards_learning.measures import NAMES, Work, measure, objective
+from cards_sim.build import build_host
+from cards_sim.errors import SimulationStoppedError
+from cards_sim.host import SimulatorHost
+
+CONTROL_PERIOD = 0.01
+"""Of oscillators and feedback, [s]."""
+
+LOOK_PERIOD = 0.1
+"""How often the height is looked at, [s]."""
+
+STATES = ("done", "left the heights", "diverged", "crashed")
+"""What may become of a run; of a trial the last of its runs' states in this order."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run gave.
+
+    Attributes:
+        state: One of `STATES`.
+        score: What it is worth.
+        measures: By name, of what was done until it ended; NaN where it diverged.
+        reason: Why it failed.
+    """
+
+    state: str
+    score: float
+    measures: dict[str, float]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """What a trial gave.
+
+    Attributes:
+        number: From 0.
+        values: Of the parameters, shape (d,).
+        score: What it is worth.
+        state: One of `STATES`.
+        runs: One by one.
+    """
+
+    number: int
+    values: tuple[float, ...]
+    score: float
+    state: str
+    runs: tuple[RunResult, ...]
+
+    def record(self) -> dict[str, Any]:
+        """Return it as data of JSON, in which floats keep every bit."""
+        return asdict(self)
+
+    @classmethod
+    def of_record(cls, data: dict[str, Any]) -> TrialResult:
+        """Return what `record` gave."""
+        runs = tuple(RunResult(**run) for run in data["runs"])
+        return cls(**{**data, "values": tuple(data["values"]), "runs": runs})
+
+
+def failed_trial(
+    experiment: Experiment, number: int, values: Array, state: str, reason: str
+) -> TrialResult:
+    """Return the result of a trial of which nothing is known but that it failed."""
+    run = RunResult(state, experiment.failure_score, _unknown(), reason)
+    runs = (run,) * len(experiment.runs)
+    return TrialResult(number, tuple(values.tolist()), experiment.failure_score, state, runs)
+
+
+class Laboratory:
+    """Runs trials of an experiment; keeps what all of them share.
+
+    Raises:
+        CardsError: The robot cannot be loaded or simulated.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self._robot = load(experiment.robot)
+        # the goal asks where links are; nothing of the dynamics is compiled for that
+        self._model = ControlModel(self._robot, "numeric")
+        links = self._robot.links
+        self._masses = np.array([link.inertia.mass for link in links])
+        self._centres = np.array([link.inertia.com for link in links])
+        self._weights = self._masses / self._masses.sum()
+        if experiment.reference != WHOLE:
+            names = [link.name for link in links]
+            self._weights = np.zeros(len(links))
+            self._weights[names.index(experiment.reference)] = 1.0
+
+    def trial(self, number: int, values: Array) -> TrialResult:
+        """Run a trial.
+
+        Args:
+            number: Of the trial.
+            values: Of the parameters, shape (d,).
+
+        Raises:
+            CardsError: The pattern does not fit the robot.
+        """
+        experiment = self.experiment
+        pattern = experiment.space.pattern(values)
+        runs = tuple(self._run(pattern, run) for run in experiment.runs)
+        scores = [run.score for run in runs]
+        score = {"mean": statistics.fmean, "median": statistics.median, "worst": min}[
+            experiment.combine
+        ](scores)
+        state = max((run.state for run in runs), key=STATES.index)
+        return TrialResult(number, tuple(values.tolist()), float(score), state, runs)
+
+    def _run(self, pattern: PatternParameters, run: Run) -> RunResult:
+        experiment = self.experiment
+        host = self._host(run)
+        controller = make_controller(
+            "cpg",
+            self._model,
+            pattern=pattern,
+            muscles=experiment.muscles,
+            goal=() if run.goal is None else run.goal,
+        )
+        simulator = host.simulator
+        work = Work(self._robot.muscles, simulator.muscles.state_names)
+        steps = max(1, round(CONTROL_PERIOD / experiment.time_step))
+        rows = np.empty((steps + 1, simulator.row_size))
+        ends = np.cumsum(simulator.row_parts)[:-1]
+        state = host.state
+        first = (state.q, state.qd, state.muscle_lengths, state.muscle_rates, state.tensions)
+        rows[0] = np.concatenate(
+            [*(part for part in first if part is not None), _or_none(state.actuators)]
+        )
+        begin = self._place(host)
+        place, look = begin, max(1, round(LOOK_PERIOD / CONTROL_PERIOD))
+        failure = ("", "")
+        for turn in range(max(1, round(experiment.duration / (steps * experiment.time_step)))):
+            try:
+                host.submit(controller.step(host.state))
+                if controller.output.status is not ControlStatus.OK:
+                    failure = ("diverged", controller.reason)
+                    break
+                host.steps(steps, rows[1:])
+            except (SimulationStoppedError, FloatingPointError) as error:
+                failure = ("diverged", str(error))
+                break
+            _, _, lengths, _, tensions, states = np.split(rows, ends, axis=1)
+            work.add(lengths, tensions, states)
+            rows[0] = rows[-1]
+            if turn % look == look - 1:
+                place = self._place(host)
+                if experiment.height is not None and not (
+                    experiment.height[0] <= place[2] <= experiment.height[1]
+                ):
+                    failure = ("left the heights", f"z is {place[2]:.4g} m")
+                    break
+        if failure[0] == "diverged":
+            return RunResult("diverged", experiment.failure_score, _unknown(), failure[1])
+        measures = measure(
+            begin,
+            self._place(host),
+            duration=host.state.time,
+            work=(work.ideal, work.motor),
+            weight=float(self._masses.sum() * np.linalg.norm(simulator.model.opt.gravity)),
+            goal=None if run.goal is None else np.array(run.goal),
+        )
+        found = asdict(measures)
+        if not measures.finite:
+            return RunResult(
+                "diverged", experiment.failure_score, _unknown(), "a measure is not finite"
+            )
+        score = (
+            experiment.failure_score if failure[0] else objective(measures, experiment.objective)
+        )
+        return RunResult(failure[0] or "done", score, found, failure[1])
+
+    def _host(self, run: Run) -> SimulatorHost:
+        """Return the robot at time zero on the terrain of a run."""
+        experiment = self.experiment
+        rng = np.random.default_rng([experiment.seed, run.repetition])
+        terrain = run.terrain.replace("{seed}", str(int(rng.integers(2**31 - 1))))
+        host = build_host(
+            ParameterSet(
+                {"terrain": terrain, "dt": experiment.time_step, "command_timeout": 0.2},
+                "simulator",
+            ),
+            self._robot,
+        )
+        if experiment.perturbation:
+            size = self._robot.tree.nv
+            limit = experiment.perturbation
+            host.simulator.begin_at(host.state.q, rng.uniform(-limit, limit, size))
+            host.reset()
+        return host
+
+    def _place(self, host: SimulatorHost) -> Array:
+        """Return where the reference is, shape (3,), [m]."""
+        poses = host.simulator.link_poses()
+        centres = (poses[:, :3, :3] @ self._centres[:, :, None])[:, :, 0] + poses[:, :3, 3]
+        out: Array = self._weights @ centres
+        return out
+
+
+def _or_none(values: Array | None) -> Array:
+    return np.zeros(0) if values is None else values
+
+
+def _unknown() -> dict[str, float]:
+    return dict.fromkeys(NAMES, float("nan"))
+
+
+def check_same(first: TrialResult, second: TrialResult) -> None:
+    """Raise `CardsError` unless two results of a trial are the same to the last bit."""
+    a, b = (repr(result.record()) for result in (first, second))
+    if a != b:
+        raise CardsError(
+            f"trial {first.number} gave {second.score!r}, recorded is {first.score!r} (expected: "
+            "the same to the last bit; another version of CARDS, MuJoCo or NumPy, or another "
+            "kind of processor?)"
+        )
