@@ -35,10 +35,17 @@ class _Drawn:
         columns: Columns of the bar.
         total: Where the bar ends; None if that is not known.
         quiet: Show nothing.
+        fields: First values of further fields that columns show.
     """
 
     def __init__(
-        self, title: str, columns: Sequence[ProgressColumn], total: float | None, *, quiet: bool
+        self,
+        title: str,
+        columns: Sequence[ProgressColumn],
+        total: float | None,
+        *,
+        quiet: bool,
+        **fields: str,
     ) -> None:
         self._title = title
         self._quiet = quiet
@@ -46,7 +53,7 @@ class _Drawn:
         self._bar: Progress | None = None
         if not quiet and sys.stderr.isatty():
             self._bar = Progress(*columns, console=Console(stderr=True))
-            self._task = self._bar.add_task(title, total=total)
+            self._task = self._bar.add_task(title, total=total, **fields)
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -137,6 +144,42 @@ class CountProgress(_Drawn):
             left = f", {(total - done) / rate:.0f} s left" if rate > 0.0 else ""
             print(
                 f"{self._title}: {done} of {total} {self._unit}, {rate:.0f} per second{left}",
+                file=sys.stderr,
+            )
+
+
+class BestProgress(_Drawn):
+    """Shows how many items are done, the best score so far, and the remaining time.
+
+    Context manager.
+
+    Args:
+        title: What runs.
+        unit: What is counted, e.g. ``trials``.
+        quiet: Show nothing.
+    """
+
+    def __init__(self, title: str, unit: str, *, quiet: bool = False) -> None:
+        self._unit = unit
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("best {task.fields[best]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(elapsed_when_finished=False),
+        )
+        super().__init__(title, columns, None, quiet=quiet, best="-")
+
+    def update(self, done: int, total: int, best: float) -> None:
+        """Show that ``done`` of ``total`` are done, and the best score so far."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total, best=f"{best:.4g}")
+        elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:
+            self._line = now
+            print(
+                f"{self._title}: {done} of {total} {self._unit} in {now - self._begin:.0f} s, "
+                f"best {best:.4g}",
                 file=sys.stderr,
             )
 

@@ -157,9 +157,11 @@ class Experiment:
         pattern = self.start_pattern()
         return None if pattern is None else self.space.point(pattern)
 
-    def with_changes(self, *, kind: str | None = None, trials: int | None = None) -> Experiment:
-        """Return the same with another algorithm, at its default settings, or number of trials."""
-        found = self
+    def with_changes(
+        self, *, kind: str | None = None, trials: int | None = None, seed: int | None = None
+    ) -> Experiment:
+        """Return the same with another algorithm, at its default settings, trials or seed."""
+        found = self if seed is None else replace(self, seed=seed)
         if kind is not None and kind != self.algorithm.kind:
             found = replace(found, algorithm=algorithm(kind))
         return found if trials is None else replace(found, trials=trials)

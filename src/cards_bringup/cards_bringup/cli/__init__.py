@@ -42,6 +42,7 @@ COMMANDS = {
     "build": ("cards_bringup.cli.build", "make a tensegrity from a page of YAML"),
     "import": ("cards_bringup.cli.conversion", "convert a robot of another program to SDF"),
     "bench": ("cards_bringup.cli.bench", "measure the model update, the QP and the control loop"),
+    "learn": ("cards_bringup.cli.learn", "learn a gait by trials in the simulator"),
     "reproduce": (
         "cards_bringup.cli.reproduce",
         "repeat experiments of papers",

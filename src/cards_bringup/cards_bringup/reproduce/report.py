@@ -364,10 +364,20 @@ def html(results: Sequence[Result]) -> str:
     ]
     for result in results:
         body += _html_section(result)
+    return html_page("published results and ours", body)
+
+
+def html_page(title: str, body: Sequence[str]) -> str:
+    """Return a page in the style of reports that needs no other file.
+
+    Args:
+        title: After the name of CARDS.
+        body: Lines of HTML.
+    """
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<title>CARDS: published results and ours</title>\n<style>{STYLE}</style></head>\n"
+        f"<title>CARDS: {escape(title)}</title>\n<style>{STYLE}</style></head>\n"
         "<body>\n" + "\n".join(body) + "\n</body></html>\n"
     )
 

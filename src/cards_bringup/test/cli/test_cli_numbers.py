@@ -98,9 +98,9 @@ WITH_NUMBERS = {
 """Options that are texts with numbers in them, with a command line that has a place for one."""
 
 TEXTS = {
-    "accept", "among", "at_home", "boards", "condition", "controller", "emit", "frame", "group",
-    "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "ntrt", "output",
-    "params_file", "passive", "points", "port", "quantities", "reference", "robot", "scheduler",
+    "accept", "among", "at_home", "boards", "condition", "controller", "dask", "emit", "frame",
+    "group", "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "ntrt",
+    "output", "params_file", "passive", "points", "port", "quantities", "reference", "robot", "scheduler",
     "steps", "trajectory", "trajectory_file", "terrain", "unit",
     "world", "cable_set",
 }  # fmt: skip

@@ -1,0 +1,233 @@
+"""``./cards learn``: learn a gait for a robot by trials in the simulator.
+
+An experiment is one YAML file: robot, terrains, parameters and their ranges, algorithm, objective.
+A robot stands for the experiment of its name in config/learning. Results depend on the experiment
+alone, not on the number of workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cards_bringup.option_types import COUNT, SEED, WholeNumber
+from cards_core.errors import CardsError
+from cards_core.exit_codes import ExitCode
+from cards_core.files import RUNS, inside
+
+ALGORITHMS = ("evolution", "monte_carlo", "gaussian", "cma")
+
+REPORT = "report"
+
+EXAMPLES = """examples:
+  ./cards learn tetrahedral_6                          the experiment in config/learning
+  ./cards learn tetrahedral_6 --algorithm cma --trials 200
+  ./cards learn my_gait.yaml --workers 8 --out gait    an experiment of your own
+  ./cards learn my_gait.yaml --dask tcp://10.0.0.5:8786
+  ./cards learn --resume gait                          go on after Ctrl-C, a crash, a kill
+  ./cards learn --resume gait --trials 2000            more trials
+  ./cards learn --resume gait --trial 137              run a trial again: the same to the last bit
+  ./cards learn report gait                            a page with plots, also while it runs
+  ./cards demo tetrahedral_6 --controller cpg --params-file gait/demo.yaml
+
+The folder has experiment.yaml, trials.parquet (a row for each trial), best.yaml (the best pattern
+and where it comes from) and demo.yaml, and while trials are missing journal.jsonl.
+
+Exit code: 0 all trials were run; 1 all of them failed, or a trial that was run again gave
+something else; 2 it could not run, or a cluster was lost: what was done is kept; 130 Ctrl-C,
+likewise."""
+
+
+def add_learn(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "learn",
+        help="learn a gait by trials in the simulator",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "what",
+        nargs="*",
+        metavar="ROBOT|EXPERIMENT.yaml",
+        help=f"what to learn; or: {REPORT} FOLDER",
+    )
+    add(
+        "--algorithm",
+        choices=ALGORITHMS,
+        help="another than the experiment's, with its default settings",
+    )
+    add("--trials", type=COUNT, metavar="N", help="how many (default: the experiment's)")
+    add("--seed", type=SEED, metavar="N", help="of all random numbers (default: the experiment's)")
+    add("--workers", type=COUNT, metavar="N", help="processes (default: one per core)")
+    add("--dask", metavar="ADDRESS", help="run on a Dask scheduler; local: on one of this machine")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder (default: runs/learn_NAME_TIME)"
+    )
+    place.add_argument("--resume", type=Path, metavar="DIR", help="go on in this folder")
+    add("--trial", type=WholeNumber(at_least=0), metavar="N", help="run this trial again, alone")
+    add("--quiet", action="store_true", help="no progress")
+    add("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    if args.what[:1] == [REPORT]:
+        return _report(args)
+    if len(args.what) > 1 or bool(args.what) == (args.resume is not None):
+        raise CardsError(
+            "it is not said what to learn (expected: ./cards learn ROBOT, ./cards learn "
+            "EXPERIMENT.yaml, or ./cards learn --resume DIR)"
+        )
+    from cards_learning.folder import RunFolder
+
+    if args.resume is not None:
+        if args.algorithm is not None or args.seed is not None:
+            raise CardsError(
+                "--resume with another algorithm or seed (expected: those of the folder; its "
+                "number of trials may change)"
+            )
+        experiment = RunFolder(args.resume).experiment().with_changes(trials=args.trials)
+        folder = args.resume
+    else:
+        experiment = _experiment(args)
+        folder = args.out or _new_folder(Path(args.what[0]).stem)
+    if args.trial is not None:
+        return _repeat(args, experiment)
+    return _learn(args, experiment, folder)
+
+
+def _experiment(args: argparse.Namespace) -> Any:
+    from cards_learning.experiment import read_experiment
+
+    found = read_experiment(args.what[0])
+    return found.with_changes(kind=args.algorithm, trials=args.trials, seed=args.seed)
+
+
+def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
+    from cards_bringup.progress import BestProgress
+    from cards_core.analysis.workspace.run import available_cores
+    from cards_learning.run import learn
+
+    begin = time.perf_counter()
+    title = f"{Path(experiment.robot).stem} {experiment.algorithm.kind}"
+    try:
+        with BestProgress(title, "trials", quiet=args.quiet) as bar:
+            made = learn(
+                experiment,
+                folder,
+                workers=args.workers or available_cores(),
+                dask=args.dask,
+                resume=args.resume is not None,
+                progress=lambda done, total, best: bar.update(done, total, best.score),
+            )
+    except KeyboardInterrupt:
+        _say(f"stopped; go on: ./cards learn --resume {folder}")
+        raise
+    seconds = time.perf_counter() - begin
+    result = {
+        "folder": str(folder),
+        "robot": experiment.robot,
+        "algorithm": experiment.algorithm.kind,
+        "trials": len(made.trials),
+        "made": made.made,
+        "states": made.states,
+        "worker_crashes": made.crashes,
+        "best": {
+            "trial": made.best.number,
+            "score": made.best.score,
+            "state": made.best.state,
+            "measures": [_finite(run.measures) for run in made.best.runs],
+        },
+        "seconds": round(seconds, 3),
+    }
+    if args.json:
+        print(json.dumps(result))
+    else:
+        states = ", ".join(f"{count} {state}" for state, count in made.states.items())
+        print(f"{len(made.trials)} trials ({states}), {made.made} of them in {seconds:.0f} s")
+        print(f"best: trial {made.best.number}, score {made.best.score:.4g}")
+        print(f"pattern: {folder / 'best.yaml'}")
+        print(
+            f"watch it: ./cards demo {experiment.robot} --controller cpg "
+            f"--terrain {experiment.terrains[0]} --params-file {folder / 'demo.yaml'}"
+        )
+        print(f"report: ./cards learn report {folder}")
+    return ExitCode.DONE if set(made.states) != {"diverged"} else ExitCode.FAILED
+
+
+def _repeat(args: argparse.Namespace, experiment: Any) -> int:
+    """Run one trial again and compare it with what is recorded."""
+    from cards_learning.folder import RunFolder
+    from cards_learning.run import repeat
+
+    if args.out is not None or args.dask is not None:
+        raise CardsError("--trial with --out or --dask (expected: --trial runs one trial here)")
+    known = None
+    if args.resume is not None:
+        known = RunFolder(args.resume).trials(experiment).get(args.trial)
+    found = repeat(experiment, args.trial, known)
+    same = None if known is None else found.same_as(known)
+    if args.json:
+        record = found.record() | {"same": same}
+        record["runs"] = [{**r, "measures": _finite(r["measures"])} for r in record["runs"]]
+        print(json.dumps(record))
+    else:
+        print(f"trial {found.number}: score {found.score!r}, {found.state}")
+        for one, what in zip(found.runs, experiment.runs, strict=True):
+            shown = ", ".join(
+                f"{name} {value:.4g}" for name, value in (_finite(one.measures)).items() if value
+            )
+            why = f" ({one.reason})" if one.reason else ""
+            print(f"  {what.terrain}: {one.state}{why}, {shown}")
+        if same is not None:
+            print("the same as recorded" if same else "NOT the same as recorded")
+    if same is False:
+        _say(
+            f"trial {found.number} gave {found.score!r}, recorded is {known.score!r} (expected: "
+            "the same; another version of CARDS, MuJoCo or NumPy, or another kind of processor?)"
+        )
+        return ExitCode.FAILED
+    return ExitCode.DONE
+
+
+def _report(args: argparse.Namespace) -> int:
+    """Write the report of a folder."""
+    if len(args.what) != 2 or args.resume is not None or args.trial is not None:
+        raise CardsError("expected: ./cards learn report FOLDER [--out DIR]")
+    from cards_bringup.learning.report import write_report
+
+    folder = Path(args.what[1])
+    page = write_report(folder, args.out or folder)
+    print(json.dumps({"report": str(page)}) if args.json else f"report: {page}")
+    return ExitCode.DONE
+
+
+def _new_folder(name: str) -> Path:
+    """Return a folder that does not exist yet, named after experiment and time."""
+    stem = f"learn_{name}_{datetime.now():%Y%m%d-%H%M%S}"
+    out, count = inside(RUNS, stem), 1
+    while out.exists():
+        count += 1
+        out = inside(RUNS, f"{stem}_{count}")
+    return out
+
+
+def _finite(measures: dict[str, float]) -> dict[str, float | None]:
+    """Return measures with None for those that are no numbers."""
+    return {name: value if abs(value) < float("inf") else None for name, value in measures.items()}
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""What ``./cards learn`` shows of a run."""
