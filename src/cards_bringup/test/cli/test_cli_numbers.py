@@ -100,8 +100,8 @@ WITH_NUMBERS = {
 TEXTS = {
     "accept", "among", "at_home", "boards", "condition", "controller", "dask", "emit", "frame",
     "group", "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "ntrt",
-    "output", "params_file", "passive", "points", "port", "quantities", "reference", "robot", "scheduler",
-    "steps", "trajectory", "trajectory_file", "terrain", "unit",
+    "output", "params_file", "passive", "points", "port", "quantities", "reference", "robot",
+    "scheduler", "steps", "trajectory", "trajectory_file", "terrain", "unit",
     "world", "cable_set",
 }  # fmt: skip
 """Options that are texts without numbers."""

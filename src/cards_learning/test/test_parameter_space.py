@@ -1,0 +1,93 @@
+"""Points of the unit cube are patterns and come back."""
+
+import numpy as np
+import pytest
+from small_experiments import TEXT, small
+
+from cards_core.control.cpg.files import read_pattern
+from cards_core.control.cpg.parameters import read_parameters, write_parameters
+from cards_core.errors import ParameterError
+from cards_core.formats import load
+from cards_core.shared_files import find_file
+from cards_learning.parameter_space import shared_bodies
+
+GOAL = (
+    TEXT.replace("hidden: 4", "hidden: 4\n  goal_hidden: 8").replace(
+        "[0, 300]", "[0, 300], goal_tension: [0, 20]"
+    )
+    + "goals: [[1, 0]]\n"
+)
+
+SHARED = TEXT.replace("tetrahedral_6", "superball").replace("per_joint: 8", "edges: shared_bodies")
+
+
+OPEN = TEXT.replace("oscillators: feedback", "oscillators: open_loop").replace("  hidden: 4\n", "")
+
+
+@pytest.mark.parametrize(("text", "count"), [(TEXT, 230), (GOAL, 343), (SHARED, None)])
+def test_points_come_back(text, count):
+    space = small(text).space
+    if count is not None:  # 2 x 100 couplings, 27 and 112 weights, 3 and 4 numbers
+        assert len(space.genes) == count
+    point = space.random(np.random.default_rng(0))
+    assert ((point >= 0.0) & (point <= 1.0)).all()
+    pattern = space.pattern(space.values(point))
+    np.testing.assert_allclose(space.point(pattern), point, rtol=0.0, atol=1e-15)
+
+
+def test_patterns_survive_their_file(tmp_path):
+    space = small(GOAL).space
+    values = space.values(space.random(np.random.default_rng(1)))
+    write_parameters(space.pattern(values), tmp_path / "p.yaml")
+    again = space.point(read_parameters(tmp_path / "p.yaml"))
+    np.testing.assert_allclose(space.values(again), values, rtol=0.0, atol=1e-13)
+
+
+def test_both_directions_of_a_shared_pair_have_one_weight():
+    space = small(SHARED).space
+    muscles = load("superball").muscles
+    assert space.edges == shared_bodies(muscles)
+    pattern = space.pattern(space.values(space.random(np.random.default_rng(2))))
+    couplings = pattern.couple(muscles)
+    table = {
+        (t, s): (w, p)
+        for t, s, w, p in zip(
+            couplings.targets, couplings.sources, couplings.weights, couplings.phases, strict=True
+        )
+    }
+    assert len(table) == 2 * len(space.edges)
+    assert all(table[s, t] == pair for (t, s), pair in table.items())
+
+
+def test_random_weights_of_networks_are_those_of_the_network_class():
+    """Within 1/sqrt(inputs), which is half of the range for four hidden neurons."""
+    space = small().space
+    rng = np.random.default_rng(3)
+    values = np.array([space.values(space.random(rng)) for _ in range(200)])
+    output = [i for i, name in enumerate(space.names) if name.startswith("feedback.output")]
+    assert len(output) == 15
+    assert 0.45 < np.abs(values[:, output]).max() <= 0.5
+
+
+def test_the_shipped_pattern_has_a_point():
+    pattern = read_pattern(find_file("tetrahedral", folder="config/patterns", suffix=".yaml"))
+    text = TEXT.replace("[-0.5, 10]}", "[-0.5, 10], amplitude_gain: [0, 200], phase_gain: [0, 6]}")
+    space = small(text).space
+    again = space.pattern(space.values(space.point(pattern)))
+    np.testing.assert_allclose(again.couplings, pattern.couplings, atol=1e-12)
+    np.testing.assert_allclose(again.feedback.output, pattern.feedback.output, atol=1e-12)
+    assert again.oscillators.frequency == pytest.approx(pattern.oscillators.frequency)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (TEXT.replace("hidden: 4", "hidden: 5"), "no feedback network of 5 hidden neurons"),
+        (OPEN, "not of the kind open_loop"),
+        (SHARED, "100 couplings and 8 muscles at a joint"),
+    ],
+)
+def test_patterns_of_another_structure_are_refused(text, words):
+    pattern = read_pattern(find_file("tetrahedral", folder="config/patterns", suffix=".yaml"))
+    with pytest.raises(ParameterError, match=words):
+        small(text).space.point(pattern)
