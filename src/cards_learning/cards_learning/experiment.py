@@ -52,7 +52,7 @@ from cards_learning.parameter_space import (
     Range,
     shared_bodies,
 )
-from cards_learning.search import ALGORITHMS, Settings, algorithm, settings_of
+from cards_learning.search import ALGORITHMS, Settings, algorithm, setting, settings_of
 
 FORMAT = "learning/1"
 
@@ -301,7 +301,7 @@ def _read(root: Field, source: str) -> Experiment:
             f"is {made.time_step:g}", "at most the 0.01 s of the controller"
         )
     _checked(
-        controller,
+        controller["per_joint"] if space.per_joint else controller,
         lambda: space.pattern(space.values(np.full(len(space.genes), 0.5))).couple(
             told_muscles(robot.commanded(), muscles)
         ),
@@ -390,15 +390,9 @@ def _controller(
 def _algorithm(section: Field) -> Settings:
     kind = section["kind"].text(ALGORITHMS)
     values = {key: section[key].value for key in section.mapping() if key != "kind"}
-    for key in values:
-        _checked(section[key], lambda key=key: algorithm(kind, **_alone(kind, key, values)))
+    for key, value in values.items():
+        _checked(section[key], lambda key=key, value=value: setting(kind, key, value))
     return _checked(section, lambda: algorithm(kind, **values))
-
-
-def _alone(kind: str, key: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one setting, but not where others may make it right."""
-    together = kind == "evolution" and key in ("population", "mutants", "children")
-    return dict(values) if together else {key: values[key]}
 
 
 def _checked(place: Field, make: Any) -> Any:

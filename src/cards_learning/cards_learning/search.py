@@ -367,16 +367,23 @@ def algorithm(kind: str, **values: Any) -> Settings:
     """
     if kind not in ALGORITHMS:
         raise UnknownNameError("algorithm", kind, ALGORITHMS)
-    cls = ALGORITHMS[kind]
-    specs = {spec.name: spec for spec in parameters_of(cls)}
-    checked = {}
-    for name, value in values.items():
-        if name not in specs:
-            raise UnknownNameError(f"setting of algorithm {kind}", name, specs)
-        spec = specs[name]
-        whole = spec.kind is int and isinstance(value, float) and value == int(value)
-        checked[name] = spec.check(int(value) if whole else value)
-    return cls(**checked)
+    checked = {name: setting(kind, name, value) for name, value in values.items()}
+    return ALGORITHMS[kind](**checked)
+
+
+def setting(kind: str, name: str, value: Any) -> Any:
+    """Return the value of a setting of an algorithm, checked.
+
+    Raises:
+        UnknownNameError: There is no such setting.
+        ParameterError: The value does not fit.
+    """
+    specs = {spec.name: spec for spec in parameters_of(ALGORITHMS[kind])}
+    if name not in specs:
+        raise UnknownNameError(f"setting of algorithm {kind}", name, specs)
+    # numbers of YAML are floats
+    whole = specs[name].kind is int and isinstance(value, float) and value == int(value)
+    return specs[name].check(int(value) if whole else value)
 
 
 def settings_of(algorithm: Settings) -> dict[str, Any]:
