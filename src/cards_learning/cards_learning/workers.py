@@ -8,6 +8,7 @@ kills two is given up as ``crashed``.
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import pickle
@@ -249,6 +250,7 @@ class Dask:
             CardsError: The scheduler cannot be reached or has no workers.
         """
         distributed, address = self._distributed, self._address
+        self._open.enter_context(_silent())
         try:
             if address == LOCAL:
                 with _environment(dict.fromkeys(THREADS, "1")):
@@ -314,7 +316,7 @@ class Dask:
             return failed_trial(self._experiment, number, values, "crashed", DIED)
         except (distributed.CancelledError, OSError, TimeoutError) as error:
             raise CardsError(
-                f"the Dask cluster at '{self._address}' is lost: {error or type(error).__name__} "
+                f"the Dask cluster at '{self._address}' is lost: {_first_line(error)} "
                 "(expected: scheduler and workers that live as long as the run; the trials so far "
                 "are kept, go on with --resume)"
             ) from None
@@ -322,6 +324,24 @@ class Dask:
             raise CardsError(answer)
         found: TrialResult = answer
         return found
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@contextlib.contextmanager
+def _silent() -> Generator[None]:
+    """Keep Dask from writing tracebacks of what is told in one line."""
+    logs = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)
 
 
 def _run_task(job: bytes, number: int, values: list[float]) -> TrialResult | str:

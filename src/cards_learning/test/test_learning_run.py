@@ -216,7 +216,13 @@ def test_what_parquet_and_pattern_hold(whole):
     assert pattern.oscillators.frequency == values[0]
     head = (whole / BEST).read_text(encoding="utf-8").split("\nformat")[0]
     assert head.startswith("# learned by CARDS")
-    for what in ("small.yaml", "tetrahedral_6", "seed: 1", f"trial: {best}", repr(scores[best])):
+    for what in (
+        "small.yaml",
+        "tetrahedral_6",
+        "seed: 1",
+        f"trial: {best}",
+        repr(float(scores[best])),
+    ):
         assert what in head
 
 

@@ -67,6 +67,24 @@ def advance(host, count, whole):
             host.step()
 
 
+@pytest.mark.parametrize("case", ["cables that touch on hills", "no native form"])
+def test_rows_hold_what_every_step_led_to(case):
+    make, parameters = CASES[case]
+    pieces, single = (host_of(make(), **parameters) for _ in range(2))
+    for count in (1, 7, 60):  # the last piece is longer than the timeout of commands
+        rows = np.full((count, pieces.simulator.row_size), np.nan)
+        command = command_of(pieces.robot, pieces.now)
+        pieces.submit(command)
+        single.submit(command)
+        pieces.steps(count, rows)
+        for row in rows:
+            single.step()
+            s = single.state
+            parts = (s.q, s.qd, s.muscle_lengths, s.muscle_rates, s.tensions, s.actuators)
+            assert row.tobytes() == np.concatenate(parts).tobytes()
+    assert everything(pieces) == everything(single)
+
+
 def both(make, parameters, tmp_path, before, pieces=(1, 7, 10, 2, 30)):
     """Run a host by single steps and one by pieces; return what each saw after every piece."""
     seen = []
