@@ -71,8 +71,8 @@ def write_report(folder: Path, out: Path) -> Path:
         ),
         "parameters": (
             _parameters_figure(experiment, trials),
-            "Where in their ranges the values of the best ten are, oscillators first; the best in "
-            "blue. Values at an end of a range ask for a wider one.",
+            "Where in their ranges the values of the best ten are; the best in blue. Values at an "
+            "end of a range ask for a wider one.",
         ),
     }
     with writing_together(out) as work:
@@ -199,15 +199,19 @@ def _parameters_figure(experiment: Experiment, trials: Sequence[TrialResult]) ->
     space: Any = experiment.space
     ranked = best_first(trials)[:BEST]
     shares = (np.array([trial.values for trial in ranked]) - space.low) / space.span
+    named = [i for i, name in enumerate(space.names) if "[" not in name]
+    others = [i for i, name in enumerate(space.names) if "[" in name]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.0, 3.2), layout="constrained")
-        axis = figure.subplots()
-        columns = np.arange(shares.shape[1])
-        for row in shares[:0:-1]:
-            axis.plot(columns, row, ".", ms=2.5, color=DESIRED)
-        axis.plot(columns, shares[0], ".", ms=4.5, color=ACTUAL)
-        named = [i for i, name in enumerate(space.names) if "[" not in name]
-        axis.set_xticks(named, [space.names[i] for i in named], rotation=60, ha="right")
-        axis.set_ylim(-0.05, 1.05)
-        axis.set_ylabel("share of the range")
+        left, right = figure.subplots(1, 2, width_ratios=(1, 2))
+        for row, share in reversed(list(enumerate(shares))):
+            color, size = (DESIRED, 4.0) if row else (ACTUAL, 6.0)
+            left.plot(share[named], np.arange(len(named)), ".", ms=size, color=color)
+            right.plot(np.arange(len(others)), share[others], ".", ms=0.7 * size, color=color)
+        left.set_yticks(np.arange(len(named)), [space.names[i] for i in named])
+        left.invert_yaxis()
+        left.set_xlim(-0.05, 1.05)
+        left.set_xlabel("share of the range")
+        right.set_ylim(-0.05, 1.05)
+        right.set_xlabel("couplings, then weights of networks")
     return figure
