@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -45,7 +45,7 @@ class _Drawn:
         total: float | None,
         *,
         quiet: bool,
-        **fields: str,
+        **fields: Any,
     ) -> None:
         self._title = title
         self._quiet = quiet

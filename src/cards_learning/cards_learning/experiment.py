@@ -179,7 +179,7 @@ class Experiment:
         if self.height is not None:
             failure["height"] = list(self.height)
         settings = {k: v for k, v in settings_of(self.algorithm).items() if v is not None}
-        content = {
+        content: dict[str, Any] = {
             "format": FORMAT,
             "robot": self.robot,
             "terrains": list(self.terrains),
@@ -332,7 +332,8 @@ def _controller(
         patterns = [item.text() for item in section["muscles"].items()]
     place = section["muscles"] if section.has("muscles") else section
     muscles = _checked(place, lambda: told_muscles(robot.commanded(), patterns))
-    per_joint, edges = 0, ()
+    per_joint = 0
+    edges: tuple[tuple[str, str], ...] = ()
     if section.has("edges"):
         section["edges"].text(("shared_bodies",))
         edges = shared_bodies(muscles)

@@ -5,7 +5,7 @@ asks for depends on the seed and on what it was told, on nothing else: a run tha
 its records asks for the same points to the last bit.
 
 Sources: Monte Carlo, Gaussian and evolution as in [Mirletz2016]_ (section 4.1, appendix A.1) and
-[NTRT]_; CMA-ES by the library ``cma``.
+[NTRT]_; CMA-ES [Hansen2016]_ by the library ``cma``.
 """
 
 from __future__ import annotations

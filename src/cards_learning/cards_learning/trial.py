@@ -8,6 +8,7 @@ All patterns meet the same disturbances and the same random terrains.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,6 +33,13 @@ LOOK_PERIOD = 0.1
 
 STATES = ("done", "left the heights", "diverged", "crashed")
 """What may become of a run; of a trial the last of its runs' states in this order."""
+
+
+_COMBINE: dict[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "worst": min,
+}
 
 
 @dataclass(frozen=True)
@@ -129,11 +137,10 @@ class Laboratory:
         pattern = experiment.space.pattern(values)
         runs = tuple(self._run(pattern, run) for run in experiment.runs)
         scores = [run.score for run in runs]
-        score = {"mean": statistics.fmean, "median": statistics.median, "worst": min}[
-            experiment.combine
-        ](scores)
+        combine = _COMBINE[experiment.combine]
         state = max((run.state for run in runs), key=STATES.index)
-        return TrialResult(number, tuple(values.tolist()), float(score), state, runs)
+        score = float(combine(scores))
+        return TrialResult(number, tuple(values.tolist()), score, state, runs)
 
     def _run(self, pattern: PatternParameters, run: Run) -> RunResult:
         experiment = self.experiment

@@ -1,10 +1,14 @@
 """Searches: repeatable, within the cube, better than chance; the defects of the toolkit."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from small_experiments import small
 
 from cards_core.errors import ParameterError, UnknownNameError
+from cards_core.parameters.declaration import parameters_of
 from cards_learning.parameter_space import ParameterSpace
 from cards_learning.search import ALGORITHMS, algorithm
 
@@ -134,3 +138,19 @@ def test_settings_that_do_not_fit_are_refused():
     one = ParameterSpace("open_loop", {"frequency": (0.0, 1.0)}, 0.01, per_joint=2)
     with pytest.raises(ParameterError, match="at least two"):
         algorithm("cma").search(one, 1, None)
+
+
+def test_the_page_has_all_settings_with_their_defaults():
+    page = (Path(__file__).parents[3] / "docs" / "learning.md").read_text(encoding="utf-8")
+    rows = {
+        kind: row
+        for kind in ALGORITHMS
+        for row in page.splitlines()
+        if row.startswith(f"| `{kind}`")
+    }
+    assert rows.keys() == ALGORITHMS.keys()
+    for kind, cls in ALGORITHMS.items():
+        for spec in parameters_of(cls):
+            default = "4 + floor(3 ln d)" if spec.default is None else str(spec.default).lower()
+            pattern = rf"`{spec.name}`[^`(]*\({re.escape(default)}\)"
+            assert re.search(pattern, rows[kind]), (kind, spec.name)
