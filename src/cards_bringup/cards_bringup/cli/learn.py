@@ -192,7 +192,7 @@ def _repeat(args: argparse.Namespace, experiment: Any) -> int:
             print(f"  {what.terrain}: {one.state}{why}, {shown}")
         if same is not None:
             print("the same as recorded" if same else "NOT the same as recorded")
-    if same is False:
+    if known is not None and not same:
         _say(
             f"trial {found.number} gave {found.score!r}, recorded is {known.score!r} (expected: "
             "the same; another version of CARDS, MuJoCo or NumPy, or another kind of processor?)"
