@@ -120,6 +120,7 @@ MODULES = {
     "viser": "viser",
     "matplotlib": "matplotlib",
     "mcap": "mcap",
+    "cma": "cma",
     "pyarrow": "pyarrow",
     "distributed": "distributed",
     "pyserial": "serial",
@@ -127,11 +128,12 @@ MODULES = {
 }
 """Distribution to the module that is imported to try it."""
 
-OPTIONAL = ("osqp", "viser", "matplotlib", "mcap", "pyarrow", "distributed", "pyserial")
+OPTIONAL = ("osqp", "viser", "matplotlib", "mcap", "cma", "pyarrow", "distributed", "pyserial")
 """Packages that only some commands need."""
 
 EXTRAS = {
     "viser": "view",
+    "cma": "learning",
     "pyarrow": "analysis",
     "distributed": "analysis",
     "pyserial": "hardware",

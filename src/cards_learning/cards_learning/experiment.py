@@ -351,6 +351,7 @@ def _controller(
         raise section.error(
             "a goal network and goals go together", "both the keys 'goal_hidden' and 'goals'"
         )
+    least = min(muscle.tension_max for muscle in muscles)
     networks = [
         *(["feedback_weight"] if hidden else []),
         *(["goal_weight"] if goal_hidden else []),
@@ -365,6 +366,11 @@ def _controller(
         ranges[name] = _range(given[name])
         if name in _ALWAYS_POSITIVE and ranges[name][0] < 0.0:
             raise given[name].error(f"begins at {ranges[name][0]:g}", "values >= 0")
+        if name == "tension" and ranges[name][1] > least:
+            raise given[name].error(
+                f"goes to {ranges[name][1]:g} N",
+                f"at most {least:g} N, the smallest of the muscles' largest tensions",
+            )
         if name == "convergence" and ranges[name][0] <= 0.0:
             raise given[name].error(f"begins at {ranges[name][0]:g}", "values > 0")
     for name in ("frequency", "amplitude", *(["goal_tension"] if goal_hidden else [])):

@@ -92,8 +92,8 @@ class Search(ABC):
 # Monte Carlo -------------------------------------------------------------------------------------
 
 
-BATCH = 64
-"""Points of a generation where generations mean nothing."""
+BATCH = 1000
+"""Points of a generation where generations mean nothing: many, so that no worker waits for one."""
 
 
 @dataclass(frozen=True)

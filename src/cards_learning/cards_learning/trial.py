@@ -17,7 +17,9 @@ import numpy as np
 from cards_core.control import ControlModel, ControlStatus, make_controller
 from cards_core.control.cpg.parameters import PatternParameters
 from cards_core.formats import load
+from cards_core.muscles.command import CommandRefusedError
 from cards_core.parameters.declaration import ParameterSet
+from cards_core.robot.state import RobotState
 from cards_core.typing import Array
 from cards_learning.experiment import WHOLE, Experiment, Run
 from cards_learning.measures import NAMES, Work, measure, objective
@@ -144,7 +146,42 @@ class Laboratory:
 
     def _run(self, pattern: PatternParameters, run: Run) -> RunResult:
         experiment = self.experiment
-        host = self._host(run)
+        try:
+            host = self._host(run)
+            begin = self._place(host)
+            work = Work(self._robot.muscles, host.simulator.muscles.state_names)
+            failure = self._crawl(pattern, run, host, work)
+        except (SimulationStoppedError, CommandRefusedError, _DivergedError) as error:
+            return RunResult("diverged", experiment.failure_score, _unknown(), str(error))
+        gravity = host.simulator.model.opt.gravity
+        measures = measure(
+            begin,
+            self._place(host),
+            duration=host.state.time,
+            work=(work.ideal, work.motor),
+            weight=float(self._masses.sum() * np.linalg.norm(gravity)),
+            goal=None if run.goal is None else np.array(run.goal),
+        )
+        if not measures.finite:
+            reason = "a measure is not finite"
+            return RunResult("diverged", experiment.failure_score, _unknown(), reason)
+        score = experiment.failure_score
+        if not failure:
+            score = objective(measures, experiment.objective)
+        state = "left the heights" if failure else "done"
+        return RunResult(state, score, asdict(measures), failure)
+
+    def _crawl(self, pattern: PatternParameters, run: Run, host: SimulatorHost, work: Work) -> str:
+        """Let the pattern lead the robot for the duration, and add up its work.
+
+        Returns:
+            Why it ended early; empty: it did not.
+
+        Raises:
+            SimulationStoppedError: The physics diverged.
+            _DivergedError: The oscillators did.
+        """
+        experiment, simulator = self.experiment, host.simulator
         controller = make_controller(
             "cpg",
             self._model,
@@ -152,58 +189,25 @@ class Laboratory:
             muscles=experiment.muscles,
             goal=() if run.goal is None else run.goal,
         )
-        simulator = host.simulator
-        work = Work(self._robot.muscles, simulator.muscles.state_names)
         steps = max(1, round(CONTROL_PERIOD / experiment.time_step))
-        rows = np.empty((steps + 1, simulator.row_size))
+        look = max(1, round(LOOK_PERIOD / CONTROL_PERIOD))
         ends = np.cumsum(simulator.row_parts)[:-1]
-        state = host.state
-        first = (state.q, state.qd, state.muscle_lengths, state.muscle_rates, state.tensions)
-        rows[0] = np.concatenate(
-            [*(part for part in first if part is not None), _or_none(state.actuators)]
-        )
-        begin = self._place(host)
-        place, look = begin, max(1, round(LOOK_PERIOD / CONTROL_PERIOD))
-        failure = ("", "")
+        rows = np.empty((steps + 1, simulator.row_size))
+        rows[0] = _row(host.state)
         for turn in range(max(1, round(experiment.duration / (steps * experiment.time_step)))):
-            try:
-                host.submit(controller.step(host.state))
-                if controller.output.status is not ControlStatus.OK:
-                    failure = ("diverged", controller.reason)
-                    break
-                host.steps(steps, rows[1:])
-            except (SimulationStoppedError, FloatingPointError) as error:
-                failure = ("diverged", str(error))
-                break
+            host.submit(controller.step(host.state))
+            if controller.output.status is not ControlStatus.OK:
+                raise _DivergedError(controller.reason)
+            host.steps(steps, rows[1:])
             _, _, lengths, _, tensions, states = np.split(rows, ends, axis=1)
             work.add(lengths, tensions, states)
             rows[0] = rows[-1]
-            if turn % look == look - 1:
-                place = self._place(host)
-                if experiment.height is not None and not (
-                    experiment.height[0] <= place[2] <= experiment.height[1]
-                ):
-                    failure = ("left the heights", f"z is {place[2]:.4g} m")
-                    break
-        if failure[0] == "diverged":
-            return RunResult("diverged", experiment.failure_score, _unknown(), failure[1])
-        measures = measure(
-            begin,
-            self._place(host),
-            duration=host.state.time,
-            work=(work.ideal, work.motor),
-            weight=float(self._masses.sum() * np.linalg.norm(simulator.model.opt.gravity)),
-            goal=None if run.goal is None else np.array(run.goal),
-        )
-        found = asdict(measures)
-        if not measures.finite:
-            return RunResult(
-                "diverged", experiment.failure_score, _unknown(), "a measure is not finite"
-            )
-        score = (
-            experiment.failure_score if failure[0] else objective(measures, experiment.objective)
-        )
-        return RunResult(failure[0] or "done", score, found, failure[1])
+            if experiment.height is not None and turn % look == look - 1:
+                low, high = experiment.height
+                height = self._place(host)[2]
+                if not low <= height <= high:
+                    return f"z is {height:.4g} m"
+        return ""
 
     def _host(self, run: Run) -> SimulatorHost:
         """Return the robot at time zero on the terrain of a run."""
@@ -232,8 +236,21 @@ class Laboratory:
         return out
 
 
-def _or_none(values: Array | None) -> Array:
-    return np.zeros(0) if values is None else values
+class _DivergedError(Exception):
+    """The oscillators diverged."""
+
+
+def _row(state: RobotState) -> Array:
+    """Return a state as a row of `SimulatorHost.steps`."""
+    parts = (
+        state.q,
+        state.qd,
+        state.measured("muscle_lengths"),
+        state.measured("muscle_rates"),
+        state.measured("tensions"),
+        state.measured("actuators"),
+    )
+    return np.concatenate(parts)
 
 
 def _unknown() -> dict[str, float]:

@@ -102,6 +102,13 @@ def test_oscillators_that_diverge_get_the_score_of_a_failure():
     assert all(math.isnan(value) for value in run.measures.values())
 
 
+def test_physics_that_diverge_get_the_score_of_a_failure():
+    experiment = small(GAIT, perturbation="1e8", duration="1.0")
+    found = Laboratory(experiment).trial(0, values_of(experiment))
+    assert (found.state, found.score) == ("diverged", -1.0)
+    assert "simulation stopped" in found.runs[0].reason
+
+
 def test_a_robot_that_leaves_the_heights_fails_and_its_run_ends():
     experiment = small(GAIT, duration="5.0", failure="{height: [0.5, 1.0]}")
     found = Laboratory(experiment).trial(0, values_of(experiment))
