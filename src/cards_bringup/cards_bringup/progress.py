@@ -167,7 +167,7 @@ class BestProgress(_Drawn):
             MofNCompleteColumn(),
             TextColumn("best {task.fields[best]}"),
             TimeElapsedColumn(),
-            TimeRemainingColumn(elapsed_when_finished=False),
+            TimeRemainingColumn(),
         )
         super().__init__(title, columns, None, quiet=quiet, best="-")
 

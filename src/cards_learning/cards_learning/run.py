@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -50,12 +49,6 @@ class Outcome:
         return dict(sorted(found.items()))
 
 
-class _Workers(Protocol):
-    crashes: int
-
-    def run(self, tasks: list[Task]) -> Iterator[TrialResult]: ...
-
-
 def learn(
     experiment: Experiment,
     folder: Path,
@@ -82,6 +75,9 @@ def learn(
         CardsError: The folder does not fit, or a trial cannot be run. What was done is kept.
         KeyboardInterrupt: Likewise.
     """
+    search = experiment.algorithm.search(
+        experiment.space, experiment.seed, experiment.start_point()
+    )
     store = RunFolder(folder)
     if not resume:
         store.create(experiment)
@@ -97,25 +93,16 @@ def learn(
                 f"(expected: at least {max(known) + 1})"
             )
         store.change(experiment)
-        search = experiment.algorithm.search(
-            experiment.space, experiment.seed, experiment.start_point()
-        )
-        made = Dask(experiment, dask, workers) if dask else Processes(experiment, workers)
-        done: list[TrialResult] = []
         begin = len(known)
-        with store.journal(experiment) as journal:
-            if all(number in known for number in range(experiment.trials)):
-                done = _replayed(experiment, search, known)
-            else:
-                with made:
-                    done = _run(
-                        experiment,
-                        search,
-                        known,
-                        workers=made,
-                        add=journal.add,
-                        progress=progress,
-                    )
+        # processes start with the first trial that is missing, a cluster is asked at once
+        elsewhere = dask if begin < experiment.trials else None
+        made = (
+            Dask(experiment, elsewhere, workers) if elsewhere else Processes(experiment, workers)
+        )
+        with store.journal(experiment) as journal, made:
+            done = _run(
+                experiment, search, known, workers=made, add=journal.add, progress=progress
+            )
         store.finish(experiment, done)
     return Outcome(
         folder, experiment, tuple(done), best_of(done), len(known) - begin, made.crashes
@@ -127,12 +114,12 @@ def _run(
     search: Search,
     known: dict[int, TrialResult],
     *,
-    workers: _Workers,
+    workers: Processes | Dask,
     add: Callable[[TrialResult], None],
     progress: Progress | None,
 ) -> list[TrialResult]:
     done: list[TrialResult] = []
-    best: TrialResult | None = None
+    best = best_of(list(known.values())) if known else None
     while len(done) < experiment.trials:
         points = search.ask()
         numbers = range(len(done), min(len(done) + len(points), experiment.trials))
@@ -155,20 +142,6 @@ def _run(
         if len(generation) == len(points):
             search.tell(points, np.array([trial.score for trial in generation]))
     return done
-
-
-def _replayed(
-    experiment: Experiment, search: Search, known: dict[int, TrialResult]
-) -> list[TrialResult]:
-    """Return the trials of a run of which all are known, with the checks of one that goes on."""
-
-    class Nobody:
-        crashes = 0
-
-        def run(self, tasks: list[Task]) -> Iterator[TrialResult]:
-            raise AssertionError("all trials are known")
-
-    return _run(experiment, search, known, workers=Nobody(), add=lambda _: None, progress=None)
 
 
 def _check_values(known: TrialResult, values: Array) -> None:
