@@ -32,6 +32,9 @@ from cards_learning.trial import Laboratory, TrialResult, failed_trial
 ATTEMPTS = 2
 """How many processes may die of a trial before it is given up."""
 
+HOPELESS = 3
+"""How many trials are given up, before any other has given a result, until the run is."""
+
 DIED = "the processes that ran it died"
 
 CONNECT_TIMEOUT = 20.0
@@ -78,6 +81,7 @@ class Processes:
         self._count = count
         self._context = multiprocessing.get_context("spawn")
         self._workers: list[_Worker] = []
+        self._answered, self._given_up = False, 0
         self.crashes = 0
 
     def __enter__(self) -> Processes:
@@ -100,7 +104,8 @@ class Processes:
         """Run trials; yields their results as they come.
 
         Raises:
-            CardsError: A trial cannot be run: robot, terrain or pattern do not fit.
+            CardsError: A trial cannot be run: robot, terrain or pattern do not fit; or processes
+                die of everything.
         """
         waiting = list(tasks)[::-1]
         attempts: dict[int, int] = {}
@@ -116,6 +121,7 @@ class Processes:
                 task = cast(Task, worker.task)
                 result = self._take(worker)
                 if result is not None:
+                    self._answered = True
                     yield result
                     continue
                 number, values = task
@@ -125,7 +131,16 @@ class Processes:
                 if attempts[number] < ATTEMPTS:
                     waiting.append(task)
                 else:
+                    self._give_up()
                     yield failed_trial(self._experiment, number, values, "crashed", DIED)
+
+    def _give_up(self) -> None:
+        self._given_up += 1
+        if not self._answered and self._given_up >= HOPELESS:
+            raise CardsError(
+                f"{self.crashes} processes died, and none gave a result (expected: processes that "
+                "live, see what they wrote; a script needs 'if __name__ == \"__main__\":')"
+            )
 
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()

@@ -1,5 +1,6 @@
 """Whole runs: the same bytes for any workers and interruptions; nothing is lost."""
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 import time
 
 import numpy as np
+import psutil
 import pyarrow.parquet
 import pytest
 from small_experiments import BROKEN, TEXT, small
@@ -92,14 +94,13 @@ def test_every_algorithm_goes_on_where_it_was(kind, tmp_path):
 
 
 def alive(process):
-    """Return the processes that a group still has."""
-    done = subprocess.run(
-        ["ps", "-o", "pid=,stat=", "-g", str(process.pid)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return [line for line in done.stdout.splitlines() if " Z" not in line]
+    """Return the processes that a session still has."""
+    found = []
+    for other in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(other.pid) == process.pid and other.status() != psutil.STATUS_ZOMBIE:
+                found.append(other.pid)
+    return found
 
 
 def start(tmp_path, folder, *more):
@@ -192,6 +193,13 @@ def test_a_trial_that_kills_its_workers_is_given_up(monkeypatch):
         processes._workers[0].process.kill()
         (last,) = list(results)
     assert (last.number, last.state, last.score) == (1, "crashed", -3.0)
+
+
+def test_processes_that_die_of_everything_end_the_run(monkeypatch, tmp_path):
+    """As those of a script without the guard that spawned processes need."""
+    monkeypatch.setattr(workers, "_work", os.getcwd)  # takes no arguments
+    with pytest.raises(CardsError, match="6 processes died, and none gave a result"):
+        learn(small(), tmp_path / "run", workers=1)
 
 
 def test_diverged_trials_are_counted_and_the_run_goes_on(tmp_path):
