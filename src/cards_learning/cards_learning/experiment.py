@@ -61,6 +61,9 @@ FOLDER = "config/learning"
 COMBINATIONS = ("mean", "median", "worst")
 """How the scores of the runs of a trial become one."""
 
+LARGEST_SEED = 2**53
+"""Numbers of YAML are floating-point: larger ones would be rounded."""
+
 WHOLE = "com"
 """Name of the centre of mass of the whole robot, where a link may be named as reference."""
 
@@ -296,6 +299,8 @@ def _read(root: Field, source: str) -> Experiment:
         trials=root["trials"].whole(at_least=1),
         seed=_whole(root, "seed", 1, 0),
     )
+    if made.seed > LARGEST_SEED:
+        raise root["seed"].error(f"is {made.seed:g}", f"at most {LARGEST_SEED}")
     if made.time_step > 0.01:
         raise root["time_step"].error(
             f"is {made.time_step:g}", "at most the 0.01 s of the controller"

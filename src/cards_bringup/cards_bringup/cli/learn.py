@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.option_types import COUNT, SEED, WholeNumber
+from cards_bringup.option_types import COUNT, WholeNumber
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 from cards_core.files import RUNS, inside
@@ -24,6 +24,9 @@ from cards_core.files import RUNS, inside
 ALGORITHMS = ("evolution", "monte_carlo", "gaussian", "cma")
 
 REPORT = "report"
+
+SEED = WholeNumber(at_most=2**53)
+"""Numbers of YAML are floating-point: larger ones would be rounded in the folder."""
 
 EXAMPLES = """examples:
   ./cards learn tetrahedral_6                          the experiment in config/learning
