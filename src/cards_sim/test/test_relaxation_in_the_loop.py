@@ -30,7 +30,7 @@ def live(loop, **values):
     loop.controller.change(given | values)
 
 
-@pytest.mark.parametrize("wrong, ratio, relaxed", [({}, 0.4, 12e-3), (OFF, 0.95, 5e-3)])
+@pytest.mark.parametrize(("wrong", "ratio", "relaxed"), [({}, 0.4, 12e-3), (OFF, 0.95, 5e-3)])
 def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump(wrong, ratio, relaxed):
     """Switched off in contact, muscles take hold again at the speed at which they let go.
 

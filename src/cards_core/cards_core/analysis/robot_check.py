@@ -237,8 +237,8 @@ def check_robot(
         PointSetError: There is no pose, or the points do not fit the robot.
         UnknownNameError: The robot has no such coordinate.
         CompilationError: There is no C compiler, and the library is not in the cache.
-        DescriptionError: Nothing connects a body to the world, as in a tensegrity: no tension moves
-            such a structure as a whole.
+        DescriptionError: Nothing connects a body to the world, as in a tensegrity: no tension
+            moves such a structure as a whole.
     """
     _require_support(dynamics.robot)
     for name, share in (("least_closure", least_closure), ("least_static", least_static)):
