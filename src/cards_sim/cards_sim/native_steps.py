@@ -139,6 +139,7 @@ class NativeSteps:
         place("kinds", self._kinds)
         self._values: Array = np.zeros(m)
         place("values", self._values)
+        self._law: dict[str, Array] = {}
         self._active = np.zeros(m, dtype=np.uint8)
         place("active", self._active)
 
@@ -210,7 +211,9 @@ class NativeSteps:
             assert law is not None
             self._active[:] = law.active
             for name, array in law.arrays.items():
-                setattr(setup, name, array.ctypes.data)
+                if self._law.get(name) is not array:  # the address of an array is slow to get
+                    self._law[name] = array
+                    setattr(setup, name, array.ctypes.data)
         setup.rows = None if rows is None else rows.ctypes.data
         setup.straight = 0
 
