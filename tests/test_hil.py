@@ -620,6 +620,7 @@ def test_flower_through_emulated_boards(cards, tmp_path):
 def test_boards_hold_a_robot_under_muscle_relaxation_control(cards, tmp_path):
     """Two boards with ten muscles each: the same tensions as in the simulator."""
     folder, _, summary = demo(cards, tmp_path, "--duration", "6", robot="musashi_like")
+    assert summary["simulator"] == "hardware in the loop"
     assert summary["hil"]["muscles_out"] == {}
     simulated = tmp_path / "simulated"
     arguments = ("--headless", "--no-ros", "--mode", "lockstep", "--duration", "6")

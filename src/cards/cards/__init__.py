@@ -23,6 +23,8 @@ from cards_core import __version__
 
 if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
     from cards import tensegrity as tensegrity
+    from cards.batch import Batch as Batch
+    from cards.batch import ModelErrors as ModelErrors
     from cards.models import Model as Model
     from cards.models import RodModel as RodModel
     from cards.models import compile as compile
@@ -40,8 +42,10 @@ if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
     from cards.viewer import show as show
 
 _MODULES = {
+    "Batch": "cards.batch",
     "Controller": "cards.simulation",
     "Model": "cards.models",
+    "ModelErrors": "cards.batch",
     "RodModel": "cards.models",
     "RunLog": "cards.run_log",
     "Simulator": "cards.simulation",

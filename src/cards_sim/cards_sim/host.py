@@ -20,7 +20,7 @@ from cards_core.stamps import nanoseconds, seconds
 from cards_core.typing import Array
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.simulator import Simulator
-from cards_sim.world_simulator import WorldSimulator
+from cards_sim.world_simulator import SeveralSteps, WorldSimulator
 
 
 class SimulatorHost(SteppedHost):
@@ -155,6 +155,44 @@ class SimulatorHost(SteppedHost):
             state.measured("actuators"),
         )
         np.concatenate(parts, out=rows[taken - 1])
+
+    def begin_steps(self, count: int) -> SeveralSteps | None:
+        """Prepare some steps that are to be taken together with those of other robots.
+
+        Returns:
+            What takes them (`cards_sim.native_steps.advance_all`); `end_steps` must follow. None
+            where they have something else to do: then `steps` takes them.
+
+        Raises:
+            SimulationStoppedError: The physics has diverged.
+            CardsError: As `advance`.
+        """
+        self._check_alone("begin_steps")
+        if self.log is not None or self.gate.steady(self.now, self.dt) < count:
+            return None
+        self.tell()
+        native = self.simulator.world.native_steps(count)
+        if native is not None:
+            native.prepare()
+        return native
+
+    def end_steps(self, native: SeveralSteps, begun: int, count: int) -> None:
+        """Take over what some steps led to.
+
+        Args:
+            native: What took them.
+            begun: How many were begun.
+            count: How many were asked for; the others are taken here.
+
+        Raises:
+            SimulationStoppedError: The physics diverged; `state` is the last good one.
+        """
+        native.close(begun)
+        try:
+            taken = self.simulator.world.end_steps(begun, count)
+        finally:
+            self.read()
+        self.steps(count - taken)
 
     def _record_rows(self, begin: int, rows: Array | None, count: int) -> None:
         """Log what the first steps led to, of which no state was made."""

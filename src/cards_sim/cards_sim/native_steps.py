@@ -10,6 +10,8 @@ way, springs in winders, paths without a closed form, friction.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,7 +29,7 @@ from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.muscles.system import MuscleSystem
 from cards_core.robot.model import Robot, Tree
 from cards_core.typing import Array
-from cards_sim.world_simulator import WorldSimulator
+from cards_sim.world_simulator import SeveralSteps, WorldSimulator
 
 
 class Simulated(Protocol):
@@ -46,6 +48,9 @@ class Simulated(Protocol):
     model: mujoco.MjModel
     data: mujoco.MjData
     views: dict[str, Any]
+
+    def begun_natively(self, begun: int) -> None:
+        """Take over what acted, after the program began some steps."""
 
     @property
     def told(self) -> tuple[Array, npt.NDArray[np.intp] | None, ImpedanceLaw | None]:
@@ -134,6 +139,7 @@ class NativeSteps:
         place("kinds", self._kinds)
         self._values: Array = np.zeros(m)
         place("values", self._values)
+        self._law: dict[str, Array] = {}
         self._active = np.zeros(m, dtype=np.uint8)
         place("active", self._active)
 
@@ -183,6 +189,18 @@ class NativeSteps:
         Returns:
             How many were begun.
         """
+        self.prepare(rows)
+        begun = int(self._library.steps_advance(ctypes.byref(self._setup), count))
+        self.close(begun)
+        return begun
+
+    @property
+    def address(self) -> int:
+        """Of what the program works on, between `prepare` and `close`."""
+        return ctypes.addressof(self._setup)
+
+    def prepare(self, rows: Array | None = None) -> None:
+        """Tell the program what the robot is told; see `advance`."""
         setup, simulator = self._setup, self._simulator
         values, kinds, law = simulator.told
         m = self._values.size
@@ -193,16 +211,54 @@ class NativeSteps:
             assert law is not None
             self._active[:] = law.active
             for name, array in law.arrays.items():
-                setattr(setup, name, array.ctypes.data)
+                if self._law.get(name) is not array:  # the address of an array is slow to get
+                    self._law[name] = array
+                    setattr(setup, name, array.ctypes.data)
         setup.rows = None if rows is None else rows.ctypes.data
-        implicit = simulator.muscles.implicit
         setup.straight = 0
-        done = int(self._library.steps_advance(ctypes.byref(setup), count))
+
+    def close(self, begun: int) -> None:
+        """Take over what the program did to the robot, after it began some steps."""
+        setup, simulator = self._setup, self._simulator
+        implicit = simulator.muscles.implicit
         if implicit is not None:
             implicit.straight += setup.straight
         if setup.touching:
             simulator.muscles.engine.contacts_are_solved()
-        return done
+        simulator.begun_natively(begun)
+
+
+def advance_all(
+    robots: Sequence[SeveralSteps], count: int, pool: ThreadPoolExecutor | None, threads: int
+) -> npt.NDArray[np.int_]:
+    """Begin steps of robots of different worlds, each prepared, side by side.
+
+    Args:
+        robots: Prepared by `NativeSteps.prepare`.
+        count: Of steps, at least 1.
+        pool: Shares the work; None: this thread does it.
+        threads: Of the pool.
+
+    Returns:
+        How many steps each began; `NativeSteps.close` takes it.
+    """
+    begun = np.zeros(len(robots), dtype=np.int_)
+    if not robots:
+        return begun
+    addresses = np.array([robot.address for robot in robots], dtype=np.uintp)
+    advance = _library().steps_advance_all
+    if pool is None:
+        threads = 1
+    # one after the other, so that cheap robots and dear ones are spread over the threads
+    works = [
+        (addresses.ctypes.data, len(robots), first, threads, count, begun.ctypes.data)
+        for first in range(threads)
+    ]
+    if pool is None:
+        advance(*works[0])
+    else:
+        list(pool.map(lambda work: advance(*work), works))
+    return begun
 
 
 class _Call(ctypes.Structure):
@@ -253,6 +309,11 @@ def _library() -> ctypes.CDLL:
     library = load_library("the steps of a simulated robot", text)
     library.steps_advance.argtypes = [ctypes.POINTER(_Steps), ctypes.c_long]
     library.steps_advance.restype = ctypes.c_long
+    library.steps_advance_all.argtypes = [
+        *(ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long),
+        ctypes.c_void_p,
+    ]
+    library.steps_advance_all.restype = None
     return library
 
 

@@ -6,7 +6,7 @@ No ROS here: `cards_sim`'s node is a shell around `Simulator` and `cards_core.lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import mujoco
@@ -436,7 +436,7 @@ class Simulator:
         """Take over what acted in the step that was done."""
         self._tensions[:], self._efforts[:] = self._given
 
-    def native_steps(self) -> Callable[[int, Array | None], int] | None:
+    def native_steps(self) -> NativeSteps | None:
         """Return what begins several steps natively; None if the next has something else to do."""
         law = self._impedance
         if not self._native_suits or not (law is None or not law.any_active or law.plain):
@@ -447,19 +447,17 @@ class Simulator:
             except CompilationError:
                 self._native_suits = False
                 return None
-        return self._begin_natively
+        if self.motors.rows.size:
+            self._joint_forces[self.motors.rows] = self._told[0][self._tensions.size :]
+        return self._native
 
-    def _begin_natively(self, count: int, rows: Array | None) -> int:
+    def begun_natively(self, begun: int) -> None:
+        """Take over what acted, after `native_steps` began some steps."""
         native = self._native
         assert native is not None
-        efforts = self._told[0][self._tensions.size :]
-        if efforts.size:
-            self._joint_forces[self.motors.rows] = efforts
-        begun = native.advance(count, rows)
         if begun > 1:  # of the last whole step, in case that the one after it failed
             self._tensions[:] = native.last_tensions
-        self._given = (native.tensions, efforts)
-        return begun
+        self._given = (native.tensions, self._told[0][self._tensions.size :])
 
     # Inside -----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ the motion of a robot's links into wrenches, and each is a `Puller` of the world
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -59,6 +59,23 @@ class Contact:
     force: Array
 
 
+class SeveralSteps(Protocol):
+    """Takes several steps in one native call; see `cards_sim.native_steps.NativeSteps`."""
+
+    @property
+    def address(self) -> int:
+        """Of what the program works on, between `prepare` and `close`."""
+
+    def prepare(self, rows: Array | None = None) -> None:
+        """Tell the program what the robot is told."""
+
+    def close(self, begun: int) -> None:
+        """Take over what the program did, after it began some steps."""
+
+    def advance(self, count: int, rows: Array | None) -> int:
+        """Prepare, begin up to ``count`` steps, close; return how many were begun."""
+
+
 class Puller(Protocol):
     """What gives wrenches to the links of a world, once a step."""
 
@@ -80,8 +97,8 @@ class Puller(Protocol):
     def finish(self) -> None:
         """Take over what acted in the step that was done."""
 
-    def native_steps(self) -> Callable[[int, Array | None], int] | None:
-        """Return what begins several steps natively, if there is anything; see `NativeSteps`."""
+    def native_steps(self) -> SeveralSteps | None:
+        """Return what begins several steps natively, if there is anything."""
 
 
 @dataclass(eq=False)
@@ -272,12 +289,34 @@ class WorldSimulator:
         Raises:
             SimulationStoppedError: As `step`.
         """
-        native = self.pullers[0].native_steps() if len(self.pullers) == 1 else None
-        if count == 1 or native is None or self._pushes:
+        native = self.native_steps(count)
+        if native is None:
             self.step()
             return 1
-        self.check_running()
-        begun = native(count, rows)
+        return self.end_steps(native.advance(count, rows), count)
+
+    def native_steps(self, count: int) -> SeveralSteps | None:
+        """Return what begins that many steps natively; None if they have something else to do.
+
+        Raises:
+            SimulationStoppedError: As `step`.
+        """
+        if count == 1 or len(self.pullers) != 1 or self._pushes:
+            return None
+        native = self.pullers[0].native_steps()
+        if native is not None:
+            self.check_running()
+        return native
+
+    def end_steps(self, begun: int, count: int) -> int:
+        """Do what follows after some of ``count`` steps were begun natively.
+
+        Returns:
+            How many steps were taken.
+
+        Raises:
+            SimulationStoppedError: As `step`.
+        """
         if np.count_nonzero(self.warnings):
             self._step += begun - 1
             self._stop()

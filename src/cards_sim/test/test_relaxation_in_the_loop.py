@@ -30,16 +30,20 @@ def live(loop, **values):
     loop.controller.change(given | values)
 
 
-def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump():
-    """Switched off in contact, muscles take hold again at the speed at which they let go."""
-    host, loop = closed_loop(TO_DESK, world="desk", **OFF)
+@pytest.mark.parametrize(("wrong", "ratio", "relaxed"), [({}, 0.4, 12e-3), (OFF, 0.95, 5e-3)])
+def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump(wrong, ratio, relaxed):
+    """Switched off in contact, muscles take hold again at the speed at which they let go.
+
+    With a wrong model joints rest at the greatest error allowed, and that ends relaxation early.
+    """
+    host, loop = closed_loop(TO_DESK, world="desk", **wrong)
     while host.state.time < 2.3:
         held = np.linalg.norm(step(host, loop).tensions)
     while host.state.time < 9.0:
         state = step(host, loop)
     assert np.abs(state.contact_forces).sum() > 10.0
-    assert np.linalg.norm(state.tensions) < 0.85 * held
-    assert loop.controller.state.dl.sum() > 8e-3
+    assert np.linalg.norm(state.tensions) < ratio * held
+    assert loop.controller.state.dl.sum() > relaxed
     live(loop, relaxation=False)
     last, jumps = state.tensions, []
     while host.state.time < 15.0:

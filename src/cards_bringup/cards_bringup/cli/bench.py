@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   ./cards bench paper --json                   the tables of the model-compilation paper
   ./cards bench rods --json                    continuum robots beside the published 4.5 kHz
   ./cards bench tensegrity --json              a crawling spine with cables that touch, beside NTRT
+  ./cards bench batch --json                   many robots side by side, beside MuJoCo's batches
   ./cards bench mrc                            muscle relaxation control: period, angles, learning
   ./cards bench compiler                       ways to native code, side by side
   ./cards bench hil --minutes 10 --json        bridge and emulated boards at full rate: a soak
@@ -27,7 +28,7 @@ EXAMPLES = """examples:
 OF_A_ROBOT = "dynamics", "qp", "loop", "hil"
 """Benchmarks that take any robot."""
 
-CHOICES = (*OF_A_ROBOT, "muscles", "paper", "compiler", "rods", "tensegrity", "mrc")
+CHOICES = (*OF_A_ROBOT, "muscles", "paper", "compiler", "rods", "tensegrity", "batch", "mrc")
 
 DEFAULT_ROBOT = "roboy_arm"
 
@@ -115,6 +116,10 @@ def _measure(what: str, robot: str) -> dict[str, Any]:
             from cards_bringup.benchmarks.relaxation import bench_relaxation
 
             return bench_relaxation(_say)
+        case "batch":
+            from cards_bringup.benchmarks.batch import bench_batch
+
+            return bench_batch(_say)
         case "compiler":
             from cards_bringup.benchmarks.compiler import bench_compiler
 

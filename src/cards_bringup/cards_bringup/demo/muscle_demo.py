@@ -363,8 +363,9 @@ def _or_raise(extras: Extras, end: RunEnd) -> dict[str, Any]:
 
 
 def _merged(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """Return the union; lists that both have are concatenated."""
-    return a | b | {key: [*a[key], *b[key]] for key in a.keys() & b.keys()}
+    """Return the union; lists that both have are concatenated, else the second counts."""
+    lists = {key for key in a.keys() & b.keys() if isinstance(a[key], list)}
+    return a | b | {key: [*a[key], *b[key]] for key in lists}
 
 
 def _ending(end: RunEnd, recorded: float, duration: float) -> dict[str, Any]:

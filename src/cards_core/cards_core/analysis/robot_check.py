@@ -37,9 +37,10 @@ from cards_core.analysis.workspace.coordinates import Coordinates
 from cards_core.analysis.workspace.points import PointSet, Samples
 from cards_core.checks import finite_number
 from cards_core.dynamics import Dynamics
-from cards_core.robot.elements import Muscle
+from cards_core.errors import DescriptionError
+from cards_core.robot.elements import WORLD, Muscle, path_links
 from cards_core.robot.inertia import inertia_problem
-from cards_core.robot.model import WORLD_NODE
+from cards_core.robot.model import WORLD_NODE, Robot
 from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 
@@ -236,7 +237,10 @@ def check_robot(
         PointSetError: There is no pose, or the points do not fit the robot.
         UnknownNameError: The robot has no such coordinate.
         CompilationError: There is no C compiler, and the library is not in the cache.
+        DescriptionError: Nothing connects a body to the world, as in a tensegrity: no tension
+            moves such a structure as a whole.
     """
+    _require_support(dynamics.robot)
     for name, share in (("least_closure", least_closure), ("least_static", least_static)):
         finite_number(share, name, at_least=0.0, at_most=1.0)
     tree = dynamics.tree
@@ -250,6 +254,27 @@ def check_robot(
             progress(min(start + CHUNK, len(q)), len(q))
     findings = [*poses.findings(least_closure, least_static), *description.findings]
     return poses.result(tuple(sorted(findings, key=lambda finding: finding.severity != "unfit")))
+
+
+def _require_support(robot: Robot) -> None:
+    """Raise `DescriptionError` unless joints and muscles connect every body to the world."""
+    surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
+    pairs = [(joint.parent, joint.child) for joint in robot.joints if joint.kind != "free"]
+    for muscle in robot.muscles:
+        links = path_links(muscle.path, surfaces)
+        pairs += [(links[0], link) for link in links[1:]]
+    held, before = {WORLD}, 0
+    while len(held) > before:
+        before = len(held)
+        held |= {end for pair in pairs if held & set(pair) for end in pair}
+    if loose := [link.name for link in robot.links if link.name not in held]:
+        shown = ", ".join(loose[:3]) + (" ..." if len(loose) > 3 else "")
+        raise DescriptionError(
+            f"nothing connects {shown} to the world: no tension moves such a structure as a whole",
+            source=robot.name,
+            expected="a muscle or joint from each body to the world; a tensegrity is checked with "
+            f"./cards analyse prestress {robot.name} and ./cards analyse modes {robot.name}",
+        )
 
 
 def _within_range(dynamics: Dynamics, points: PointSet) -> PointSet:

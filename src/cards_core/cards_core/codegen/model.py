@@ -15,6 +15,8 @@ import numpy.typing as npt
 from cards_core.checks import check_choice
 from cards_core.codegen.emit import BYTES, Precision
 from cards_core.codegen.kernel import Layout, Slot
+from cards_core.codegen.toolchain import NO_COMPILER
+from cards_core.errors import CompilationError
 from cards_core.typing import Array
 
 Numbers = npt.NDArray[np.floating[Any]]
@@ -156,6 +158,16 @@ class NativeModel:
             self.variant.dtype,
             self._addresses.get(kernel, 0),
         )
+
+    def address(self, kernel: str) -> int:
+        """Return the address of a kernel for batches, ``void f(in, out, long long count)``.
+
+        Raises:
+            CompilationError: There is no C compiler, and the code is not in the cache.
+        """
+        if kernel not in self._functions:
+            raise CompilationError(f"{NO_COMPILER}, which '{kernel}' needs to be native code")
+        return int(ctypes.cast(self._functions[kernel], ctypes.c_void_p).value or 0)
 
     def rows(self, kernel: str, inputs: Numbers, threads: int = 1) -> Numbers:
         """Evaluate a kernel for many states.

@@ -13,7 +13,7 @@ from hybrid_robots import platform_arm
 from cards_core.analysis.robot_check import check_robot
 from cards_core.analysis.workspace.points import Axis, Grid, Samples
 from cards_core.dynamics import make_dynamics
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats import load
 from cards_core.robot.actuators import Ligament
 from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link, Muscle, ViaPoint
@@ -229,6 +229,12 @@ def test_limits_of_tensions(limits, wrong):
     assert (result.static is None) == wrong
     assert wrong or ("muscle_limits", "a") in parts(result, "warning")
     assert result.closure_share == 1.0
+
+
+def test_a_structure_that_nothing_holds_is_refused():
+    """Momentum of a free tensegrity cannot be changed by its cables: another analysis is meant."""
+    with pytest.raises(DescriptionError, match="nothing connects rod0, rod1, rod2 to the world"):
+        check_robot(make_dynamics(load("prism_3")))
 
 
 def test_limits_of_joints():

@@ -224,3 +224,8 @@ long steps_advance(steps_t *s, long n) {
   }
   return n;
 }
+
+/* The same for every `stride`-th of `count` robots of different worlds, from `first` on */
+void steps_advance_all(steps_t **all, long count, long first, long stride, long n, long *begun) {
+  for (long i = first; i < count; i += stride) begun[i] = steps_advance(all[i], n);
+}
