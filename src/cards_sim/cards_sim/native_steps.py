@@ -135,6 +135,7 @@ class NativeSteps:
         place("kinds", self._kinds)
         self._values: Array = np.zeros(m)
         place("values", self._values)
+        self._law: ImpedanceLaw | None = None
         self._active = np.zeros(m, dtype=np.uint8)
         place("active", self._active)
 
@@ -193,8 +194,10 @@ class NativeSteps:
         if setup.has_law:
             assert law is not None
             self._active[:] = law.active
-            for name, array in law.arrays.items():
-                setattr(setup, name, array.ctypes.data)
+            if law is not self._law:  # its arrays stay where they are
+                for name, array in law.arrays.items():
+                    setattr(setup, name, array.ctypes.data)
+                self._law = law
         setup.rows = None if rows is None else rows.ctypes.data
         implicit = simulator.muscles.implicit
         setup.straight = 0

@@ -150,7 +150,7 @@ class WorldSimulator:
     Attributes:
         world, dt: As given.
         combined: The world's models as one tree.
-        model, data: MuJoCo's own objects, for viewers and tests.
+        model, data: MuJoCo's own objects; they have no visuals.
         pullers: The robots; they join themselves.
         warnings: MuJoCo's counters.
         last: Coordinates and velocities of all models before the last step.
