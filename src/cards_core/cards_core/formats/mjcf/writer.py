@@ -171,7 +171,7 @@ def to_mjcf(
             and its angular velocity (6). Merged links have the values of the world frame there.
         tendons: Write the muscles as spatial tendons, for other programs that read MJCF. They
             have lengths and no forces: actuators of other programs are not ours.
-        visuals: Write what is only seen too. It touches nothing, but has to be moved in every step.
+        visuals: Write what is only seen, too. It touches nothing, but is moved in every step.
 
     Raises:
         UnknownNameError: A muscle names a link or wrap surface that does not exist, or no such

@@ -488,13 +488,15 @@ long cards_implicit(const step_t *s) {
   c.high = (long *)w, w += m;
   c.L = w;
 
-  memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double));
-  for (long k = 0; k < n; k++) c.A[k * n + k] += dt * s->joint_damping[k];
-  memcpy(c.R, c.A, (size_t)(n * n) * sizeof(double));
-  find_rows(c.A, n, c.first, c.below);
+  find_rows(s->mass, n, c.first, c.below);
   for (long k = 0; k < n; k++) {
+    const long at = k * n + c.first[k];
     long begin;
-    find_span(c.A + k * n, n, &begin, c.end + k);
+    find_span(s->mass + k * n, n, &begin, c.end + k);
+    if (c.end[k] <= k) c.end[k] = k + 1;
+    memcpy(c.A + at, s->mass + at, (size_t)(c.end[k] - c.first[k]) * sizeof(double));
+    c.A[k * n + k] += dt * s->joint_damping[k];
+    memcpy(c.R + at, c.A + at, (size_t)(k + 1 - c.first[k]) * sizeof(double));
   }
   for (long i = 0; i < m; i++) find_span(s->jacobian + i * n, n, c.low + i, c.high + i);
   if (!cholesky(c.R, n, c.first, c.below)) return -1;
@@ -505,6 +507,8 @@ long cards_implicit(const step_t *s) {
     *s->paid = NAN;
     return 0;
   }
+  memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double)); /* with its zeros */
+  for (long k = 0; k < n; k++) c.A[k * n + k] += dt * s->joint_damping[k];
   c.lawful = s->lawful_rows;
   const int known = !isnan(*s->paid);
   const double stored = settle(s, &c);
