@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import resource
 import subprocess
@@ -12,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from cards_bringup.benchmarks.loop import make_loop
+from cards_core.checks import shown
 from cards_core.errors import CardsError
 from cards_core.formats import load
 
@@ -37,6 +39,9 @@ Under the sine gait alone it is faster: give a ``program`` to compare like with 
 NTRT_CASES = ("flat", "contact", "hills")
 """Those that NTRT has too."""
 
+STEP = 0.001
+"""Of the simulations, [s]."""
+
 STEPS = 10
 """From one state that the controller sees to the next."""
 
@@ -57,7 +62,8 @@ def bench_tensegrity(
         say: Takes what is being measured.
         seconds: Simulated time of a slice, [s].
         program: A program of NTRT to be measured beside, called as ``PROGRAM CASE SECONDS`` with
-            CASE ``flat``, ``contact`` or ``hills``.
+            CASE ``flat``, ``contact`` or ``hills``: it simulates the same structure, gait and step
+            for so long and writes the simulated time that it reached, [s], as its last line.
 
     Returns:
         ``flat_x_realtime`` without contact cables, ``contact_x_realtime``, ``hills_x_realtime``
@@ -66,7 +72,7 @@ def bench_tensegrity(
         the ratios.
 
     Raises:
-        CardsError: The program fails.
+        CardsError: The program fails, or writes something else.
     """
     loops = {case: _loop(*CASES[case]) for case in CASES}
     ours: dict[str, list[float]] = {case: [] for case in CASES}
@@ -79,7 +85,7 @@ def bench_tensegrity(
                 ours[case].append(rate)
                 if case in theirs and program is not None:
                     theirs[case].append(seconds / _time_program(program, case, seconds))
-    result: dict[str, Any] = {"robot": ROBOT, "step_s": 0.001}
+    result: dict[str, Any] = {"robot": ROBOT, "step_s": STEP}
     result |= {f"{case}_x_realtime": median(values) for case, values in ours.items()}
     ntrt: dict[str, Any] = {"published": PUBLISHED, "built": BUILT}
     if program is not None:
@@ -111,19 +117,36 @@ def _loop(terrain: str, contact: bool) -> Callable[[float], float]:
 
 
 def _time_program(program: str, case: str, seconds: float) -> float:
+    """Return the processor time of the program and all that it starts, [s].
+
+    Raises:
+        CardsError: It cannot be started, fails, or did not simulate what it was asked for.
+    """
+    called = f"'{program} {case} {seconds:g}'"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
-        subprocess.run(
+        done = subprocess.run(
             [program, case, f"{seconds:g}"],
             check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise CardsError(
-            f"'{program} {case} {seconds:g}' failed: {error} (expected: a program that simulates "
-            "the case and ends with exit code 0)"
+            f"{called} failed: {error} (expected: a program that simulates the case and ends with "
+            "exit code 0)"
         ) from None
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    lines = done.stdout.decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    try:
+        reached = float(last)
+    except ValueError:
+        reached = math.nan
+    if not abs(reached - seconds) <= STEP:
+        raise CardsError(
+            f"{called} wrote {shown(last)} as its last line (expected: the simulated time that it "
+            f"reached, {seconds:g} s within a step)"
+        )
     return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)

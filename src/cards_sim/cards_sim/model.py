@@ -28,7 +28,9 @@ def build_model(
     ground: float | None = None,
     world_xml: str = "",
 ) -> mujoco.MjModel:
-    """Return the MuJoCo model of a world, with link sensors; see `to_mjcf` for the arguments.
+    """Return the MuJoCo model of a world, with link sensors and without what is only seen.
+
+    See `to_mjcf` for the arguments.
 
     Links of one model whose collision shapes overlap in the home pose never collide with each
     other: shapes drawn generously around a joint would otherwise push the robot apart from the
@@ -54,6 +56,7 @@ def build_model(
             joints=world.joints,
             grasps=grasps,
             link_sensors=True,
+            visuals=False,
         )
         try:
             return mujoco.MjModel.from_xml_string(text)

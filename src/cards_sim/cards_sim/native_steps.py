@@ -119,6 +119,7 @@ class NativeSteps:
             place(name, np.zeros(m))
         place("told_kinds", np.zeros(m, dtype=np.int_))
         place("law_kinds", bank.impedance_kinds.astype(np.int_))
+        place("winches", bank.winches.astype(np.int_))
         setup.has_bank = int(not bank.ideal)
         if not bank.ideal:
             slots = ("lengths", "rates", "kinds", "values", "state", "advanced", "tensions")
@@ -286,7 +287,7 @@ class _Steps(ctypes.Structure):
         *_fields(ctypes.c_long, "pull_wrenches"),
         *_fields(ctypes.c_void_p, "active", "kinds", "law_kinds", "values", "stiffness"),
         *_fields(ctypes.c_void_p, "damping", "floor", "rest_length", "rest_rate", "least", "most"),
-        *_fields(ctypes.c_void_p, "told", "told_kinds"),
+        *_fields(ctypes.c_void_p, "winches", "told", "told_kinds"),
         ("bank", _Call),
         *_fields(ctypes.c_long, *(f"bank_{n}" for n in ("lengths", "rates", "kinds", "values"))),
         *_fields(ctypes.c_long, "bank_state", "bank_advanced", "bank_tensions"),

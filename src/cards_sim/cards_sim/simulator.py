@@ -51,7 +51,7 @@ class Simulator:
         world: What it is part of: objects, contacts, grasps, time.
         muscles: Paths and actuator models.
         motors: Joints with a motor of their own.
-        model, data: MuJoCo's own objects, of the whole world, for viewers and tests.
+        model, data: MuJoCo's own objects, of the whole world; they have no visuals.
 
     Raises:
         DescriptionError: The robot cannot be simulated; the message says why.

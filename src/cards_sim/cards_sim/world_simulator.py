@@ -112,24 +112,44 @@ class _Push:
     steps: int
 
 
+_THREE = np.arange(3)
+
+
+def _is_direct(model: mujoco.MjModel) -> bool:
+    """Whether the forces of a contact are three or more successive ones of the constraints.
+
+    As `mj_contactForce` has it for elliptic cones and contacts with friction.
+    """
+    elliptic = model.opt.cone == int(mujoco.mjtCone.mjCONE_ELLIPTIC)
+    return bool(elliptic and (model.geom_condim >= 3).all() and (model.pair_dim >= 3).all())
+
+
 class _Met:
     """Contacts of the step that is under way; read when somebody asks.
 
     MuJoCo's memory holds them until the next step begins: what cannot be had later is copied.
     """
 
-    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, *, direct: bool) -> None:
         self._model = model
         found = data.contact
-        forces = np.empty((len(found.geom), 6))
-        for index in range(len(forces)):
-            mujoco.mj_contactForce(model, data, index, forces[index])
-        # no force acts where there is no address, e.g. within a margin
-        acting = found.efc_address >= 0
-        self._bodies = model.geom_bodyid[found.geom[acting]]
-        self._axes = found.frame[acting].reshape(-1, 3, 3)
-        self._places = found.pos[acting]
-        self._forces = np.einsum("nji,nj->ni", self._axes, forces[acting, :3])
+        rows = found.efc_address
+        if direct and rows.min() >= 0:
+            self._bodies = model.geom_bodyid[found.geom]
+            self._axes = found.frame.reshape(-1, 3, 3).copy()
+            self._places = found.pos.copy()
+            forces = data.efc_force[rows[:, None] + _THREE]
+        else:
+            every = np.empty((len(rows), 6))
+            for index in range(len(rows)):
+                mujoco.mj_contactForce(model, data, index, every[index])
+            # no force acts where there is no address, e.g. within a margin
+            acting = rows >= 0
+            self._bodies = model.geom_bodyid[found.geom[acting]]
+            self._axes = found.frame[acting].reshape(-1, 3, 3)
+            self._places = found.pos[acting]
+            forces = every[acting, :3]
+        self._forces = np.einsum("nji,nj->ni", self._axes, forces)
 
     @cached_property
     def contacts(self) -> tuple[Contact, ...]:
@@ -167,7 +187,7 @@ class WorldSimulator:
     Attributes:
         world, dt: As given.
         combined: The world's models as one tree.
-        model, data: MuJoCo's own objects, for viewers and tests.
+        model, data: MuJoCo's own objects; they have no visuals.
         pullers: The robots; they join themselves.
         warnings: MuJoCo's counters.
         last: Coordinates and velocities of all models before the last step.
@@ -207,6 +227,7 @@ class WorldSimulator:
         # MuJoCo's memory; asking `data` for an array takes longer than copying it
         self._qpos, self._qvel = self.data.qpos, self.data.qvel
         self._met: _Met | None = None
+        self._direct = _is_direct(self.model)
         self._no_forces = np.zeros((self.model.nbody, 3))
         self.touched = False
         self._step = 0
@@ -338,7 +359,7 @@ class WorldSimulator:
         model, data = self.model, self.data
         if np.count_nonzero(self.warnings):
             self._stop()
-        met = _Met(model, data) if data.ncon > 0 else None
+        met = _Met(model, data, direct=self._direct) if data.ncon > 0 else None
         self.touched = met is not None or self._met is not None
         # for whoever reads it and for the next wrench
         mujoco.mj_step1(model, data)

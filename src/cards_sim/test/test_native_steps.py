@@ -9,6 +9,7 @@ from cards_core.control import ControlModel, make_controller
 from cards_core.formats import load
 from cards_core.muscles.command import CommandPart, CommandRefusedError
 from cards_core.parameters.declaration import ParameterSet
+from cards_core.robot.actuators import ImpedanceControl, Motor
 from cards_core.robot.motors import motors_of
 from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
@@ -28,6 +29,19 @@ def spine(contact):
     return replace(robot, muscles=tuple(replace(m, contact=contact) for m in robot.muscles))
 
 
+def wound_spine():
+    """Return the spine with motors, whose law is by the rate of the winch."""
+    robot = load("tetrahedral_6")
+    motor = Motor(backdrivable=False, envelope="symmetric", gear_efficiency=1.0)
+    control = ImpedanceControl(stiffness=1000.0, damping=200.0, tension_floor=0.0, rate="winch")
+
+    def wound(muscle):
+        cable = replace(muscle.actuator, winch_speed=None, motor=motor)
+        return replace(muscle, actuator=cable, control=control, contact=False)
+
+    return replace(robot, muscles=tuple(wound(m) for m in robot.muscles))
+
+
 CASES = {
     "soft springs on the ground": (lambda: spine(False), {"terrain": "flat:friction=0.5"}),
     "cables that touch on hills": (lambda: spine(True), {"terrain": "hills:friction=0.5"}),
@@ -35,6 +49,7 @@ CASES = {
     "wrapping": (lambda: load("roboy_arm"), {}),
     "motors and temperatures": (lambda: load("musashi_like"), {"world": "desk"}),
     "stiff springs": (lambda: load("superball"), {"terrain": "flat:friction=0.5"}),
+    "motors that wind springs": (wound_spine, {"terrain": "flat:friction=0.5"}),
     "no native form": (lambda: load("wrap_elbow"), {}),
 }
 
@@ -136,6 +151,27 @@ def test_under_the_impedance_law_with_gains_that_change_and_a_push(tmp_path):
 
     single, pieces = both(make, parameters, tmp_path, before)
     assert single == pieces
+
+
+def test_under_the_impedance_law_by_the_rate_of_the_winch(tmp_path):
+    make, parameters = CASES["motors that wind springs"]
+    model = ControlModel(make(), "numeric")
+    controllers = {}
+
+    def before(host, robot, turn):
+        del robot
+        gait = {"gait": "sine", "amplitude": 0.1, "frequency": 2.0}
+        controller = controllers.setdefault(host, make_controller("impedance", model, **gait))
+        if turn == 0:
+            controller.reset()
+        host.submit(controller.step(host.state))
+
+    single, pieces = both(make, parameters, tmp_path, before)
+    assert single == pieces
+    host = host_of(make(), **parameters)  # and it is taken natively
+    host.submit(command_of(host.robot, 0.0))
+    assert host.simulator.native_steps() is not None
+    host.close()
 
 
 def test_when_commands_stop_the_watchdog_lets_go_at_the_same_step(tmp_path):

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
@@ -146,7 +147,14 @@ PAIRS = ((1, 1), (2, 2), (3, 3), (4, 4), (2, 1), (2, 4), (3, 1), (3, 4))
 PRETENSIONS = (20, 16, 22, 18, 10, 13, 9, 12)
 
 
-def test_a_floating_joint_comes_to_the_toolkits_equilibrium(tmp_path):
+INERTIA = np.diag([5.6406e-3, 5.6406e-3, 5.5992e-3])
+"""Of a vertebra in the toolkit, from its bounding box; our z is its y."""
+
+
+@pytest.fixture(scope="module")
+def joint(tmp_path_factory):
+    """Return two vertebrae with eight pretensioned cables, without gravity."""
+    folder = tmp_path_factory.mktemp("joint")
     text = JOINT
     for index, (a, b) in enumerate(PAIRS):
         text += f"    cable{index}: [[a{a}, a{b}]]\n"
@@ -156,11 +164,36 @@ def test_a_floating_joint_comes_to_the_toolkits_equilibrium(tmp_path):
             f"  cable{index}: {{class: cable, stiffness: 1000, damping: 10, "
             f"pretension: {force}, anchor: node}}\n"
         )
-    (tmp_path / "vertebra.yaml").write_text(VERTEBRA)
-    (tmp_path / "joint.yaml").write_text(text)
-    robot = load(write_structure(build(tmp_path / "joint.yaml"), tmp_path / "joint"))
-    robot = dataclasses.replace(robot, gravity=np.zeros(3))
-    sim = run(robot, 6.0, ground=None)
+    (folder / "vertebra.yaml").write_text(VERTEBRA)
+    (folder / "joint.yaml").write_text(text)
+    robot = load(write_structure(build(folder / "joint.yaml"), folder / "joint"))
+    links = tuple(
+        dataclasses.replace(link, inertia=dataclasses.replace(link.inertia, tensor=INERTIA))
+        for link in robot.links
+    )
+    return dataclasses.replace(robot, gravity=np.zeros(3), links=links)
+
+
+def test_a_floating_joint_after_twenty_steps_as_in_the_toolkit(joint):
+    """Its first pull of cables with pretension is doubled, so ours begins after it, at x1, v1."""
+    assert joint.links[0].inertia.mass == pytest.approx(0.761796, abs=1e-6)
+    dt, tree = 1e-3, joint.tree
+    at = make_dynamics(joint).update(tree.home, np.zeros(tree.nv))
+    impulse = -2.0 * dt * at.muscle_jacobian.T @ np.array(PRETENSIONS, dtype=float)
+    first = np.linalg.solve(at.mass_matrix, impulse)
+    sim = Simulator(joint, dt)
+    sim.reset(tree.integrate(tree.home, dt * first), first)
+    for _ in range(18):
+        sim.step(np.zeros(8), np.full(8, NO_COMMAND))
+    found = 1000.0 * (sim.state.muscle_lengths - sim.state.actuators)
+    expected = [
+        7.430237, 7.327095, 7.812946, 7.668154, 15.255144, 15.996191, 15.476876, 16.207098
+    ]  # fmt: skip
+    np.testing.assert_allclose(found, expected, atol=3e-3)
+
+
+def test_a_floating_joint_comes_to_the_toolkits_equilibrium(joint):
+    sim = run(joint, 6.0, ground=None)
     expected = [
         6.853627, 6.889897, 7.101849, 7.081508, 15.672946, 16.173823, 15.790137, 16.314323
     ]  # fmt: skip
@@ -169,6 +202,8 @@ def test_a_floating_joint_comes_to_the_toolkits_equilibrium(tmp_path):
     x, y, z = first[:3, :3].T @ (second[:3, 3] - first[:3, 3])
     # the toolkit has y up
     np.testing.assert_allclose([x, z, -y], [0.000578, 0.002219, -0.102933], atol=1e-6)
+    x, y, z = Rotation.from_matrix(first[:3, :3].T @ second[:3, :3]).as_rotvec()
+    np.testing.assert_allclose([x, z, -y], [0.02005, 0.00891, 0.00011], atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "mode"), [("superball", 0), ("superball", 11), ("prism_3", 0)])

@@ -3,6 +3,7 @@
 import itertools
 import struct
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -15,7 +16,7 @@ from cards_core.robot.world import ModelJoint, World, WorldModel
 from cards_core.spatial import Pose
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.simulator import Simulator, robots_within
-from cards_sim.world_simulator import WorldSimulator
+from cards_sim.world_simulator import WorldSimulator, _Met
 
 FLOOR = (
     '<model name="floor"><static>true</static><link name="link"><collision name="c"><geometry>'
@@ -128,6 +129,27 @@ def test_contact_forces_end_when_bodies_part():
     run(sim, 100)
     assert sim.contacts == ()
     assert not sim.contact_force("thing").any()
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_forces_of_contacts_are_those_that_mujoco_tells(margin):
+    """Read from its constraints where all contacts act, else one by one: the same bytes."""
+    sim = WorldSimulator(world(FLOOR + body("thing")))
+    run(sim, 20)
+    sim.apply_wrench("thing", (3.0, 1.0, 0.0), duration=0.05)
+    run(sim, 10)
+    sim.model.geom_margin[:] = margin
+    sim.model.geom_gap[:] = margin
+    mujoco.mj_step1(sim.model, sim.data)
+    mujoco.mj_step2(sim.model, sim.data)
+    fast, slow = (_Met(sim.model, sim.data, direct=direct) for direct in (True, False))
+    assert len(slow.contacts) > 0
+    assert fast.body_forces.any()
+    assert fast.body_forces.tobytes() == slow.body_forces.tobytes()
+    for one, other in zip(fast.contacts, slow.contacts, strict=True):
+        assert one.bodies == other.bodies
+        assert one.force.tobytes() == other.force.tobytes()
+        assert one.position.tobytes() == other.position.tobytes()
 
 
 # Motion ----------------------------------------------------------------------------------------

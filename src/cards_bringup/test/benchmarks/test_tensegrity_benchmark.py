@@ -21,7 +21,8 @@ def test_each_case_is_measured_beside_the_program(tmp_path):
     # 50 ms of processor time and no less, so that there is a ratio
     busy = program(
         tmp_path,
-        f'echo "$@" >> {tmp_path}/calls\ni=0; while [ $i -lt 20000 ]; do i=$((i+1)); done',
+        f'echo "$@" >> {tmp_path}/calls\necho ground\n'
+        "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo $2",
     )
     said = []
     result = bench_tensegrity(said.append, seconds=0.01, program=busy)
@@ -39,6 +40,13 @@ def test_each_case_is_measured_beside_the_program(tmp_path):
 def test_a_program_that_fails_is_named(tmp_path):
     with pytest.raises(CardsError, match=r"ntrt flat 0\.01' failed"):
         bench_tensegrity(lambda _: None, seconds=0.01, program=program(tmp_path, "exit 3"))
+
+
+@pytest.mark.parametrize("last", ["done", "", "0.5", "nan", "0.01 s"])
+def test_a_program_that_simulated_something_else_is_named(last, tmp_path):
+    busy = program(tmp_path, f"echo 0.01\necho '{last}'" if last else "exit 0")
+    with pytest.raises(CardsError, match=r"flat 0\.01' wrote .* \(expected: the simulated time"):
+        bench_tensegrity(lambda _: None, seconds=0.01, program=busy)
 
 
 def test_the_program_is_of_this_benchmark_only(capsys):

@@ -112,7 +112,7 @@ class ImpedanceLaw:
     @property
     def plain(self) -> bool:
         """Whether the law is no more than its equation now: all shares one, gains settled."""
-        return not (self._limited or self._approaching or bool(np.any(self.share != 1.0)))
+        return not (self._limited or self._approaching or np.count_nonzero(self.share != 1.0) > 0)
 
     @property
     def arrays(self) -> dict[str, Array]:

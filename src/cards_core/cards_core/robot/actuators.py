@@ -87,6 +87,25 @@ class ImpedanceControl(_Parameters):
     tension_rate: float | None = parameter(
         None, "fastest change of the tension; unlimited without it", "N/s", above=0.0
     )
+    rate: str = parameter(
+        "encoder",
+        "l': what the encoder reads, or of the rest length that a winch with a motor makes",
+        choices=("encoder", "winch"),
+    )
+
+
+def check_control(actuator: Actuator, control: ImpedanceControl) -> None:
+    """Check that a law fits the actuator that is under it.
+
+    Raises:
+        ParameterError: It needs the rate of a winch, and there is none.
+    """
+    wound = isinstance(actuator, Cable) and actuator.stiffness is not None
+    if control.rate == "winch" and not (wound and getattr(actuator, "motor", None) is not None):
+        raise ParameterError(
+            "rate 'winch' needs a cable with 'stiffness' and a 'motor', whose rest length has a "
+            "rate; expected 'encoder'"
+        )
 
 
 # Motors --------------------------------------------------------------------------------------
@@ -117,6 +136,27 @@ class Motor(_Parameters):
         "rad/s",
         above=0.0,
     )
+    backdrivable: bool = parameter(
+        True, "of an elastic cable: whether the cable turns it; else it pays out only when driven"
+    )
+    envelope: str = parameter(
+        "generator",
+        "of an elastic cable: what voltage leaves for the current at a speed. generator: "
+        "(+-U - kt w)/R; symmetric: +-(U - kt |w|)/R, it brakes no harder than it drives",
+        choices=("generator", "symmetric"),
+    )
+
+    def check_free(self) -> None:
+        """Check that nothing is given that belongs to elastic cables.
+
+        Raises:
+            ParameterError: `backdrivable` or `envelope` is.
+        """
+        for name in ("backdrivable", "envelope"):
+            if getattr(self, name) != getattr(type(self), name):
+                raise ParameterError(
+                    f"motor: '{name}' belongs to the motor of a cable with 'stiffness'"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +217,8 @@ class Cable(_Actuator):
     """A cable: ideal (follows the commanded tension), or elastic when it has a stiffness.
 
     An elastic cable that gets no command is a passive spring that only pulls. An ideal cable with
-    a ``motor`` has a current and follows the tension as far as its motor can.
+    a ``motor`` has a current and follows the tension as far as its motor can; the motor of an
+    elastic cable winds it up.
     """
 
     kind: ClassVar[str] = "cable"
@@ -199,6 +240,16 @@ class Cable(_Actuator):
     spool_radius: float | None = parameter(
         None, "r, of the motor's spool; 0.0045 without it", "m", above=0.0
     )
+    position_gain: float | None = parameter(
+        None,
+        "kp of the motor of an elastic cable, as force at the cable; m (100 rad/s)^2 without it, "
+        "with m = J N^2/r^2",
+        "N/m",
+        above=0.0,
+    )
+    velocity_gain: float | None = parameter(
+        None, "kd of that motor; critical damping 2 sqrt(kp m) without it", "N s/m", lower=0.0
+    )
     motor: Motor | None = None
     thermal: Thermal | None = None
 
@@ -211,13 +262,18 @@ class Cable(_Actuator):
         if self.spool_radius is not None and self.motor is None:
             raise ParameterError("'spool_radius' needs a 'motor', to which it belongs")
         if self.stiffness is not None:
-            if self.motor is not None:
+            if self.motor is not None and self.winch_speed is not None:
                 raise ParameterError(
-                    "'motor' belongs to a cable without 'stiffness'; a motor behind a spring is "
-                    "of type 'series_elastic'"
+                    "'winch_speed' and a 'motor', whose voltage limits its speed; expected one "
+                    "of both"
                 )
+            for name in ("position_gain", "velocity_gain"):
+                if self.motor is None and getattr(self, name) is not None:
+                    raise ParameterError(f"'{name}' needs a 'motor', to which it belongs")
             return
-        for name in ("rest_length", "winch_speed"):
+        if self.motor is not None:
+            self.motor.check_free()
+        for name in ("rest_length", "winch_speed", "position_gain", "velocity_gain"):
             if getattr(self, name) is not None:
                 raise ParameterError(
                     f"'{name}' needs a 'stiffness': an ideal cable has none of both"
@@ -340,6 +396,7 @@ class SeriesElastic(_Actuator):
         return _with_impedance(("force",) if self.driver == "current" else self.commands)
 
     def _check_together(self) -> None:
+        self.motor.check_free()
         for name in ("position_gain", "velocity_gain"):
             if self.driver == "current" and getattr(self, name) is not None:
                 raise ParameterError(f"'{name}' belongs to driver 'position'")

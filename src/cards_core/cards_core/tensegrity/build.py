@@ -316,7 +316,8 @@ def _origin(at: Field) -> tuple[str, Place]:
 def _notes(cables: Sequence[Cable], obstructed: Sequence[str]) -> Iterator[str]:
     """Yield what the SDF does not say, and what may be a mistake."""
     within = [cable.name for cable in cables if cable.first.body == cable.second.body]
-    motors = sum(c.actuator is not None and c.actuator.type == "motor" for c in cables)
+    wound = [c.actuator for c in cables if c.actuator is not None]
+    motors = sum(actuator.type == "motor" and not actuator.rotor for actuator in wound)
     if motors:
         which = "1 cable has" if motors == 1 else f"{motors} cables have"
         yield f"{which} a motor; the SDF has its largest speed as winch_speed"

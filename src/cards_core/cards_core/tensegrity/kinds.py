@@ -71,7 +71,8 @@ class Winch:
     """What changes the rest length of a cable.
 
     A winch has a flat limit of speed; a motor (eq. 3.3 of [Mirletz2016]_) has inertia and friction
-    of its own: I a = tau - b w + r T.
+    of its own: I a = tau - b w + r T with abs(tau) <= max(0, r T_max (1 - r abs(w)/v_max)). In the
+    SDF a motor is a winch of the same largest speed, unless ``rotor`` is set.
     """
 
     type: str = parameter("winch", "winch or motor", choices=("winch", "motor"))
@@ -81,14 +82,30 @@ class Winch:
     friction: float | None = parameter(None, "b of a motor", "N m s", lower=0.0)
     inertia: float | None = parameter(None, "I of a motor's rotor", "kg m^2", above=0.0)
     backdrivable: bool = parameter(False, "a motor's, by the cable")
+    rotor: bool = parameter(
+        False, "whether the SDF has a motor's rotor; a winch of speed_max without it"
+    )
+    position_gain: float | None = parameter(
+        None, "kp of a motor with rotor; m (100 rad/s)^2 without it, m = I/r^2", "N/m", above=0.0
+    )
+    velocity_gain: float | None = parameter(
+        None, "kd of a motor with rotor; 2 sqrt(kp m) without it", "N s/m", lower=0.0
+    )
 
     def check(self) -> None:
         """Check what concerns several parameters. Raises `ParameterError`."""
         given = [
             name for name in ("radius", "friction", "inertia") if getattr(self, name) is not None
         ]
+        if self.type == "winch" and self.rotor:
+            given.append("rotor")
         if self.type == "winch" and given:
             raise ParameterError(f"'{given[0]}' belongs to a motor (expected: type: motor)")
+        gains = [
+            name for name in ("position_gain", "velocity_gain") if getattr(self, name) is not None
+        ]
+        if gains and not self.rotor:
+            raise ParameterError(f"'{gains[0]}' without a rotor (expected: rotor: true)")
         if self.type == "motor" and len(given) < 3:
             raise ParameterError("a motor (expected: radius, friction and inertia)")
 
@@ -123,6 +140,11 @@ class Cord:
             raise ParameterError("pretension and rest_length (expected: one of them)")
         if self.actuator is not None and self.tension_max is not None:
             raise ParameterError("tension_max (expected: in 'actuator', which the cable has)")
+        if self.control.rate == "winch" and not (self.actuator and self.actuator.rotor):
+            raise ParameterError(
+                "control: rate 'winch' without a rotor (expected: an actuator with type: motor "
+                "and rotor: true)"
+            )
 
 
 Kind: TypeAlias = Rod | Box | Ball | Cord

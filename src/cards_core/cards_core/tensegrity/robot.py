@@ -6,6 +6,7 @@ bytes on every machine.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 from cards_core.errors import CardsError
 from cards_core.formats.sdf.writer import write_model
 from cards_core.robot.actuators import Cable as CableActuator
+from cards_core.robot.actuators import Motor
 from cards_core.robot.elements import (
     WORLD,
     Box,
@@ -30,6 +32,7 @@ from cards_core.robot.elements import (
 )
 from cards_core.robot.model import Robot
 from cards_core.spatial import Pose
+from cards_core.tensegrity.kinds import Winch
 from cards_core.tensegrity.structure import Anchor, Body, Cable, Solid, Structure
 from cards_core.typing import Array, Vector3
 
@@ -131,8 +134,11 @@ def _muscle(cable: Cable) -> Muscle:
         stiffness=_digits(cable.stiffness),
         damping=_digits(cable.damping),
         rest_length=_digits(cable.rest_length),
-        winch_speed=None if winch is None else _digits(winch.speed_max),
     )
+    if winch is not None and winch.rotor:
+        actuator = _wound(actuator, winch)
+    elif winch is not None:
+        actuator = dataclasses.replace(actuator, winch_speed=_digits(winch.speed_max))
     return Muscle(
         cable.name,
         (_via(cable.first), _via(cable.second)),
@@ -141,6 +147,37 @@ def _muscle(cable: Cable) -> Muscle:
         actuator,
         contact=cable.contact,
         control=cable.control,
+    )
+
+
+def _wound(cable: CableActuator, winch: Winch) -> CableActuator:
+    """Return a cable with the motor of eq. 3.3, by its stall torque and no-load speed.
+
+    Its torque constant is 1 N m/A: what it has in amperes and volts is its torque [N m] and speed
+    [rad/s].
+    """
+    assert winch.radius is not None
+    assert winch.friction is not None
+    assert winch.inertia is not None
+    stall, fastest = winch.tension_max * winch.radius, winch.speed_max / winch.radius
+    motor = Motor(
+        resistance=_digits(fastest / stall),
+        torque_constant=1.0,
+        voltage=_digits(fastest),
+        max_current=_digits(stall),
+        rotor_inertia=_digits(winch.inertia),
+        gear_ratio=1.0,
+        gear_efficiency=1.0,
+        viscous_friction=_digits(winch.friction),
+        backdrivable=winch.backdrivable,
+        envelope="symmetric",
+    )
+    return dataclasses.replace(
+        cable,
+        spool_radius=_digits(winch.radius),
+        position_gain=winch.position_gain,
+        velocity_gain=winch.velocity_gain,
+        motor=motor,
     )
 
 

@@ -352,6 +352,7 @@ def test_mesh_that_mujoco_cannot_read(uri):
     mesh = Mesh(uri)
     drawn = single(Link("arm", BODY, visuals=(Visual("skin", mesh),)))
     assert "visual 'skin' left out" in to_mjcf(drawn)
+    assert "skin" not in to_mjcf(drawn, visuals=False)
     load(drawn)
     solid = single(Link("arm", BODY, collisions=(Collision("hull", mesh),)))
     with pytest.raises(DescriptionError, match="link 'arm', collision 'hull'"):

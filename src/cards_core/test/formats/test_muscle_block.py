@@ -279,7 +279,7 @@ def groups(cls):
 def test_every_parameter_is_documented_and_can_be_read(kind):
     for cls in groups(ACTUATORS[kind]):
         for spec in parameters_of(cls):
-            assert spec.scalar_type in (float, str), spec
+            assert spec.scalar_type in (float, str, bool), spec
             assert spec.description
 
 

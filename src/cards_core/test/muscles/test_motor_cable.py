@@ -144,7 +144,11 @@ def test_temperatures_are_found_by_name():
             "there is no 'motor'",
         ),
         ({"spool_radius": 0.01}, "'spool_radius' needs a 'motor'"),
-        ({"motor": Motor(), "stiffness": 1e4}, "'motor' belongs to a cable without 'stiffness'"),
+        ({"motor": Motor(), "stiffness": 1e4, "winch_speed": 0.1}, "'winch_speed' and a 'motor'"),
+        ({"stiffness": 1e4, "position_gain": 1.0}, "'position_gain' needs a 'motor'"),
+        ({"motor": Motor(), "velocity_gain": 1.0}, "'velocity_gain' needs a 'stiffness'"),
+        ({"motor": Motor(backdrivable=False)}, "'backdrivable' belongs to the motor of a cable"),
+        ({"motor": Motor(envelope="symmetric")}, "'envelope' belongs to the motor of a cable"),
         ({"motor": Motor(max_current=-1.0)}, "max_current"),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats import load
 from cards_core.tensegrity import build, to_robot, write_structure
 from cards_core.tensegrity.tags import TagSearch
 
@@ -309,6 +310,32 @@ def test_actuators_and_control_of_cables(tmp_path):
     assert (muscle.control.stiffness, muscle.control.tension_floor) == (7.0, 1.0)
 
 
+def test_a_motor_with_rotor_is_in_the_sdf(tmp_path):
+    """Stall torque r T_max, no-load speed v_max/r, inertia, friction: eq. 3.3 of [Mirletz2016]."""
+    motor = (
+        "actuator: {type: motor, rotor: true, radius: 0.01, friction: 1e-3, inertia: 1e-4, "
+        "tension_max: 70, speed_max: 0.12, position_gain: 2e7, velocity_gain: 5e3}, "
+        "control: {damping: 200, rate: winch}}"
+    )
+    structure = build(
+        write(tmp_path, changed(TWO_RODS, "stiffness: 100}", f"stiffness: 100, {motor}"))
+    )
+    assert structure.notes == ()
+    robot = load(write_structure(structure, tmp_path / "model"))
+    (muscle,) = robot.muscles
+    cable, rotor = muscle.actuator, muscle.actuator.motor
+    assert cable.winch_speed is None
+    assert (cable.spool_radius, cable.position_gain, cable.velocity_gain) == (0.01, 2e7, 5e3)
+    stall = rotor.voltage / rotor.resistance * rotor.torque_constant
+    assert stall == pytest.approx(0.7, rel=1e-11)
+    assert rotor.max_current * rotor.torque_constant == pytest.approx(0.7, rel=1e-11)
+    assert rotor.voltage / rotor.torque_constant == pytest.approx(12.0, rel=1e-11)
+    assert (rotor.rotor_inertia, rotor.viscous_friction) == (1e-4, 1e-3)
+    assert (rotor.gear_ratio, rotor.gear_efficiency) == (1.0, 1.0)
+    assert (rotor.backdrivable, rotor.envelope) == (False, "symmetric")
+    assert muscle.control.rate == "winch"
+
+
 # Mistakes --------------------------------------------------------------------------------------
 
 MISTAKES = {
@@ -342,6 +369,25 @@ MISTAKES = {
         "stiffness: 100, pretension: 9, rest_length: 1",
         ":15:",
         "pretension and rest_length",
+    ),
+    "rotor of a winch": (
+        "stiffness: 100",
+        "stiffness: 100, actuator: {rotor: true, tension_max: 1, speed_max: 1}",
+        ":15:",
+        "'rotor' belongs to a motor",
+    ),
+    "gain without rotor": (
+        "stiffness: 100",
+        "stiffness: 100, actuator: {type: motor, radius: 1, friction: 0, inertia: 1, "
+        "position_gain: 1, tension_max: 1, speed_max: 1}",
+        ":15:",
+        "'position_gain' without a rotor",
+    ),
+    "rate of no winch": (
+        "stiffness: 100",
+        "stiffness: 100, control: {rate: winch}",
+        ":15:",
+        "rate 'winch' without a rotor",
     ),
     "motor": (
         "stiffness: 100",

@@ -39,6 +39,7 @@ typedef struct {
   const unsigned char *active;
   const long *kinds, *law_kinds;
   const double *values, *stiffness, *damping, *floor, *rest_length, *rest_rate, *least, *most;
+  const long *winches;                        /* (m,): state that is the rate of the law, or -1 */
   double *told;                               /* (m,): for this program */
   long *told_kinds;
   /* the bank of actuators */
@@ -119,7 +120,8 @@ static void obey(steps_t *s) {
     if (!s->has_law || !s->active[i]) continue;
     const double held = isnan(s->rest_length[i]) ? s->lengths[i] : s->rest_length[i];
     const double spring = s->stiffness[i]*(s->lengths[i] - held);
-    const double damper = s->damping[i]*(s->rates[i] - s->rest_rate[i]);
+    const double rate = s->winches[i] < 0 ? s->rates[i] : -s->bank.io[s->bank_state + s->winches[i]];
+    const double damper = s->damping[i]*(rate - s->rest_rate[i]);
     double t = s->values[i] + spring;
     t = t + damper;
     if (t < s->floor[i]) t = s->floor[i];

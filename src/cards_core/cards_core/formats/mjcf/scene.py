@@ -174,12 +174,13 @@ def add_geoms(
     friction: FrictionRule,
     *,
     moving: bool,
+    visuals: bool = True,
 ) -> None:
-    """Add the visuals, which touch nothing, and the collisions of a link.
+    """Add the visuals, which touch nothing, if they are wanted, and the collisions of a link.
 
     The geoms weigh nothing: the inertia is that of the description.
     """
-    for visual in link.visuals:
+    for visual in link.visuals if visuals else ():
         if _unreadable(visual.geometry, robot):
             note = f" visual '{visual.name}' left out: MuJoCo does not read its mesh "
             body.append(ET.Comment(note.replace("--", "- -")))

@@ -145,6 +145,7 @@ def to_mjcf(
     grasps: Sequence[tuple[str, str]] = (),
     link_sensors: bool = False,
     tendons: bool = False,
+    visuals: bool = True,
 ) -> str:
     """Return the robot as MJCF text.
 
@@ -172,6 +173,7 @@ def to_mjcf(
             and its angular velocity (6). Merged links have the values of the world frame there.
         tendons: Write the muscles as spatial tendons, for other programs that read MJCF. They
             have lengths and no forces: actuators of other programs are not ours.
+        visuals: Write what is only seen, too. It touches nothing, but is moved in every step.
 
     Raises:
         UnknownNameError: A muscle names a link or wrap surface that does not exist, or no such
@@ -225,7 +227,7 @@ def to_mjcf(
         bodies[name] = _add_body(parent, robot, chain, link)
         _add_inertial(bodies[name], robot, link, joint_of[name])
         moving = tree.link_node[name][0] != WORLD_NODE
-        add_geoms(bodies[name], assets, robot, link, friction, moving=moving)
+        add_geoms(bodies[name], assets, robot, link, friction, moving=moving, visuals=visuals)
         add_sites(bodies[name], robot, name, sides=tendons)
         if tendons:
             add_wrap_geoms(bodies[name], robot, name)

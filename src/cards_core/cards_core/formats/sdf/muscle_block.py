@@ -33,7 +33,7 @@ from cards_core.formats.sdf.values import (
 from cards_core.formats.xml_lines import XmlElement, XmlSource, parse_xml, shorten
 from cards_core.names import EXPECTED, name_problem
 from cards_core.parameters.declaration import Parameter, Value, groups_of, parameters_of
-from cards_core.robot.actuators import ACTUATORS, Actuator, ImpedanceControl
+from cards_core.robot.actuators import ACTUATORS, Actuator, ImpedanceControl, check_control
 from cards_core.robot.elements import Muscle, WrapSurface
 
 # Parameters ------------------------------------------------------------------------------------
@@ -260,16 +260,18 @@ def _read_muscle(element: XmlElement, out: _Collected) -> None:
     check_content(element, _MUSCLE)
     name = out.named(element)
     lower, upper = _read_tension(element, ACTUATORS[kind])
+    actuator = read_parameters(element, ACTUATORS[kind])
+    control = _read_control(element, actuator)
     out.muscles.append(
         Muscle(
             name=name,
             path=read_path(element, Names(out.links, out.surfaces)),
             tension_min=lower,
             tension_max=upper,
-            actuator=read_parameters(element, ACTUATORS[kind]),
+            actuator=actuator,
             friction_speed=_read_friction_speed(element),
             contact=_read_contact(element),
-            control=_read_control(element, ACTUATORS[kind]),
+            control=control,
             line=element.line,
         )
     )
@@ -299,14 +301,19 @@ def _read_tension(muscle: XmlElement, actuator: type[Actuator]) -> tuple[float, 
     return lower, upper
 
 
-def _read_control(muscle: XmlElement, actuator: type[Actuator]) -> ImpedanceControl:
+def _read_control(muscle: XmlElement, actuator: Actuator) -> ImpedanceControl:
     """Read ``<control/>``, the impedance law of a muscle that takes a tension."""
     element = muscle.child("control")
     if element is None:
         return ImpedanceControl()
     if "force" not in actuator.commands:
         raise element.error(f"a {actuator.kind} takes no tension", "no <control> for this type")
-    return _read(element, ImpedanceControl)
+    control = _read(element, ImpedanceControl)
+    try:
+        check_control(actuator, control)
+    except ParameterError as error:
+        raise element.error(str(error)) from None
+    return control
 
 
 def _read_friction_speed(element: XmlElement) -> float:

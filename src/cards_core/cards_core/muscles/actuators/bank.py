@@ -24,6 +24,7 @@ from cards_core.muscles.actuators.groups import (
 )
 from cards_core.muscles.actuators.model import Inputs, Model
 from cards_core.muscles.command import FORCE, IMPEDANCE
+from cards_core.robot.actuators import check_control
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -48,6 +49,8 @@ class ActuatorBank:
         state_values: Their values, in SI units and degC; overwritten by the next step.
         stiffness: Largest usual dT/dl of every muscle, shape (m,), [N/m]; zero for ideal cables.
         damping: Largest usual dT/dl', shape (m,), [N s/m].
+        winches: Where in `state` the winding speed of a muscle is if the rate of its impedance
+            law is that of its winch, else -1; shape (m,).
         impedance_kinds: Codes by which muscles are told tensions of their impedance law, shape
             (m,): FORCE, or IMPEDANCE for winders behind a spring, whose motors get a current.
         is_spring: Which muscles are springs and nothing else (but for their winches), shape (m,).
@@ -71,6 +74,7 @@ class ActuatorBank:
         for muscle in muscles:
             try:
                 muscle.actuator.check()
+                check_control(muscle.actuator, muscle.control)
             except ParameterError as error:
                 raise DescriptionError(
                     str(error),
@@ -97,6 +101,13 @@ class ActuatorBank:
         self.impedance_kinds = np.full(count, FORCE)
         for rows, *_ in winders:
             self.impedance_kinds[rows] = IMPEDANCE
+        self.winches = np.full(count, -1)
+        for group in self._groups:
+            if group.model.winch is not None:
+                places = group.places[group.model.published.index(group.model.winch)]
+                by_winch = [muscles[row].control.rate == "winch" for row in group.rows]
+                self.winches[group.rows] = np.where(by_winch, places, -1)
+        self._by_winch = np.flatnonzero(self.winches >= 0)
         self._winders = [np.concatenate(parts) for parts in zip(*winders, strict=True)]
         self.winders = bool(self._winders)
         self.ideal = all(type(group.model) is IdealCable for group in self._groups)
@@ -168,12 +179,16 @@ class ActuatorBank:
     def encoders(self, lengths: Array, rates: Array) -> tuple[Array, Array]:
         """Return length [m] and rate [m/s] of every muscle as the encoder of its motor reads them.
 
-        Those of the path, less the elongation of a spring between motor and path.
+        Those of the path, less the elongation of a spring between motor and path. The rate is that
+        of the rest length where the law asks for it.
 
         Args:
             lengths: Of the paths, shape (m,), [m].
             rates: Of the paths, shape (m,), [m/s].
         """
+        if self._by_winch.size:
+            rates = rates.copy()
+            rates[self._by_winch] = -self._state[self.winches[self._by_winch]]
         if not self._winders:
             return lengths, rates
         rows, wound, speed = self._winders

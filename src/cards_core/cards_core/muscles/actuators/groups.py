@@ -19,6 +19,7 @@ from cards_core.muscles.actuators.series_elastic import (
     HeatedSeriesElasticUnit,
     SeriesElasticUnit,
 )
+from cards_core.muscles.actuators.wound_cable import HeatedWoundCable, WoundCable
 from cards_core.robot.actuators import Cable, Hill, Ligament, Pneumatic, SeriesElastic
 from cards_core.robot.elements import Muscle
 
@@ -35,6 +36,8 @@ def _warm(model: type[Model], actuator: Cable | Pneumatic | Hill) -> type[Model]
 
 
 def _cable(actuator: Cable) -> type[Model]:
+    if actuator.motor is not None and actuator.stiffness is not None:
+        return WoundCable if actuator.thermal is None else HeatedWoundCable
     if actuator.motor is not None:
         return MotorCable if actuator.thermal is None else HeatedMotorCable
     return _warm(IdealCable if actuator.stiffness is None else ElasticCable, actuator)

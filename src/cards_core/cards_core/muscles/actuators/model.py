@@ -49,6 +49,8 @@ class Model(ABC):
         hidden: Names of the inner states that only the model needs.
         winder: Names of the published states that are the free length [m] and the winding speed
             [m/s] of a winder behind a spring; None where the path itself is what is wound.
+        winch: Name of the published state that is the speed [m/s] at which a motor shortens the
+            rest length of a cable, whose path is what the impedance law measures; None without.
         p: Parameters, arrays of shape (n,).
         stiffness: Largest usual dT/dl, shape (n,), [N/m]: with `damping` it decides whether the
             muscle is stiff against the host's step, see `cards_core.muscles.implicit`.
@@ -58,6 +60,7 @@ class Model(ABC):
     published: ClassVar[tuple[str, ...]] = ()
     hidden: ClassVar[tuple[str, ...]] = ()
     winder: ClassVar[tuple[str, str] | None] = None
+    winch: ClassVar[str | None] = None
 
     def __init__(self, muscles: Sequence[Muscle], dt: float) -> None:
         self.muscles = tuple(muscles)

@@ -1,6 +1,7 @@
 /* Tensions of muscles that are stiff against the step of the host; see `cards_core.muscles.implicit`,
    whose NumPy form is the reference. Matrices are stored by rows. */
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 enum { ITERATIONS = 50, HALVINGS = 12, CONVEX_ITERATIONS = 60, CONVEX_HALVINGS = 40 };
@@ -40,26 +41,42 @@ typedef struct {
   const long *lawful;
   long *first;
   long *end;         /* (n,): where the rows of A end */
+  long *below;       /* (n,): the last row of A that begins at this column or before it */
   long *last;        /* (n,): where the rows of J end */
   long *low, *high;  /* (m,): where the rows of L at the start of the step begin and end */
 } scratch_t;
 
-/* Factors R R' keep the zeros with which the rows of a matrix begin: those of free bodies have many.
-   Row i begins at first[i]. */
-static void find_rows(const double *A, long n, long *first) {
-  for (long i = 0; i < n; i++) {
-    first[i] = 0;
-    while (first[i] < i && A[i * n + first[i]] == 0.0) first[i]++;
-  }
+/* Whether six numbers are zero: rows of free bodies have many zeros, six at a time. All bits but the
+   sign are; one test in place of six that depend on each other. */
+static int six_zeros(const double *x) {
+  uint64_t bits[6];
+  memcpy(bits, x, sizeof bits);
+  return ((bits[0] | bits[1] | bits[2] | bits[3] | bits[4] | bits[5]) << 1) == 0;
+}
+
+static long zeros_before(const double *row, long end) {
+  long begin = 0;
+  while (begin + 6 <= end && six_zeros(row + begin)) begin += 6;
+  while (begin < end && row[begin] == 0.0) begin++;
+  return begin;
 }
 
 /* Where a row that is not zero begins and ends */
 static void find_span(const double *row, long n, long *low, long *high) {
-  long begin = 0, end = n;
+  long end = n;
+  while (end >= 6 && six_zeros(row + end - 6)) end -= 6;
   while (end > 0 && row[end - 1] == 0.0) end--;
-  while (begin < end && row[begin] == 0.0) begin++;
-  *low = begin;
+  *low = zeros_before(row, end);
   *high = end;
+}
+
+/* Factors R R' keep the zeros with which the rows of a matrix begin. Row i begins at first[i]; below[k]
+   is the last row that has something in column k. */
+static void find_rows(const double *A, long n, long *first, long *below) {
+  for (long i = 0; i < n; i++) {
+    first[i] = zeros_before(A + i * n, i);
+    for (long k = first[i]; k <= i; k++) below[k] = i;
+  }
 }
 
 static void lower_solve(const double *R, long n, const long *first, double *b) {
@@ -70,18 +87,18 @@ static void lower_solve(const double *R, long n, const long *first, double *b) {
   }
 }
 
-static void upper_solve(const double *R, long n, const long *first, double *b) {
+static void upper_solve(const double *R, long n, const long *first, const long *below, double *b) {
   for (long i = n - 1; i >= 0; i--) {
     double sum = b[i];
-    for (long k = i + 1; k < n; k++)
+    for (long k = i + 1; k <= below[i]; k++)
       if (first[k] <= i) sum -= R[k * n + i] * b[k];
     b[i] = sum / R[i * n + i];
   }
 }
 
-static int cholesky(double *R, long n, const long *first) {
+static int cholesky(double *R, long n, const long *first, const long *below) {
   for (long j = 0; j < n; j++) {
-    for (long i = j; i < n; i++) {
+    for (long i = j; i <= below[j]; i++) {
       if (first[i] > j) continue;
       double sum = R[i * n + j];
       for (long k = first[i] > first[j] ? first[i] : first[j]; k < j; k++)
@@ -185,7 +202,7 @@ static double largest(const step_t *s, scratch_t *c) {
     }
     memcpy(v, b, (size_t)n * sizeof(double));
     lower_solve(c->R, n, c->first, v);
-    upper_solve(c->R, n, c->first, v);
+    upper_solve(c->R, n, c->first, c->below, v);
     double square = 0.0;
     for (long k = 0; k < n; k++) square += b[k] * v[k];
     if (!(square > 0.0)) {
@@ -441,7 +458,7 @@ static void balance(const step_t *s, scratch_t *c) {
   for (long k = 0; k < n; k++) c->F[k] *= share;
 }
 
-long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 12 * nv + 4 * m + m * nv; }
+long cards_implicit_work(long nv, long m) { return 3 * nv * nv + 13 * nv + 4 * m + m * nv; }
 
 /* 0: the muscles are soft; 1: solved; 2: solved along straight lines; -1: the mass matrix is not
    positive definite. The tensions and the advanced states are in the buffer of the actuators. */
@@ -465,21 +482,24 @@ long cards_implicit(const step_t *s) {
   c.g = w, w += m;
   c.first = (long *)w, w += n;
   c.end = (long *)w, w += n;
+  c.below = (long *)w, w += n;
   c.last = (long *)w, w += n;
   c.low = (long *)w, w += m;
   c.high = (long *)w, w += m;
   c.L = w;
 
-  memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double));
-  for (long k = 0; k < n; k++) c.A[k * n + k] += dt * s->joint_damping[k];
-  memcpy(c.R, c.A, (size_t)(n * n) * sizeof(double));
-  find_rows(c.A, n, c.first);
+  find_rows(s->mass, n, c.first, c.below);
   for (long k = 0; k < n; k++) {
+    const long at = k * n + c.first[k];
     long begin;
-    find_span(c.A + k * n, n, &begin, c.end + k);
+    find_span(s->mass + k * n, n, &begin, c.end + k);
+    if (c.end[k] <= k) c.end[k] = k + 1;
+    memcpy(c.A + at, s->mass + at, (size_t)(c.end[k] - c.first[k]) * sizeof(double));
+    c.A[k * n + k] += dt * s->joint_damping[k];
+    memcpy(c.R + at, c.A + at, (size_t)(k + 1 - c.first[k]) * sizeof(double));
   }
   for (long i = 0; i < m; i++) find_span(s->jacobian + i * n, n, c.low + i, c.high + i);
-  if (!cholesky(c.R, n, c.first)) return -1;
+  if (!cholesky(c.R, n, c.first, c.below)) return -1;
   const int stiff = largest(s, &c) > 1.0;
   if (stiff || s->friction)
     for (long i = 0; i < m; i++) s->mobility[i] = squared_row(s, &c, i) / dt;
@@ -487,6 +507,8 @@ long cards_implicit(const step_t *s) {
     *s->paid = NAN;
     return 0;
   }
+  memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double)); /* with its zeros */
+  for (long k = 0; k < n; k++) c.A[k * n + k] += dt * s->joint_damping[k];
   c.lawful = s->lawful_rows;
   const int known = !isnan(*s->paid);
   const double stored = settle(s, &c);
@@ -509,9 +531,9 @@ long cards_implicit(const step_t *s) {
     c.free[k] = dt * (c.free[k] - bias + c.F[k]);
   }
   lower_solve(c.R, n, c.first, c.free);
-  upper_solve(c.R, n, c.first, c.free);
+  upper_solve(c.R, n, c.first, c.below, c.free);
   lower_solve(c.R, n, c.first, c.x);
-  upper_solve(c.R, n, c.first, c.x);
+  upper_solve(c.R, n, c.first, c.below, c.x);
   long result = 1;
   if (!s->model || !exact(s, &c)) {
     result = 2;
