@@ -20,6 +20,7 @@ from cards_core.trajectories import compose, curves
 from cards_core.trajectories.base import Hold, Reference, Space, Tolerance, TrajectoryError
 from cards_core.trajectories.polynomial import PointToPoint
 from cards_core.trajectories.rotation import CONVENTIONS, Convention
+from cards_core.trajectories.rhythm import Rhythm
 from cards_core.trajectories.sampled import read_traj
 from cards_core.trajectories.splines import SplineKind
 from cards_core.typing import Array
@@ -373,6 +374,19 @@ def _circle(_: Library, field: Field, context: Context) -> Reference:
     )
 
 
+def _rhythm(_: Library, field: Field, context: Context) -> Reference:
+    vectors = {k: context.vector(field[k]) for k in ("phases", "begin") if field.has(k)}
+    numbers = {k: field[k].number() for k in ("convergence", "coupling") if field.has(k)}
+    return Rhythm(
+        context.vector(field["centre"]),
+        context.vector(field["amplitude"]),
+        field["frequency"].number(above=0.0),
+        field["duration"].number(above=0.0),
+        **vectors,
+        **numbers,
+    )
+
+
 def _sequence(library: Library, field: Field, context: Context) -> Reference:
     parts: list[Reference] = []
     for item in field["parts"].items():
@@ -548,6 +562,11 @@ KINDS: Mapping[str, Kind] = {
         ("centre", "radius", "duration"),
         ("revolutions", "normal", "axes", "angle"),
         "operational",
+    ),
+    "rhythm": Kind(
+        _rhythm,
+        ("centre", "amplitude", "frequency", "duration"),
+        ("phases", "begin", "convergence", "coupling"),
     ),
     "hold": Kind(_hold, ("position",), ("duration",)),
     "sequence": Kind(_sequence, ("parts",), ("continuity",)),
