@@ -22,8 +22,8 @@ from cards_core.trajectories.limits import (
 )
 from cards_core.trajectories.live import LiveReference, TrajectoryPoint, from_joint_trajectory
 from cards_core.trajectories.polynomial import PiecewisePolynomial, PointToPoint
-from cards_core.trajectories.rotation import EulerRotation
 from cards_core.trajectories.rhythm import Rhythm
+from cards_core.trajectories.rotation import EulerRotation
 from cards_core.trajectories.sampled import SampledReference, read_traj, write_traj
 from cards_core.trajectories.splines import (
     SplineKind,

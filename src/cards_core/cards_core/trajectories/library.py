@@ -19,8 +19,8 @@ from cards_core.shared_files import shared_folders
 from cards_core.trajectories import compose, curves
 from cards_core.trajectories.base import Hold, Reference, Space, Tolerance, TrajectoryError
 from cards_core.trajectories.polynomial import PointToPoint
-from cards_core.trajectories.rotation import CONVENTIONS, Convention
 from cards_core.trajectories.rhythm import Rhythm
+from cards_core.trajectories.rotation import CONVENTIONS, Convention
 from cards_core.trajectories.sampled import read_traj
 from cards_core.trajectories.splines import SplineKind
 from cards_core.typing import Array
