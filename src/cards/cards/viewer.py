@@ -33,6 +33,9 @@ from cards_viz.runs.replay import Replay
 RATE = 30.0
 """Frames a second."""
 
+SLIDER_PERIOD = 0.2
+"""How often the slider of the time follows what is played, [s]."""
+
 LONGEST_WINDOW = 30.0
 """Greatest length of the plots of two runs, [s]."""
 
@@ -121,6 +124,24 @@ class Player:
             self._shown = self._times[0]
             self._changed.notify_all()
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """First and last time, [s]."""
+        return float(self._times[0]), float(self._times[-1])
+
+    @property
+    def shown(self) -> float:
+        """Time that is shown, [s]."""
+        out: float = min(self._shown, float(self._times[-1]))
+        return out
+
+    def seek(self, time: float) -> None:
+        """Go to a time, [s], and go on from there, or stay there if paused."""
+        with self._changed:
+            first, last = self.span
+            self._shown = min(max(time, first), last)
+            self._changed.notify_all()
+
     def set_speed(self, factor: float) -> None:
         """Set the speed, 1: as recorded."""
         with self._changed:
@@ -149,9 +170,30 @@ class View:
         self.page = page
         self.url = page.url
         self._player = player
-        player.start(page.show)
+        first, last = player.span
+        self._time = None
+        if last > first:
+            self._time = page.server.gui.add_slider(
+                "time [s]", min=first, max=last, step=(last - first) / 1000.0,
+                initial_value=first, hint="Drag to any moment of the run",
+            )  # fmt: skip
+            self._time.on_update(self._dragged)
+        self._told = -math.inf
+        player.start(self._show)
         # else viser closes it, with a line on the terminal
         atexit.register(self.close)
+
+    def _dragged(self, event: Any) -> None:
+        if event.client is not None:  # moved in the browser, not by what is played
+            self._player.seek(float(event.target.value))
+
+    def _show(self, snapshot: Any) -> None:
+        """Show a snapshot, and now and then where in the run it is."""
+        self.page.show(snapshot)
+        now = time.monotonic()
+        if self._time is not None and now - self._told > SLIDER_PERIOD:
+            self._told = now
+            self._time.value = self._player.shown
 
     def close(self) -> None:
         """Close the page."""
