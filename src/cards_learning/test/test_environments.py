@@ -1,0 +1,278 @@
+"""All environments: Gymnasium's checker, vectors as single ones, seeds, mistakes, divergence."""
+
+import dataclasses
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cards
+
+gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+
+from cards_core.errors import CardsError  # noqa: E402
+from cards_learning.environments import IDS  # noqa: E402
+from cards_learning.environments.quantities import Layout, Quantity  # noqa: E402
+from cards_learning.environments.task import FAILURE  # noqa: E402
+
+SMALL = {
+    "cards/Tensegrity-v0": {"robot": "prism_3"},
+}
+"""Options with which an environment is small and fast."""
+
+
+@pytest.fixture(params=IDS)
+def name(request):
+    return request.param
+
+
+def random_actions(space, count, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-1.0, 1.0, (count, *space.shape)).astype(np.float32)
+
+
+def test_gymnasium_has_nothing_to_say(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        environment = gymnasium.make(name, **SMALL.get(name, {}))
+        check_env(environment.unwrapped)
+        environment.close()
+    for space in (environment.observation_space, environment.action_space):
+        assert np.isfinite(space.low).all()
+        assert np.isfinite(space.high).all()
+
+
+def test_a_vector_is_as_many_single_ones(name):
+    """Number for number, through the ends of episodes, with the information."""
+    options = {**SMALL.get(name, {}), "max_episode_steps": 4}
+    many = gymnasium.make_vec(name, num_envs=5, **options)
+    single = gymnasium.make_vec(name, num_envs=5, vectorization_mode="sync", **options)
+    assert many.single_observation_space == single.single_observation_space
+    assert many.action_space == single.action_space
+    for seed in (3, [7, 1, 4, 4, 9]):
+        (ours, _), (theirs, _) = many.reset(seed=seed), single.reset(seed=seed)
+        assert ours.tobytes() == theirs.tobytes()
+        for actions in random_actions(many.action_space, 12):
+            ours, theirs = many.step(actions), single.step(actions)
+            for a, b in zip(ours[:4], theirs[:4], strict=True):
+                assert a.dtype == b.dtype
+                assert a.tobytes() == b.tobytes()
+            assert ours[4].keys() == theirs[4].keys()
+            for key, values in ours[4].items():
+                assert values.tolist() == theirs[4][key].tolist(), key
+    assert ours[0] in many.observation_space
+
+
+def test_seeds_tell_everything(name):
+    environment = gymnasium.make(name, **SMALL.get(name, {}))
+    actions = random_actions(environment.action_space, 3)
+
+    def episode(seed):
+        out = [environment.reset(seed=seed)[0]]
+        out += [environment.step(action)[0] for action in actions]
+        return np.array(out)
+
+    first = episode(1)
+    other = episode(2)
+    assert first.tobytes() == episode(1).tobytes()
+    assert (first != other).any()
+    environment.reset(seed=1)
+    again = environment.reset()[0]
+    assert (again != first[0]).any() or (environment.step(actions[0])[0] != first[1]).any()
+
+
+def test_episodes_are_truncated_after_their_steps(name):
+    many = gymnasium.make_vec(name, num_envs=2, max_episode_steps=3, **SMALL.get(name, {}))
+    many.reset(seed=0)
+    flags = [many.step(0.0 * many.action_space.sample()) for _ in range(5)]
+    assert [bool(step[3].all()) for step in flags] == [False, False, True, False, False]
+    assert not any(step[2].any() for step in flags)
+    assert flags[3][1].tolist() == [0.0, 0.0]  # the step in which they begin anew
+
+
+def test_bad_actions_are_named_and_nothing_is_done(name):
+    many = gymnasium.make_vec(name, num_envs=2, **SMALL.get(name, {}))
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        many.step(many.action_space.sample())
+    many.reset(seed=0)
+    actions = np.zeros(many.action_space.shape)
+    many.step(actions)
+    time = many.task.batch.state.time.copy()
+    actions[1, 2] = np.nan
+    label = re.escape(many.task.actions[2])
+    with pytest.raises(ValueError, match=f"action '{label}' of robot 1 is nan"):
+        many.step(actions)
+    with pytest.raises(ValueError, match=r"shape \(2, 1\)"):
+        many.step(np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="no array of numbers"):
+        many.step([["left"], ["right"]])
+    assert many.task.batch.state.time.tolist() == time.tolist()
+    one = gymnasium.make(name, **SMALL.get(name, {})).unwrapped
+    one.reset(seed=0)
+    with pytest.raises(ValueError, match=f"action '{label}' of robot 0 is inf"):
+        one.step(np.where(np.arange(actions.shape[1]) == 2, np.inf, 0.0))
+    with pytest.raises(ValueError, match="shape"):
+        one.step(np.zeros(actions.shape[1] + 1))
+
+
+def test_actions_beyond_their_ends_count_as_these(name):
+    many = gymnasium.make_vec(name, num_envs=2, **SMALL.get(name, {}))
+    many.reset(seed=[1, 1])
+    ends = np.where(np.arange(many.action_space.shape[1]) % 2, -1.0, 1.0)
+    observations, *_ = many.step(np.array([ends, 7.0 * ends]))
+    assert observations[0].tobytes() == observations[1].tobytes()
+
+
+def test_options_that_do_not_fit_are_refused(name):
+    many = gymnasium.make_vec(name, num_envs=2, **SMALL.get(name, {}))
+    one = gymnasium.make(name, **SMALL.get(name, {})).unwrapped
+    for call, message in (
+        (lambda: many.reset(seed=[1]), "1 seeds for 2 robots"),
+        (lambda: many.reset(seed=0, options={"low": 1}), "options of reset: low"),
+        (lambda: one.reset(seed=0, options={"low": 1}), "options of reset: low"),
+        (lambda: gymnasium.make(name, robot="nobody"), "nobody"),
+        (lambda: gymnasium.make(name, robot="stewart_gough"), "is a robot of rods"),
+        (lambda: gymnasium.make(name, period=0.0123456), "period is 0.0123456 s"),
+        (lambda: gymnasium.make(name, period=float("nan")), "period"),
+        (lambda: gymnasium.make_vec(name, num_envs=0), "num_envs is 0"),
+    ):
+        with pytest.raises(CardsError, match=message):
+            call()
+    with pytest.raises(TypeError, match="nonsense"):
+        gymnasium.make(name, nonsense=1)
+
+
+def test_observations_are_numbers_in_units():
+    layout = Layout(
+        [
+            Quantity.of("length", "m", ["a", "b"], 0.0, [2.0, 4.0]),
+            Quantity.of("speed", "m/s", ["a"], -1.0, 1.0),
+        ]
+    )
+    values = {"length": np.array([[0.5, 1.0]]), "speed": np.array([[3.0]])}
+    seen = layout.observation(values)
+    assert seen.tolist() == [[-0.5, -0.5, 1.0]]
+    back = layout.physical(seen)
+    assert back["length"].tolist() == [[0.5, 1.0]]
+    assert back["speed"].tolist() == [[1.0]]  # cut off
+    assert layout.physical(seen[0])["length"].tolist() == [0.5, 1.0]
+    with pytest.raises(CardsError, match="shape"):
+        layout.physical(seen[0, :2])
+    with pytest.raises(CardsError, match="length of 'b' ranges from 0 to inf m"):
+        Quantity.of("length", "m", ["a", "b"], 0.0, [2.0, np.inf])
+
+
+def test_the_page_has_all_ids_and_options():
+    page = (Path(__file__).parents[3] / "docs" / "environments.md").read_text(encoding="utf-8")
+    for name, (_, steps) in IDS.items():
+        assert f"`{name}`" in page
+        assert f"{steps} steps" in page
+        spec = gymnasium.spec(name)
+        assert spec.max_episode_steps == steps
+        many = gymnasium.make_vec(name, num_envs=1, **SMALL.get(name, {}))
+        for quantity in many.task.layout.quantities:
+            assert f"`{quantity.name}`" in page, (name, quantity.name)
+        many.reset(seed=0)
+        for key in many.step(many.action_space.sample())[4]:
+            if not key.startswith("_"):
+                assert f"`{key}`" in page, (name, key)
+    assert f"{FAILURE:g}" in page
+
+
+# Tensegrity -------------------------------------------------------------------------------------
+
+
+def test_a_tensegrity_that_diverges_is_over():
+    """Velocities beyond what MuJoCo takes; the others go on, and it begins anew."""
+    options = {**SMALL["cards/Tensegrity-v0"], "perturbation": 1e9}
+    many = gymnasium.make_vec("cards/Tensegrity-v0", num_envs=2, **options)
+    many.reset(seed=0)
+    zero = np.zeros(many.action_space.shape)
+    for _ in range(3):
+        observations, rewards, terminated, truncated, info = many.step(zero)
+        if terminated.any():
+            break
+    assert terminated.all()
+    assert not truncated.any()
+    assert rewards.tolist() == [FAILURE, FAILURE]
+    assert info["diverged"].all()
+    assert observations in many.observation_space
+    _, rewards, terminated, _, info = many.step(zero)
+    assert not terminated.any()
+    assert rewards.tolist() == [0.0, 0.0]
+    assert info == {}
+
+
+def test_the_reward_of_a_tensegrity_is_distance_less_work():
+    """Beside the simulator under the same commands, whose links' poses come from MuJoCo."""
+    options = {"work_weight": 0.3, "perturbation": 0.05}
+    environment = gymnasium.make("cards/Tensegrity-v0", robot="tetrahedral_6", **options)
+    environment = environment.unwrapped
+    task = environment.task
+    observation, _ = environment.reset(seed=4)
+    robot = cards.load("tetrahedral_6")
+    rates = np.random.default_rng(4).uniform(-0.05, 0.05, robot.tree.nv)
+    simulator = cards.Simulator(robot, terrain="flat:friction=0.5", command_timeout=3600.0)
+    simulator.simulator.begin_at(robot.tree.home, rates)
+    simulator.reset()
+    masses = np.array([link.inertia.mass for link in robot.links])
+    coms = np.array([link.inertia.com for link in robot.links])
+
+    def centre():
+        poses = simulator.simulator.link_poses()
+        places = [pose[:3, :3] @ com + pose[:3, 3] for pose, com in zip(poses, coms, strict=True)]
+        return masses @ np.array(places) / masses.sum()
+
+    home = simulator.state.muscle_lengths
+    fastest = np.array([muscle.actuator.winch_speed for muscle in robot.muscles])
+    first, lengths, tensions = centre(), home, simulator.state.tensions
+    assert task.layout.physical(observation)["lengths"] == pytest.approx(home)
+    before = total = 0.0
+    for action in random_actions(environment.action_space, 8, seed=2):
+        observation, reward, _, _, info = environment.step(action)
+        part = cards_part(task.actions, home, action.astype(float) * fastest)
+        simulator.submit((part,))
+        simulator.steps(50)
+        state = simulator.state
+        distance = float(np.linalg.norm((centre() - first)[:2]))
+        work = float(np.sum(tensions * np.maximum(lengths - state.muscle_lengths, 0.0)))
+        lengths, tensions = state.muscle_lengths, state.tensions
+        assert info["work"] == pytest.approx(work, abs=1e-12)
+        assert info["distance"] == pytest.approx(distance, abs=1e-9)
+        assert reward == pytest.approx(distance - before - 0.3 * work, abs=1e-9)
+        before = distance
+        total += info["reward_distance"]
+    assert total == pytest.approx(distance, abs=1e-12)
+    assert work > 0.0
+    seen = task.layout.physical(observation)
+    assert seen["tensions"] == pytest.approx(state.tensions, abs=1e-9)
+    assert seen["way"] == pytest.approx((centre() - first)[:2] / distance, abs=1e-6)
+
+
+def cards_part(names, rest_lengths, rest_rates):
+    from cards_core.muscles.command import CommandPart
+
+    return CommandPart("impedance", names, np.zeros(len(names)), rest_lengths, rest_rates)
+
+
+def test_cables_without_a_winch_need_a_rate():
+    robot = cards.load("prism_3")
+    bare = tuple(
+        dataclasses.replace(
+            muscle, actuator=dataclasses.replace(muscle.actuator, winch_speed=None)
+        )
+        for muscle in robot.muscles
+    )
+    robot = dataclasses.replace(robot, muscles=bare)
+    with pytest.raises(CardsError, match=f"muscle '{bare[0].name}' has no winch.*largest_rate"):
+        gymnasium.make("cards/Tensegrity-v0", robot=robot)
+    environment = gymnasium.make("cards/Tensegrity-v0", robot=robot, largest_rate=0.1)
+    environment.reset(seed=0)
+    environment.step(environment.action_space.sample())
+    for option, value in (("perturbation", -1.0), ("work_weight", -1.0), ("tension", np.nan)):
+        with pytest.raises(CardsError, match=option):
+            gymnasium.make("cards/Tensegrity-v0", robot="prism_3", **{option: value})
