@@ -14,13 +14,16 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
+from cards_core.dynamics import make_dynamics  # noqa: E402
 from cards_core.errors import CardsError  # noqa: E402
+from cards_core.muscles.command import CommandPart  # noqa: E402
 from cards_learning.environments import IDS  # noqa: E402
 from cards_learning.environments.quantities import Layout, Quantity  # noqa: E402
 from cards_learning.environments.task import FAILURE  # noqa: E402
 
 SMALL = {
     "cards/Tensegrity-v0": {"robot": "prism_3"},
+    "cards/ArmReach-v0": {"robot": "planar_2r"},
 }
 """Options with which an environment is small and fast."""
 
@@ -234,7 +237,8 @@ def test_the_reward_of_a_tensegrity_is_distance_less_work():
     before = total = 0.0
     for action in random_actions(environment.action_space, 8, seed=2):
         observation, reward, _, _, info = environment.step(action)
-        part = cards_part(task.actions, home, action.astype(float) * fastest)
+        rates = action.astype(float) * fastest
+        part = CommandPart("impedance", task.actions, np.zeros(len(home)), home, rates)
         simulator.submit((part,))
         simulator.steps(50)
         state = simulator.state
@@ -251,12 +255,6 @@ def test_the_reward_of_a_tensegrity_is_distance_less_work():
     seen = task.layout.physical(observation)
     assert seen["tensions"] == pytest.approx(state.tensions, abs=1e-9)
     assert seen["way"] == pytest.approx((centre() - first)[:2] / distance, abs=1e-6)
-
-
-def cards_part(names, rest_lengths, rest_rates):
-    from cards_core.muscles.command import CommandPart
-
-    return CommandPart("impedance", names, np.zeros(len(names)), rest_lengths, rest_rates)
 
 
 def test_cables_without_a_winch_need_a_rate():
@@ -276,3 +274,91 @@ def test_cables_without_a_winch_need_a_rate():
     for option, value in (("perturbation", -1.0), ("work_weight", -1.0), ("tension", np.nan)):
         with pytest.raises(CardsError, match=option):
             gymnasium.make("cards/Tensegrity-v0", robot="prism_3", **{option: value})
+
+
+# Arms -------------------------------------------------------------------------------------------
+
+
+def of_strong_muscles(robot):
+    """Return a robot whose muscles can tear everything apart."""
+    muscles = tuple(dataclasses.replace(m, tension_max=1e15) for m in robot.muscles)
+    return dataclasses.replace(robot, muscles=muscles)
+
+
+def test_an_arm_that_diverges_is_over():
+    options = {"robot": of_strong_muscles(cards.load("planar_2r")), "largest_tension": None}
+    many = gymnasium.make_vec("cards/ArmReach-v0", num_envs=2, **options)
+    many.reset(seed=0)
+    actions = -np.ones(many.action_space.shape)
+    actions[1, 0] = 1.0
+    observations, rewards, terminated, truncated, info = many.step(actions)
+    assert terminated.tolist() == info["diverged"].tolist() == [False, True]
+    assert not truncated.any()
+    assert rewards[1] == FAILURE
+    assert 0.0 < rewards[0] < 1.0
+    assert observations in many.observation_space
+    _, rewards, terminated, _, info = many.step(-np.ones(many.action_space.shape))
+    assert not terminated.any()
+    assert rewards[1] == 0.0
+    assert info["_diverged"].tolist() == [True, False]
+
+
+def test_the_reward_of_an_arm_is_closeness_less_effort():
+    """Beside the simulator under the same tensions, before it meets a limit."""
+    options = {"close": 0.2, "effort_weight": 0.5, "largest_tension": 60.0, "period": 0.005}
+    environment = gymnasium.make("cards/ArmReach-v0", robot="planar_2r", **options).unwrapped
+    layout = environment.task.layout
+    observation, _ = environment.reset(seed=6)
+    robot = cards.load("planar_2r")
+    seen = layout.physical(observation)
+    numeric = make_dynamics(robot, "numeric")
+
+    def hand(q):
+        return numeric.operational(q, np.zeros(2)).position.copy()
+
+    point = hand(seen["q"]) + seen["error"]
+    simulator = cards.Simulator(robot, dt=environment.task.batch.dt, command_timeout=3600.0)
+    simulator.simulator.begin_at(seen["q"])
+    simulator.reset()
+    low = np.array([muscle.tension_min for muscle in robot.muscles])
+    for action in 0.2 * random_actions(environment.action_space, 6, seed=1) - 0.6:
+        observation, reward, terminated, _, info = environment.step(action)
+        tensions = low + 0.5 * (action.astype(float) + 1.0) * (60.0 - low)
+        simulator.submit((CommandPart("force", environment.task.actions, tensions),))
+        simulator.steps(environment.task.steps)
+        distance = np.linalg.norm(point - hand(simulator.state.q))
+        effort = np.mean((0.5 * (action.astype(float) + 1.0)) ** 2)
+        assert reward == pytest.approx(
+            1.0 / (1.0 + (distance / 0.2) ** 2) - 0.5 * effort, abs=1e-9
+        )
+        assert info["distance"] == pytest.approx(distance, abs=1e-9)
+        assert not terminated
+        seen = layout.physical(observation)
+        assert seen["q"] == pytest.approx(simulator.state.q, abs=1e-9)
+        assert seen["qd"] == pytest.approx(simulator.state.qd, abs=1e-8)
+        assert seen["tensions"] == pytest.approx(tensions, abs=1e-9)
+
+
+def test_points_can_be_reached_and_are_reached():
+    options = {"robot": "planar_2r", "reached": 10.0}
+    many = gymnasium.make_vec("cards/ArmReach-v0", num_envs=20, **options)
+    observations, _ = many.reset(seed=0)
+    seen = many.task.layout.physical(observations)
+    robot = cards.load("planar_2r")
+    assert abs(seen["q"] - robot.tree.home).max() <= 0.05 + 1e-12
+    assert len(np.unique(seen["error"], axis=0)) == 20
+    assert many.step(many.action_space.sample())[4]["is_success"].all()
+
+
+def test_arms_need_limits_and_muscles():
+    for options, message in (
+        ({"robot": "prism_3"}, "has no limits"),
+        ({"largest_tension": 1.0}, "largest_tension"),
+        ({"effort_weight": -1.0}, "effort_weight"),
+        ({"close": 0.0}, "close"),
+        ({"spread": 0.0}, "spread"),
+        ({"reached": -1.0}, "reached"),
+        ({"start_spread": -1.0}, "start_spread"),
+    ):
+        with pytest.raises(CardsError, match=message):
+            gymnasium.make("cards/ArmReach-v0", **{"robot": "planar_2r", **options})

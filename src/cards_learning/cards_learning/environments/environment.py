@@ -15,6 +15,7 @@ from gymnasium.vector.utils import batch_space
 from cards_core.checks import check_count
 from cards_core.errors import CardsError
 from cards_core.typing import Array
+from cards_learning.environments.arm import ReachTask
 from cards_learning.environments.task import ActionError, Flags, Outcome, Task
 from cards_learning.environments.tensegrity import TensegrityTask
 
@@ -235,3 +236,15 @@ class TensegrityVectorEnv(RobotVectorEnv):
     """`TensegrityTask` of n robots."""
 
     make_task = TensegrityTask
+
+
+class ArmReachEnv(RobotEnv):
+    """`ReachTask` of one robot."""
+
+    make_task = ReachTask
+
+
+class ArmReachVectorEnv(RobotVectorEnv):
+    """`ReachTask` of n robots."""
+
+    make_task = ReachTask

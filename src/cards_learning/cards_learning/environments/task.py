@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +47,7 @@ class Outcome:
     observations: Array
     terms: Mapping[str, Array]
     terminated: Flags
-    info: Mapping[str, npt.NDArray[np.generic]]
+    info: Mapping[str, npt.NDArray[Any]]
 
     @property
     def rewards(self) -> Array:
@@ -164,7 +165,7 @@ class Task(ABC):
     @abstractmethod
     def _judge(
         self, state: BatchRobotState
-    ) -> tuple[dict[str, Array], Flags, dict[str, npt.NDArray[np.generic]]]:
+    ) -> tuple[dict[str, Array], Flags, dict[str, npt.NDArray[Any]]]:
         """Return terms of the reward, who has finished, and information; called once per step."""
 
 

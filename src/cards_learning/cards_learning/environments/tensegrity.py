@@ -184,7 +184,7 @@ class TensegrityTask(Task):
 
     def _judge(
         self, state: BatchRobotState
-    ) -> tuple[dict[str, Array], Flags, dict[str, npt.NDArray[np.generic]]]:
+    ) -> tuple[dict[str, Array], Flags, dict[str, npt.NDArray[Any]]]:
         centre = self._centre(state.q)
         before = self._distance(self._place_now)
         after = self._distance(centre)
@@ -194,7 +194,7 @@ class TensegrityTask(Task):
         work = np.sum(self._tensions * shorter, axis=1)
         self._take(slice(None), state)
         terms = {"distance": after - before, "work": 0.0 - self._work_weight * work}
-        info: dict[str, npt.NDArray[np.generic]] = {"distance": after, "work": work}
+        info: dict[str, npt.NDArray[Any]] = {"distance": after, "work": work}
         return terms, np.zeros(self.n, dtype=np.bool_), info
 
     def _distance(self, place: Array) -> Array:
