@@ -17,6 +17,10 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 from cards_core.dynamics import make_dynamics  # noqa: E402
 from cards_core.errors import CardsError  # noqa: E402
 from cards_core.muscles.command import CommandPart  # noqa: E402
+from cards_core.trajectories.library import (  # noqa: E402
+    find_reference_file,
+    load_references,
+)
 from cards_learning.environments import IDS  # noqa: E402
 from cards_learning.environments.quantities import Layout, Quantity  # noqa: E402
 from cards_learning.environments.task import FAILURE  # noqa: E402
@@ -362,3 +366,56 @@ def test_arms_need_limits_and_muscles():
     ):
         with pytest.raises(CardsError, match=message):
             gymnasium.make("cards/ArmReach-v0", **{"robot": "planar_2r", **options})
+
+
+# A path -----------------------------------------------------------------------------------------
+
+
+def test_an_arm_follows_its_path():
+    """It begins there, at rest, at one of many places; the path goes on after its end."""
+    many = gymnasium.make_vec("cards/FlowerTracking-v0", num_envs=8, period=1.5, ahead=3.0)
+    robot, layout = many.task.batch.robot, many.task.layout
+    path = load_references(find_reference_file("", robot), operational_size=3)["flower"]
+    observations, _ = many.reset(seed=0)
+    seen = layout.physical(observations)
+    numeric = make_dynamics(robot, "numeric")
+
+    def hands(q):
+        return np.array([numeric.operational(row, np.zeros(4)).position.copy() for row in q])
+
+    assert np.linalg.norm(seen["error"], axis=1).max() < 1e-3
+    assert abs(seen["qd"]).max() < 1e-12
+    assert ((seen["q"] >= robot.tree.lower) & (seen["q"] <= robot.tree.upper)).all()
+    times = 1.5 * np.arange(20)
+    places = path.sample(times)[0]
+    points = hands(seen["q"]) + seen["error"]
+    begin = np.array([np.linalg.norm(places - point, axis=1).argmin() for point in points])
+    assert len(set(begin.tolist())) > 3
+    still = np.zeros(many.action_space.shape)
+    for step in range(1, 22):  # each passes the end
+        observations, _, _, _, info = many.step(still)
+        seen = layout.physical(observations)
+        now, later = (begin + step) % 20, (begin + step + 2) % 20
+        at = hands(many.task.batch.state.q)
+        assert at + seen["error"] == pytest.approx(places[now], abs=1e-9)
+        assert at + seen["ahead"] == pytest.approx(places[later], abs=1e-9)
+        assert seen["velocity"] == pytest.approx(path.sample(times)[1][now], abs=1e-9)
+        assert info["distance"] == pytest.approx(np.linalg.norm(seen["error"], axis=1), abs=1e-9)
+        assert info["reward_closeness"] == pytest.approx(1 / (1 + (info["distance"] / 0.05) ** 2))
+
+
+def test_paths_that_cannot_be_followed_are_refused(tmp_path):
+    file = tmp_path / "far.yaml"
+    file.write_text(
+        "trajectories:\n  far: {kind: hold, space: operational, position: [3.0, 0.0, 0.0], "
+        "duration: 2.0}\n"
+    )
+    name = "cards/FlowerTracking-v0"
+    for options, message in (
+        ({"reference": "far", "reference_file": str(file)}, "gets nowhere to reference 'far'"),
+        ({"reference": "daisy"}, "daisy"),
+        ({"robot": "planar_2r", "reference": "there_and_back"}, "joint space"),
+        ({"ahead": -1.0}, "ahead"),
+    ):
+        with pytest.raises(CardsError, match=message):
+            gymnasium.make(name, **options)

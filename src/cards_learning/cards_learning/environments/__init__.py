@@ -18,6 +18,7 @@ except ImportError as error:
 IDS: dict[str, tuple[str, int]] = {
     "cards/Tensegrity-v0": ("Tensegrity", 400),
     "cards/ArmReach-v0": ("ArmReach", 150),
+    "cards/FlowerTracking-v0": ("FlowerTracking", 500),
 }
 """Id to the name of its classes, ``NAMEEnv`` and ``NAMEVectorEnv``, and its most steps."""
 

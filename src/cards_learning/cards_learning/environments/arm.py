@@ -1,10 +1,10 @@
-"""Arms that muscles pull: a hand that reaches for points, or follows a path.
+"""Arms that muscles pull, and a hand that reaches for points.
 
 An action sets the tension of every muscle that takes one, from the least to the largest:
 
     T = T_min + (a + 1)/2 (T_top - T_min)
 
-Both tasks are worth, per step, with the distance d of the hand from where it should be,
+A step is worth, with the distance d of the hand from where it should be,
 
     closeness   1/(1 + (d/s)^2)             s: `close`, [m]
     effort      -w mean(((a + 1)/2)^2)      w: `effort_weight`
@@ -39,7 +39,7 @@ SAMPLES = 512
 
 
 class ArmTask(Task):
-    """What `ReachTask` and `TrackingTask` share.
+    """What tasks of an arm have in common: actions, reward, and most of what is seen.
 
     Args:
         n: How many robots.
@@ -49,7 +49,6 @@ class ArmTask(Task):
         largest_tension: T_top, [N]; that of each muscle if None or larger.
         effort_weight: w.
         close: s, [m].
-        spread: How far from home joints are where the hand goes, [rad] or [m].
         threads: How many share the work.
 
     Raises:
@@ -66,7 +65,6 @@ class ArmTask(Task):
         largest_tension: float | None,
         effort_weight: float,
         close: float,
-        spread: float,
         threads: int | None,
     ) -> None:
         found = loaded(robot)
@@ -93,17 +91,13 @@ class ArmTask(Task):
         self._span = most - self._least
         self._effort_weight = finite_number(effort_weight, "effort_weight", at_least=0.0)
         self._close = finite_number(close, "close [m]", above=0.0)
-        spread = finite_number(spread, "spread", above=0.0)
-        self._low = np.maximum(tree.lower, tree.home - spread)
-        self._high = np.minimum(tree.upper, tree.home + spread)
         self._model = Model(found, ["y", "J"])
         self._effort: Array = np.zeros(n)
         self._start: Array = np.tile(tree.home, (n, 1))
         self.actions = tuple(names)
         q = np.random.default_rng(0).uniform(tree.lower, tree.upper, (SAMPLES, tree.nq))
         hands = self._hand(q)
-        self._corners = hands.min(axis=0) - 0.01, hands.max(axis=0) + 0.01
-        size = self._corners[1] - self._corners[0]
+        self._size = hands.max(axis=0) - hands.min(axis=0) + 0.01
         range_ = tree.upper - tree.lower
         fastest = np.array([axis.velocity for joint in found.joints for axis in joint.axes])
         fastest = np.where(np.isfinite(fastest), fastest, LARGEST_RATE)
@@ -117,7 +111,7 @@ class ArmTask(Task):
             ),
             Quantity.of("qd", "rad/s or m/s", tree.velocity_names, -fastest, fastest),
             Quantity.of("tensions", "N", names, 0.0, most),
-            Quantity.of("error", "m", tuple("xyz"), -size, size),
+            Quantity.of("error", "m", tuple("xyz"), -self._size, self._size),
         ]
 
     def _hand(self, q: Array) -> Array:
@@ -164,9 +158,10 @@ class ReachTask(ArmTask):
     joints that are drawn. It is over when the physics diverges.
 
     Args:
+        spread: How far from home the joints are at the point, [rad] or [m].
         reached: How near counts as ``is_success`` in the information, [m].
         start_spread: How far from home the joints begin, [rad] or [m].
-        n, robot, period, largest_tension, effort_weight, close, spread, threads: See `ArmTask`.
+        n, robot, period, largest_tension, effort_weight, close, threads: See `ArmTask`.
     """
 
     def __init__(
@@ -190,22 +185,22 @@ class ReachTask(ArmTask):
             largest_tension=largest_tension,
             effort_weight=effort_weight,
             close=close,
-            spread=spread,
             threads=threads,
         )
         self._reached = finite_number(reached, "reached [m]", above=0.0)
         around = finite_number(start_spread, "start_spread", at_least=0.0)
         tree = self.batch.robot.tree
-        self._first = (
-            np.maximum(tree.lower, tree.home - around),
-            np.minimum(tree.upper, tree.home + around),
+        spread = finite_number(spread, "spread", above=0.0)
+        self._first, self._last = (
+            (np.maximum(tree.lower, tree.home - far), np.minimum(tree.upper, tree.home + far))
+            for far in (around, spread)
         )
         self._points: Array = np.zeros((n, 3))
         self.layout = Layout(self._quantities)
 
     def _draw(self, i: int, generator: np.random.Generator) -> None:
         self._start[i] = generator.uniform(*self._first)
-        goal = generator.uniform(self._low, self._high)
+        goal = generator.uniform(*self._last)
         self._points[i] = self._hand(goal[None])[0]
 
     def _begin(self, rows: npt.NDArray[np.intp], state: BatchRobotState) -> None:

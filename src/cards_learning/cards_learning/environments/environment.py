@@ -18,6 +18,7 @@ from cards_core.typing import Array
 from cards_learning.environments.arm import ReachTask
 from cards_learning.environments.task import ActionError, Flags, Outcome, Task
 from cards_learning.environments.tensegrity import TensegrityTask
+from cards_learning.environments.tracking import TrackingTask
 
 
 class RobotEnv(gymnasium.Env[Array, Array]):
@@ -248,3 +249,15 @@ class ArmReachVectorEnv(RobotVectorEnv):
     """`ReachTask` of n robots."""
 
     make_task = ReachTask
+
+
+class FlowerTrackingEnv(RobotEnv):
+    """`TrackingTask` of one robot."""
+
+    make_task = TrackingTask
+
+
+class FlowerTrackingVectorEnv(RobotVectorEnv):
+    """`TrackingTask` of n robots."""
+
+    make_task = TrackingTask
