@@ -17,6 +17,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 from cards_core.dynamics import make_dynamics  # noqa: E402
 from cards_core.errors import CardsError  # noqa: E402
 from cards_core.muscles.command import CommandPart  # noqa: E402
+from cards_core.robot.perturb import perturbed  # noqa: E402
 from cards_core.trajectories.library import (  # noqa: E402
     find_reference_file,
     load_references,
@@ -419,3 +420,100 @@ def test_paths_that_cannot_be_followed_are_refused(tmp_path):
     ):
         with pytest.raises(CardsError, match=message):
             gymnasium.make(name, **options)
+
+
+# A load -----------------------------------------------------------------------------------------
+
+
+def towards(seen, task):
+    """Return actions that move set-points to where platforms are to go next, ever slower."""
+    return np.clip((seen["next"] - seen["set_point"]) / (4.0 * 0.5 * task.period), -1.0, 1.0)
+
+
+def test_loads_are_fetched_and_brought():
+    """Every platform does it; what it is worth is the way and two bonuses."""
+    many = gymnasium.make_vec("cards/PickAndPlace-v0", num_envs=12)
+    task, layout = many.task, many.task.layout
+    observations, info = many.reset(seed=0)
+    seen = layout.physical(observations)
+    apart = np.linalg.norm(seen["place"] - seen["next"], axis=1)
+    assert apart.min() > 0.25 * np.linalg.norm([1.6, 1.2, 0.8]) - 1e-9
+    way = np.linalg.norm(seen["next"], axis=1) + apart
+    goals = {False: seen["q"][:, :3] + seen["next"], True: seen["q"][:, :3] + seen["place"]}
+    value, ended = np.zeros(12), np.zeros(12, dtype=bool)
+    for _ in range(200):
+        was = seen["carrying"][:, 0] > 0.5
+        observations, rewards, terminated, truncated, info = many.step(towards(seen, task))
+        value += np.where(ended, 0.0, rewards)
+        seen = layout.physical(observations)
+        for i in np.flatnonzero(~ended):
+            changed = info["carrying"][i] != was[i] or terminated[i]
+            place, rate = task.batch.state.q[i, :3], task.batch.state.qd[i, :3]
+            near = np.linalg.norm(goals[bool(was[i])][i] - place) <= 0.05
+            assert changed == (near and np.linalg.norm(rate) <= 0.1)
+            assert terminated[i] == info["is_success"][i] == (changed and was[i])
+        assert not truncated.any()
+        ended |= terminated
+        if ended.all():
+            break
+    assert ended.all()
+    # the tolerance counts three times: at the load both ways are measured, and at the end
+    assert abs(value - way - 3.0).max() <= 3.0 * 0.05 + 1e-9
+
+
+def test_a_load_weighs_and_a_new_episode_has_none():
+    """A carried load is that of a heavier platform in the description."""
+    environment = gymnasium.make("cards/PickAndPlace-v0", load=10.0).unwrapped
+    task = environment.task
+    observation, _ = environment.reset(seed=2)
+    observation, *_ = environment.step(np.zeros(3))
+    seen = task.layout.physical(observation)
+    assert seen["q"] == pytest.approx(task.batch.robot.tree.home, abs=1e-9)  # it hangs still
+    prestress = seen["tensions"]
+    while not seen["carrying"]:
+        observation, *_ = environment.step(towards(seen, task))
+        seen = task.layout.physical(observation)
+    robot = task.batch.robot
+    mass = cards.compile(robot, ["M"])(robot.tree.home).M[0, 0]
+    heavy = perturbed(robot, mass_factor=(mass + 10.0) / mass)
+    others = {name: cards.Batch(one, 1) for name, one in (("heavy", heavy), ("light", robot))}
+    start = task.batch.state
+    action = np.array([0.3, -0.2, 0.5])
+    goal = robot.tree.home.copy()
+    goal[:3] = np.clip(
+        start.q[0, :3] + seen["set_point"] + 0.5 * task.period * action,
+        [-0.8, -0.6, 0.4],
+        [0.8, 0.6, 1.2],
+    )
+    environment.step(action)
+    for other in others.values():
+        other.reset(q=start.q, qd=start.qd)
+        other.command(prestress, rest_lengths=cards.compile(robot, ["l"])(goal).l)
+        other.step(task.steps)
+    q = task.batch.state.q
+    assert q == pytest.approx(others["heavy"].state.q, abs=1e-9)
+    assert abs(q - others["light"].state.q).max() > 1e-4
+    environment.reset(seed=2)
+    observation, *_ = environment.step(np.zeros(3))
+    seen = task.layout.physical(observation)
+    assert seen["carrying"] == 0.0
+    assert seen["q"] == pytest.approx(robot.tree.home, abs=1e-9)
+
+
+def test_only_platforms_in_ideal_cables_carry():
+    for options, message in (
+        ({"robot": "prism_3"}, "generated code"),
+        ({"robot": "roboy_arm"}, "along x, y and z"),
+        ({"load": 0.0}, "load"),
+        ({"largest_speed": 0.0}, "largest_speed"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"slow": 0.0}, "slow"),
+        ({"stiffness": -1.0}, "stiffness"),
+        ({"damping": -1.0}, "damping"),
+        ({"prestress": 2.0}, "prestress"),
+        ({"box": [[0.0, 0.0, 0.0]]}, "box"),
+        ({"box": [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]}, "low corner first"),
+        ({"box": [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0]]}, "with the home of 'ipanema_1' in it"),
+    ):
+        with pytest.raises(CardsError, match=message):
+            gymnasium.make("cards/PickAndPlace-v0", **options)

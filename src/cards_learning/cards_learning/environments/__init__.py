@@ -19,6 +19,7 @@ IDS: dict[str, tuple[str, int]] = {
     "cards/Tensegrity-v0": ("Tensegrity", 400),
     "cards/ArmReach-v0": ("ArmReach", 150),
     "cards/FlowerTracking-v0": ("FlowerTracking", 500),
+    "cards/PickAndPlace-v0": ("PickAndPlace", 400),
 }
 """Id to the name of its classes, ``NAMEEnv`` and ``NAMEVectorEnv``, and its most steps."""
 

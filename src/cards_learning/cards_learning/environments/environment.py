@@ -16,6 +16,7 @@ from cards_core.checks import check_count
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 from cards_learning.environments.arm import ReachTask
+from cards_learning.environments.pick_and_place import PickAndPlaceTask
 from cards_learning.environments.task import ActionError, Flags, Outcome, Task
 from cards_learning.environments.tensegrity import TensegrityTask
 from cards_learning.environments.tracking import TrackingTask
@@ -261,3 +262,15 @@ class FlowerTrackingVectorEnv(RobotVectorEnv):
     """`TrackingTask` of n robots."""
 
     make_task = TrackingTask
+
+
+class PickAndPlaceEnv(RobotEnv):
+    """`PickAndPlaceTask` of one robot."""
+
+    make_task = PickAndPlaceTask
+
+
+class PickAndPlaceVectorEnv(RobotVectorEnv):
+    """`PickAndPlaceTask` of n robots."""
+
+    make_task = PickAndPlaceTask
