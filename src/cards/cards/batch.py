@@ -141,7 +141,7 @@ class Batch:
         check_count(n, "n")
         check_choice(physics, "physics", ("auto", "compiled", "mujoco"))
         self.robot, self.n, self.errors = robot, n, errors
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = (os.cpu_count() or 1) if threads is None else threads
         check_count(self.threads, "threads")
         given = configured(robot, "simulator")
         self.dt = float(given.get("dt", 1e-3) if dt is None else dt)

@@ -170,6 +170,7 @@ def test_mistakes_are_named(arm, spine):
         (lambda: cards.Batch(arm, 2, q=[0.1]), r"q has shape \(1,\)"),
         (lambda: cards.Batch(arm, 2, q=[0.1, np.nan]), "q of a robot"),
         (lambda: cards.Batch(arm, 2, physics="x"), "physics"),
+        (lambda: cards.Batch(arm, 2, threads=0), "threads is 0"),
         (lambda: cards.Batch(spine, 2, physics="compiled"), "physics compiled for 'prism_3'"),
         (lambda: cards.Batch(arm, 2, terrain="nowhere"), "nowhere"),
         (lambda: cards.ModelErrors(mass=-0.1), "mass"),

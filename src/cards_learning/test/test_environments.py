@@ -13,6 +13,7 @@ import cards
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
+from gymnasium.vector import AutoresetMode  # noqa: E402
 
 from cards_core.dynamics import make_dynamics  # noqa: E402
 from cards_core.errors import CardsError  # noqa: E402
@@ -38,6 +39,16 @@ def name(request):
     return request.param
 
 
+def same_information(ours, theirs):
+    """Tell whether the information of two vectors is the same."""
+    if isinstance(ours, dict):
+        same = ours.keys() == theirs.keys()
+        return same and all(same_information(ours[key], theirs[key]) for key in ours)
+    if ours.dtype == object:
+        return all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    return ours.dtype == theirs.dtype and ours.tobytes() == theirs.tobytes()
+
+
 def random_actions(space, count, seed=0):
     rng = np.random.default_rng(seed)
     return rng.uniform(-1.0, 1.0, (count, *space.shape)).astype(np.float32)
@@ -54,11 +65,19 @@ def test_gymnasium_has_nothing_to_say(name):
         assert np.isfinite(space.high).all()
 
 
-def test_a_vector_is_as_many_single_ones(name):
+@pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
+def test_a_vector_is_as_many_single_ones(name, mode):
     """Number for number, through the ends of episodes, with the information."""
     options = {**SMALL.get(name, {}), "max_episode_steps": 4}
-    many = gymnasium.make_vec(name, num_envs=5, **options)
-    single = gymnasium.make_vec(name, num_envs=5, vectorization_mode="sync", **options)
+    many = gymnasium.make_vec(name, num_envs=5, autoreset_mode=mode, **options)
+    single = gymnasium.make_vec(
+        name,
+        num_envs=5,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": AutoresetMode[mode]},
+        **options,
+    )
+    assert many.metadata["autoreset_mode"] is AutoresetMode[mode]
     assert many.single_observation_space == single.single_observation_space
     assert many.action_space == single.action_space
     for seed in (3, [7, 1, 4, 4, 9]):
@@ -69,9 +88,7 @@ def test_a_vector_is_as_many_single_ones(name):
             for a, b in zip(ours[:4], theirs[:4], strict=True):
                 assert a.dtype == b.dtype
                 assert a.tobytes() == b.tobytes()
-            assert ours[4].keys() == theirs[4].keys()
-            for key, values in ours[4].items():
-                assert values.tolist() == theirs[4][key].tolist(), key
+            assert same_information(ours[4], theirs[4])
     assert ours[0] in many.observation_space
 
 
@@ -147,6 +164,9 @@ def test_options_that_do_not_fit_are_refused(name):
         (lambda: gymnasium.make(name, period=0.0123456), "period is 0.0123456 s"),
         (lambda: gymnasium.make(name, period=float("nan")), "period"),
         (lambda: gymnasium.make_vec(name, num_envs=0), "num_envs is 0"),
+        (lambda: gymnasium.make_vec(name, num_envs=1, autoreset_mode="DISABLED"), "SAME_STEP"),
+        (lambda: gymnasium.make_vec(name, num_envs=1, max_episode_steps=0), "max_episode_steps"),
+        (lambda: gymnasium.make_vec(name, num_envs=1, threads=0), "threads"),
     ):
         with pytest.raises(CardsError, match=message):
             call()

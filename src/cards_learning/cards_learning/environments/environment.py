@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cards_core.checks import check_count
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.typing import Array
 from cards_learning.environments.arm import ReachTask
 from cards_learning.environments.pick_and_place import PickAndPlaceTask
@@ -91,12 +91,15 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
     """n robots with a task each, stepped together.
 
     They are those of n single environments, number for number: with the seed s, robot i is that
-    of ``reset(seed=s + i)``. An episode that has ended begins anew in the next step, whose action
-    is not used and whose reward is zero (`AutoresetMode.NEXT_STEP`).
+    of ``reset(seed=s + i)``. An episode that has ended begins anew, as with the vectors of
+    Gymnasium: in the next step, whose action is not used and whose reward is zero
+    (``NEXT_STEP``); or at once (``SAME_STEP``), and the information has ``final_obs`` and
+    ``final_info``.
 
     Args:
         num_envs: n.
         max_episode_steps: After how many an episode is truncated; None: never.
+        autoreset_mode: `AutoresetMode.NEXT_STEP` or `SAME_STEP`, or their names.
         threads: How many share the work; as many as there are processors if None.
         render_mode: None; there are no pictures.
         **options: Of the task, see its class.
@@ -109,15 +112,12 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
     """
 
     make_task: ClassVar[Callable[..., Task]]
-    metadata: ClassVar[dict[str, Any]] = {
-        "render_modes": [],
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
 
     def __init__(
         self,
         num_envs: int = 1,
         max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int | None = None,
         render_mode: str | None = None,
         **options: Any,
@@ -126,6 +126,8 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         _check_mode(render_mode)
         if max_episode_steps is not None:
             check_count(max_episode_steps, "max_episode_steps")
+        self._mode = _autoreset(autoreset_mode)
+        self.metadata = {"render_modes": [], "autoreset_mode": self._mode}
         self.render_mode = render_mode
         self.num_envs, self._most_steps = num_envs, max_episode_steps
         self.task = type(self).make_task(num_envs, threads=threads, **options)
@@ -169,7 +171,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         return self.task.reset(range(self.num_envs), self._generators), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Flags, Flags, dict[str, Any]]:
-        """Act for a period; robots whose episode has ended begin anew instead.
+        """Act for a period; robots whose episode has ended begin anew.
 
         Args:
             actions: Shape (n, size of an action).
@@ -184,23 +186,30 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         """
         if not self._generators:
             raise gymnasium.error.ResetNeeded("step before reset (expected: reset first)")
-        anew = self._over
         outcome = self.task.step(actions)
-        observations, going = outcome.observations, ~anew
-        if anew.any():
-            rows = np.flatnonzero(anew).tolist()
-            observations = self.task.reset(rows, [self._generators[i] for i in rows])
-        self._taken = np.where(anew, 0, self._taken + 1)
+        going = ~self._over  # without those whose step is the first of a new episode
+        taken = np.where(going, self._taken + 1, 0)
         terminated = outcome.terminated & going
         truncated = np.zeros(self.num_envs, dtype=np.bool_)
         if self._most_steps is not None:
-            truncated = self._taken >= self._most_steps
-        self._over = terminated | truncated
-        info: dict[str, Any] = {}
-        if going.any():
-            for name, values in _info(outcome).items():
-                info[name] = np.where(going, values, np.zeros_like(values))
-                info[f"_{name}"] = going.copy()
+            truncated = taken >= self._most_steps
+        ended = terminated | truncated
+        if self._mode is AutoresetMode.NEXT_STEP:
+            anew, self._over = self._over, ended
+            info = _masked(outcome, going)
+        else:
+            anew, taken = ended, np.where(ended, 0, taken)
+            info = _masked(outcome, ~ended)
+            if ended.any():
+                final = np.full(self.num_envs, None, dtype=object)
+                for i in np.flatnonzero(ended):
+                    final[i] = outcome.observations[i]
+                info |= {"final_obs": final, "final_info": _masked(outcome, ended)}
+                info |= {"_final_obs": ended.copy(), "_final_info": ended.copy()}
+        self._taken, observations = taken, outcome.observations
+        if anew.any():
+            rows = np.flatnonzero(anew).tolist()
+            observations = self.task.reset(rows, [self._generators[i] for i in rows])
         return observations, np.where(going, outcome.rewards, 0.0), terminated, truncated, info
 
 
@@ -216,6 +225,24 @@ def _info(outcome: Outcome) -> dict[str, np.ndarray]:
         **{f"reward_{name}": values for name, values in outcome.terms.items()},
         **outcome.info,
     }
+
+
+def _masked(outcome: Outcome, rows: Flags) -> dict[str, Any]:
+    """Return the information of some robots as vectors of Gymnasium have it."""
+    info: dict[str, Any] = {}
+    if rows.any():
+        for name, values in _info(outcome).items():
+            info[name] = np.where(rows, values, np.zeros_like(values))
+            info[f"_{name}"] = rows.copy()
+    return info
+
+
+def _autoreset(mode: AutoresetMode | str) -> AutoresetMode:
+    modes = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
+    for known in modes:
+        if mode in (known, known.name, known.value):
+            return known
+    raise UnknownNameError("autoreset_mode", mode, [known.name for known in modes])
 
 
 def _check_mode(mode: str | None) -> None:
