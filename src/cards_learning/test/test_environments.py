@@ -1,7 +1,9 @@
 """All environments: Gymnasium's checker, vectors as single ones, seeds, mistakes, divergence."""
 
 import dataclasses
+import importlib
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -172,6 +174,13 @@ def test_options_that_do_not_fit_are_refused(name):
             call()
     with pytest.raises(TypeError, match="nonsense"):
         gymnasium.make(name, nonsense=1)
+
+
+def test_without_gymnasium_the_package_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, "cards_learning.environments")
+    with pytest.raises(ImportError, match=r"needs gymnasium 1\.2.*cards-robotics\[environments\]"):
+        importlib.import_module("cards_learning.environments")
 
 
 def test_observations_are_numbers_in_units():
