@@ -141,7 +141,7 @@ class Batch:
         check_count(n, "n")
         check_choice(physics, "physics", ("auto", "compiled", "mujoco"))
         self.robot, self.n, self.errors = robot, n, errors
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = (os.cpu_count() or 1) if threads is None else threads
         check_count(self.threads, "threads")
         given = configured(robot, "simulator")
         self.dt = float(given.get("dt", 1e-3) if dt is None else dt)
@@ -156,6 +156,7 @@ class Batch:
                 f"physics compiled for '{robot.name}': {reason} (expected: mujoco, or auto)"
             )
         self._start = self._starts(q)
+        self._start_rates: Array = np.zeros((n, robot.tree.nv))
         self.physics: Physics = "mujoco" if reason or physics == "mujoco" else "compiled"
         self._robots: _Compiled | _Hosts
         if self.physics == "compiled":
@@ -169,21 +170,52 @@ class Batch:
     # Time -------------------------------------------------------------------------------------
 
     def reset(
-        self, which: Sequence[int] | npt.NDArray[Any] | None = None, q: npt.ArrayLike | None = None
+        self,
+        which: Sequence[int] | npt.NDArray[Any] | None = None,
+        q: npt.ArrayLike | None = None,
+        qd: npt.ArrayLike | None = None,
     ) -> None:
-        """Put robots back to time zero, at rest; they forget their commands.
+        """Put robots back to time zero; they forget their commands, and what changed their masses.
 
         Args:
             which: Their numbers, or a mask of shape (n,); all if None.
             q: Where they begin from now on, shape (nq,) or (n, nq); as before if None.
+            qd: How they move there, shape (nv,) or (n, nv); as before, first at rest, if None.
 
         Raises:
             CardsError: There is no such robot, or numbers do not fit.
         """
         rows = self._rows(which)
-        if q is not None:
-            self._start[rows] = self._starts(q)[rows]
-        self._robots.reset(rows, self._start)
+        start = self._start if q is None else self._starts(q)
+        rates = self._start_rates if qd is None else self._rates(qd)
+        self._start[rows], self._start_rates[rows] = start[rows], rates[rows]
+        self._robots.reset(rows, self._start, self._start_rates)
+        self._state = None
+
+    def scale_masses(self, factors: npt.ArrayLike) -> None:
+        """Multiply all masses and inertias of each robot from now on, beside its model error.
+
+        A robot keeps its velocities: what it gains or loses moves as it does. `reset` ends it.
+
+        Args:
+            factors: Shape () or (n,), > 0; 1 is the robot as it was made.
+
+        Raises:
+            ShapeError: A wrong shape, or a factor that is no positive number.
+            CardsError: The robots are not stepped by generated code.
+        """
+        if not isinstance(self._robots, _Compiled):
+            raise CardsError(
+                f"scale_masses of robots that MuJoCo steps (expected: joints and ideal cables in "
+                f"free air, which '{self.robot.name}' has not, or it stands among objects)"
+            )
+        array = np.asarray(real_array(factors, "factors"), dtype=float)
+        if array.shape not in ((), (self.n,)):
+            raise ShapeError(f"factors has shape {array.shape}, expected () or ({self.n},)")
+        wrong = ~(np.isfinite(array) & (array > 0.0))
+        if wrong.any():
+            raise ShapeError(f"a factor is {array[wrong][0]} (expected: a finite number > 0)")
+        self._robots.scale_masses(array)
         self._state = None
 
     def step(self, steps: int = 1) -> None:
@@ -297,6 +329,15 @@ class Batch:
                 raise ShapeError(f"q of a robot, row {i} of those that differ: {error}") from None
         return array
 
+    def _rates(self, qd: npt.ArrayLike) -> Array:
+        array = np.asarray(real_array(qd, "qd"), dtype=float)
+        shape = (self.n, self.robot.tree.nv)
+        if array.shape not in (shape, shape[1:]):
+            raise ShapeError(f"qd has shape {array.shape}, expected {shape[1:]} or {shape}")
+        if not np.isfinite(array).all():
+            raise ShapeError(f"qd has {array[~np.isfinite(array)][0]} (expected: finite numbers)")
+        return np.broadcast_to(array, shape)
+
     def _rows(self, which: Sequence[int] | npt.NDArray[Any] | None) -> npt.NDArray[np.intp]:
         if which is None:
             return np.arange(self.n)
@@ -320,19 +361,23 @@ class _Compiled:
     def __init__(self, batch: Batch) -> None:
         self._steps = steps = BatchSteps(batch.robot, batch.n, dt=batch.dt, threads=batch.threads)
         muscles = len(batch.robot.muscles)
-        steps.inputs["mass_factor"][:, 0] = batch.errors.mass_factors(batch.n)
+        self._masses = batch.errors.mass_factors(batch.n)
         steps.inputs["arm_factor"][:] = batch.errors.arm_factors(batch.n, muscles)
         self._told = np.zeros(batch.n, dtype=np.bool_)
         self._dt = batch.dt
 
-    def reset(self, rows: npt.NDArray[np.intp], start: Array) -> None:
+    def reset(self, rows: npt.NDArray[np.intp], start: Array, rates: Array) -> None:
         steps, inputs = self._steps, self._steps.inputs
-        inputs["q"][rows], inputs["qd"][rows] = start[rows], 0.0
+        inputs["q"][rows], inputs["qd"][rows] = start[rows], rates[rows]
+        inputs["mass_factor"][rows, 0] = self._masses[rows]
         inputs["tension"][rows] = inputs["least"][rows]
         for name in ("rest_length", "rest_rate", "stiffness", "damping"):
             inputs[name][rows] = 0.0
         inputs["floor"][rows] = inputs["least"][rows]
         steps.alive[rows], steps.taken[rows], steps.tensions[rows] = 1, 0, 0.0
+
+    def scale_masses(self, factors: Array) -> None:
+        self._steps.inputs["mass_factor"][:, 0] = self._masses * factors
 
     def command(self, kind: str, names: list[str], arrays: dict[str, Array]) -> None:
         steps, inputs = self._steps, self._steps.inputs
@@ -404,9 +449,9 @@ class _Hosts:
         self._pool = ThreadPoolExecutor(batch.threads) if batch.threads > 1 and n > 1 else None
         self._threads = batch.threads
 
-    def reset(self, rows: npt.NDArray[np.intp], start: Array) -> None:
+    def reset(self, rows: npt.NDArray[np.intp], start: Array, rates: Array) -> None:
         for i in rows:
-            self._hosts[i].simulator.begin_at(start[i])
+            self._hosts[i].simulator.begin_at(start[i], rates[i])
             self._hosts[i].reset()
         self._diverged[rows] = False
 
