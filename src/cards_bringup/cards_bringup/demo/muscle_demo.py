@@ -31,7 +31,6 @@ from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import initial_positions
 from cards_core.loop.verdict import verdict_line
-from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
 
 Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
@@ -237,8 +236,9 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text_parameter(plan: Plan, node: str, name: str) -> str:
-    """Return a text from the parameter file, empty if the parameter is not given."""
-    value = load_parameters(plan.parameter_file, node).get(name, "")
+    """Return a text among the parameters of a node, empty if it is not given."""
+    found = next((one for one in plan.nodes if one.name == node), None)
+    value = "" if found is None else plan.given(found).get(name, "")
     if not isinstance(value, str):
         raise CardsError(
             f"{plan.parameter_file}: parameter '{name}' of {node} is {value!r} (expected: a text)"

@@ -22,20 +22,15 @@ from cards_bringup.demo.run_end import (
     say,
     simulate,
 )
-from cards_bringup.nodes import node_list
 from cards_bringup.nodes.node_run import Clock, NodeRun
 from cards_bringup.nodes.plan import make_plan
 from cards_core.errors import CardsError
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_file import load_parameters, read_file
-from cards_core.shared_files import shared_folder
 
 SOLVER = "rod_solver"
 VIEW = "rod_view"
-
-PATTERN = "stewart_gough"
-"""Robot whose node list serves all robots of rods that have none of their own."""
 
 _LOG = "rod_solver.npz"
 
@@ -96,7 +91,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     }
     if args.params_file:
         given["params_file"] = args.params_file
-    plan = make_plan(given, _listed(args.robot))
+    plan = make_plan(given, args.robot)
     for note in (*plan.notes, *robot.notes):
         say(args, note)
     settings = load_parameters(plan.parameter_file, SOLVER)
@@ -179,12 +174,6 @@ def _check(args: argparse.Namespace) -> None:
         )
     if args.duration is not None and not 0 <= args.duration < float("inf"):
         raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
-
-
-def _listed(robot: str) -> str:
-    """Return the robot whose node list is to be used."""
-    file = shared_folder() / "config" / f"{robot}{node_list.SUFFIX}"
-    return robot if file.is_file() else PATTERN
 
 
 def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) -> float:
