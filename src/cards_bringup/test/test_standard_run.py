@@ -73,6 +73,17 @@ def test_trajectories_and_parameters_beside_the_robot_count(copy):
     assert caught.value.source == str(parameters)
 
 
+def test_a_trajectory_that_cables_cannot_hold_is_passed_over(copy):
+    file = copy("planar_2r")
+    (file.parent / "trajectories.yaml").write_text(
+        "trajectories:\n"
+        "  far: {kind: point_to_point, from: [-0.5, 0.5], to: [1.2, -2], duration: 2}\n"
+        "  near: {kind: point_to_point, from: [-0.5, 0.5], to: [-0.45, 0.5], duration: 2}\n"
+    )
+    read = node_list.read(str(file))
+    assert by_name(read, "ctc_joint")[0].parameters["reference"] == "near"
+
+
 def test_an_asked_reference_replaces_the_default(copy):
     plan = make_plan({"simulator": "mujoco", "reference": "other"}, str(copy("planar_2r")))
     controller = next(node for node in plan.nodes if node.role == "controller")

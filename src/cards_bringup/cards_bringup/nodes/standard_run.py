@@ -1,8 +1,9 @@
 """How a robot with muscles is demonstrated that has no node list: controller, reference, start.
 
-A robot that tensions within their limits can hold at the start of its reference is moved by
-`ctc_joint`. One that they cannot hold, but whose muscles have an impedance law, such as a
-tensegrity, holds their lengths (`impedance`). Any other is simulated without a controller.
+A robot that tensions within their limits can hold along a reference is moved by `ctc_joint`: along
+the first of its own joint trajectories of which that is true, else along a wiggle. One that they
+cannot hold, but whose muscles have an impedance law, such as a tensegrity, holds their lengths
+(`impedance`). Any other is simulated without a controller.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.conditions.registry import make_condition
 from cards_core.analysis.status import PointStatus
@@ -20,11 +23,14 @@ from cards_core.dynamics import make_dynamics
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.model import Robot
 from cards_core.trajectories.base import Reference
-from cards_core.trajectories.library import first_joint_reference, read_reference
+from cards_core.trajectories.library import joint_references, read_reference
 from cards_core.typing import Array
 
 TRACKING = "ctc_joint"
 HOLDING = "impedance"
+
+SAMPLES = 41
+"""Points of a reference at which the robot must be held."""
 
 GROUND = "flat:friction=0.5"
 """Terrain of robots that no joint holds to the world."""
@@ -66,7 +72,7 @@ def standard_run(robot: Robot, parameter_file: Path) -> StandardRun:
     if TRACKING in suited:
         given = load_parameters(parameter_file, TRACKING)
         reference = _reference(robot, given)
-        if holds(robot, reference.start):
+        if reference is not None:
             parameters: dict[str, dict[str, Any]] = {TRACKING: {}, "simulator": {}}
             if "reference" not in given:
                 parameters[TRACKING]["reference"] = reference.name
@@ -84,23 +90,32 @@ def standard_run(robot: Robot, parameter_file: Path) -> StandardRun:
     return StandardRun("none", suited, terrain, notes=(note,))
 
 
-def _reference(robot: Robot, given: Mapping[str, Any]) -> Reference:
-    """Return what is tracked: as the parameters say, else the robot's first, else a wiggle."""
+def _reference(robot: Robot, given: Mapping[str, Any]) -> Reference | None:
+    """Return what is tracked: as the parameters say, else the first that can be; None: nothing."""
     name, file = given.get("reference", ""), given.get("reference_file", "")
-    if not name:
-        return first_joint_reference(robot)
-    return read_reference(name, file, robot, robot.tree, space="joint")
+    if name:
+        chosen = read_reference(name, file, robot, robot.tree, space="joint")
+        return chosen if holds(robot, chosen.start[None]) else None
+    for reference in joint_references(robot):
+        if holds(robot, _poses(reference)):
+            return reference
+    return None
+
+
+def _poses(reference: Reference) -> Array:
+    times = np.union1d(np.linspace(0.0, reference.duration, SAMPLES), reference.breaks)
+    return np.array([reference(time)[0] for time in times.tolist()])
 
 
 def holds(robot: Robot, q: Array) -> bool:
-    """Tell whether tensions and efforts within their limits balance the weight at a pose.
+    """Tell whether tensions and efforts within their limits balance the weight at all poses.
 
     Args:
         robot: The robot.
-        q: Joint coordinates, shape (nq,).
+        q: Joint coordinates, shape (n, nq).
     """
     dynamics = make_dynamics(robot, "numeric")
     if not len(Actuation(dynamics).coordinates):
         return True  # every joint has a motor that gives whatever is asked of it
-    found = make_condition(dynamics, "static").evaluate(q[None])
-    return bool(found["status"][0] == PointStatus.FEASIBLE)
+    found = make_condition(dynamics, "static").evaluate(q)
+    return bool((found["status"] == PointStatus.FEASIBLE).all())

@@ -301,8 +301,8 @@ def read_reference(
     return reference
 
 
-def first_joint_reference(robot: Robot) -> Reference:
-    """Return what a robot is shown with: the first joint trajectory of its own file, or a wiggle.
+def joint_references(robot: Robot) -> list[Reference]:
+    """Return what a robot can be shown with: the joint trajectories of its own file, and a wiggle.
 
     Raises:
         DescriptionError: Something is wrong in the file; the message names file and line.
@@ -311,8 +311,8 @@ def first_joint_reference(robot: Robot) -> Reference:
     found: dict[str, Reference] = {}
     if file is not None:
         found = load_references(file, names=robot.tree.position_names)
-    joint = (reference for reference in found.values() if reference.space == "joint")
-    return next(joint, None) or Wiggle(robot.tree)
+    joint = [reference for reference in found.values() if reference.space == "joint"]
+    return joint if WIGGLE in found else [*joint, Wiggle(robot.tree)]
 
 
 # Kinds -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from cards_core.errors import UnknownNameError
 from cards_core.formats import load
 from cards_core.trajectories import TrajectoryError
 from cards_core.trajectories.library import (
-    first_joint_reference,
+    joint_references,
     own_reference_file,
     read_reference,
 )
@@ -78,7 +78,7 @@ def test_a_file_beside_the_description_comes_first(tmp_path):
     (tmp_path / "trajectories.yaml").write_text(text)
     own = load(tmp_path / "model.sdf")
     assert own_reference_file(own) == tmp_path / "trajectories.yaml"
-    assert first_joint_reference(own).name == "mine"
+    assert joint_references(own)[0].name == "mine"
     read = read_reference("mine", "", own, own.tree, space="joint")
     np.testing.assert_array_equal(read.start, [-0.5, 0.5])
     with pytest.raises(UnknownNameError, match=r"'foo'.*mine"):
@@ -88,7 +88,7 @@ def test_a_file_beside_the_description_comes_first(tmp_path):
 def test_every_robot_has_a_wiggle():
     robot = dataclasses.replace(load("planar_2r"), name="nobody_knows", source=None)
     assert own_reference_file(robot) is None
-    assert first_joint_reference(robot).name == "wiggle"
+    assert [one.name for one in joint_references(robot)] == ["wiggle"]
     for one in (robot, load("planar_2r")):  # with and without a file
         assert isinstance(read_reference("wiggle", "", one, one.tree, space="joint"), Wiggle)
     with pytest.raises(UnknownNameError, match=r"'foo'.*Known: wiggle"):
