@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     if not use_ros and args.simulator != "mujoco":
         raise CardsError(f"--simulator {args.simulator} without ROS (expected: mujoco)")
     firmware = hil_options.firmware(args, lambda note: say(args, note))
-    view = use_ros and not args.headless
+    view = not args.headless
     given = {
         "simulator": args.simulator,
         "mode": args.mode,
