@@ -81,7 +81,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     if use_ros and importlib.util.find_spec("rclpy") is None:
         say(args, "rclpy is not installed: running in one process, as with --no-ros")
         use_ros = False
-    view = use_ros and not args.headless
+    view = not args.headless
     given = {
         "simulator": "rods",
         "use_sim_time": "false",
@@ -124,7 +124,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         else:
             sections = read_file(plan.parameter_file)
             here = ParameterSet({**settings, **overrides[SOLVER]}, SOLVER, sections)
-            start = lambda on_time, _note: _run_here(here, on_time)  # noqa: E731
+            port = overrides[VIEW]["port"] if view else None
+            start = lambda on_time, _note: _run_here(here, on_time, port)  # noqa: E731
         end = simulate(args, start, duration, out)
         interrupts.saving()
         if not _has_rows(out / _LOG):
@@ -183,8 +184,8 @@ def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) ->
     return 0.0 if view else float(settings.get("motion_duration", 20.0))
 
 
-def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
-    """Solve the motion in this process, as fast as possible."""
+def _run_here(values: ParameterSet, on_time: Callable[[float], None], port: int | None) -> None:
+    """Solve in this process: the motion, fast as can be; with a page on a port, in real time."""
     from cards_rods.node_parameters import parameters
     from cards_rods.rod_simulation import make_simulation
 
@@ -195,6 +196,11 @@ def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
     try:
         if values["play"]:
             simulation.play(True)
+        if port is not None:
+            from cards_bringup.nodes.rod_session import RodSession
+
+            RodSession(simulation, period, values["points"], port).run(duration, on_time)
+            return
         while not duration or simulation.steps * period <= duration:
             simulation.step(simulation.steps * period)
             if simulation.steps % 50 == 0:
