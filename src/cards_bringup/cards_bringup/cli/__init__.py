@@ -54,6 +54,9 @@ COMMANDS = {
 }
 """Command name to its module and one line of help; ``setup`` is handled before Python packages."""
 
+ALIASES = {"analyze": "analyse"}
+"""Other spellings of commands."""
+
 EXAMPLES = """examples:
   ./cards demo roboy_arm            the arm draws a flower; watch at http://127.0.0.1:8080
   ./cards demo planar_2r --headless --mode lockstep --out run
@@ -119,6 +122,14 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
+def resolved(arguments: Sequence[str]) -> list[str]:
+    """Return a command line whose command is spelled as in `COMMANDS`."""
+    out = list(arguments)
+    if out:
+        out[0] = ALIASES.get(out[0], out[0])
+    return out
+
+
 def exit_codes() -> str:
     """Return the table of exit codes for a terminal."""
     indent = " " * 7
@@ -163,7 +174,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code, one of `ExitCode`."""
-    argv = list(sys.argv[1:] if arguments is None else arguments)
+    argv = resolved(sys.argv[1:] if arguments is None else arguments)
     try:
         try:
             return _run(argv)

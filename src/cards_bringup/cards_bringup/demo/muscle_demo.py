@@ -18,6 +18,7 @@ from cards_bringup.demo.run_end import (
     RunInterrupts,
     Start,
     conclude,
+    instead,
     nothing_recorded,
     say,
     simulate,
@@ -26,12 +27,14 @@ from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
 from cards_bringup.hil import options as hil_options
 from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
+from cards_core.control.registry import controller_class
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import initial_positions
 from cards_core.loop.verdict import verdict_line
 from cards_core.robot.state import RobotState
+from cards_core.trajectories.library import read_reference
 
 Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
 """Returns more entries of ``summary.json``, ``failures`` and ``warnings`` among them."""
@@ -85,6 +88,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         )
     model = _text_parameter(plan, "simulator", "model") or args.robot
     robots = demo_robots(plan, args.robot, model)
+    _check_references(plan, robots)
     several = len(robots) > 1
     if several and args.hil:
         raise CardsError(f"--hil with {args.robot}, which is several robots (expected: one)")
@@ -180,6 +184,21 @@ def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
     )
 
 
+def _check_references(plan: Plan, robots: tuple[DemoRobot, ...]) -> None:
+    """Refuse references that there are not, before any node starts.
+
+    Raises:
+        CardsError: There is no such reference; the message lists those there are.
+    """
+    for one in robots:
+        given = {} if one.controller is None else plan.given(one.controller)
+        if one.controller is None or not given.get("reference"):
+            continue
+        space = controller_class(one.controller.name).space
+        file, robot = given.get("reference_file", ""), one.robot
+        read_reference(str(given["reference"]), file, robot, robot.tree, space=space)
+
+
 def _overrides(
     args: argparse.Namespace, plan: Plan, duration: float, out: Path, common: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
@@ -201,15 +220,15 @@ def _overrides(
 
 def _show(args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]]) -> None:
     """Give every browser view a port of its own, and tell it."""
-    from cards_viz.pages.page import free_port
+    from cards_viz.pages.page import reserved_port
 
     port = args.port
     for node in plan.nodes:
         if node.name == "browser_view":
-            port = free_port("127.0.0.1", port)
+            port = reserved_port("127.0.0.1", port)
             overrides[node.full_name] = {"port": port}
             whose = f" ({node.namespace})" if node.namespace else ""
-            say(args, f"watch at http://127.0.0.1:{port}{whose}")
+            say(args, f"watch at http://127.0.0.1:{port}{whose}{instead(args.port, port)}")
             port += 1
 
 

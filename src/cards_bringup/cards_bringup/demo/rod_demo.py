@@ -18,6 +18,7 @@ from cards_bringup.demo.run_end import (
     RunInterrupts,
     Start,
     conclude,
+    instead,
     nothing_recorded,
     say,
     simulate,
@@ -110,11 +111,11 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     if not view and args.duration:
         overrides[SOLVER]["motion_duration"] = max(duration, 1.0)  # one round, whatever the time
     if view:
-        from cards_viz.pages.page import free_port
+        from cards_viz.pages.page import reserved_port
 
-        port = free_port("127.0.0.1", args.port)
+        port = reserved_port("127.0.0.1", args.port)
         overrides[VIEW] = {"model": model, "port": port}
-        say(args, f"watch at http://127.0.0.1:{port}")
+        say(args, f"watch at http://127.0.0.1:{port}{instead(args.port, port)}")
     how = f"{duration:g} s" if duration else "until Ctrl-C"
     say(args, f"{robot.name}, {robot.n_limbs} limbs, {how} -> {out}")
     with RunInterrupts(lambda note: say(args, note)) as interrupts:

@@ -290,7 +290,8 @@ def read_reference(
     if small and name not in references:
         return Wiggle(tree)
     if name not in references:
-        raise UnknownNameError(f"trajectory in {file}", name, references)
+        more = [WIGGLE] if space == "joint" and not name_or_path else []
+        raise UnknownNameError(f"trajectory in {file}", name, [*references, *more])
     reference = references[name]
     if reference.space != space:
         fitting = ", ".join(n for n, r in references.items() if r.space == space) or "none here"
