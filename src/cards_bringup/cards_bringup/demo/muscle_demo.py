@@ -18,6 +18,7 @@ from cards_bringup.demo.run_end import (
     RunInterrupts,
     Start,
     conclude,
+    instead,
     nothing_recorded,
     say,
     simulate,
@@ -26,13 +27,14 @@ from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
 from cards_bringup.hil import options as hil_options
 from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
+from cards_core.control.registry import controller_class
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import initial_positions
 from cards_core.loop.verdict import verdict_line
-from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
+from cards_core.trajectories.library import read_reference
 
 Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
 """Returns more entries of ``summary.json``, ``failures`` and ``warnings`` among them."""
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     if not use_ros and args.simulator != "mujoco":
         raise CardsError(f"--simulator {args.simulator} without ROS (expected: mujoco)")
     firmware = hil_options.firmware(args, lambda note: say(args, note))
-    view = use_ros and not args.headless
+    view = not args.headless
     given = {
         "simulator": args.simulator,
         "mode": args.mode,
@@ -86,6 +88,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         )
     model = _text_parameter(plan, "simulator", "model") or args.robot
     robots = demo_robots(plan, args.robot, model)
+    _check_references(plan, robots)
     several = len(robots) > 1
     if several and args.hil:
         raise CardsError(f"--hil with {args.robot}, which is several robots (expected: one)")
@@ -181,6 +184,21 @@ def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
     )
 
 
+def _check_references(plan: Plan, robots: tuple[DemoRobot, ...]) -> None:
+    """Refuse references that there are not, before any node starts.
+
+    Raises:
+        CardsError: There is no such reference; the message lists those there are.
+    """
+    for one in robots:
+        given = {} if one.controller is None else plan.given(one.controller)
+        if one.controller is None or not given.get("reference"):
+            continue
+        space = controller_class(one.controller.name).space
+        file, robot = given.get("reference_file", ""), one.robot
+        read_reference(str(given["reference"]), file, robot, robot.tree, space=space)
+
+
 def _overrides(
     args: argparse.Namespace, plan: Plan, duration: float, out: Path, common: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
@@ -202,15 +220,15 @@ def _overrides(
 
 def _show(args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]]) -> None:
     """Give every browser view a port of its own, and tell it."""
-    from cards_viz.pages.page import free_port
+    from cards_viz.pages.page import reserved_port
 
     port = args.port
     for node in plan.nodes:
         if node.name == "browser_view":
-            port = free_port("127.0.0.1", port)
+            port = reserved_port("127.0.0.1", port)
             overrides[node.full_name] = {"port": port}
             whose = f" ({node.namespace})" if node.namespace else ""
-            say(args, f"watch at http://127.0.0.1:{port}{whose}")
+            say(args, f"watch at http://127.0.0.1:{port}{whose}{instead(args.port, port)}")
             port += 1
 
 
@@ -237,8 +255,9 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text_parameter(plan: Plan, node: str, name: str) -> str:
-    """Return a text from the parameter file, empty if the parameter is not given."""
-    value = load_parameters(plan.parameter_file, node).get(name, "")
+    """Return a text among the parameters of a node, empty if it is not given."""
+    found = next((one for one in plan.nodes if one.name == node), None)
+    value = "" if found is None else plan.given(found).get(name, "")
     if not isinstance(value, str):
         raise CardsError(
             f"{plan.parameter_file}: parameter '{name}' of {node} is {value!r} (expected: a text)"

@@ -252,3 +252,8 @@ def say(args: argparse.Namespace, text: str) -> None:
     """Print a note, unless only JSON is wanted."""
     if not args.json:
         print(text, file=sys.stderr)
+
+
+def instead(wanted: int, port: int) -> str:
+    """Return what is said of a port behind its address: nothing, or that another was wanted."""
+    return f" (port {wanted} is in use)" if wanted not in (0, port) else ""

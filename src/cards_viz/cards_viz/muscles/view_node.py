@@ -32,7 +32,8 @@ from cards_ros.parameters import Parameter
 from cards_viz.muscles.controller_parameters import ControllerParameters
 from cards_viz.muscles.interface import MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
-from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode, MuscleWatcher, tracked
+from cards_viz.muscles.tracking import tracked
+from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode, MuscleWatcher
 from cards_viz.muscles.world_watcher import watch_world
 from cards_viz.nodes import PORT, WINDOW, PageNode
 
