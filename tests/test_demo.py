@@ -189,6 +189,36 @@ def test_a_task_that_the_muscles_cannot_do_is_a_failed_run(cards, tmp_path, tran
     assert "FAILED: no tensions within their limits" in result.stdout
 
 
+@needs_ros
+@pytest.mark.ros
+def test_answers_that_come_too_late_in_real_time_fail_the_run_and_paced_they_cannot(
+    cards, tmp_path
+):
+    """A clock that is a hundred times too fast: no machine answers in time."""
+    file = tmp_path / "fast.yaml"
+    file.write_text(
+        "/**: {ros__parameters: {model: planar_2r}}\n"
+        "simulator: {ros__parameters: {speed: 100.0}}\n"
+        "ctc_joint: {ros__parameters: {reference: there_and_back}}\n"
+    )
+    arguments = ("demo", "planar_2r", "--headless", "--duration", "1", "--params-file", str(file))
+    late = cards(*arguments, "--mode", "realtime", "--out", str(tmp_path / "late"))
+    assert late.returncode == 1, late.stderr
+    summary = json.loads((tmp_path / "late" / "summary.json").read_text())
+    assert summary["verdict"] == "failed"
+    late_answers = [text for text in summary["failures"] if text.startswith("missed deadlines: ")]
+    assert late_answers or any("slower than real time" in text for text in summary["failures"])
+    assert summary["failures"][0] in late.stdout
+
+    paced = cards(*arguments, "--out", str(tmp_path / "paced"))
+    assert paced.returncode == 0, paced.stderr
+    summary = json.loads((tmp_path / "paced" / "summary.json").read_text())
+    assert (summary["mode"], summary["verdict"], summary["failures"]) == ("paced", "ok", [])
+    assert summary["missed_deadlines"] == 0
+    assert any("slower than real time" in text for text in summary["warnings"])
+    assert "slower than real time" in paced.stdout
+
+
 def is_node(process, name, out):
     try:
         line = (process / "cmdline").read_bytes().decode()

@@ -29,7 +29,7 @@ from cards_bringup.option_types import number_in
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
-from cards_core.loop.host import initial_positions
+from cards_core.loop.host import ANSWERED_MODES, initial_positions
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     view = use_ros and not args.headless
     given = {
         "simulator": args.simulator,
-        "mode": args.mode,
+        "mode": args.mode or _default_mode(args),
         "rviz": "false",
         "view": "true" if view else "false",
         "headless": "true" if args.headless else "false",
@@ -80,9 +80,9 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     for note in plan.notes:
         say(args, note)
     controller = plan.values["controller"]
-    if controller == "none" and args.mode == "lockstep" and use_ros:
+    if controller == "none" and args.mode in ANSWERED_MODES and use_ros:
         raise CardsError(
-            "--mode lockstep waits for a controller (expected: not --controller none)"
+            f"--mode {args.mode} waits for a controller (expected: not --controller none)"
         )
     model = _text_parameter(plan, "simulator", "model") or args.robot
     robots = demo_robots(plan, args.robot, model)
@@ -103,7 +103,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     if view:
         _show(args, plan, overrides)
 
-    say(args, f"{name} under {controller}, {args.mode}, {duration:g} s -> {out}")
+    mode = plan.values["mode"]
+    say(args, f"{name} under {controller}, {mode}, {duration:g} s -> {out}")
     with RunInterrupts(lambda note: say(args, note)) as interrupts:
         start: Start
         extras: Extras
@@ -129,6 +130,12 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
             start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
             extras = lambda _end: {}  # noqa: E731
         return _record(_Demo(args, plan, name, robots, duration, out), start, extras, interrupts)
+
+
+def _default_mode(args: argparse.Namespace) -> str:
+    """Return how time advances if nobody says: correct on any machine, where that can be."""
+    # boards keep their own time, and nobody answers where there is no controller
+    return "realtime" if args.hil or args.controller == "none" else "paced"
 
 
 def _runner(
