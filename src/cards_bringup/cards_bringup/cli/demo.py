@@ -59,11 +59,18 @@ def add_demo(subparsers: Any) -> None:
         "--duration",
         type=Number(at_least=0.0, at_most=LONGEST_RUN),
         metavar="S",
-        help="simulated time [s]; 0: until Ctrl-C",
+        help="simulated time [s]; 0: until Ctrl-C, where a browser watches with the reference "
+        "over and over",
     )
     add("--controller", help="controller node, or none (default: the robot's own)")
     add("--reference", help="what to track, a name in config/trajectories/ROBOT.yaml")
     add("--headless", action="store_true", help="no window, no browser view; stop at the end")
+    add(
+        "--no-wait",
+        action="store_true",
+        help="begin before the page is open, and end with the run (default: the run begins when a "
+        "browser shows the page, or 10 s after it can; then the page replays it until Ctrl-C)",
+    )
     port = WholeNumber(at_most=65535)
     add("--port", type=port, default=8080, help="of the browser view (%(default)s)")
     add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")

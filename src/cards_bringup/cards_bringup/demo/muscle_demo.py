@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import math
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cards_bringup.demo.demo_robots import DemoRobot, demo_robots, summary_of_all
+from cards_bringup.demo.result_page import show_until_stopped
 from cards_bringup.demo.run_end import (
     RunEnd,
     RunInterrupts,
@@ -24,13 +26,15 @@ from cards_bringup.demo.run_end import (
 )
 from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
 from cards_bringup.hil import options as hil_options
+from cards_bringup.nodes.audience import Audience
+from cards_bringup.nodes.node_run import NodeRun
 from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import ANSWERED_MODES, initial_positions
-from cards_core.loop.verdict import verdict_line
+from cards_core.loop.verdict import EXIT_CODES, verdict_line
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
 
@@ -100,12 +104,22 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     # robots of a world have models of their own
     common = {} if several else {"model": model}
     overrides = _overrides(args, plan, duration, out.resolve(), common)
-    if view:
-        _show(args, plan, overrides)
+    pages = _show(args, plan, overrides) if view else {}
+    waits = bool(pages) and not args.no_wait and not args.hil
+    controllers = [node.full_name for node in plan.nodes if node.role == "controller"]
+    for one in controllers:
+        if waits:
+            overrides[one]["autostart"] = False
+        if view and not duration and not args.hil:
+            overrides[one]["repeat_reference"] = True  # there is always something to see
 
     mode = plan.values["mode"]
-    say(args, f"{name} under {controller}, {mode}, {duration:g} s -> {out}")
-    with RunInterrupts(lambda note: say(args, note)) as interrupts:
+    how_long = f"{duration:g} s" if duration else "until Ctrl-C"
+    say(args, f"{name} under {controller}, {mode}, {how_long} -> {out}")
+    with (
+        RunInterrupts(lambda note: say(args, note)) as interrupts,
+        contextlib.ExitStack() as views,
+    ):
         start: Start
         extras: Extras
         if firmware:
@@ -127,35 +141,30 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
             start = hil.run
             extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731
         else:
-            start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
             extras = lambda _end: {}  # noqa: E731
-        return _record(_Demo(args, plan, name, robots, duration, out), start, extras, interrupts)
+            if use_ros:
+                nodes = NodeRun(plan, overrides, duration, out, may_pause=view)
+                if waits:
+                    nodes.audience = Audience(pages, controllers)
+                    nodes.views = views
+                start = nodes.run
+            else:
+                from cards_bringup.nodes.in_process import InProcessRun
+
+                in_process = InProcessRun(plan, overrides, duration, out)
+                start = lambda on_time, _note: in_process.run(on_time)  # noqa: E731
+        demo = _Demo(args, plan, name, robots, duration, out)
+        code, end = _record(demo, start, extras, interrupts)
+        if waits and end.error is None and not end.stopped and code != EXIT_CODES["stopped"]:
+            interrupts.saved()
+            show_until_stopped(args, nodes, views, robots, out)
+        return code
 
 
 def _default_mode(args: argparse.Namespace) -> str:
     """Return how time advances if nobody says: correct on any machine, where that can be."""
     # boards keep their own time, and nobody answers where there is no controller
     return "realtime" if args.hil or args.controller == "none" else "paced"
-
-
-def _runner(
-    plan: Plan,
-    overrides: dict[str, dict[str, Any]],
-    duration: float,
-    out: Path,
-    *,
-    use_ros: bool,
-    may_pause: bool,
-) -> Start:
-    """Return the function that runs the simulation."""
-    if use_ros:
-        from cards_bringup.nodes.node_run import NodeRun
-
-        return NodeRun(plan, overrides, duration, out, may_pause=may_pause).run
-    from cards_bringup.nodes.in_process import InProcessRun
-
-    run = InProcessRun(plan, overrides, duration, out)
-    return lambda on_time, _note: run.run(on_time)
 
 
 @dataclass(frozen=True)
@@ -170,15 +179,17 @@ class _Demo:
     out: Path
 
 
-def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts) -> int:
-    """Run, write the results, print a summary; return the exit code."""
+def _record(
+    demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
+) -> tuple[int, RunEnd]:
+    """Run, write the results, print a summary; return the exit code and how the run ended."""
     args, out = demo.args, demo.out
     end = simulate(args, start, demo.duration, out)
     interrupts.saving()
     parts = [arrange(robot.folder(out)) for robot in demo.robots]
     if not all(parts):
-        return nothing_recorded(args, end, out, "simulator")
-    return conclude(
+        return nothing_recorded(args, end, out, "simulator"), end
+    code = conclude(
         args,
         interrupts,
         end,
@@ -186,6 +197,7 @@ def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
         write=lambda: _write_results(demo, end, parts, extras),
         show=_print_summary,
     )
+    return code, end
 
 
 def _overrides(
@@ -207,18 +219,24 @@ def _overrides(
     return overrides
 
 
-def _show(args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]]) -> None:
-    """Give every browser view a port of its own, and tell it."""
+def _show(
+    args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]]
+) -> dict[str, str]:
+    """Give every browser view a port of its own; return the addresses by full names of views."""
     from cards_viz.pages.page import free_port
 
     port = args.port
+    pages = {}
     for node in plan.nodes:
         if node.name == "browser_view":
             port = free_port("127.0.0.1", port)
             overrides[node.full_name] = {"port": port}
-            whose = f" ({node.namespace})" if node.namespace else ""
-            say(args, f"watch at http://127.0.0.1:{port}{whose}")
+            pages[node.full_name] = f"http://127.0.0.1:{port}"
+            if args.no_wait or args.hil:
+                whose = f" ({node.namespace})" if node.namespace else ""
+                say(args, f"watch at {pages[node.full_name]}{whose}")
             port += 1
+    return pages
 
 
 def _controller_model(args: argparse.Namespace) -> dict[str, Any]:

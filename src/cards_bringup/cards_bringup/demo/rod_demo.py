@@ -49,6 +49,7 @@ _FOR_MUSCLES = {
     "hil": False,
     "firmware": None,
     "boards": None,
+    "no_wait": False,
 }
 
 
