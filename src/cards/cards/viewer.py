@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -221,6 +222,7 @@ def show(
     *,
     port: int = 8080,
     block: bool | None = None,
+    state: str = "recorded run",
 ) -> View:
     """Open a page that shows a robot at home, or plays a run, or two of them side by side.
 
@@ -230,6 +232,7 @@ def show(
         port: Wanted port; a busy one is replaced by the next free one.
         block: Wait for Ctrl-C. None: only in a terminal, where the page would otherwise close
             with the end of the program.
+        state: What the page of a run of a robot with muscles says that it shows.
 
     Raises:
         CardsError: There is nothing to show, the runs are of different robots, or there is no port
@@ -238,11 +241,11 @@ def show(
     if beside is not None:
         view = _side_by_side(what, beside, port)
     elif isinstance(what, RunLog):
-        view = _muscles(what.robot, port, what)
+        view = _muscles(what.robot, port, what, state)
     elif isinstance(what, RodRunLog):
         view = _rods(what.robot, port, what)
     elif isinstance(what, Robot):
-        view = _muscles(what, port, None)
+        view = _muscles(what, port, None, "")
     elif isinstance(what, RodRobot):
         view = _rods(what, port, None)
     else:
@@ -255,14 +258,16 @@ def show(
     return view
 
 
-def _muscles(robot: Robot, port: int, run: RunLog | None) -> View:
+def _muscles(robot: Robot, port: int, run: RunLog | None, state: str) -> View:
     if run is None:
         still = MuscleSnapshot(0.0, robot.tree.home.copy(), np.zeros(len(robot.muscles)))
         player = Player([0.0], lambda _index, _paused: still)
     else:
         replay = Replay(run.recorded())
         times = replay.times
-        player = Player(times, lambda i, paused: replay.at(times[i], paused=paused))
+        player = Player(
+            times, lambda i, paused: replace(replay.at(times[i], paused=paused), state=state)
+        )
     return View(MusclePage(robot, cast(MuscleCommands, player), port=port), player)
 
 

@@ -70,6 +70,10 @@ class RunInterrupts:
         """Note that the run is over: from now on results are written."""
         self._saving = True
 
+    def saved(self) -> None:
+        """Note that the results are written: the next signal ends what is left."""
+        self._saving = self._warned = False
+
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             _leave_terminal()

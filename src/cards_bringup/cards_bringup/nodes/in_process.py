@@ -16,7 +16,7 @@ from cards_core.formats.sdf.world import load_world
 from cards_core.loop.closed_loop import check_models, run_closed_loops, strides
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import make_control_loop
-from cards_core.loop.host import Host
+from cards_core.loop.host import ANSWERED_MODES, CLOCKED_MODES, Host
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
@@ -78,9 +78,10 @@ class InProcessRun:
                         check_models(control, robot.host)
                 pairs.append((robot.host, control))
                 shown.append((robot, control, own))
-            pacer = Pacer(world.dt) if self.plan.values["mode"] == "realtime" else None
+            mode = self.plan.values["mode"]
+            pacer = Pacer(world.dt) if mode in CLOCKED_MODES else None
             step = world.step
-            if self.plan.values["mode"] == "as_fast_as_possible" and len(pairs) == 1:
+            if mode == "as_fast_as_possible" and len(pairs) == 1:
                 # controllers see the states that nodes would publish
                 only = simulation.robots[0].host
                 every = max(1, round(1.0 / (parameters["publish_rate"] * world.dt)))
@@ -88,7 +89,14 @@ class InProcessRun:
             with self._pages(simulation, shown, pacer) as session:
                 if session is not None:
                     step = session.stepping(step)
-                took = run_closed_loops(pairs, step, self.duration, pacer=pacer, on_time=on_time)
+                took = run_closed_loops(
+                    pairs,
+                    step,
+                    self.duration,
+                    pacer=pacer,
+                    deadlines=mode not in ANSWERED_MODES,
+                    on_time=on_time,
+                )
             for robot in simulation.robots:
                 gate = robot.host.gate
                 if gate.refused:

@@ -276,6 +276,11 @@ class Page(ABC, Generic[ShownT]):
         """Whether the last snapshot has been sent completely."""
         return self._box.get()[0] == self._seen and not (self._scene_due or self._texts_due)
 
+    @property
+    def watching(self) -> int:
+        """Number of open pages that have drawn what they were sent first."""
+        return self.pace.answering
+
     # Drawing thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -379,6 +384,12 @@ class ClientPace:
             answers += [now - asked for asked in self._asked.values()]
         slowest = max(answers, default=0.0)
         return 0.0 if slowest <= PROMPT else min(slowest / self._ahead, SLOWEST)
+
+    @property
+    def answering(self) -> int:
+        """Number of pages that have answered, and so worked off all that was sent before."""
+        with self._lock:
+            return len(self._answers)
 
     def stop(self) -> None:
         """Ask no more."""
