@@ -37,7 +37,6 @@ from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import ANSWERED_MODES, initial_positions
 from cards_core.loop.verdict import EXIT_CODES, verdict_line
-from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
 from cards_core.trajectories.library import read_reference
 
@@ -164,7 +163,14 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         stays = bool(pages) and not args.no_wait and not args.hil
         if stays and end.error is None and not end.stopped and code != EXIT_CODES["stopped"]:
             interrupts.saved()
-            show_until_stopped(args, nodes if use_ros else None, pages, views, robots, out)
+            show_until_stopped(
+                args,
+                nodes=nodes if use_ros else None,
+                pages=pages,
+                views=views,
+                robots=robots,
+                out=out,
+            )
         return code
 
 

@@ -16,6 +16,7 @@ from cards_bringup.nodes.node_run import NodeRun
 
 def show_until_stopped(
     args: argparse.Namespace,
+    *,
     nodes: NodeRun | None,
     pages: Mapping[str, str],
     views: contextlib.ExitStack,

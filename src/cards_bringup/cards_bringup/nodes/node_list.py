@@ -225,7 +225,9 @@ def standard_list(model: Path) -> NodeList:
     base = read_file(folder / f"{'rods' if rods else 'muscles'}{SUFFIX}")
     own = model.with_name(PARAMETERS)
     parameter_file = own if own.is_file() else base.parameter_file
-    defaults, parameters, notes = dict(base.defaults), {}, ()
+    defaults = dict(base.defaults)
+    said: tuple[str, ...] = ()
+    parameters: Mapping[str, Mapping[str, Any]] = {}
     nodes = base.nodes
     if rods:
         name = read_rod_robot(model).name
@@ -233,7 +235,7 @@ def standard_list(model: Path) -> NodeList:
         robot = load_robot(model)
         name = robot.name
         chosen = standard_run(robot, parameter_file)
-        parameters, notes = chosen.parameters, chosen.notes
+        parameters, said = chosen.parameters, chosen.notes
         defaults |= {"controller": chosen.controller, "terrain": chosen.terrain}
         nodes = tuple(
             node for node in nodes if node.role != "controller" or node.name in chosen.controllers
@@ -247,7 +249,7 @@ def standard_list(model: Path) -> NodeList:
         )
         for node in nodes
     )
-    return NodeList(name, base.source, parameter_file, nodes, defaults, notes)
+    return NodeList(name, base.source, parameter_file, nodes, defaults, said)
 
 
 def read_file(file: Path) -> NodeList:

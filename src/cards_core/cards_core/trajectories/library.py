@@ -422,15 +422,16 @@ def _circle(_: Library, field: Field, context: Context) -> Reference:
 
 
 def _rhythm(_: Library, field: Field, context: Context) -> Reference:
-    vectors = {k: context.vector(field[k]) for k in ("phases", "begin") if field.has(k)}
-    numbers = {k: field[k].number() for k in ("convergence", "coupling") if field.has(k)}
+    given: dict[str, Any] = {
+        k: context.vector(field[k]) for k in ("phases", "begin") if field.has(k)
+    }
+    given |= {k: field[k].number() for k in ("convergence", "coupling") if field.has(k)}
     return Rhythm(
         context.vector(field["centre"]),
         context.vector(field["amplitude"]),
         field["frequency"].number(above=0.0),
         field["duration"].number(above=0.0),
-        **vectors,
-        **numbers,
+        **given,
     )
 
 
