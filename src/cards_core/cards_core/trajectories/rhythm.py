@@ -32,6 +32,9 @@ from cards_core.typing import Array
 FADE = 40.0
 """How long the amplitudes take to vanish, times a: (1 + 20) exp(-20) = 4e-8 of them is left."""
 
+MOST = 2000.0
+"""Greatest product of a rate and the duration: it is integrated in advance, in a second or so."""
+
 TOLERANCE = 1e-10
 """Relative error of the oscillators."""
 
@@ -78,6 +81,15 @@ class Rhythm(Reference):
         if self._coupling < 0.0:
             raise TrajectoryError(f"coupling is {self._coupling:g}, expected 0 or more")
         end = check_duration(duration)
+        for what, value in (
+            ("frequency", frequency),
+            ("convergence", self._convergence),
+            ("coupling", self._coupling),
+        ):
+            if value * end > MOST:
+                raise TrajectoryError(
+                    f"{what} times duration is {value * end:g}, expected at most {MOST:g}"
+                )
         self._fade = end - FADE / self._convergence
         if not self._fade > 0.0:
             raise TrajectoryError(

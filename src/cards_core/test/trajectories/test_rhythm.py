@@ -70,6 +70,8 @@ def test_a_coordinate_without_amplitude_stays():
         ({"convergence": 0.0}, "convergence is 0"),
         ({"convergence": 1.0}, "expected more than the 40 s"),
         ({"coupling": -1.0}, "coupling is -1"),
+        ({"coupling": 1e6}, "coupling times duration is 1.2e"),
+        ({"convergence": 1e300}, "convergence times duration"),
         ({"begin": [0.0, np.nan, 0.0]}, "begin is"),
     ],
 )
