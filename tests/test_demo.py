@@ -446,3 +446,16 @@ def test_diverging_physics_end_the_run_with_the_reason(cards, tmp_path):
         summary = json.loads((tmp_path / out / "summary.json").read_text())
         assert summary["verdict"] == "failed"
         assert "FAILED" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "transport", [("--no-ros",), pytest.param((), marks=[needs_ros, pytest.mark.ros])]
+)
+def test_a_controller_from_a_file(demo, tmp_path, transport):
+    file = Path(__file__).resolve().parents[1] / "examples" / "springs.py"
+    options = ("--mode", "lockstep", "--controller", str(file), "--duration", "0.5")
+    summary = demo(tmp_path, "planar_2r", *options, *transport)
+    assert summary["controller"] == "springs"
+    assert summary["sim_time_s"] == pytest.approx(0.5)
+    with np.load(tmp_path / "simulator.npz") as log:
+        assert np.ptp(log["tensions"]) > 1.0

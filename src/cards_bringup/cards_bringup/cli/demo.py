@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --world table --reference carry    the arm takes a box aside
   ./cards demo two_arms                           two arms in one world
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
+  ./cards demo planar_2r --controller examples/springs.py        a controller of your own
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
   ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
   ./cards demo stewart_gough                      a plate on six elastic rods, moved by sliders
@@ -62,7 +63,10 @@ def add_demo(subparsers: Any) -> None:
         help="simulated time [s]; 0: until Ctrl-C, where a browser watches with the reference "
         "over and over",
     )
-    add("--controller", help="controller node, or none (default: the robot's own)")
+    add(
+        "--controller",
+        help="controller node, a Python file with one, or none (default: the robot's own)",
+    )
     add("--reference", help="what to track, a name in config/trajectories/ROBOT.yaml")
     add("--headless", action="store_true", help="no window, no browser view; stop at the end")
     add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,9 @@ def make_plan(
             message says which package brings it.
     """
     robots = node_list.read(given.get("robot") or robot)
+    if given.get("controller", "").endswith(".py"):
+        robots, kind = _with_file(robots, given["controller"])
+        given = {**given, "controller": kind}
     arguments = arguments_for(robots.robot, robots.defaults, robots.controllers)
     values = {**read_values(given, arguments), "robot": robots.robot}
     simulated = is_true(values, "sim")
@@ -176,6 +179,28 @@ def make_plan(
         file = find_file(values["params_file"], folder="config", suffix=".yaml")
     check_nodes(file, [*(node.name for node in robots.nodes), *UNLISTED])
     return Plan(tuple(nodes), file, values, tuple(notes))
+
+
+def _with_file(robots: NodeList, path: str) -> tuple[NodeList, str]:
+    """Return a node list with the node of a controller from a Python file, and its kind."""
+    from cards_core.control.registry import controller_file
+
+    if any(node.namespace for node in robots.nodes if node.role == "controller"):
+        raise CardsError(
+            f"controller:={path} with {robots.robot}, which is several robots (expected: one)"
+        )
+    kind = controller_file(path)
+    node = NodeSpec(
+        kind,
+        "cards_ros",
+        "controller",
+        "cards_ros.file_controller",
+        "controller",
+        when={"controller": (kind,)},
+        from_arguments={name: name for name in ("reference", "autostart", "log_dir")},
+        arguments=(str(Path(path).expanduser().resolve()),),
+    )
+    return replace(robots, nodes=(*robots.nodes, node)), kind
 
 
 @dataclass(frozen=True)
