@@ -215,7 +215,8 @@ class PickAndPlaceTask(Task):
         there = (distance <= self._tolerance) & (speed <= self._slow) & ~state.diverged
         placed, picked = there & self._carrying, there & ~self._carrying
         self._carrying = self._carrying | picked
-        self.batch.scale_masses(np.where(self._carrying, self._load, 1.0))
+        if picked.any():
+            self.batch.scale_masses(np.where(self._carrying, self._load, 1.0))
         terms = {
             "progress": self._before - distance,
             "picked": PICKED * picked,
