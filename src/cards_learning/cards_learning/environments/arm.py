@@ -77,7 +77,7 @@ class ArmTask(Task):
                     f"joint '{name}' of '{found.name}' has no limits (expected: an arm whose "
                     "joints have limits)"
                 )
-        self.frame = found.frame_name()
+        found.frame_name()  # refuses a robot without a hand
         names = self.batch.muscles("force")
         if not names:
             raise CardsError(f"no muscle of '{found.name}' takes a tension (expected: some)")

@@ -120,7 +120,7 @@ class PickAndPlaceTask(Task):
                 f"'{found.name}' is not stepped by generated code (expected: a platform with "
                 "joints in ideal cables, e.g. ipanema_1)"
             )
-        found.frame_name()
+        found.frame_name()  # refuses a robot without a place that counts
         tree = found.tree
         self._model = Model(found, ["l", "L", "G", "M", "J"])
         home = self._model(tree.home)
