@@ -44,7 +44,7 @@ def main(checkout: str | Path, arguments: Sequence[str]) -> int:
     try:
         CommandInterrupts().accept()
         open_streams()
-        return _main(Path(checkout), list(arguments))
+        return _main(Path(checkout), cli.resolved(arguments))
     except SetupError as error:
         print(f"cards: error: {error}", file=sys.stderr)
         return ExitCode.ERROR

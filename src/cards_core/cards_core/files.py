@@ -146,6 +146,31 @@ def locked(path: str | os.PathLike[str], refusal: str, *, keep: bool = False) ->
                 Path(path).unlink(missing_ok=True)
 
 
+def claim(name: str, *, shared: bool = False) -> int | None:
+    """Take a lock that all processes of this user on this machine know by its name.
+
+    Args:
+        name: Of the lock.
+        shared: Others may have it too, if they share it.
+
+    Returns:
+        A descriptor: closing it, or the end of the process, gives the lock back. None if another
+        process has it.
+
+    Raises:
+        OSError: There is no place for it.
+    """
+    folder = Path(tempfile.gettempdir(), f"cards-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 def is_part(name: str) -> bool:
     """Return True for the name of a file that a process which was killed left unfinished."""
     return name.startswith(".") and name.endswith(PART)

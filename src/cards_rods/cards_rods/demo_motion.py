@@ -11,6 +11,8 @@ push     wrench: force e (cos, sin, -0.5) F while the joints stay; F moves the p
          a few hundredths of the rods' length, and buckles no rod
 ======== ===================================================================================
 
+All four are smaller where a robot cannot follow them so far (`DemoMotion.fit`).
+
 The inverse model of a robot with less than six limbs prescribes `RodRobot.controlled` alone, so
 what the motion demands of the other coordinates does not matter.
 """
@@ -18,12 +20,14 @@ what the motion demands of the other coordinates does not matter.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from cards_core.rods.robots.robot import PLATE_COORDINATES, BaseKind, RodRobot
+from cards_core.rods.tracking.tracker import Tracker
 from cards_core.spatial import quaternion_matrix, rotation_exp
 from cards_core.typing import Array
 
@@ -46,6 +50,15 @@ ANGLE = 0.05
 
 DEFLECTION = 0.02
 """How far the push would move the plate were it as soft all the way as at the start."""
+
+SCALES = (1.0, 0.7, 0.5, 0.35, 0.25)
+"""Sizes that are tried, as parts of what is above."""
+
+SAMPLES = 30
+"""Points of each part at which it is tried."""
+
+PATIENCE = 20
+"""Steps of the tracker in which a point must be reached."""
 
 LOAD = 0.6
 """Greatest push as a part of the sum of EI/L^2 of all rods, a small part of what buckles them."""
@@ -80,6 +93,10 @@ class DemoMotion:
         stiffness: Of the plate at the start, shape (6, 6), [N/m, N, Nm].
         wrench: External wrench that always acts, shape (6,).
         duration: Of one round, [s].
+
+    Attributes:
+        duration: As given.
+        scale: Size of the motion, as a part of what the module says.
     """
 
     def __init__(
@@ -93,6 +110,7 @@ class DemoMotion:
         duration: float = 20.0,
     ) -> None:
         self.duration = duration
+        self.scale = SCALES[0]
         self._robot = robot
         self._pose, self._q = np.array(pose), np.array(q)
         self._wrench = np.zeros(6) if wrench is None else np.array(wrench)
@@ -105,11 +123,40 @@ class DemoMotion:
         bending = sum(limb.rod.bending_stiffness / limb.length**2 for limb in robot.limbs)
         self._force = min(DEFLECTION * self._size * _softest(robot, stiffness), LOAD * bending)
 
+    def fit(self, tracker: Tracker, start: Mapping[str, Any]) -> None:
+        """Choose the greatest of `SCALES` that the robot can follow, at least the smallest.
+
+        Args:
+            tracker: Of the robot; it is led through the motion.
+            start: The state in which the motion begins, as of `Tracker.save`.
+        """
+        for self.scale in SCALES:
+            if self._followed(tracker, start):
+                return
+
+    def _followed(self, tracker: Tracker, start: Mapping[str, Any]) -> bool:
+        result = tracker.load(dict(start))
+        count = len(PARTS) * SAMPLES
+        for time in np.linspace(0.0, self.duration, count, endpoint=False):
+            target = self.at(float(time))
+            tracker.set_wrench(target.wrench)
+            if target.kind == "pose":
+                tracker.command_pose(target.pose)
+            else:
+                tracker.command_joints(target.q)
+            for _ in range(PATIENCE):
+                result = tracker.step()
+                if result.held or result.arrived:
+                    break
+            if not result.arrived:
+                return False
+        return True
+
     def at(self, time: float) -> MotionTarget:
         """Return the command at a time [s]; the motion repeats after `duration`."""
         whole = (time / self.duration) % 1.0 * len(PARTS)
         part, s = PARTS[int(whole)], whole % 1.0
-        e = math.sin(math.pi * s) ** 2
+        e = self.scale * math.sin(math.pi * s) ** 2
         angle = 2.0 * math.pi * TURNS * s
         c, d = math.cos(angle), math.sin(angle)
         pose, q, wrench = self._pose.copy(), self._q.copy(), self._wrench.copy()

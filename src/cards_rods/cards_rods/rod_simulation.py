@@ -91,6 +91,7 @@ class RodSimulation:
         )  # fmt: skip
         self._controlled = [PLATE_COORDINATES.index(name) for name in robot.controlled]
         self._moves = np.array([place < 3 for place in self._controlled])
+        self._fitted = False
         self._playing_since: float | None = None
         self._substeps = substeps
         self.refused = ""
@@ -280,6 +281,9 @@ class RodSimulation:
         The motion begins at the start state, to which the robot returns at once.
         """
         if on:
+            if not self._fitted:
+                self._motion.fit(Tracker(self.robot), self._start)
+                self._fitted = True
             self.home()
             self._playing_since = math.inf
         elif self.playing:

@@ -5,7 +5,9 @@ import pytest
 
 from cards_core.formats.locate import known_models
 from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.rods.tracking.tracker import Tracker
 from cards_rods.demo_motion import PARTS, DemoMotion
+from cards_rods.rod_simulation import RodSimulation
 
 pytestmark = pytest.mark.serial
 
@@ -68,3 +70,22 @@ def test_a_load_that_always_acts_stays_and_a_robot_that_does_not_hold_is_not_pus
     motion = DemoMotion(robot, robot.home_pose, robot.home_q, unstable, wrench=always)
     for time in (0.0, 7.0, 17.5):
         np.testing.assert_allclose(motion.at(time).wrench, always, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("duration", [2.0, 20.0])
+def test_every_robot_can_follow_it(name, duration):
+    simulation = RodSimulation(read_rod_robot(name), motion_duration=duration)
+    simulation.play(True)
+    for k in range(int(200 * duration) + 1):
+        assert simulation.step(k / 200).status.name == "OK", k
+
+
+def test_it_is_smaller_only_where_a_robot_cannot_follow_it():
+    for name in NAMES:
+        robot = read_rod_robot(name)
+        tracker = Tracker(robot)
+        start = tracker.start().solution
+        motion = DemoMotion(robot, start.pose, start.q, start.stiffness)
+        motion.fit(tracker, tracker.save())
+        assert motion.scale == (0.25 if name == "planar_rfr_fr" else 1.0)

@@ -26,10 +26,12 @@ from cards_core.exit_codes import MEANING, ExitCode
 COMMANDS = {
     "demo": ("cards_bringup.cli.demo", "move a robot: simulator, controller, view, run folder"),
     "show": ("cards_bringup.cli.show", "a robot, a recorded run or two of them in the browser"),
+    "video": ("cards_bringup.cli.video", "a film of a recorded run"),
     "compare": ("cards_bringup.cli.compare", "two runs of one robot in the same figures"),
     "monitor": ("cards_bringup.cli.monitor", "watch a real robot: muscles, temperatures, faults"),
     "calibrate": ("cards_bringup.cli.calibrate", "set zero points of a real robot's sensors"),
     "models": ("cards_bringup.cli.models", "list the robots there are"),
+    "new": ("cards_bringup.cli.new", "a small robot of your own that moves at once, to be edited"),
     "controllers": (
         "cards_bringup.cli.controllers",
         "list the controllers, or parameters of one",
@@ -52,6 +54,9 @@ COMMANDS = {
     "setup": (None, "make the environment now (others make it when needed)"),
 }
 """Command name to its module and one line of help; ``setup`` is handled before Python packages."""
+
+ALIASES = {"analyze": "analyse"}
+"""Other spellings of commands."""
 
 EXAMPLES = """examples:
   ./cards demo roboy_arm            the arm draws a flower; watch at http://127.0.0.1:8080
@@ -118,6 +123,14 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
+def resolved(arguments: Sequence[str]) -> list[str]:
+    """Return a command line whose command is spelled as in `COMMANDS`."""
+    out = list(arguments)
+    if out:
+        out[0] = ALIASES.get(out[0], out[0])
+    return out
+
+
 def exit_codes() -> str:
     """Return the table of exit codes for a terminal."""
     indent = " " * 7
@@ -162,7 +175,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code, one of `ExitCode`."""
-    argv = list(sys.argv[1:] if arguments is None else arguments)
+    argv = resolved(sys.argv[1:] if arguments is None else arguments)
     try:
         try:
             return _run(argv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import math
 from collections.abc import Callable
@@ -13,26 +14,31 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cards_bringup.demo.demo_robots import DemoRobot, demo_robots, summary_of_all
+from cards_bringup.demo.result_page import show_until_stopped
 from cards_bringup.demo.run_end import (
     RunEnd,
     RunInterrupts,
     Start,
     conclude,
+    instead,
     nothing_recorded,
     say,
     simulate,
 )
 from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
 from cards_bringup.hil import options as hil_options
+from cards_bringup.nodes.audience import Audience
+from cards_bringup.nodes.node_run import NodeRun
 from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
+from cards_core.control.registry import controller_class
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
-from cards_core.loop.host import initial_positions
-from cards_core.loop.verdict import verdict_line
-from cards_core.parameters.parameter_file import load_parameters
+from cards_core.loop.host import ANSWERED_MODES, initial_positions
+from cards_core.loop.verdict import EXIT_CODES, verdict_line
 from cards_core.robot.state import RobotState
+from cards_core.trajectories.library import read_reference
 
 Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
 """Returns more entries of ``summary.json``, ``failures`` and ``warnings`` among them."""
@@ -61,10 +67,10 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     if not use_ros and args.simulator != "mujoco":
         raise CardsError(f"--simulator {args.simulator} without ROS (expected: mujoco)")
     firmware = hil_options.firmware(args, lambda note: say(args, note))
-    view = use_ros and not args.headless
+    view = not args.headless
     given = {
         "simulator": args.simulator,
-        "mode": args.mode,
+        "mode": args.mode or _default_mode(args),
         "rviz": "false",
         "view": "true" if view else "false",
         "headless": "true" if args.headless else "false",
@@ -80,12 +86,13 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     for note in plan.notes:
         say(args, note)
     controller = plan.values["controller"]
-    if controller == "none" and args.mode == "lockstep" and use_ros:
+    if controller == "none" and args.mode in ANSWERED_MODES and use_ros:
         raise CardsError(
-            "--mode lockstep waits for a controller (expected: not --controller none)"
+            f"--mode {args.mode} waits for a controller (expected: not --controller none)"
         )
     model = _text_parameter(plan, "simulator", "model") or args.robot
     robots = demo_robots(plan, args.robot, model)
+    _check_references(plan, robots)
     several = len(robots) > 1
     if several and args.hil:
         raise CardsError(f"--hil with {args.robot}, which is several robots (expected: one)")
@@ -100,11 +107,24 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     # robots of a world have models of their own
     common = {} if several else {"model": model}
     overrides = _overrides(args, plan, duration, out.resolve(), common)
-    if view:
-        _show(args, plan, overrides)
+    # in one process the page is there when the run begins
+    waits = view and use_ros and not args.no_wait and not args.hil
+    pages = _show(args, plan, overrides, tell=not waits) if view else {}
+    waits = waits and bool(pages)
+    controllers = [node.full_name for node in plan.nodes if node.role == "controller"]
+    for one in controllers:
+        if waits:
+            overrides[one]["autostart"] = False
+        if view and not duration and not args.hil:
+            overrides[one]["repeat_reference"] = True  # there is always something to see
 
-    say(args, f"{name} under {controller}, {args.mode}, {duration:g} s -> {out}")
-    with RunInterrupts(lambda note: say(args, note)) as interrupts:
+    mode = plan.values["mode"]
+    how_long = f"{duration:g} s" if duration else "until Ctrl-C"
+    say(args, f"{name} under {controller}, {mode}, {how_long} -> {out}")
+    with (
+        RunInterrupts(lambda note: say(args, note)) as interrupts,
+        contextlib.ExitStack() as views,
+    ):
         start: Start
         extras: Extras
         if firmware:
@@ -126,29 +146,38 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
             start = hil.run
             extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731
         else:
-            start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
             extras = lambda _end: {}  # noqa: E731
-        return _record(_Demo(args, plan, name, robots, duration, out), start, extras, interrupts)
+            if use_ros:
+                nodes = NodeRun(plan, overrides, duration, out, may_pause=view)
+                if waits:
+                    nodes.audience = Audience(pages, controllers)
+                    nodes.views = views
+                start = nodes.run
+            else:
+                from cards_bringup.nodes.in_process import InProcessRun
+
+                in_process = InProcessRun(plan, overrides, duration, out)
+                start = lambda on_time, _note: in_process.run(on_time)  # noqa: E731
+        demo = _Demo(args, plan, name, robots, duration, out)
+        code, end = _record(demo, start, extras, interrupts)
+        stays = bool(pages) and not args.no_wait and not args.hil
+        if stays and end.error is None and not end.stopped and code != EXIT_CODES["stopped"]:
+            interrupts.saved()
+            show_until_stopped(
+                args,
+                nodes=nodes if use_ros else None,
+                pages=pages,
+                views=views,
+                robots=robots,
+                out=out,
+            )
+        return code
 
 
-def _runner(
-    plan: Plan,
-    overrides: dict[str, dict[str, Any]],
-    duration: float,
-    out: Path,
-    *,
-    use_ros: bool,
-    may_pause: bool,
-) -> Start:
-    """Return the function that runs the simulation."""
-    if use_ros:
-        from cards_bringup.nodes.node_run import NodeRun
-
-        return NodeRun(plan, overrides, duration, out, may_pause=may_pause).run
-    from cards_bringup.nodes.in_process import InProcessRun
-
-    run = InProcessRun(plan, overrides, duration, out)
-    return lambda on_time, _note: run.run(on_time)
+def _default_mode(args: argparse.Namespace) -> str:
+    """Return how time advances if nobody says: correct on any machine, where that can be."""
+    # boards keep their own time, and nobody answers where there is no controller
+    return "realtime" if args.hil or args.controller == "none" else "paced"
 
 
 @dataclass(frozen=True)
@@ -163,15 +192,17 @@ class _Demo:
     out: Path
 
 
-def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts) -> int:
-    """Run, write the results, print a summary; return the exit code."""
+def _record(
+    demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
+) -> tuple[int, RunEnd]:
+    """Run, write the results, print a summary; return the exit code and how the run ended."""
     args, out = demo.args, demo.out
     end = simulate(args, start, demo.duration, out)
     interrupts.saving()
     parts = [arrange(robot.folder(out)) for robot in demo.robots]
     if not all(parts):
-        return nothing_recorded(args, end, out, "simulator")
-    return conclude(
+        return nothing_recorded(args, end, out, "simulator"), end
+    code = conclude(
         args,
         interrupts,
         end,
@@ -179,6 +210,22 @@ def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
         write=lambda: _write_results(demo, end, parts, extras),
         show=_print_summary,
     )
+    return code, end
+
+
+def _check_references(plan: Plan, robots: tuple[DemoRobot, ...]) -> None:
+    """Refuse references that there are not, before any node starts.
+
+    Raises:
+        CardsError: There is no such reference; the message lists those there are.
+    """
+    for one in robots:
+        given = {} if one.controller is None else plan.given(one.controller)
+        if one.controller is None or not given.get("reference"):
+            continue
+        space = controller_class(one.controller.name).space
+        file, robot = given.get("reference_file", ""), one.robot
+        read_reference(str(given["reference"]), file, robot, robot.tree, space=space)
 
 
 def _overrides(
@@ -200,18 +247,24 @@ def _overrides(
     return overrides
 
 
-def _show(args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]]) -> None:
-    """Give every browser view a port of its own, and tell it."""
-    from cards_viz.pages.page import free_port
+def _show(
+    args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]], *, tell: bool
+) -> dict[str, str]:
+    """Give every browser view a port of its own; return the addresses by full names of views."""
+    from cards_viz.pages.page import reserved_port
 
     port = args.port
+    pages = {}
     for node in plan.nodes:
         if node.name == "browser_view":
-            port = free_port("127.0.0.1", port)
+            port = reserved_port("127.0.0.1", port)
             overrides[node.full_name] = {"port": port}
-            whose = f" ({node.namespace})" if node.namespace else ""
-            say(args, f"watch at http://127.0.0.1:{port}{whose}")
+            pages[node.full_name] = f"http://127.0.0.1:{port}"
+            if tell:
+                whose = f" ({node.namespace})" if node.namespace else ""
+                say(args, f"watch at {pages[node.full_name]}{whose}{instead(args.port, port)}")
             port += 1
+    return pages
 
 
 def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
@@ -237,8 +290,9 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text_parameter(plan: Plan, node: str, name: str) -> str:
-    """Return a text from the parameter file, empty if the parameter is not given."""
-    value = load_parameters(plan.parameter_file, node).get(name, "")
+    """Return a text among the parameters of a node, empty if it is not given."""
+    found = next((one for one in plan.nodes if one.name == node), None)
+    value = "" if found is None else plan.given(found).get(name, "")
     if not isinstance(value, str):
         raise CardsError(
             f"{plan.parameter_file}: parameter '{name}' of {node} is {value!r} (expected: a text)"

@@ -18,24 +18,20 @@ from cards_bringup.demo.run_end import (
     RunInterrupts,
     Start,
     conclude,
+    instead,
     nothing_recorded,
     say,
     simulate,
 )
-from cards_bringup.nodes import node_list
 from cards_bringup.nodes.node_run import Clock, NodeRun
 from cards_bringup.nodes.plan import make_plan
 from cards_core.errors import CardsError
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_file import load_parameters, read_file
-from cards_core.shared_files import shared_folder
 
 SOLVER = "rod_solver"
 VIEW = "rod_view"
-
-PATTERN = "stewart_gough"
-"""Robot whose node list serves all robots of rods that have none of their own."""
 
 _LOG = "rod_solver.npz"
 
@@ -49,6 +45,7 @@ _FOR_MUSCLES = {
     "hil": False,
     "firmware": None,
     "boards": None,
+    "no_wait": False,
 }
 
 
@@ -86,7 +83,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     if use_ros and importlib.util.find_spec("rclpy") is None:
         say(args, "rclpy is not installed: running in one process, as with --no-ros")
         use_ros = False
-    view = use_ros and not args.headless
+    view = not args.headless
     given = {
         "simulator": "rods",
         "use_sim_time": "false",
@@ -96,7 +93,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     }
     if args.params_file:
         given["params_file"] = args.params_file
-    plan = make_plan(given, _listed(args.robot))
+    plan = make_plan(given, args.robot)
     for note in (*plan.notes, *robot.notes):
         say(args, note)
     settings = load_parameters(plan.parameter_file, SOLVER)
@@ -115,11 +112,11 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     if not view and args.duration:
         overrides[SOLVER]["motion_duration"] = max(duration, 1.0)  # one round, whatever the time
     if view:
-        from cards_viz.pages.page import free_port
+        from cards_viz.pages.page import reserved_port
 
-        port = free_port("127.0.0.1", args.port)
+        port = reserved_port("127.0.0.1", args.port)
         overrides[VIEW] = {"model": model, "port": port}
-        say(args, f"watch at http://127.0.0.1:{port}")
+        say(args, f"watch at http://127.0.0.1:{port}{instead(args.port, port)}")
     how = f"{duration:g} s" if duration else "until Ctrl-C"
     say(args, f"{robot.name}, {robot.n_limbs} limbs, {how} -> {out}")
     with RunInterrupts(lambda note: say(args, note)) as interrupts:
@@ -129,7 +126,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         else:
             sections = read_file(plan.parameter_file)
             here = ParameterSet({**settings, **overrides[SOLVER]}, SOLVER, sections)
-            start = lambda on_time, _note: _run_here(here, on_time)  # noqa: E731
+            page = overrides[VIEW]["port"] if view else None
+            start = lambda on_time, _note: _run_here(here, on_time, page)  # noqa: E731
         end = simulate(args, start, duration, out)
         interrupts.saving()
         if not _has_rows(out / _LOG):
@@ -172,19 +170,13 @@ def _check(args: argparse.Namespace) -> None:
             "(expected: without this option; or, in Gazebo, ros2 launch cards_bringup "
             f"{args.robot}.launch.py simulator:=gazebo; docs/gazebo.md)"
         )
-    if args.mode != "realtime":
+    if args.mode not in (None, "realtime"):
         raise CardsError(
             f"--mode {args.mode}: rods are quasi-static, there is no simulated time "
             "(expected: realtime; --no-ros is as fast as possible)"
         )
     if args.duration is not None and not 0 <= args.duration < float("inf"):
         raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
-
-
-def _listed(robot: str) -> str:
-    """Return the robot whose node list is to be used."""
-    file = shared_folder() / "config" / f"{robot}{node_list.SUFFIX}"
-    return robot if file.is_file() else PATTERN
 
 
 def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) -> float:
@@ -194,8 +186,8 @@ def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) ->
     return 0.0 if view else float(settings.get("motion_duration", 20.0))
 
 
-def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
-    """Solve the motion in this process, as fast as possible."""
+def _run_here(values: ParameterSet, on_time: Callable[[float], None], port: int | None) -> None:
+    """Solve in this process: the motion, fast as can be; with a page on a port, in real time."""
     from cards_rods.node_parameters import parameters
     from cards_rods.rod_simulation import make_simulation
 
@@ -206,6 +198,11 @@ def _run_here(values: ParameterSet, on_time: Callable[[float], None]) -> None:
     try:
         if values["play"]:
             simulation.play(True)
+        if port is not None:
+            from cards_bringup.nodes.rod_session import RodSession
+
+            RodSession(simulation, period, values["points"], port).run(duration, on_time)
+            return
         while not duration or simulation.steps * period <= duration:
             simulation.step(simulation.steps * period)
             if simulation.steps % 50 == 0:

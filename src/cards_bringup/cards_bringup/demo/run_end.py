@@ -70,6 +70,10 @@ class RunInterrupts:
         """Note that the run is over: from now on results are written."""
         self._saving = True
 
+    def saved(self) -> None:
+        """Note that the results are written: the next signal ends what is left."""
+        self._saving = self._warned = False
+
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             _leave_terminal()
@@ -252,3 +256,8 @@ def say(args: argparse.Namespace, text: str) -> None:
     """Print a note, unless only JSON is wanted."""
     if not args.json:
         print(text, file=sys.stderr)
+
+
+def instead(wanted: int, port: int) -> str:
+    """Return what is said of a port behind its address: nothing, or that another was wanted."""
+    return f" (port {wanted} is in use)" if wanted not in (0, port) else ""

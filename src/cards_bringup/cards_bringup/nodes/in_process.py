@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cards_bringup.nodes.node_list import NodeSpec
 from cards_bringup.nodes.plan import Plan
 from cards_core.errors import CardsError
+from cards_core.formats.sdf.world import load_world
 from cards_core.loop.closed_loop import check_models, run_closed_loops, strides
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import make_control_loop
-from cards_core.loop.host import Host
+from cards_core.loop.host import ANSWERED_MODES, CLOCKED_MODES, Host
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
@@ -24,9 +26,18 @@ from cards_core.parameters.parameter_file import (
     own_parameters,
     read_file,
 )
-from cards_sim.build import build_simulation
+from cards_core.robot.terrain import read_terrain
+from cards_core.robot.terrain_place import on_terrain
+from cards_sim.build import PlacedRobot, Simulation, build_simulation
+
+if TYPE_CHECKING:  # the browser view is loaded where it is wanted
+    from cards_bringup.nodes.muscle_session import MuscleSession
+    from cards_viz.muscles.world_scene import WorldScene
 
 LOG = logging.getLogger(__name__)
+
+VIEW = "browser_view"
+"""Node whose page is opened in this process, where the plan has it."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +66,9 @@ class InProcessRun:
         controls: list[ControlLoop] = []
         try:
             pairs: list[tuple[Host, ControlLoop | None]] = []
+            shown: list[tuple[PlacedRobot, ControlLoop | None, ParameterSet | None]] = []
             for robot in simulation.robots:
-                control = None
+                control = own = None
                 if robot.namespace in controllers:
                     node = controllers[robot.namespace]
                     own = self.parameters(node.full_name)
@@ -65,14 +77,26 @@ class InProcessRun:
                     if not (robot.parameters[ACCEPT] and own[ACCEPT]):
                         check_models(control, robot.host)
                 pairs.append((robot.host, control))
-            pacer = Pacer(world.dt) if self.plan.values["mode"] == "realtime" else None
+                shown.append((robot, control, own))
+            mode = self.plan.values["mode"]
+            pacer = Pacer(world.dt) if mode in CLOCKED_MODES else None
             step = world.step
-            if self.plan.values["mode"] == "as_fast_as_possible" and len(pairs) == 1:
+            if mode == "as_fast_as_possible" and len(pairs) == 1:
                 # controllers see the states that nodes would publish
                 only = simulation.robots[0].host
                 every = max(1, round(1.0 / (parameters["publish_rate"] * world.dt)))
                 step = strides(only, every, self.duration)
-            took = run_closed_loops(pairs, step, self.duration, pacer=pacer, on_time=on_time)
+            with self._pages(simulation, shown, pacer) as session:
+                if session is not None:
+                    step = session.stepping(step)
+                took = run_closed_loops(
+                    pairs,
+                    step,
+                    self.duration,
+                    pacer=pacer,
+                    deadlines=mode not in ANSWERED_MODES,
+                    on_time=on_time,
+                )
             for robot in simulation.robots:
                 gate = robot.host.gate
                 if gate.refused:
@@ -88,6 +112,42 @@ class InProcessRun:
             world.close()
             for control in controls:
                 control.close()
+
+    @contextlib.contextmanager
+    def _pages(
+        self,
+        simulation: Simulation,
+        shown: Sequence[tuple[PlacedRobot, ControlLoop | None, ParameterSet | None]],
+        pacer: Pacer | None,
+    ) -> Iterator[MuscleSession | None]:
+        """Open the pages of the views that the plan has; None without any."""
+        views = {node.namespace: node for node in self.plan.nodes if node.name == VIEW}
+        if not views:
+            yield None
+            return
+        from cards_bringup.nodes.muscle_session import MuscleSession
+
+        session = MuscleSession(simulation, pacer)
+        try:
+            for robot, control, parameters in shown:
+                if robot.namespace in views:
+                    view = views[robot.namespace].full_name
+                    port = int(self.overrides.get(view, {}).get("port", 8080))
+                    world = self._world_of(robot)
+                    session.open(robot, control, parameters, port=port, world=world)
+            yield session
+        finally:
+            session.close()
+
+    def _world_of(self, robot: PlacedRobot) -> WorldScene | None:
+        """Return what is to be drawn around a robot, None if nothing is."""
+        from cards_viz.muscles.world_scene import WorldScene
+
+        name, terrain = self.plan.values["world"], self.plan.values["terrain"]
+        around = load_world(name) if name else None
+        if terrain:
+            around = on_terrain(read_terrain(terrain), robot.host.robot, around)
+        return None if around is None else WorldScene(around, robot.namespace)
 
     def _controllers(self, namespaces: Sequence[str]) -> dict[str, NodeSpec]:
         """Return the controllers by namespace. Raises `CardsError` for one without a robot."""

@@ -27,14 +27,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cards_bringup.gazebo.process import STOP_TIME
 from cards_bringup.nodes import launch_arguments
+from cards_bringup.nodes.standard_run import standard_run
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.shared_files import find_file
+from cards_core.formats import load as load_robot
+from cards_core.formats.locate import find_model, has_rods
+from cards_core.rods.robots.reader import read_rod_robot
+from cards_core.shared_files import find_file, shared_folder, shared_folders
 from cards_core.yaml_fields import Field, read_yaml
 
 SUFFIX = ".nodes.yaml"
@@ -42,6 +46,12 @@ ROLES = ("host", "controller", "view", "tool")
 """host: simulator or hardware; the system ends with it. tool: programs that are not ours."""
 
 PLACEHOLDERS = ("config", "urdf")
+
+STANDARD = "standard"
+"""Folder in ``config`` with the lists of robots that have none of their own."""
+
+PARAMETERS = "parameters.yaml"
+"""Parameter file of such a robot, beside its SDF."""
 
 _LIST_KEYS = ("robot", "parameter_file", "defaults", "nodes")
 _NODE_KEYS = (
@@ -140,6 +150,8 @@ class NodeList:
     parameter_file: Path
     nodes: tuple[NodeSpec, ...]
     defaults: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What the user should know, one sentence each."""
 
     @property
     def controllers(self) -> tuple[str, ...]:
@@ -162,36 +174,82 @@ def read(robot: str) -> NodeList:
     """Read the node list of a robot.
 
     Args:
-        robot: Name, or the path of a ``.nodes.yaml`` file.
+        robot: Name, or the path of a ``.nodes.yaml`` file; or a robot without a list, see
+            `standard_list`.
 
     Raises:
         UnknownNameError: There is no list and no robot of this name; the message names the lists.
-        CardsError: There is such a robot, but no list for it.
         DescriptionError: The list is wrong; the message names file, line and key.
     """
-    file: Path | None = None
     try:
         file = find_file(robot, folder="config", suffix=SUFFIX)
     except UnknownNameError:
         if not _is_model(robot):
             raise
-    if file is None or file.suffix == ".sdf":
-        raise CardsError(
-            f"{robot} is a robot without a node list (expected: the path of a NAME{SUFFIX} that "
-            "says which nodes it has, beside a parameter file that says which model it is; "
-            f"'./cards compile', 'eval' and 'analyse' do without; docs/bringup.md#node-lists)"
-        )
-    return read_file(file)
+    else:
+        if file.suffix != ".sdf":
+            return read_file(file)
+    file = find_model(robot)
+    shipped = _shipped_list(file)
+    return standard_list(file) if shipped is None else read_file(shipped)
 
 
 def _is_model(robot: str) -> bool:
-    from cards_core.formats.locate import find_model
-
     try:
         find_model(robot)
     except CardsError:
         return False
     return True
+
+
+def _shipped_list(model: Path) -> Path | None:
+    """Return the node list of a shipped robot that is given by its path."""
+    for folder in shared_folders():
+        if model.resolve().parent.parent == (folder / "models").resolve():
+            file = folder / "config" / f"{model.resolve().parent.name}{SUFFIX}"
+            return file if file.is_file() else None
+    return None
+
+
+def standard_list(model: Path) -> NodeList:
+    """Return the node list of a robot that has none: that of its kind, in ``config/standard``.
+
+    Args:
+        model: SDF file of the robot. `PARAMETERS` beside it replaces the standard's parameters.
+
+    Raises:
+        DescriptionError: The robot, or a file of it, is wrong; the message names file and line.
+    """
+    rods = has_rods(model)
+    folder = shared_folder() / "config" / STANDARD
+    base = read_file(folder / f"{'rods' if rods else 'muscles'}{SUFFIX}")
+    own = model.with_name(PARAMETERS)
+    parameter_file = own if own.is_file() else base.parameter_file
+    defaults = dict(base.defaults)
+    said: tuple[str, ...] = ()
+    parameters: Mapping[str, Mapping[str, Any]] = {}
+    nodes = base.nodes
+    if rods:
+        name = read_rod_robot(model).name
+    else:
+        robot = load_robot(model)
+        name = robot.name
+        chosen = standard_run(robot, parameter_file)
+        parameters, said = chosen.parameters, chosen.notes
+        defaults |= {"controller": chosen.controller, "terrain": chosen.terrain}
+        nodes = tuple(
+            node for node in nodes if node.role != "controller" or node.name in chosen.controllers
+        )
+    source = {"model": str(model.resolve())}
+    nodes = tuple(
+        node
+        if node.role == "tool"
+        else replace(
+            node, parameters={**node.parameters, **source, **parameters.get(node.name, {})}
+        )
+        for node in nodes
+    )
+    return NodeList(name, base.source, parameter_file, nodes, defaults, said)
 
 
 def read_file(file: Path) -> NodeList:

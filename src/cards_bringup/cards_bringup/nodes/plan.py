@@ -15,7 +15,7 @@ from cards_bringup.nodes import node_list
 from cards_bringup.nodes.launch_arguments import arguments_for, is_true, read_values
 from cards_bringup.nodes.node_list import NodeList, NodeSpec
 from cards_core.errors import CardsError
-from cards_core.parameters.parameter_file import check_nodes, own_parameters
+from cards_core.parameters.parameter_file import check_nodes, load_parameters, own_parameters
 from cards_core.robot.terrain import read_terrain, terrain_text
 from cards_core.shared_files import find_file
 
@@ -79,11 +79,16 @@ class Plan:
                 out[name] = value.replace("{urdf}", self._urdf())
         return out
 
+    def given(self, node: NodeSpec) -> dict[str, Any]:
+        """Return all parameters that a node is given: by the parameter file, and beyond it."""
+        return {**load_parameters(self.parameter_file, node.full_name), **self.parameters(node)}
+
     def _urdf(self) -> str:
         from cards_core.formats import load
         from cards_core.formats.urdf import to_urdf
 
-        return to_urdf(load(self.values["robot"]))
+        host = next(node for node in self.nodes if node.role == "host")
+        return to_urdf(load(self.given(host).get("model") or self.values["robot"]))
 
 
 def is_installed(package: str) -> bool:
@@ -123,7 +128,7 @@ def make_plan(
     arguments = arguments_for(robots.robot, robots.defaults, robots.controllers)
     values = {**read_values(given, arguments), "robot": robots.robot}
     simulated = is_true(values, "sim")
-    notes: list[str] = []
+    notes = [] if "controller" in given else list(robots.notes)
     if simulated:
         values["simulator"] = _Simulators(robots, values, installed, gazebo).choose(notes)
     _check_time(values, simulated)

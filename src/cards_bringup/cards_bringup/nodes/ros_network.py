@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
-import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 from cards_core.errors import CardsError
+from cards_core.files import claim
 
 DOMAINS_TRIED = 20
 """How many domains from the wanted one upwards are tried."""
@@ -41,18 +39,12 @@ class RosDomain:
         if not text.isdecimal() or int(text) > LAST_DOMAIN:
             raise CardsError(f"ROS_DOMAIN_ID is '{text}' (expected: 0 to {LAST_DOMAIN})")
         self.wanted = int(text)
-        folder = Path(tempfile.gettempdir()) / f"cards-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
         for number in range(self.wanted, min(self.wanted + DOMAINS_TRIED, LAST_DOMAIN + 1)):
-            descriptor = os.open(folder / f"domain-{number}", os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(descriptor)
-                continue
-            self.number = number
-            self._descriptor = descriptor
-            return
+            descriptor = claim(f"domain-{number}")
+            if descriptor is not None:
+                self.number = number
+                self._descriptor = descriptor
+                return
         raise CardsError(
             f"ROS domains {self.wanted} to {number} are all used by other runs; stop one"
         )
@@ -87,6 +79,11 @@ class RosListener(ABC):
 
     _node: Any
     _executor: Any
+
+    @property
+    def node(self) -> Any:
+        """The node, for subscriptions and clients of one's own."""
+        return self._node
 
     @abstractmethod
     def _subscribe(self) -> None:

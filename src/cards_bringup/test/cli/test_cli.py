@@ -48,6 +48,15 @@ def test_exit_code_is_the_command_s(command):
     assert cli.main(["fake"]) == 3
 
 
+def test_american_spelling(capsys):
+    with_s, with_z = (cli.main([name, "ik", "--help"]) for name in ("analyse", "analyze"))
+    assert with_s == with_z == 0
+    first, second = capsys.readouterr().out.split("usage:")[1:]
+    assert first == second
+    assert cli.resolved(["analyze", "analyze"]) == ["analyse", "analyze"]
+    assert cli.resolved([]) == []
+
+
 def test_error_of_ours_is_one_line_and_exit_code_2(command, capsys):
     command.run = raising(CardsError("no link named 'hand'"))
     assert cli.main(["fake"]) == 2

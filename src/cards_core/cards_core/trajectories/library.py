@@ -19,9 +19,11 @@ from cards_core.shared_files import shared_folders
 from cards_core.trajectories import compose, curves
 from cards_core.trajectories.base import Hold, Reference, Space, Tolerance, TrajectoryError
 from cards_core.trajectories.polynomial import PointToPoint
+from cards_core.trajectories.rhythm import Rhythm
 from cards_core.trajectories.rotation import CONVENTIONS, Convention
 from cards_core.trajectories.sampled import read_traj
 from cards_core.trajectories.splines import SplineKind
+from cards_core.trajectories.wiggle import WIGGLE, Wiggle
 from cards_core.typing import Array
 from cards_core.yaml_fields import Document, Field, read_yaml
 
@@ -205,17 +207,37 @@ def reference_folders() -> list[Path]:
     return shared_folders("config", "trajectories")
 
 
+BESIDE = "trajectories.yaml"
+"""Trajectory file of a robot beside its description."""
+
+
+def own_reference_file(robot: Robot) -> Path | None:
+    """Return the robot's own trajectory file, if there is one.
+
+    That is `BESIDE` in the folder of its description, else the file in `reference_folders` with
+    the robot's name.
+    """
+    files = [folder / f"{robot.name}.yaml" for folder in reference_folders()]
+    if robot.source:
+        files.insert(0, Path(robot.source).parent / BESIDE)
+    return next((file for file in files if file.is_file()), None)
+
+
 def find_reference_file(name_or_path: str, robot: Robot) -> Path:
     """Return a trajectory file.
 
     Args:
         name_or_path: A file, or the name of one (without ``.yaml``) in `reference_folders`; empty
-            means the one with the robot's name.
+            means `own_reference_file`.
         robot: The robot.
 
     Raises:
         UnknownNameError: There is no such file; the message lists those there are.
     """
+    if not name_or_path:
+        own = own_reference_file(robot)
+        if own is not None:
+            return own
     text = name_or_path or robot.name
     if Path(text).is_file():
         return Path(text)
@@ -241,7 +263,8 @@ def read_reference(
     """Return a reference by name.
 
     Args:
-        name: Name in the file.
+        name: Name in the file; or `WIGGLE`, in joint space, if the robot's own file has none of
+            that name.
         name_or_path: See `find_reference_file`.
         robot: The robot.
         tree: Its coordinates.
@@ -253,12 +276,23 @@ def read_reference(
         UnknownNameError: No such file or reference; the message lists those there are.
         TrajectoryError: The reference is of the other space.
     """
+    small = name == WIGGLE and not name_or_path and space == "joint"
+    if small and own_reference_file(robot) is None:
+        return Wiggle(tree)
+    if not name_or_path and own_reference_file(robot) is None:
+        known = [WIGGLE] if space == "joint" else []
+        raise UnknownNameError(
+            f"trajectory of {robot.name}, which has no file of its own", name, known
+        )
     file = find_reference_file(name_or_path, robot)
     references = load_references(
         file, names=tree.position_names, operational_size=operational_size
     )
+    if small and name not in references:
+        return Wiggle(tree)
     if name not in references:
-        raise UnknownNameError(f"trajectory in {file}", name, references)
+        more = [WIGGLE] if space == "joint" and not name_or_path else []
+        raise UnknownNameError(f"trajectory in {file}", name, [*references, *more])
     reference = references[name]
     if reference.space != space:
         fitting = ", ".join(n for n, r in references.items() if r.space == space) or "none here"
@@ -267,6 +301,20 @@ def read_reference(
             f"space: {fitting}"
         )
     return reference
+
+
+def joint_references(robot: Robot) -> list[Reference]:
+    """Return what a robot can be shown with: the joint trajectories of its own file, and a wiggle.
+
+    Raises:
+        DescriptionError: Something is wrong in the file; the message names file and line.
+    """
+    file = own_reference_file(robot)
+    found: dict[str, Reference] = {}
+    if file is not None:
+        found = load_references(file, names=robot.tree.position_names)
+    joint = [reference for reference in found.values() if reference.space == "joint"]
+    return joint if WIGGLE in found else [*joint, Wiggle(robot.tree)]
 
 
 # Kinds -----------------------------------------------------------------------------------------
@@ -370,6 +418,20 @@ def _circle(_: Library, field: Field, context: Context) -> Reference:
         revolutions=field["revolutions"].number() if field.has("revolutions") else 1.0,
         angle=field["angle"].number() if field.has("angle") else 0.0,
         **_plane(field, centre),
+    )
+
+
+def _rhythm(_: Library, field: Field, context: Context) -> Reference:
+    given: dict[str, Any] = {
+        k: context.vector(field[k]) for k in ("phases", "begin") if field.has(k)
+    }
+    given |= {k: field[k].number() for k in ("convergence", "coupling") if field.has(k)}
+    return Rhythm(
+        context.vector(field["centre"]),
+        context.vector(field["amplitude"]),
+        field["frequency"].number(above=0.0),
+        field["duration"].number(above=0.0),
+        **given,
     )
 
 
@@ -548,6 +610,11 @@ KINDS: Mapping[str, Kind] = {
         ("centre", "radius", "duration"),
         ("revolutions", "normal", "axes", "angle"),
         "operational",
+    ),
+    "rhythm": Kind(
+        _rhythm,
+        ("centre", "amplitude", "frequency", "duration"),
+        ("phases", "begin", "convergence", "coupling"),
     ),
     "hold": Kind(_hold, ("position",), ("duration",)),
     "sequence": Kind(_sequence, ("parts",), ("continuity",)),

@@ -20,9 +20,11 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 import viser
+from websockets.exceptions import InvalidMessage
 
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError
+from cards_viz.pages.ports import is_reserved, reserve
 from cards_viz.pages.scene import Camera
 
 LOG = logging.getLogger(__name__)
@@ -47,8 +49,21 @@ class PortError(CardsError):
     """No free port, or an address that this machine does not have."""
 
 
+def reserved_port(host: str, port: int) -> int:
+    """Return ``port`` or the next free one, kept for this process and its children.
+
+    Arguments and errors as `free_port`.
+    """
+    for _ in range(PORTS_TRIED):
+        found = free_port(host, port)
+        if reserve(found):
+            return found
+        port = min(found + 1, 65535) if port else 0
+    raise PortError(f"port {found} of {host} is in use (expected: a free port)")
+
+
 def free_port(host: str, port: int) -> int:
-    """Return ``port`` or the next free one.
+    """Return ``port`` or the next free one that no other demo has reserved.
 
     Args:
         host: Address to bind.
@@ -62,6 +77,8 @@ def free_port(host: str, port: int) -> int:
         raise PortError(f"port {port} does not exist (expected: 0 to 65535)")
     candidates = [0] if port == 0 else range(port, min(port + PORTS_TRIED, 65536))
     for candidate in candidates:
+        if is_reserved(candidate):
+            continue
         try:
             info = socket.getaddrinfo(host, candidate, type=socket.SOCK_STREAM)[0]
             with socket.socket(info[0], info[1]) as probe:
@@ -76,6 +93,27 @@ def free_port(host: str, port: int) -> int:
                 ) from error
     last = candidates[-1]
     raise PortError(f"ports {port} to {last} of {host} are all in use (expected: a free port)")
+
+
+class _PlainRefusals(logging.Filter):
+    """Passes on that a request was refused which no browser makes, without a traceback.
+
+    The server of the page answers GET alone. HEAD, TLS or a scan of the ports would each leave a
+    traceback in the log of the node.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Make a line of information of it."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, InvalidMessage):
+            reason = error.__cause__ or error
+            record.msg, record.args = "a request was not understood: %s", (reason,)
+            record.exc_info = record.exc_text = None
+            record.levelno, record.levelname = logging.INFO, "INFO"
+        return True
+
+
+logging.getLogger("websockets.server").addFilter(_PlainRefusals())
 
 
 def _quiet() -> contextlib.redirect_stdout[io.StringIO]:
@@ -238,6 +276,11 @@ class Page(ABC, Generic[ShownT]):
         """Whether the last snapshot has been sent completely."""
         return self._box.get()[0] == self._seen and not (self._scene_due or self._texts_due)
 
+    @property
+    def watching(self) -> int:
+        """Number of open pages that have drawn what they were sent first."""
+        return self.pace.answering
+
     # Drawing thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -341,6 +384,12 @@ class ClientPace:
             answers += [now - asked for asked in self._asked.values()]
         slowest = max(answers, default=0.0)
         return 0.0 if slowest <= PROMPT else min(slowest / self._ahead, SLOWEST)
+
+    @property
+    def answering(self) -> int:
+        """Number of pages that have answered, and so worked off all that was sent before."""
+        with self._lock:
+            return len(self._answers)
 
     def stop(self) -> None:
         """Ask no more."""

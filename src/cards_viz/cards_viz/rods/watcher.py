@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,23 +20,19 @@ from std_msgs.msg import String
 
 from cards_core.errors import CardsError
 from cards_core.rods.robots.robot import RodRobot
-from cards_core.rods.status import RodStatus
-from cards_core.spatial import quaternion_matrix
 from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotSubscription
 from cards_ros.messages import JointStateReader
 from cards_viz.rods.interface import RodSnapshot
+from cards_viz.rods.state_numbers import snapshot_of
 
 COLUMNS = ("x", "y", "z", "curvature", "stress", "strain")
 """Fields of ``~/shapes`` in the order that `RodSnapshot.lines` has them."""
 
 SILENCE = 2.0
 """Time without a state after which the solver counts as gone, [s]."""
-
-_PLATE = ("x", "y", "z", "rx", "ry", "rz")
-_POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
 
 class RodMessageError(CardsError):
@@ -115,43 +112,15 @@ class RodWatcher:
 
     def snapshot(self) -> RodSnapshot:
         """Return what there is to show now; `known` must be true."""
-        values, said = self._values, self._status
-        # status and number of one state come at different times: the number is newer
-        status = _status(values.get("status"), said.get("status"))
-        pose = np.eye(4)
-        place = [values.get(f"plate/{name}", math.nan) for name in _POSE]
-        if np.isfinite(place).all():
-            pose[:3, 3], pose[:3, :3] = place[:3], quaternion_matrix(place[3:])
-        vector = np.array([values.get(f"collapse/{name}", math.nan) for name in _PLATE])
-        fits = said.get("status") == status.name
-        return RodSnapshot(
-            seconds(self._stamp),
-            np.array([values[name] for name in self._q_names]),
-            pose,
-            self.lines if self.lines is not None else np.zeros((self._robot.n_limbs, 2, 6)),
-            values,
-            status=status,
-            message=self._problem or (said.get("message") or "" if fits else ""),
-            limb=said.get("limb") if fits else None,
-            limbs=tuple(said.get("concerned") or ()) if fits else (),
-            missing=said.get("missing") if fits else None,
-            held=bool(values.get("held")),
-            eigenvector=vector if np.isfinite(vector).all() else None,
-            warnings=tuple(said.get("warnings") or ()) if fits else (),
-            refused=said.get("refused") or "",
-            mode="igm" if values.get("mode") else "dgm",
-            states=tuple(said.get("states") or ()),
-            playing=bool(values.get("playing")),
+        lines = self.lines if self.lines is not None else np.zeros((self._robot.n_limbs, 2, 6))
+        shown = snapshot_of(
+            seconds(self._stamp), self._robot.joint_names, self._values, self._status, lines
+        )
+        return replace(
+            shown,
+            message=self._problem or shown.message,
             alive=time.monotonic() - self._came < SILENCE,
         )
-
-
-def _status(number: float | None, name: str | None) -> RodStatus:
-    """Return the status that a state has by number, else the one that was said by name."""
-    try:
-        return RodStatus(int(number)) if number is not None else RodStatus[name or "OK"]
-    except (KeyError, ValueError):
-        return RodStatus.OK
 
 
 def lines_of(message: Any, robot: RodRobot) -> Array:

@@ -29,7 +29,8 @@ from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
 from cards_viz.colors import TensionScale, first_scale
 from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail, without_repeats
-from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode, tracked
+from cards_viz.muscles.tracking import tracked
+from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode
 from cards_viz.muscles.world_watcher import watch_world
 
 FRAME = "world"

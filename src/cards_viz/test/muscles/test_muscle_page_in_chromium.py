@@ -456,6 +456,10 @@ def test_refusals_are_shown(opened):
         opened.commands.refuse = False
 
 
+def test_a_page_that_has_drawn_is_counted(opened):
+    wait_for(lambda: opened.view.watching == 1, "the page to be counted")
+
+
 def test_no_console_errors(opened):
     """Last: whatever the tests above did, the page did not complain."""
     assert opened.messages
