@@ -428,7 +428,8 @@ def test_an_arm_follows_its_path():
     """It begins there, at rest, at one of many places; the path goes on after its end."""
     many = gymnasium.make_vec("cards/FlowerTracking-v0", num_envs=8, period=1.5, ahead=3.0)
     robot, layout = many.task.batch.robot, many.task.layout
-    path = load_references(find_reference_file("", robot), operational_size=3)["flower"]
+    file, names = find_reference_file("", robot), robot.tree.position_names
+    path = load_references(file, names=names, operational_size=3)["flower"]
     observations, _ = many.reset(seed=0)
     seen = layout.physical(observations)
     numeric = make_dynamics(robot, "numeric")
