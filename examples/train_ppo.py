@@ -108,7 +108,7 @@ def train(
         "MlpPolicy",
         vector(seed),
         n_steps=rollout,
-        batch_size=max(1, robots * rollout // 8),
+        batch_size=max(2, robots * rollout // 5),
         gae_lambda=0.95,
         gamma=0.98,
         seed=seed,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cards.robots import check_robot
 from cards.simulation import AnyWorld, configured, muscle_simulator
 from cards_core.checks import check_choice, check_count, check_kind, finite_number, real_array
-from cards_core.errors import CardsError, ShapeError
+from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.muscles.batch_steps import BatchSteps, obstacle_to_batches
 from cards_core.muscles.command import CommandPart
 from cards_core.robot.actuators import CommandKind
@@ -264,8 +264,9 @@ class Batch:
         rest_lengths: npt.ArrayLike | None = None,
         rest_rates: npt.ArrayLike | None = None,
         kind: CommandKind | None = None,
+        muscles: Sequence[str] | None = None,
     ) -> None:
-        """Tell all muscles that take such commands; it holds until the next one.
+        """Tell all muscles that take such commands, or some; it holds until the next one.
 
         Args:
             values: Tensions [N], or what ``kind`` says, shape (m,) or (n, m), m being the muscles
@@ -274,9 +275,12 @@ class Batch:
             rest_rates: Of the impedance law v0, likewise, [m/s]; 0 if None.
             kind: ``force``, ``length``, ``pressure``, ``excitation`` or ``impedance``; the last if
                 rest lengths are given, else the first.
+            muscles: Names of those that are told something, in this order; the others keep what
+                they were told, or stay as they were built. All of `muscles` if None.
 
         Raises:
             ShapeError: Shapes do not fit, or a number is not finite; the message names the robot.
+            UnknownNameError: One of the muscles does not take such commands.
             CardsError: No muscle takes such commands, or a robot refused its values.
         """
         if kind is None:
@@ -287,6 +291,13 @@ class Batch:
                 f"no muscle of '{self.robot.name}' takes the command '{kind}' (expected: "
                 f"{', '.join(self._kinds()) or 'a robot with muscles that take commands'})"
             )
+        for name in muscles or ():
+            if name not in names:
+                raise UnknownNameError(f"muscle that takes the command '{kind}'", name, names)
+        if muscles is not None:
+            if not muscles or len(set(muscles)) < len(muscles):
+                raise CardsError(f"muscles is {list(muscles)} (expected: some names, each once)")
+            names = list(muscles)
         given = {"values": values}
         if kind == "impedance":
             if rest_lengths is None:
@@ -381,7 +392,9 @@ class _Compiled:
 
     def command(self, kind: str, names: list[str], arrays: dict[str, Array]) -> None:
         steps, inputs = self._steps, self._steps.inputs
-        low, high = inputs["least"], inputs["most"]
+        order = [muscle.name for muscle in steps.robot.muscles]
+        told = [order.index(name) for name in names]
+        low, high = inputs["least"][:, told], inputs["most"][:, told]
         values = arrays["values"]
         if kind == "force":
             wrong = (values < low) | (values > high)
@@ -392,12 +405,12 @@ class _Compiled:
                     f"{low[i, j]:g} to {high[i, j]:g})"
                 )
         law = kind == "impedance"
-        inputs["tension"][:] = values
-        inputs["rest_length"][:] = arrays["rest_lengths"] if law else 0.0
-        inputs["rest_rate"][:] = arrays["rest_rates"] if law else 0.0
+        inputs["tension"][:, told] = values
+        inputs["rest_length"][:, told] = arrays["rest_lengths"] if law else 0.0
+        inputs["rest_rate"][:, told] = arrays["rest_rates"] if law else 0.0
         for name in ("stiffness", "damping"):
-            inputs[name][:] = steps.gains[name] if law else 0.0
-        inputs["floor"][:] = steps.gains["floor"] if law else low
+            inputs[name][:, told] = steps.gains[name][told] if law else 0.0
+        inputs["floor"][:, told] = steps.gains["floor"][told] if law else low
 
     def advance(self, count: int) -> None:
         self._steps.advance(count)

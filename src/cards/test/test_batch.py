@@ -238,6 +238,32 @@ def test_masses_change_while_robots_move(arm):
     assert batch.state.q[1].tobytes() == alone.state.q[0].tobytes()  # a reset ends it
 
 
+def test_some_muscles_are_told(arm):
+    """The others keep what they were told, whoever steps the robots."""
+    names = [muscle.name for muscle in arm.muscles]
+    pulls = []
+    for physics in ("compiled", "mujoco"):
+        batch = cards.Batch(arm, 2, physics=physics)
+        batch.command([20.0, 30.0, 40.0, 50.0])
+        batch.command([[60.0, 70.0], [80.0, 90.0]], muscles=[names[3], names[1]])
+        batch.step(3)
+        pulls.append(batch.state.tensions)
+    expected = [[20.0, 70.0, 40.0, 60.0], [20.0, 90.0, 40.0, 80.0]]
+    assert pulls[0] == pytest.approx(np.array(expected))
+    assert pulls[1] == pytest.approx(pulls[0])
+    with pytest.raises(CardsError, match="no muscle that takes the command 'force' named 'tail'"):
+        batch.command([1.0], muscles=["tail"])
+    with pytest.raises(CardsError, match=f"values of muscle '{names[2]}' of robot 0 is nan"):
+        batch.command([np.nan], muscles=[names[2]])
+    for wrong in ([], [names[0], names[0]]):
+        with pytest.raises(CardsError, match="each once"):
+            batch.command(np.full(len(wrong), 20.0), muscles=wrong)
+    low = [[20.0], [-1.0]]
+    other = cards.Batch(arm, 2)
+    with pytest.raises(CardsError, match=f"robot 1: tension of muscle '{names[2]}' is -1"):
+        other.command(low, muscles=[names[2]])
+
+
 def test_bad_velocities_and_masses_are_refused(arm, spine):
     batch = cards.Batch(arm, 3)
     standing = cards.Batch(spine, 1, terrain=FLAT)

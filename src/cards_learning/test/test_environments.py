@@ -291,6 +291,27 @@ def test_the_reward_of_a_tensegrity_is_distance_less_work():
     assert seen["way"] == pytest.approx((centre() - first)[:2] / distance, abs=1e-6)
 
 
+def test_cables_that_are_not_told_stay_springs():
+    """Beside the simulator whose other cables are told, and those never."""
+    options = {"robot": "prism_3", "muscles": ["bottom*-top*"], "perturbation": 0.0}
+    names = [muscle.name for muscle in cards.load("prism_3").muscles]
+    told = ["bottom0-top0", "bottom1-top1", "bottom2-top2"]
+    environment = gymnasium.make("cards/Tensegrity-v0", **options).unwrapped
+    assert environment.task.actions == tuple(told)
+    environment.reset(seed=0)
+    robot = cards.load("prism_3")
+    simulator = cards.Simulator(robot, terrain="flat:friction=0.5", command_timeout=3600.0)
+    home = simulator.state.muscle_lengths[[names.index(name) for name in told]]
+    action = np.linspace(-0.5, 0.5, len(told))
+    zero, rates = np.zeros(len(told)), 0.2 * action
+    simulator.submit((CommandPart("impedance", told, zero, home, rates),))
+    simulator.steps(50)
+    environment.step(action)
+    state = environment.task.batch.state
+    assert state.q[0] == pytest.approx(simulator.state.q, abs=1e-9)
+    assert state.tensions[0] == pytest.approx(simulator.state.tensions, abs=1e-6)
+
+
 def test_cables_without_a_winch_need_a_rate():
     robot = cards.load("prism_3")
     bare = tuple(
@@ -305,6 +326,8 @@ def test_cables_without_a_winch_need_a_rate():
     environment = gymnasium.make("cards/Tensegrity-v0", robot=robot, largest_rate=0.1)
     environment.reset(seed=0)
     environment.step(environment.action_space.sample())
+    with pytest.raises(CardsError, match="no muscle is called 'ropes'"):
+        gymnasium.make("cards/Tensegrity-v0", robot="prism_3", muscles=["ropes"])
     for option, value in (("perturbation", -1.0), ("work_weight", -1.0), ("tension", np.nan)):
         with pytest.raises(CardsError, match=option):
             gymnasium.make("cards/Tensegrity-v0", robot="prism_3", **{option: value})
@@ -405,7 +428,8 @@ def test_an_arm_follows_its_path():
     """It begins there, at rest, at one of many places; the path goes on after its end."""
     many = gymnasium.make_vec("cards/FlowerTracking-v0", num_envs=8, period=1.5, ahead=3.0)
     robot, layout = many.task.batch.robot, many.task.layout
-    path = load_references(find_reference_file("", robot), operational_size=3)["flower"]
+    file, names = find_reference_file("", robot), robot.tree.position_names
+    path = load_references(file, names=names, operational_size=3)["flower"]
     observations, _ = many.reset(seed=0)
     seen = layout.physical(observations)
     numeric = make_dynamics(robot, "numeric")

@@ -23,6 +23,7 @@ from cards.models import Model
 from cards_core.checks import finite_number
 from cards_core.errors import CardsError
 from cards_core.robot.batch_state import BatchRobotState
+from cards_core.robot.joint_coordinates import joint_slices
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout, Quantity
@@ -76,7 +77,7 @@ class ArmTask(Task):
                     f"joint '{name}' of '{found.name}' has no limits (expected: an arm whose "
                     "joints have limits)"
                 )
-        self.frame = found.frame_name()
+        found.frame_name()  # refuses a robot without a hand
         names = self.batch.muscles("force")
         if not names:
             raise CardsError(f"no muscle of '{found.name}' takes a tension (expected: some)")
@@ -99,8 +100,10 @@ class ArmTask(Task):
         hands = self._hand(q)
         self._size = hands.max(axis=0) - hands.min(axis=0) + 0.01
         range_ = tree.upper - tree.lower
-        fastest = np.array([axis.velocity for joint in found.joints for axis in joint.axes])
-        fastest = np.where(np.isfinite(fastest), fastest, LARGEST_RATE)
+        fastest = np.full(tree.nv, LARGEST_RATE)
+        for name, (_, where) in joint_slices(tree).items():
+            stated = np.array([axis.velocity for axis in found.joint(name).axes])
+            fastest[where] = np.where(np.isfinite(stated), stated, LARGEST_RATE)
         self._quantities = [
             Quantity.of(
                 "q",

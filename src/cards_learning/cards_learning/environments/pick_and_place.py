@@ -120,7 +120,7 @@ class PickAndPlaceTask(Task):
                 f"'{found.name}' is not stepped by generated code (expected: a platform with "
                 "joints in ideal cables, e.g. ipanema_1)"
             )
-        found.frame_name()
+        found.frame_name()  # refuses a robot without a place that counts
         tree = found.tree
         self._model = Model(found, ["l", "L", "G", "M", "J"])
         home = self._model(tree.home)
@@ -215,7 +215,8 @@ class PickAndPlaceTask(Task):
         there = (distance <= self._tolerance) & (speed <= self._slow) & ~state.diverged
         placed, picked = there & self._carrying, there & ~self._carrying
         self._carrying = self._carrying | picked
-        self.batch.scale_masses(np.where(self._carrying, self._load, 1.0))
+        if picked.any():
+            self.batch.scale_masses(np.where(self._carrying, self._load, 1.0))
         terms = {
             "progress": self._before - distance,
             "picked": PICKED * picked,

@@ -18,6 +18,7 @@ The weight w = c/(m g) makes the sum of an episode, over its distance, 1 - c COT
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ import numpy.typing as npt
 
 from cards import Batch
 from cards_core.checks import finite_number
+from cards_core.control.set_points import told_muscles
 from cards_core.dynamics.batch import BatchKernels
 from cards_core.dynamics.symbolic import symbolic_kernels
 from cards_core.errors import CardsError
@@ -60,6 +62,8 @@ class TensegrityTask(Task):
     Args:
         n: How many robots.
         robot: Name, path or robot, of links and cables that take the impedance law.
+        muscles: Patterns of names of the muscles that are told something; the others stay as they
+            were built.
         terrain: What they stand on (`cards_core.robot.terrain`).
         period: Time between two actions, [s].
         perturbation: Largest random velocity at time zero, [m/s, rad/s].
@@ -69,8 +73,8 @@ class TensegrityTask(Task):
         threads: How many share the work.
 
     Raises:
-        CardsError: A cable without a winch speed and no `largest_rate`, no cable of that kind, or
-            a number out of its range.
+        CardsError: A cable without a winch speed and no `largest_rate`, a pattern without a
+            cable, or a number out of its range.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class TensegrityTask(Task):
         n: int,
         *,
         robot: str | Robot = "tetrahedral_6",
+        muscles: Sequence[str] = ("*",),
         terrain: str = "flat:friction=0.5",
         period: float = 0.05,
         perturbation: float = 0.01,
@@ -88,15 +93,9 @@ class TensegrityTask(Task):
     ) -> None:
         found = loaded(robot)
         super().__init__(Batch(found, n, terrain=terrain, threads=threads), period)
-        names = self.batch.muscles("impedance")
-        if not names:
-            raise CardsError(
-                f"no muscle of '{found.name}' takes the impedance law (expected: a structure of "
-                "cables, e.g. tetrahedral_6)"
-            )
-        muscles = {muscle.name: muscle for muscle in found.muscles}
-        told = [muscles[name] for name in names]
-        order = list(muscles)
+        told = told_muscles(found, muscles)
+        names = [muscle.name for muscle in told]
+        order = [muscle.name for muscle in found.muscles]
         self._columns = np.array([order.index(name) for name in names], dtype=np.intp)
         self._perturbation = finite_number(perturbation, "perturbation", at_least=0.0)
         self._work_weight = finite_number(work_weight, "work_weight [1/J]", at_least=0.0)
@@ -165,7 +164,10 @@ class TensegrityTask(Task):
 
     def _act(self, actions: Array) -> None:
         self.batch.command(
-            self._tension, rest_lengths=self._home, rest_rates=actions * self._fastest
+            self._tension,
+            rest_lengths=self._home,
+            rest_rates=actions * self._fastest,
+            muscles=self.actions,
         )
 
     def _seen(self, state: BatchRobotState) -> dict[str, Array]:
@@ -210,6 +212,6 @@ def _speed(name: str, actuator: object, largest_rate: float | None) -> float:
     if speed is None:
         raise CardsError(
             f"muscle '{name}' has no winch whose speed is known (expected: winch_speed in the "
-            "description, or largest_rate)"
+            "description, largest_rate, or muscles without it)"
         )
     return float(speed)
