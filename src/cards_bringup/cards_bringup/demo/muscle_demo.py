@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,8 +32,10 @@ from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
+from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import ANSWERED_MODES, initial_positions
+from cards_core.loop.preview import preview
 from cards_core.loop.verdict import EXIT_CODES, verdict_line
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
@@ -94,7 +96,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     if several and args.hil:
         raise CardsError(f"--hil with {args.robot}, which is several robots (expected: one)")
     name = plan.values["robot"] if several else robots[0].robot.name
-    duration = _duration(args, plan, "" if several else model)
+    trackings = _trackings(plan, "" if several else model)
+    duration = _duration(args, plan, trackings)
     _controller_model(args)  # refused before there is a folder for the run
     out = args.out or new_run_folder(name, controller)
     prepare(out)
@@ -122,6 +125,13 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     ):
         start: Start
         extras: Extras
+        foreseen: dict[str, list[str]] = {}
+
+        def look_ahead() -> None:
+            foreseen.update(_look_ahead(args, trackings, duration))
+
+        if not waits:
+            look_ahead()
         if firmware:
             from cards_bringup.hil.results import demo_entries
             from cards_bringup.hil.run import HilRun
@@ -145,7 +155,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
             if use_ros:
                 nodes = NodeRun(plan, overrides, duration, out, may_pause=view)
                 if waits:
-                    nodes.audience = Audience(pages, controllers)
+                    nodes.audience = Audience(pages, controllers, meanwhile=look_ahead)
                     nodes.views = views
                 start = nodes.run
             else:
@@ -153,7 +163,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
 
                 in_process = InProcessRun(plan, overrides, duration, out)
                 start = lambda on_time, _note: in_process.run(on_time)  # noqa: E731
-        demo = _Demo(args, plan, name, robots, duration, out)
+        demo = _Demo(args, plan, name, robots, duration, out, foreseen)
         code, end = _record(demo, start, extras, interrupts)
         if waits and end.error is None and not end.stopped and code != EXIT_CODES["stopped"]:
             interrupts.saved()
@@ -169,7 +179,17 @@ def _default_mode(args: argparse.Namespace) -> str:
 
 @dataclass(frozen=True)
 class _Demo:
-    """A run: command line, nodes, name, robots, simulated time [s] and run folder."""
+    """A run.
+
+    Attributes:
+        args: Command line.
+        plan: Nodes.
+        name: Of the robot, or of all.
+        robots: The robots.
+        duration: Simulated time, [s]; 0: until Ctrl-C.
+        out: Run folder.
+        foreseen: What robots were found not to be able to do before it began, by namespaces.
+    """
 
     args: argparse.Namespace
     plan: Plan
@@ -177,6 +197,7 @@ class _Demo:
     robots: tuple[DemoRobot, ...]
     duration: float
     out: Path
+    foreseen: Mapping[str, Sequence[str]]
 
 
 def _record(
@@ -271,39 +292,57 @@ def _text_parameter(plan: Plan, node: str, name: str) -> str:
     return value
 
 
-def _duration(args: argparse.Namespace, plan: Plan, model: str) -> float:
+@dataclass(frozen=True)
+class _Tracking:
+    """A controller with its reference, and the state of the robot at the start of the run."""
+
+    control: ControlLoop
+    start: RobotState
+
+
+def _trackings(plan: Plan, model: str) -> dict[str, _Tracking]:
+    """Return what those controllers of the run track that have a reference, by namespaces.
+
+    Raises:
+        CardsError: A parameter, the robot or the reference is not usable.
+    """
+    (host,) = (node.full_name for node in plan.nodes if node.role == "host")
+    found = {}
+    for node in plan.nodes:
+        if node.role != "controller" or not plan.given(node.full_name).get("reference"):
+            continue
+        common: dict[str, Any] = {"log_dir": "", **({"model": model} if model else {})}
+        overrides = {host: common, node.full_name: common}
+        control = make_control_loop(node.name, plan.parameters_of(node.full_name, overrides))
+        tree = control.robot.tree
+        given = plan.parameters_of(host, overrides)
+        given.declare([initial_positions(tree)])
+        start = RobotState(0.0, np.array(given["initial_positions"]), np.zeros(tree.nv))
+        found[node.namespace] = _Tracking(control, start)
+    return found
+
+
+def _duration(args: argparse.Namespace, plan: Plan, trackings: Mapping[str, _Tracking]) -> float:
     """Return the simulated time, [s]: as requested, else the duration of the reference."""
     if args.duration is not None:
         return float(args.duration)
-    controller = plan.values["controller"]
-    if controller == "none":
+    if plan.values["controller"] == "none":
         return 0.0 if not args.headless else 5.0
-    if not (plan.values["reference"] or _text_parameter(plan, controller, "reference")):
-        return 10.0
-    return _time_of_reference(plan, model)
+    ends = [one.control.end_from(one.start) for one in trackings.values()]
+    # NaN: without a reference, or without an end of it
+    return max((end for end in ends if math.isfinite(end)), default=10.0)
 
 
-def _time_of_reference(plan: Plan, model: str) -> float:
-    """Return how long the references and the motions of the robots to their starts take, [s]."""
-    from cards_bringup.nodes.in_process import InProcessRun
-
-    (host,) = (node.full_name for node in plan.nodes if node.role == "host")
-    controllers = [node for node in plan.nodes if node.role == "controller"]
-    common = {"model": model} if model else {}
-    unlogged = {
-        name: {**common, "log_dir": ""} for name in (host, *(c.full_name for c in controllers))
-    }
-    run = InProcessRun(plan, unlogged, 0.0, Path())
-    ends = []
-    for node in controllers:
-        control = make_control_loop(node.name, run.parameters(node.full_name))
-        tree = control.robot.tree
-        given = run.parameters(host)
-        given.declare([initial_positions(tree)])
-        start = RobotState(0.0, np.array(given["initial_positions"]), np.zeros(tree.nv))
-        ends.append(control.end_from(start))
-    end = max(ends)
-    return end if math.isfinite(end) else 10.0
+def _look_ahead(
+    args: argparse.Namespace, trackings: Mapping[str, _Tracking], duration: float
+) -> dict[str, list[str]]:
+    """Tell what the robots are asked for and cannot do; return it by namespaces."""
+    found = {}
+    for space, one in trackings.items():
+        found[space] = list(preview(one.control, one.start, duration))
+        for text in found[space]:
+            say(args, f"warning: {f'{space}: ' if space else ''}{text}")
+    return found
 
 
 def _write_results(
@@ -345,7 +384,8 @@ def _write_parts(
     from cards_viz.runs.folder import write_run_folder
 
     args = demo.args
-    common = {**common, "model": robot.model}
+    told = list(demo.foreseen.get(robot.namespace, ()))
+    common = {**common, "model": robot.model, "warnings": told}
     if robot.controller is None:
         common["controller"] = "none"
     summary: dict[str, Any] = {}

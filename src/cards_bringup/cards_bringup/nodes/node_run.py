@@ -109,6 +109,7 @@ class NodeRun:
             self._start_nodes(nodes, ("host", "controller", "view"))
             return
         self._start_nodes(nodes, ("view",))
+        self.audience.meanwhile()
         self._topics = topics = AudienceTopics(clock.node, self.audience)
         opening = Opening(self.audience, note)
         ready: float | None = None
