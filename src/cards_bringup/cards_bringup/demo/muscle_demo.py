@@ -36,7 +36,7 @@ from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import ANSWERED_MODES, initial_positions
 from cards_core.loop.preview import preview
-from cards_core.loop.verdict import EXIT_CODES, verdict_line
+from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
 
@@ -83,6 +83,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         if getattr(args, name) is not None:
             given[name] = str(getattr(args, name))
     plan = make_plan(given, args.robot)
+    if plan.values["controller"] == "none" and args.mode is None:
+        plan = make_plan({**given, "mode": "realtime"}, args.robot)  # nobody answers
     for note in plan.notes:
         say(args, note)
     controller = plan.values["controller"]
@@ -96,79 +98,84 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     if several and args.hil:
         raise CardsError(f"--hil with {args.robot}, which is several robots (expected: one)")
     name = plan.values["robot"] if several else robots[0].robot.name
-    trackings = _trackings(plan, "" if several else model)
-    duration = _duration(args, plan, trackings)
     _controller_model(args)  # refused before there is a folder for the run
     out = args.out or new_run_folder(name, controller)
     prepare(out)
     for robot in robots:
         if robot.namespace:
             prepare(robot.folder(out))
-    # robots of a world have models of their own
-    common = {} if several else {"model": model}
-    overrides = _overrides(args, plan, duration, out.resolve(), common)
+    overrides: dict[str, dict[str, Any]] = {}
     pages = _show(args, plan, overrides) if view else {}
     waits = bool(pages) and not args.no_wait and not args.hil
     controllers = [node.full_name for node in plan.nodes if node.role == "controller"]
-    for one in controllers:
+    nodes = NodeRun(plan, overrides, 0.0, out, may_pause=view)
+    # robots of a world have models of their own
+    common = {} if several else {"model": model}
+    with contextlib.ExitStack() as views:
         if waits:
-            overrides[one]["autostart"] = False
-        if view and not duration and not args.hil:
-            overrides[one]["repeat_reference"] = True  # there is always something to see
+            # the first picture is what takes longest to come
+            nodes.views = views
+            nodes.start_views(lambda note: say(args, note))
+        try:
+            trackings = _trackings(plan, common)
+            nodes.duration = duration = _duration(args, plan, trackings)
+        except BaseException:
+            nodes.give_up()
+            raise
+        overrides |= _overrides(args, plan, duration, out.resolve(), common)
+        for one in controllers:
+            if waits:
+                overrides[one]["autostart"] = False
+            if view and not duration and not args.hil:
+                overrides[one]["repeat_reference"] = True  # there is always something to see
 
-    mode = plan.values["mode"]
-    how_long = f"{duration:g} s" if duration else "until Ctrl-C"
-    say(args, f"{name} under {controller}, {mode}, {how_long} -> {out}")
-    with (
-        RunInterrupts(lambda note: say(args, note)) as interrupts,
-        contextlib.ExitStack() as views,
-    ):
-        start: Start
-        extras: Extras
-        foreseen: dict[str, list[str]] = {}
+        mode = plan.values["mode"]
+        how_long = f"{duration:g} s" if duration else "until Ctrl-C"
+        say(args, f"{name} under {controller}, {mode}, {how_long} -> {out}")
+        with RunInterrupts(lambda note: say(args, note)) as interrupts:
+            start: Start
+            extras: Extras
+            foreseen: dict[str, list[str]] = {}
 
-        def look_ahead() -> None:
-            foreseen.update(_look_ahead(args, trackings, duration))
+            def look_ahead() -> None:
+                foreseen.update(_look_ahead(args, trackings, duration))
 
-        if not waits:
-            look_ahead()
-        if firmware:
-            from cards_bringup.hil.results import demo_entries
-            from cards_bringup.hil.run import HilRun
+            if not waits:
+                look_ahead()
+            if firmware:
+                from cards_bringup.hil.results import demo_entries
+                from cards_bringup.hil.run import HilRun
 
-            boards = str(args.boards.resolve()) if args.boards else ""
-            hil = HilRun(
-                given,
-                args.robot,
-                model,
-                overrides,
-                duration,
-                out,
-                firmware,
-                boards=boards,
-                world=plan.values["world"] if args.world is None else args.world,
-            )
-            start = hil.run
-            extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731
-        else:
-            extras = lambda _end: {}  # noqa: E731
-            if use_ros:
-                nodes = NodeRun(plan, overrides, duration, out, may_pause=view)
-                if waits:
-                    nodes.audience = Audience(pages, controllers, meanwhile=look_ahead)
-                    nodes.views = views
-                start = nodes.run
+                boards = str(args.boards.resolve()) if args.boards else ""
+                hil = HilRun(
+                    given,
+                    args.robot,
+                    model,
+                    overrides,
+                    duration,
+                    out,
+                    firmware,
+                    boards=boards,
+                    world=plan.values["world"] if args.world is None else args.world,
+                )
+                start = hil.run
+                extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731
             else:
-                from cards_bringup.nodes.in_process import InProcessRun
+                extras = lambda _end: {}  # noqa: E731
+                if use_ros:
+                    if waits:
+                        nodes.audience = Audience(pages, controllers, meanwhile=look_ahead)
+                    start = nodes.run
+                else:
+                    from cards_bringup.nodes.in_process import InProcessRun
 
-                in_process = InProcessRun(plan, overrides, duration, out)
-                start = lambda on_time, _note: in_process.run(on_time)  # noqa: E731
-        demo = _Demo(args, plan, name, robots, duration, out, foreseen)
-        code, end = _record(demo, start, extras, interrupts)
-        if waits and end.error is None and not end.stopped and code != EXIT_CODES["stopped"]:
-            interrupts.saved()
-            show_until_stopped(args, nodes, views, robots, out)
-        return code
+                    in_process = InProcessRun(plan, overrides, duration, out)
+                    start = lambda on_time, _note: in_process.run(on_time)  # noqa: E731
+            demo = _Demo(args, plan, name, robots, duration, out, foreseen)
+            code, end = _record(demo, start, extras, interrupts)
+            if waits and end.error is None and not end.stopped and interrupts.saved():
+                show_until_stopped(args, nodes, views, robots, out)
+            return code
 
 
 def _default_mode(args: argparse.Namespace) -> str:
@@ -300,8 +307,12 @@ class _Tracking:
     start: RobotState
 
 
-def _trackings(plan: Plan, model: str) -> dict[str, _Tracking]:
+def _trackings(plan: Plan, common: Mapping[str, Any]) -> dict[str, _Tracking]:
     """Return what those controllers of the run track that have a reference, by namespaces.
+
+    Args:
+        plan: What runs.
+        common: Parameters of host and controllers.
 
     Raises:
         CardsError: A parameter, the robot or the reference is not usable.
@@ -311,13 +322,13 @@ def _trackings(plan: Plan, model: str) -> dict[str, _Tracking]:
     for node in plan.nodes:
         if node.role != "controller" or not plan.given(node.full_name).get("reference"):
             continue
-        common: dict[str, Any] = {"log_dir": "", **({"model": model} if model else {})}
-        overrides = {host: common, node.full_name: common}
+        given = {**common, "log_dir": ""}
+        overrides = {host: given, node.full_name: given}
         control = make_control_loop(node.name, plan.parameters_of(node.full_name, overrides))
         tree = control.robot.tree
-        given = plan.parameters_of(host, overrides)
-        given.declare([initial_positions(tree)])
-        start = RobotState(0.0, np.array(given["initial_positions"]), np.zeros(tree.nv))
+        place = plan.parameters_of(host, overrides)
+        place.declare([initial_positions(tree)])
+        start = RobotState(0.0, np.array(place["initial_positions"]), np.zeros(tree.nv))
         found[node.namespace] = _Tracking(control, start)
     return found
 

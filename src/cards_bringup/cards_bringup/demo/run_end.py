@@ -70,9 +70,13 @@ class RunInterrupts:
         """Note that the run is over: from now on results are written."""
         self._saving = True
 
-    def saved(self) -> None:
-        """Note that the results are written: the next signal ends what is left."""
-        self._saving = self._warned = False
+    def saved(self) -> bool:
+        """Note that the results are written; return whether anything may follow.
+
+        Not so if a signal came meanwhile. Else the next one raises `KeyboardInterrupt` again.
+        """
+        self._saving = False
+        return not self._warned
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
