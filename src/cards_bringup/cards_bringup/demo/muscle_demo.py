@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,13 +32,13 @@ from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
-from cards_core.loop.control_loop import ControlLoop
-from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import ANSWERED_MODES, initial_positions
-from cards_core.loop.preview import preview
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
+
+if TYPE_CHECKING:
+    from cards_core.loop.control_loop import ControlLoop
 
 Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
 """Returns more entries of ``summary.json``, ``failures`` and ``warnings`` among them."""
@@ -269,9 +269,13 @@ def _show(
 
 def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
     """Read ``mass_factor=1.1,attachment_offset=0.002``."""
+    if not args.controller_model:
+        return {}
+    from cards_core.loop.control_setup import MODEL_ERRORS
+
     known = (*MODEL_ERRORS, "perturbation_seed")
     out: dict[str, Any] = {}
-    for part in filter(None, (args.controller_model or "").split(",")):
+    for part in filter(None, args.controller_model.split(",")):
         name, _, value = part.partition("=")
         if name in out:
             raise CardsError(
@@ -317,6 +321,9 @@ def _trackings(plan: Plan, common: Mapping[str, Any]) -> dict[str, _Tracking]:
     Raises:
         CardsError: A parameter, the robot or the reference is not usable.
     """
+    # here, so that the page starts before what takes long to import
+    from cards_core.loop.control_setup import make_control_loop
+
     (host,) = (node.full_name for node in plan.nodes if node.role == "host")
     found = {}
     for node in plan.nodes:
@@ -348,6 +355,8 @@ def _look_ahead(
     args: argparse.Namespace, trackings: Mapping[str, _Tracking], duration: float
 ) -> dict[str, list[str]]:
     """Tell what the robots are asked for and cannot do; return it by namespaces."""
+    from cards_core.loop.preview import preview
+
     found = {}
     for space, one in trackings.items():
         found[space] = list(preview(one.control, one.start, duration))
