@@ -173,8 +173,15 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
                     start = lambda on_time, _note: in_process.run(on_time)  # noqa: E731
             demo = _Demo(args, plan, name, robots, duration, out, foreseen)
             code, end = _record(demo, start, extras, interrupts)
-            if waits and end.error is None and not end.stopped and interrupts.saved():
-                show_until_stopped(args, nodes, views, robots, out)
+            if waits and end.error is None and not end.stopped:
+                show_until_stopped(
+                    nodes,
+                    views,
+                    robots,
+                    out,
+                    stopped=interrupts.saved(),
+                    note=lambda text: say(args, text),
+                )
             return code
 
 

@@ -2,53 +2,54 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cards_bringup.demo.demo_robots import DemoRobot
-from cards_bringup.demo.run_end import say
 from cards_bringup.nodes.node_run import NodeRun
 
 
 def show_until_stopped(
-    args: argparse.Namespace,
     nodes: NodeRun,
     views: contextlib.ExitStack,
     robots: Sequence[DemoRobot],
     out: Path,
+    *,
+    stopped: threading.Event,
+    note: Callable[[str], None],
 ) -> None:
-    """Keep the pages of a run open until Ctrl-C, SIGTERM or SIGHUP.
+    """Keep the pages of a run open until it is stopped.
 
     They say where the results are. The page of a single robot plays the run, over and over.
 
     Args:
-        args: Arguments of ``./cards demo``.
         nodes: The run, which is over.
         views: Ends the pages of the run.
         robots: The robots of the run.
         out: Its run folder, with results.
+        stopped: Set by Ctrl-C.
+        note: Told what the user should know, a line each.
     """
     import cards
 
+    if stopped.is_set():
+        return
     finished = f"finished: results in {out}"
     sys.stdout.flush()
-    try:
-        nodes.tell(finished)
-        say(args, f"{finished}; Ctrl-C closes the page")
-        if len(robots) > 1:
-            threading.Event().wait()
-        assert nodes.audience is not None  # else nobody watches
-        (address,) = nodes.audience.pages.values()
-        log = cards.read_run(out, robots[0].robot)
-        views.close()  # the port must be free; browsers that show the page find it again
-        port = int(address.rpartition(":")[2])
-        view = cards.show(log, port=port, block=False, state=finished)
-        if view.url != address:
-            say(args, f"replay at {view.url}")
-        view.wait()
-    except KeyboardInterrupt:
+    nodes.tell(finished)
+    note(f"{finished}; Ctrl-C closes the page")
+    if len(robots) > 1:
+        stopped.wait()
         return
+    assert nodes.audience is not None  # else nobody watches
+    (address,) = nodes.audience.pages.values()
+    log = cards.read_run(out, robots[0].robot)
+    views.close()  # the port must be free; browsers that show the page find it again
+    view = cards.show(log, port=int(address.rpartition(":")[2]), block=False, state=finished)
+    if view.url != address:
+        note(f"replay at {view.url}")
+    stopped.wait()
+    view.close()
