@@ -2,8 +2,8 @@
 
 import argparse
 import json
-import signal
 import os
+import signal
 import time
 
 import numpy as np
