@@ -106,6 +106,32 @@ def test_machines_that_are_too_slow_or_not(monkeypatch, tmp_path, capsys, mode, 
     assert summary["trajectory_sha256"] == lockstep(tmp_path / "lockstep")
 
 
+def test_what_cannot_be_done_is_told_before_the_run(tmp_path, capsys):
+    from cards_bringup.cli import main
+
+    far = tmp_path / "far.yaml"
+    far.write_text(
+        "trajectories:\n"
+        "  far: {kind: quintic, space: joint, time_definition: relative, points: "
+        "[{position: [-0.5, 0.5]}, {time: 2, position: [3.5, -0.5]}]}\n"
+    )
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "/**: {ros__parameters: {model: planar_2r}}\n"
+        f"ctc_joint: {{ros__parameters: {{reference: far, reference_file: {far}}}}}\n"
+    )
+    out = tmp_path / "run"
+    arguments = ["demo", "planar_2r", "--headless", "--no-ros", "--mode", "lockstep"]
+    assert main([*arguments, "--params-file", str(file), "--out", str(out)]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    told = [i for i, line in enumerate(lines) if line.startswith("warning: reference: ")]
+    assert "beyond the upper limit 3.1416 (feasible: -3.142 to 3.142)" in lines[told[0]]
+    assert "no tensions within their limits do what is asked at t = " in lines[told[1]]
+    assert told[1] < lines.index("plots and recording ...")
+    warnings = json.loads((out / "summary.json").read_text())["warnings"]
+    assert warnings[:2] == [lines[i].removeprefix("warning: ") for i in told]
+
+
 def lockstep(folder):
     from cards_bringup.nodes.in_process import InProcessRun
     from cards_bringup.nodes.plan import make_plan

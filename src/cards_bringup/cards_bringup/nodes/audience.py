@@ -24,12 +24,14 @@ class Audience:
         pages: Full name of each view to the address of its page.
         controllers: Full names of the controllers that are enabled when the run begins; they were
             started without ``autostart``.
+        meanwhile: Called while the pages start.
         page_patience: See `PAGE_PATIENCE`.
         view_patience: See `VIEW_PATIENCE`.
     """
 
     pages: Mapping[str, str]
     controllers: Sequence[str] = ()
+    meanwhile: Callable[[], None] = lambda: None
     page_patience: float = PAGE_PATIENCE
     view_patience: float = VIEW_PATIENCE
 

@@ -20,12 +20,7 @@ from cards_core.loop.host import ANSWERED_MODES, CLOCKED_MODES, Host
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
-from cards_core.parameters.parameter_file import (
-    Section,
-    load_parameters,
-    own_parameters,
-    read_file,
-)
+from cards_core.parameters.parameter_file import own_parameters
 from cards_core.robot.terrain import read_terrain
 from cards_core.robot.terrain_place import on_terrain
 from cards_sim.build import PlacedRobot, Simulation, build_simulation
@@ -167,24 +162,12 @@ class InProcessRun:
         Args:
             node: Its name, with its namespace.
         """
-        return ParameterSet(self._given(node), node, self._sections(node))
-
-    def _given(self, node: str) -> dict[str, Any]:
-        given = load_parameters(self.plan.parameter_file, node)
-        return {**given, **self._listed(node), **self.overrides.get(node, {})}
-
-    def _listed(self, node: str) -> dict[str, Any]:
-        (spec,) = (spec for spec in self.plan.nodes if spec.full_name == node)
-        return self.plan.parameters(spec)
-
-    def _sections(self, node: str) -> list[Section]:
-        sections = read_file(self.plan.parameter_file)
-        sections.append(Section(node, self._listed(node), source="node list"))
-        return sections
+        return self.plan.parameters_of(node, self.overrides)
 
     def _of_robot(self, host: NodeSpec, namespace: str, names: Collection[str]) -> ParameterSet:
         """Return the parameters of one of several robots; see `StoreFactory`."""
         node = f"{namespace}/{host.name}"
-        given = {k: v for k, v in self._given(host.full_name).items() if k in names}
+        own = {**self.plan.given(host.full_name), **self.overrides.get(host.full_name, {})}
+        given = {k: v for k, v in own.items() if k in names}
         given |= own_parameters(self.plan.parameter_file, node)
-        return ParameterSet(given, node, self._sections(host.full_name))
+        return ParameterSet(given, node, self.plan.sections(host.full_name))

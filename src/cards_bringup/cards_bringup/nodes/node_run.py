@@ -50,6 +50,29 @@ class NodeRun:
     audience: Audience | None = None
     views: contextlib.ExitStack | None = None
     _topics: AudienceTopics | None = field(default=None, init=False)
+    _begun: tuple[Supervisor, Clock] | None = field(default=None, init=False)
+
+    def start_views(self, on_ready: Callable[[str], None]) -> None:
+        """Start the views ahead of `run`, while the rest of the run is still prepared.
+
+        They need ``views``, and their part of ``overrides``. What else is in there, and
+        ``duration``, may change until `run`.
+
+        Args:
+            on_ready: As of `run`.
+        """
+        assert self.views is not None
+        self._begun = self._join(self.views, on_ready)
+        self._start_nodes(self._begun[0], ("view",))
+
+    def give_up(self) -> None:
+        """End views that were started ahead of a run that cannot be; nothing is left of them."""
+        if self.views is not None:
+            self.views.close()
+        for name in self._processes("view"):
+            (self.folder / "logs" / f"{name}.log").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody else's files are in there
+            (self.folder / "logs").rmdir()
 
     def run(self, on_time: Callable[[float], None], on_ready: Callable[[str], None]) -> float:
         """Start the nodes, wait for the end of the run, stop the nodes.
@@ -67,16 +90,7 @@ class NodeRun:
         """
         with contextlib.ExitStack() as until_end:
             stack = until_end if self.views is None else self.views
-            domain = stack.enter_context(RosDomain())
-            if domain.number != domain.wanted:
-                on_ready(
-                    f"ROS domain {domain.wanted} is used by another run; this one is in "
-                    f"ROS_DOMAIN_ID={domain.number}"
-                )
-            os.environ.update(domain.environment)
-            environment = {**domain.environment, **self.plan.environment()}
-            clock = stack.enter_context(self.clock())
-            nodes = stack.enter_context(Supervisor(self.folder / "logs", environment))
+            nodes, clock = self._begun or self._join(stack, on_ready)
             begin = time.monotonic()
             try:
                 self._start(nodes, clock, on_ready)
@@ -93,6 +107,21 @@ class NodeRun:
             self.tell("finished: results are being written")
             return wall
 
+    def _join(
+        self, stack: contextlib.ExitStack, note: Callable[[str], None]
+    ) -> tuple[Supervisor, Clock]:
+        """Join the ROS network; return who starts the nodes, and the clock. They end with it."""
+        domain = stack.enter_context(RosDomain())
+        if domain.number != domain.wanted:
+            note(
+                f"ROS domain {domain.wanted} is used by another run; this one is in "
+                f"ROS_DOMAIN_ID={domain.number}"
+            )
+        os.environ.update(domain.environment)
+        environment = {**domain.environment, **self.plan.environment()}
+        clock = stack.enter_context(self.clock())
+        return stack.enter_context(Supervisor(self.folder / "logs", environment)), clock
+
     def tell(self, state: str) -> None:
         """Show in the pages what becomes of the run."""
         if self._topics is not None:
@@ -108,7 +137,9 @@ class NodeRun:
             # tools are programs of a ROS installation: the launch files start them
             self._start_nodes(nodes, ("host", "controller", "view"))
             return
-        self._start_nodes(nodes, ("view",))
+        if self._begun is None:
+            self._start_nodes(nodes, ("view",))
+        self.audience.meanwhile()
         self._topics = topics = AudienceTopics(clock.node, self.audience)
         opening = Opening(self.audience, note)
         ready: float | None = None

@@ -15,7 +15,14 @@ from cards_bringup.nodes import node_list
 from cards_bringup.nodes.launch_arguments import arguments_for, is_true, read_values
 from cards_bringup.nodes.node_list import NodeList, NodeSpec
 from cards_core.errors import CardsError
-from cards_core.parameters.parameter_file import check_nodes, load_parameters, own_parameters
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_file import (
+    Section,
+    check_nodes,
+    load_parameters,
+    own_parameters,
+    read_file,
+)
 from cards_core.robot.terrain import read_terrain, terrain_text
 from cards_core.shared_files import find_file
 
@@ -79,16 +86,37 @@ class Plan:
                 out[name] = value.replace("{urdf}", self._urdf())
         return out
 
-    def given(self, node: NodeSpec) -> dict[str, Any]:
-        """Return all parameters that a node is given: by the parameter file, and beyond it."""
-        return {**load_parameters(self.parameter_file, node.full_name), **self.parameters(node)}
+    def parameters_of(self, node: str, overrides: Mapping[str, Mapping[str, Any]]) -> ParameterSet:
+        """Return the parameters of a node: those of the file, launch arguments, overrides.
+
+        Args:
+            node: Its name, with its namespace.
+            overrides: Name of a node, with its namespace, to parameters beyond the others.
+        """
+        given = {**self.given(node), **overrides.get(node, {})}
+        return ParameterSet(given, node, self.sections(node))
+
+    def given(self, node: str) -> dict[str, Any]:
+        """Return the parameters of a node in the file and by launch arguments, by name."""
+        return {**load_parameters(self.parameter_file, node), **self._listed(node)}
+
+    def sections(self, node: str) -> list[Section]:
+        """Return where the parameters of a node may come from, for messages."""
+        return [
+            *read_file(self.parameter_file),
+            Section(node, self._listed(node), source="node list"),
+        ]
+
+    def _listed(self, node: str) -> dict[str, Any]:
+        (spec,) = (spec for spec in self.nodes if spec.full_name == node)
+        return self.parameters(spec)
 
     def _urdf(self) -> str:
         from cards_core.formats import load
         from cards_core.formats.urdf import to_urdf
 
         host = next(node for node in self.nodes if node.role == "host")
-        return to_urdf(load(self.given(host).get("model") or self.values["robot"]))
+        return to_urdf(load(self.given(host.full_name).get("model") or self.values["robot"]))
 
 
 def is_installed(package: str) -> bool:

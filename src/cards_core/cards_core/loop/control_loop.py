@@ -178,12 +178,8 @@ class ControlLoop:
 
     def _begin_reference(self, state: RobotState) -> bool:
         """Begin the reference; return False if the controller does not know the place yet."""
-        controller, reference = self.controller, self.reference
-        controller.set_reference(None)
-        if reference is not None and self.approach_speed > 0.0:
-            place = self._place(state)
-            if np.isfinite(place).all() and place.size == controller.output.error.size:
-                reference = with_approach(reference, place, self.approach_speed)
+        controller = self.controller
+        reference = self.planned(state)
         controller.reset()
         controller.set_reference(reference, start=state.time)
         self.tolerance, self._end = self._own_tolerance, _end(reference, state.time)
@@ -199,6 +195,16 @@ class ControlLoop:
             reference = with_approach(reference, end, self.approach_speed)
         self.controller.set_reference(reference, start=now)
         self._end = _end(reference, now)
+
+    def planned(self, state: RobotState) -> Reference | None:
+        """Return what is tracked if the reference begins in a state: an approach, then itself."""
+        self.controller.set_reference(None)
+        reference = self.reference
+        if reference is not None and self.approach_speed > 0.0:
+            place = self._place(state)
+            if np.isfinite(place).all() and place.size == self.controller.output.error.size:
+                reference = with_approach(reference, place, self.approach_speed)
+        return reference
 
     def _place(self, state: RobotState) -> Array:
         """Return the y of a state, not finite if the controller does not know it."""
