@@ -125,8 +125,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         else:
             sections = read_file(plan.parameter_file)
             here = ParameterSet({**settings, **overrides[SOLVER]}, SOLVER, sections)
-            port = overrides[VIEW]["port"] if view else None
-            start = lambda on_time, _note: _run_here(here, on_time, port)  # noqa: E731
+            page = overrides[VIEW]["port"] if view else None
+            start = lambda on_time, _note: _run_here(here, on_time, page)  # noqa: E731
         end = simulate(args, start, duration, out)
         interrupts.saving()
         if not _has_rows(out / _LOG):

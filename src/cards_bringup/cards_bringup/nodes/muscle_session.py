@@ -353,7 +353,7 @@ class RobotPage:
             if isinstance(value, bool)
         )
 
-    def _signals(self) -> dict[str, Array]:
+    def _signals(self) -> dict[str, Any]:
         """Return released lengths and necessary tensions of all muscles, where there are any."""
         if self._control is None:
             return {}

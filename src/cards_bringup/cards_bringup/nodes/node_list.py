@@ -225,7 +225,9 @@ def standard_list(model: Path) -> NodeList:
     base = read_file(folder / f"{'rods' if rods else 'muscles'}{SUFFIX}")
     own = model.with_name(PARAMETERS)
     parameter_file = own if own.is_file() else base.parameter_file
-    defaults, parameters, notes = dict(base.defaults), {}, ()
+    defaults = dict(base.defaults)
+    parameters: Mapping[str, Mapping[str, Any]] = {}
+    notes: tuple[str, ...] = ()
     nodes = base.nodes
     if rods:
         name = read_rod_robot(model).name

@@ -115,8 +115,8 @@ class RodSession:
 
     def pose(self, pose: Array) -> None:
         """Bring the plate to a pose in the world, shape (4, 4)."""
-        turn = matrix_quaternion(pose[:3, :3])
-        self._todo.put(lambda: self._simulation.command_pose(pose[:3, 3], turn))
+        place, turn = pose[:3, 3].tolist(), matrix_quaternion(pose[:3, :3]).tolist()
+        self._todo.put(lambda: self._simulation.command_pose(place, turn))
 
     def wrench(self, wrench: Array, frame: str) -> None:
         """Load the plate, shape (6,), [N, Nm], in the axes of ``world`` or ``plate``."""

@@ -13,6 +13,7 @@ joint limit on that side. Ball joints stay at home.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.robot.model import Tree
 from cards_core.trajectories.base import Reference, Sample
@@ -62,7 +63,7 @@ class Wiggle(Reference):
         return y, rate, acceleration
 
 
-def _scalar_entries(tree: Tree) -> tuple[Array, Array]:
+def _scalar_entries(tree: Tree) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the entries of q and of qd that belong to joints of one coordinate each."""
     nodes = [node for node in tree.nodes if node.kind != "ball"]
     q = np.array([node.q for node in nodes], dtype=np.intp)

@@ -39,7 +39,7 @@ def scene_channels(robot: Robot, log: SimulatorLog) -> list[Channel]:
         robot: The robot that was simulated.
         log: Its log; states that are not finite are left out; no channels without any others.
     """
-    rows = drawn_rows(log.time, np.isfinite(log.q).all(axis=1))
+    rows = drawn_rows(log.time, np.asarray(np.isfinite(log.q).all(axis=1)))
     if not len(rows):
         return []
     scene = Scene(robot, with_shapes=False, backend="numeric")
