@@ -459,3 +459,33 @@ def test_a_controller_from_a_file(demo, tmp_path, transport):
     assert summary["sim_time_s"] == pytest.approx(0.5)
     with np.load(tmp_path / "simulator.npz") as log:
         assert np.ptp(log["tensions"]) > 1.0
+
+
+@pytest.mark.parametrize("robot", ["planar_2r", "prism_3"])
+def test_the_recording_has_the_poses_of_all_links(demo, tmp_path, robot):
+    from mcap.reader import make_reader
+    from mcap_ros2.decoder import DecoderFactory
+
+    from cards_core.dynamics import make_dynamics
+    from cards_core.formats import load
+    from cards_core.spatial import quaternion_matrix
+
+    demo(tmp_path, robot, "--mode", "lockstep", "--no-ros", "--duration", "0.3")
+    with np.load(tmp_path / "simulator.npz") as log:
+        rows = {round(1e9 * time): q for time, q in zip(log["time"], log["q"], strict=True)}
+    dynamics = make_dynamics(load(robot))
+    count, markers = 0, 0
+    with open(tmp_path / "recording.mcap", "rb") as stream:
+        reader = make_reader(stream, decoder_factories=[DecoderFactory()])
+        for _, channel, message, decoded in reader.iter_decoded_messages():
+            markers += channel.topic == "/muscle_markers"
+            if channel.topic != "/tf":
+                continue
+            count += 1
+            poses = dynamics.link_poses(rows[message.log_time])
+            for one, pose in zip(decoded.transforms, poses, strict=True):
+                t, r = one.transform.translation, one.transform.rotation
+                np.testing.assert_allclose([t.x, t.y, t.z], pose[:3, 3], atol=1e-9)
+                turn = quaternion_matrix([r.w, r.x, r.y, r.z])
+                np.testing.assert_allclose(turn, pose[:3, :3], atol=1e-9)
+    assert count == markers >= 9

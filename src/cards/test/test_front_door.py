@@ -34,7 +34,7 @@ def listed_pairs():
             try:
                 plan = make_plan(settings(kind), name)
             except CardsError:
-                continue  # no node list, or none with this controller
+                continue  # its node list has no such controller
             out.append((name, kind, plan))
     return out
 
@@ -71,14 +71,19 @@ def test_plain_python_moves_as_the_demo_does(name, kind, plan, tmp_path):
     expected = trajectory_sha256(SimulatorLog.load(tmp_path / SIMULATOR_LOG).q)
 
     robot = cards.load(name)
-    terrain = plan.values["terrain"] or None
-    sim = cards.Simulator(robot, terrain=terrain)
-    controller = cards.Controller(kind, robot, reference=reference["reference"] or None)
+    given = {node.name: plan.given(node) for node in plan.nodes}
+    # robots without a node list start where their reference does
+    start = given["simulator"].get("initial_positions")
+    placed = {"terrain": plan.values["terrain"] or None, "q": start}
+    chosen = {"reference": reference["reference"] or None}
+    chosen |= {key: given[kind][key] for key in ("backend",) if key in given[kind]}
+    sim = cards.Simulator(robot, **placed)
+    controller = cards.Controller(kind, robot, **chosen)
     run = cards.simulate(sim, controller, duration=DURATION)
     assert trajectory_sha256(run.q) == expected
 
-    again = cards.Simulator(robot, terrain=terrain)
-    controller = cards.Controller(kind, robot, reference=reference["reference"] or None)
+    again = cards.Simulator(robot, **placed)
+    controller = cards.Controller(kind, robot, **chosen)
     for _ in range(len(run)):
         again.submit(controller.step(again.state))
         again.step()

@@ -155,7 +155,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """
     parser = Parser(
         prog="./cards",
-        description="Robots of muscles, cables and elastic rods: simulate, control, look.",
+        description="Cable-driven robot design and simulation: cables, tendons, muscles, rods.",
         epilog=EXAMPLES + exit_codes(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

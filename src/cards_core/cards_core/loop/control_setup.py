@@ -71,7 +71,7 @@ def run_parameters() -> list[Parameter]:
         Parameter(
             "reference_file",
             "",
-            "Trajectory file, or name of one in config/trajectories; empty: the robot's name.",
+            "Trajectory file, or name of one in config/trajectories; empty: the robot's own.",
         ),
         Parameter(
             "approach_speed",

@@ -29,6 +29,7 @@ from cards_viz.plots.runs import actuator_states
 from cards_viz.runs import recording
 from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
 from cards_viz.runs.recorded import labels_of
+from cards_viz.runs.recorded_scene import scene_channels
 from cards_viz.runs.summary import SUMMARY, RunInfo, position_entries, summarise
 
 LOG = logging.getLogger(__name__)
@@ -169,7 +170,10 @@ def _write(
         )
         recording.write_mcap(
             work / RECORDING,
-            recording.channels(simulator, controller, names, robot_description),
+            [
+                *recording.channels(simulator, controller, names, robot_description),
+                *scene_channels(robot, simulator),
+            ],
             {"robot": robot.name, "controller": info.controller, "mode": info.mode},
         )
         (work / SUMMARY).write_text(_json(summary), encoding="utf-8")

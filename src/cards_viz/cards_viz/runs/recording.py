@@ -15,6 +15,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,9 @@ from cards_viz.runs.log import SIGNAL_FIELDS, ControllerLog, LoggedSignal, Simul
 
 Messages = npt.NDArray[np.uint8]
 """Serialised messages of equal size, shape (n, size)."""
+
+Stamps = npt.NDArray[np.int64]
+"""Times, shape (n,), [ns]."""
 
 _SEPARATOR = "=" * 80
 _TIME = "int32 sec\nuint32 nanosec\n"
@@ -39,6 +43,13 @@ def _with_parts(text: str, **parts: str) -> str:
     return f"{_SEPARATOR}\n".join(sections)
 
 
+_GEOMETRY = {
+    "geometry_msgs__Vector3": "float64 x\nfloat64 y\nfloat64 z\n",
+    "geometry_msgs__Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w\n",
+    "std_msgs__Header": _HEADER,
+    "builtin_interfaces__Time": _TIME,
+}
+
 DEFINITIONS = {
     "sensor_msgs/msg/JointState": _with_parts(
         "std_msgs/Header header\n"
@@ -52,46 +63,116 @@ DEFINITIONS = {
         std_msgs__MultiArrayDimension="string label\nuint32 size\nuint32 stride\n",
     ),
     "std_msgs/msg/String": "string data\n",
+    "tf2_msgs/msg/TFMessage": _with_parts(
+        "geometry_msgs/TransformStamped[] transforms\n",
+        geometry_msgs__TransformStamped="std_msgs/Header header\nstring child_frame_id\n"
+        "Transform transform\n",
+        geometry_msgs__Transform="Vector3 translation\nQuaternion rotation\n",
+        **_GEOMETRY,
+    ),
+    "visualization_msgs/msg/MarkerArray": _with_parts(
+        "Marker[] markers\n",
+        visualization_msgs__Marker="std_msgs/Header header\nstring ns\nint32 id\nint32 type\n"
+        "int32 action\ngeometry_msgs/Pose pose\ngeometry_msgs/Vector3 scale\n"
+        "std_msgs/ColorRGBA color\nbuiltin_interfaces/Duration lifetime\nbool frame_locked\n"
+        "geometry_msgs/Point[] points\nstd_msgs/ColorRGBA[] colors\nstring texture_resource\n"
+        "sensor_msgs/CompressedImage texture\nUVCoordinate[] uv_coordinates\nstring text\n"
+        "string mesh_resource\nMeshFile mesh_file\nbool mesh_use_embedded_materials\n",
+        visualization_msgs__UVCoordinate="float32 u\nfloat32 v\n",
+        visualization_msgs__MeshFile="string filename\nuint8[] data\n",
+        sensor_msgs__CompressedImage="std_msgs/Header header\nstring format\nuint8[] data\n",
+        geometry_msgs__Pose="Point position\nQuaternion orientation\n",
+        geometry_msgs__Point="float64 x\nfloat64 y\nfloat64 z\n",
+        std_msgs__ColorRGBA="float32 r\nfloat32 g\nfloat32 b\nfloat32 a\n",
+        builtin_interfaces__Duration="int32 sec\nuint32 nanosec\n",
+        **_GEOMETRY,
+    ),
 }
 """Message definitions in the form that recordings carry, by type name."""
 
 
-class _Layout:
-    """Bytes of one message with zeros where numbers go; remembers where they go."""
+class MessageLayout:
+    """Bytes of one message with zeros where numbers go; remembers where they go.
+
+    Attributes:
+        data: What there is so far, in CDR.
+        slots: Offset, count and type of the numbers to fill in.
+        stamps: Offsets of the time stamps to fill in.
+    """
 
     def __init__(self) -> None:
         self.data = bytearray()
-        self.slots: list[tuple[int, int]] = []
+        self.slots: list[tuple[int, int, str]] = []
+        self.stamps: list[int] = []
 
     def align(self, size: int) -> None:
+        """Fill up to a multiple of ``size`` bytes."""
         self.data += bytes(-len(self.data) % size)
 
     def uint32(self, value: int) -> None:
+        """Add a number of 32 bits."""
         self.align(4)
         self.data += struct.pack("<I", value)
 
+    def flag(self, value: bool) -> None:
+        """Add a bool."""
+        self.data += struct.pack("<?", value)
+
     def string(self, text: str) -> None:
+        """Add a text."""
         encoded = text.encode()
         self.uint32(len(encoded) + 1)
         self.data += encoded + b"\0"
 
-    def doubles(self, count: int) -> None:
-        """Add a sequence of float64; an empty sequence is its length only."""
-        self.uint32(count)
-        if count:
-            self.align(8)
-        self.slots.append((len(self.data), count))
-        self.data += bytes(8 * count)
+    def header(self, frame_id: str) -> None:
+        """Add a std_msgs/Header, whose stamp is filled in."""
+        self.align(4)
+        self.stamps.append(len(self.data))
+        self.data += bytes(8)
+        self.string(frame_id)
 
-    def fill(self, rows: int, columns: Sequence[Array | None]) -> Messages:
-        """Return ``rows`` messages with ``columns`` in the slots."""
+    def numbers(self, count: int, kind: str = "<f8") -> None:
+        """Add places of numbers that are no sequence: ``<f8`` or ``<f4``."""
+        size = np.dtype(kind).itemsize
+        self.align(size)
+        self.slots.append((len(self.data), count, kind))
+        self.data += bytes(size * count)
+
+    def sequence(self, count: int, kind: str = "<f8") -> None:
+        """Add the numbers of a sequence behind its length; an empty one has nothing to align."""
+        if count:
+            self.numbers(count, kind)
+        else:
+            self.slots.append((len(self.data), 0, kind))
+
+    def doubles(self, count: int) -> None:
+        """Add a sequence of float64 with its length."""
+        self.uint32(count)
+        self.sequence(count)
+
+    def fill(
+        self, rows: int, columns: Sequence[npt.NDArray[Any] | None], stamps: Stamps | None = None
+    ) -> Messages:
+        """Return messages with ``columns`` in the slots.
+
+        Args:
+            rows: How many.
+            columns: For each slot, shape (rows, count); zeros where there is None.
+            stamps: Of the headers, shape (rows,), [ns].
+        """
         # offsets count from behind the 4-byte encapsulation header (CDR_LE, no options)
         template = np.frombuffer(b"\x00\x01\x00\x00" + bytes(self.data), dtype=np.uint8)
         out = np.tile(template, (rows, 1))
-        for (offset, count), values in zip(self.slots, columns, strict=True):
+        for (offset, count, kind), values in zip(self.slots, columns, strict=True):
             if values is not None and count:
-                raw = np.ascontiguousarray(values, dtype="<f8").view(np.uint8)
-                out[:, 4 + offset : 4 + offset + 8 * count] = raw.reshape(rows, 8 * count)
+                raw = np.ascontiguousarray(values, dtype=kind).view(np.uint8)
+                out[:, 4 + offset : 4 + offset + raw.shape[1]] = raw
+        if stamps is not None:
+            parts = np.divmod(stamps, 1_000_000_000)
+            for offset in self.stamps:
+                for k, (part, kind) in enumerate(zip(parts, ("<i4", "<u4"), strict=True)):
+                    raw = part.astype(kind).view(np.uint8).reshape(-1, 4)
+                    out[:, 4 + offset + 4 * k : 8 + offset + 4 * k] = raw
         return out
 
 
@@ -114,25 +195,20 @@ def joint_states(
         effort: Likewise.
         frame_id: Frame of the header.
     """
-    layout = _Layout()
-    layout.data += bytes(8)  # header.stamp
-    layout.string(frame_id)
+    layout = MessageLayout()
+    layout.header(frame_id)
     layout.uint32(len(names))
     for name in names:
         layout.string(name)
     columns = (position, velocity, effort)
     for values in columns:
         layout.doubles(0 if values is None else values.shape[1])
-    out = layout.fill(len(stamps), columns)
-    seconds, nanoseconds = np.divmod(stamps, 1_000_000_000)
-    out[:, 4:8] = seconds.astype("<i4").view(np.uint8).reshape(-1, 4)
-    out[:, 8:12] = nanoseconds.astype("<u4").view(np.uint8).reshape(-1, 4)
-    return out
+    return layout.fill(len(stamps), columns, stamps)
 
 
 def float64_arrays(values: Array) -> Messages:
     """Serialise the rows of ``values`` as ``std_msgs/msg/Float64MultiArray`` without layout."""
-    layout = _Layout()
+    layout = MessageLayout()
     layout.uint32(0)  # layout.dim
     layout.uint32(0)  # layout.data_offset
     layout.doubles(values.shape[1])
@@ -141,12 +217,9 @@ def float64_arrays(values: Array) -> Messages:
 
 def string_message(text: str) -> Messages:
     """Serialise one ``std_msgs/msg/String``."""
-    layout = _Layout()
+    layout = MessageLayout()
     layout.string(text)
     return layout.fill(1, ())
-
-
-Stamps = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

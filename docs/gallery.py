@@ -1,0 +1,143 @@
+"""Make the gallery of README.md: ``python docs/gallery.py [NAME ...]``.
+
+Robots are simulated, shown on their pages and photographed in headless Chromium, which renders in
+software. Needs Chromium, playwright and Pillow, as the tests of the pages do.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+import cards
+from cards.viewer import View
+
+IMAGES = Path(__file__).with_name("images")
+
+WIDTH, HEIGHT = 480, 360
+"""Of a picture, [px]."""
+
+PANELS = 744
+"""Width of the panels on both sides of it, [px]."""
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+)
+
+PICTURES = {
+    "ipanema_1": ("ctc_joint", "pick_and_place", 4.0),
+    "musashi_like": ("ctc_joint", "gestures", 2.6),
+    "wrap_elbow": ("ctc_joint", "bend", 3.0),
+    "superball": ("impedance", None, 2.0),
+    "tetraspine": ("impedance", None, 2.0),
+    "stewart_gough": (None, None, 2.5),
+}
+"""Robots with their controller, what it tracks, and when the picture is taken, [s]."""
+
+MOVING = ("roboy_arm", "ctc_operational", "flower", 30.0, 24)
+"""The animated picture: robot, controller, reference, duration [s], number of pictures."""
+
+
+def run_of(name: str, controller: str | None, reference: str | None, duration: float) -> Any:
+    """Simulate a robot."""
+    robot = cards.load(name)
+    options = {"terrain": "flat:friction=0.5"} if controller == "impedance" else {}
+    sim = cards.Simulator(robot, **options)
+    if controller is None:
+        return cards.simulate(sim, duration=duration)
+    tension = {"tension": 60.0} if controller == "impedance" else {}
+    control = cards.Controller(controller, robot, reference=reference, **tension)
+    return cards.simulate(sim, control, duration=duration)
+
+
+class Camera:
+    """Takes pictures of an open view."""
+
+    def __init__(self, browser: Any, view: View) -> None:
+        self._view = view
+        self._page = browser.new_page(viewport={"width": WIDTH + PANELS, "height": HEIGHT})
+        self._page.set_default_timeout(120e3)
+        self._page.goto(view.url)
+        self._page.wait_for_selector("canvas")
+        # "Software WebGL rendering detected": true here, and in the way
+        self._page.locator(".mantine-Notification-closeButton").first.click(force=True)
+        self._page.wait_for_function(
+            "getComputedStyle(document.querySelector('canvas')).opacity === '1'"
+        )
+        time.sleep(3.0)  # until the camera fits the picture without the panels
+
+    def take(self) -> Image.Image:
+        """Return the 3-D view."""
+        end = time.monotonic() + 60.0
+        while not self._view.page.settled and time.monotonic() < end:
+            time.sleep(0.05)
+        # an answer from the page means that it has worked off everything before the question
+        for client in self._view.page.server.get_clients().values():
+            client.local_storage.get_item("gallery", timeout=60.0)
+        data = self._page.screenshot(clip=self._page.locator("canvas").first.bounding_box())
+        return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+def still(view: View, frame: Callable[[int, bool], Any], index: int) -> None:
+    """Stop the player, and show one instant."""
+    view._player.pause(True)
+    time.sleep(0.2)
+    view.page.show(frame(index, False))
+
+
+def main(names: list[str]) -> None:
+    """Make the pictures with these names, all without any."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))))
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        for name, settings in PICTURES.items():
+            if not names or name in names:
+                view = cards.show(run_of(name, *settings), port=8470, block=False)
+                still(view, view._player._frame, len(view._player._times) - 1)
+                picture = Camera(browser, view).take()
+                picture.quantize(128).save(IMAGES / f"gallery_{name}.png", optimize=True)
+                view.close()
+                print(f"gallery_{name}.png")
+        name, controller, reference, duration, count = MOVING
+        if not names or name in names:
+            run = run_of(name, controller, reference, duration)
+            view = cards.show(run, port=8470, block=False)
+            frame, last = view._player._frame, len(view._player._times) - 1
+            still(view, frame, 0)
+            camera = Camera(browser, view)
+            pictures = []
+            for k in range(count):
+                # what is between is for the path that the hand has drawn
+                for part in range(8):
+                    view.page.show(frame(round(last * (k + part / 8) / count), False))
+                    time.sleep(0.06)
+                pictures.append(camera.take().resize((360, 270)).quantize(64))
+                print(f"{k + 1} of {count}", end="\r", flush=True)
+            file = IMAGES / f"gallery_{name}.gif"
+            pictures[0].save(
+                file,
+                save_all=True,
+                append_images=pictures[1:],
+                duration=120,
+                loop=0,
+                optimize=True,
+            )
+            view.close()
+            print(file.name)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
