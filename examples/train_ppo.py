@@ -108,7 +108,7 @@ def train(
         "MlpPolicy",
         vector(seed),
         n_steps=rollout,
-        batch_size=max(2, robots * rollout // 5),
+        batch_size=max(2, robots * rollout // 8),
         gae_lambda=0.95,
         gamma=0.98,
         seed=seed,
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("environment", nargs="?", default="cards/ArmReach-v0", help="its id")
     parser.add_argument("--steps", type=int, default=2_000_000, help="of all robots together")
     parser.add_argument("--robots", type=int, default=64)
-    parser.add_argument("--rollout", type=int, default=75, help="steps between two changes")
+    parser.add_argument("--rollout", type=int, default=80, help="steps between two changes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--option", type=option, action="append", default=[], help="NAME=VALUE of the environment"
