@@ -55,9 +55,11 @@ def test_feedback_is_judged_by_medians():
         }.items()
     }
     values, verdicts = judged("003.FEEDBACK", runs)
-    assert values["flat_feedback"] == pytest.approx(490.0)
+    assert values["flat_feedback"] == pytest.approx(490.0 / 60.0)
     assert values["flat_ratio"] == pytest.approx(1.0)
-    assert values["hills_alone"] == pytest.approx(30.0)  # the run that diverged has no distance
+    assert values["hills_alone"] == pytest.approx(
+        30.0 / 60.0
+    )  # the run that diverged has no distance
     assert values["hills_ratio"] == pytest.approx(4.0)
     assert set(verdicts.values()) == {"reproduced"}
     slow = {name: made("003.FEEDBACK", name, [0.01] * 3) for name in runs}
