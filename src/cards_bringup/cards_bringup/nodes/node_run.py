@@ -148,7 +148,9 @@ class NodeRun:
             now = time.monotonic()
             gone = {name for name in self.audience.pages if _process_of(name) in ended}
             begins = opening.look(now, topics.watching, gone)
-            if opening.up and ready is None:
+            # a host without a controller waits for nobody
+            starts = opening.up if self.audience.controllers else begins
+            if starts and ready is None:
                 # not before: a machine of two cores would show the first picture later
                 ready = now
                 self._start_nodes(nodes, ("host", "controller"))
