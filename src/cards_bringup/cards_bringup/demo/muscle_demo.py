@@ -33,6 +33,7 @@ from cards_core.formats.urdf import to_urdf
 from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
 from cards_core.loop.host import initial_positions
 from cards_core.loop.verdict import verdict_line
+from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
 from cards_core.trajectories.library import read_reference
 
@@ -257,7 +258,9 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 def _text_parameter(plan: Plan, node: str, name: str) -> str:
     """Return a text among the parameters of a node, empty if it is not given."""
     found = next((one for one in plan.nodes if one.name == node), None)
-    value = "" if found is None else plan.given(found).get(name, "")
+    # the simulator is no node of a real robot, but its section may say which robot that is
+    given = load_parameters(plan.parameter_file, node) if found is None else plan.given(found)
+    value = given.get(name, "")
     if not isinstance(value, str):
         raise CardsError(
             f"{plan.parameter_file}: parameter '{name}' of {node} is {value!r} (expected: a text)"
