@@ -1,4 +1,4 @@
-"""``./cards bench batch``: many robots side by side, beside MuJoCo's own batches."""
+"""``./cards bench batch``: many robots side by side, beside MuJoCo's own batches; environments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -28,6 +29,15 @@ STEPS = 100
 COMMAND_STEPS = 10
 """That a spine takes under one command."""
 
+ENVIRONMENTS = {
+    "env": ("cards/ArmReach-v0", True),
+    "tensegrity_env": ("cards/Tensegrity-v0", True),
+    "single_env": ("cards/ArmReach-v0", False),
+}
+"""Name to the id, and whether it is a vector of as many robots as above, or one alone."""
+
+ENVIRONMENT_STEPS = {"env": 10, "tensegrity_env": 2, "single_env": 200}
+
 COMPARED = 20
 """Steps after which both trajectories are compared: before the first joint limit."""
 
@@ -42,6 +52,8 @@ def bench_batch(
       same tensions, contacts are off. Both are measured in turns.
     - A tensegrity of six vertebrae on flat ground under the impedance law, 16 of them, 10 steps
       under a command; and one alone.
+    - Steps of the environments of `cards_learning.environments` under random actions: vectors of
+      as many arms (20 ms a step) and tensegrities (50 ms), and one arm alone.
 
     Args:
         say: Takes what is being measured.
@@ -52,7 +64,8 @@ def bench_batch(
     Returns:
         ``arm_steps_per_s``, ``mujoco_batch_steps_per_s`` and their ratio, ``arm_difference_rad``
         between both after 20 steps; ``tensegrity_steps_per_s``, ``tensegrity_single_steps_per_s``
-        and their ratio; ``threads``. Medians.
+        and their ratio; ``env_steps_per_s``, ``tensegrity_env_steps_per_s``,
+        ``single_env_steps_per_s``, None without gymnasium; ``threads``. Medians.
 
     Raises:
         CardsError: MuJoCo has no batches.
@@ -66,6 +79,10 @@ def bench_batch(
         "tensegrity": (SPINES * 5 * COMMAND_STEPS, lambda: _walk(spines)),
         "tensegrity_single": (5 * COMMAND_STEPS, lambda: _walk(single)),
     }
+    environments = _environments(arms, threads)
+    if not environments:
+        say("no environments: gymnasium is not installed (expected: ./cards setup --test)")
+    cases |= environments
     rates: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(rounds + 1):
         say(f"{turn + 1} of {rounds + 1}")
@@ -75,6 +92,7 @@ def bench_batch(
             if turn:
                 rates[name].append(steps / (time.perf_counter() - begin))
     result: dict[str, Any] = {"threads": ours.threads, "arm_difference_rad": difference}
+    result |= {f"{name}_steps_per_s": None for name in ENVIRONMENTS}
     result |= {f"{name}_steps_per_s": median(values) for name, values in rates.items()}
     for name, other in (("arm", "mujoco_batch"), ("tensegrity", "tensegrity_single")):
         pairs = zip(rates[name], rates[other], strict=True)
@@ -131,3 +149,32 @@ def _spines(count: int, threads: int | None) -> Batch:
 def _walk(batch: Batch) -> None:
     for _ in range(5):
         batch.step(COMMAND_STEPS)
+
+
+def _environments(arms: int, threads: int | None) -> dict[str, tuple[int, Callable[[], None]]]:
+    """Return cases of environments; none without gymnasium."""
+    try:
+        import gymnasium
+
+        import cards_learning.environments  # noqa: F401  registers them
+    except ImportError:
+        return {}
+    cases: dict[str, tuple[int, Callable[[], None]]] = {}
+    for name, (identifier, several) in ENVIRONMENTS.items():
+        count = (SPINES if name == "tensegrity_env" else arms) if several else 1
+        if several:
+            made: Any = gymnasium.make_vec(identifier, num_envs=count, threads=threads)
+        else:
+            made = gymnasium.make(identifier)
+        made.reset(seed=0)
+        made.action_space.seed(0)
+        steps = ENVIRONMENT_STEPS[name]
+        cases[name] = (count * steps, partial(_act, made, steps, several))
+    return cases
+
+
+def _act(environment: Any, steps: int, several: bool) -> None:
+    for _ in range(steps):
+        _, _, terminated, truncated, _ = environment.step(environment.action_space.sample())
+        if not several and (terminated or truncated):
+            environment.reset()

@@ -8,6 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -189,6 +192,83 @@ def test_a_task_that_the_muscles_cannot_do_is_a_failed_run(cards, tmp_path, tran
     assert "FAILED: no tensions within their limits" in result.stdout
 
 
+def answers(address):
+    """Wait until a page answers: the replay takes its place from the page of the run."""
+    for _ in range(300):
+        try:
+            return urllib.request.urlopen(address, timeout=30).status == 200
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    return False
+
+
+@needs_ros
+@pytest.mark.ros
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_run_with_a_page_waits_for_it_and_stays_to_replay_what_was_recorded(
+    cards, tmp_path, wait
+):
+    pytest.importorskip("viser", reason="viser is not installed")
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "cards_bringup", "demo", "planar_2r", "--duration", "0.5"]
+    command += ["--out", str(out), *([] if wait else ["--no-wait"])]
+    run = subprocess.Popen(
+        command, env=cards.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        told = []
+        for line in run.stderr:
+            told.append(line)
+            if line.startswith("finished: results in"):
+                break
+        said = "".join(told)
+        (address,) = [word for word in said.split() if word.startswith("http://")]
+        assert ("the run begins when the page is open" in said) == wait
+        assert any(line.startswith("finished: results in") for line in told) == wait
+        if wait:
+            # told once the page answered, and there until Ctrl-C
+            assert answers(address)
+            assert run.poll() is None
+            run.send_signal(signal.SIGINT)
+        stdout, _ = run.communicate(timeout=120)
+    finally:
+        run.kill()
+    assert run.returncode == 0, said
+    assert "OK" in stdout
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["verdict"], summary["sim_time_s"]) == ("ok", pytest.approx(0.5))
+
+
+@needs_ros
+@pytest.mark.ros
+def test_answers_that_come_too_late_in_real_time_fail_the_run_and_paced_they_cannot(
+    cards, tmp_path
+):
+    """A clock that is a hundred times too fast: no machine answers in time."""
+    file = tmp_path / "fast.yaml"
+    file.write_text(
+        "/**: {ros__parameters: {model: planar_2r}}\n"
+        "simulator: {ros__parameters: {speed: 100.0}}\n"
+        "ctc_joint: {ros__parameters: {reference: there_and_back}}\n"
+    )
+    arguments = ("demo", "planar_2r", "--headless", "--duration", "1", "--params-file", str(file))
+    late = cards(*arguments, "--mode", "realtime", "--out", str(tmp_path / "late"))
+    assert late.returncode == 1, late.stderr
+    summary = json.loads((tmp_path / "late" / "summary.json").read_text())
+    assert summary["verdict"] == "failed"
+    late_answers = [text for text in summary["failures"] if text.startswith("missed deadlines: ")]
+    assert late_answers or any("slower than real time" in text for text in summary["failures"])
+    assert summary["failures"][0] in late.stdout
+
+    paced = cards(*arguments, "--out", str(tmp_path / "paced"))
+    assert paced.returncode == 0, paced.stderr
+    summary = json.loads((tmp_path / "paced" / "summary.json").read_text())
+    assert (summary["mode"], summary["verdict"], summary["failures"]) == ("paced", "ok", [])
+    assert summary["missed_deadlines"] == 0
+    assert any("slower than real time" in text for text in summary["warnings"])
+    assert "slower than real time" in paced.stdout
+
+
 def is_node(process, name, out):
     try:
         line = (process / "cmdline").read_bytes().decode()
@@ -366,6 +446,19 @@ def test_diverging_physics_end_the_run_with_the_reason(cards, tmp_path):
         summary = json.loads((tmp_path / out / "summary.json").read_text())
         assert summary["verdict"] == "failed"
         assert "FAILED" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "transport", [("--no-ros",), pytest.param((), marks=[needs_ros, pytest.mark.ros])]
+)
+def test_a_controller_from_a_file(demo, tmp_path, transport):
+    file = Path(__file__).resolve().parents[1] / "examples" / "springs.py"
+    options = ("--mode", "lockstep", "--controller", str(file), "--duration", "0.5")
+    summary = demo(tmp_path, "planar_2r", *options, *transport)
+    assert summary["controller"] == "springs"
+    assert summary["sim_time_s"] == pytest.approx(0.5)
+    with np.load(tmp_path / "simulator.npz") as log:
+        assert np.ptp(log["tensions"]) > 1.0
 
 
 @pytest.mark.parametrize("robot", ["planar_2r", "prism_3"])

@@ -18,7 +18,7 @@ setup(
     install_requires=["setuptools"],
     extras_require={"test": ["pytest"]},
     zip_safe=False,
-    description="Learning of gaits in the embedded simulator: objectives, search, trials on many "
-    "processes.",
+    description="Learning in the embedded simulator: gaits by trials on many processes, "
+    "environments of Gymnasium.",
     license="Apache-2.0",
 )

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cards.robots import check_robot
 from cards.simulation import AnyWorld, configured, muscle_simulator
 from cards_core.checks import check_choice, check_count, check_kind, finite_number, real_array
-from cards_core.errors import CardsError, ShapeError
+from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.muscles.batch_steps import BatchSteps, obstacle_to_batches
 from cards_core.muscles.command import CommandPart
 from cards_core.robot.actuators import CommandKind
@@ -141,7 +141,7 @@ class Batch:
         check_count(n, "n")
         check_choice(physics, "physics", ("auto", "compiled", "mujoco"))
         self.robot, self.n, self.errors = robot, n, errors
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = (os.cpu_count() or 1) if threads is None else threads
         check_count(self.threads, "threads")
         given = configured(robot, "simulator")
         self.dt = float(given.get("dt", 1e-3) if dt is None else dt)
@@ -156,6 +156,7 @@ class Batch:
                 f"physics compiled for '{robot.name}': {reason} (expected: mujoco, or auto)"
             )
         self._start = self._starts(q)
+        self._start_rates: Array = np.zeros((n, robot.tree.nv))
         self.physics: Physics = "mujoco" if reason or physics == "mujoco" else "compiled"
         self._robots: _Compiled | _Hosts
         if self.physics == "compiled":
@@ -169,21 +170,52 @@ class Batch:
     # Time -------------------------------------------------------------------------------------
 
     def reset(
-        self, which: Sequence[int] | npt.NDArray[Any] | None = None, q: npt.ArrayLike | None = None
+        self,
+        which: Sequence[int] | npt.NDArray[Any] | None = None,
+        q: npt.ArrayLike | None = None,
+        qd: npt.ArrayLike | None = None,
     ) -> None:
-        """Put robots back to time zero, at rest; they forget their commands.
+        """Put robots back to time zero; they forget their commands, and what changed their masses.
 
         Args:
             which: Their numbers, or a mask of shape (n,); all if None.
             q: Where they begin from now on, shape (nq,) or (n, nq); as before if None.
+            qd: How they move there, shape (nv,) or (n, nv); as before, first at rest, if None.
 
         Raises:
             CardsError: There is no such robot, or numbers do not fit.
         """
         rows = self._rows(which)
-        if q is not None:
-            self._start[rows] = self._starts(q)[rows]
-        self._robots.reset(rows, self._start)
+        start = self._start if q is None else self._starts(q)
+        rates = self._start_rates if qd is None else self._rates(qd)
+        self._start[rows], self._start_rates[rows] = start[rows], rates[rows]
+        self._robots.reset(rows, self._start, self._start_rates)
+        self._state = None
+
+    def scale_masses(self, factors: npt.ArrayLike) -> None:
+        """Multiply all masses and inertias of each robot from now on, beside its model error.
+
+        A robot keeps its velocities: what it gains or loses moves as it does. `reset` ends it.
+
+        Args:
+            factors: Shape () or (n,), > 0; 1 is the robot as it was made.
+
+        Raises:
+            ShapeError: A wrong shape, or a factor that is no positive number.
+            CardsError: The robots are not stepped by generated code.
+        """
+        if not isinstance(self._robots, _Compiled):
+            raise CardsError(
+                f"scale_masses of robots that MuJoCo steps (expected: joints and ideal cables in "
+                f"free air, which '{self.robot.name}' has not, or it stands among objects)"
+            )
+        array = np.asarray(real_array(factors, "factors"), dtype=float)
+        if array.shape not in ((), (self.n,)):
+            raise ShapeError(f"factors has shape {array.shape}, expected () or ({self.n},)")
+        wrong = ~(np.isfinite(array) & (array > 0.0))
+        if wrong.any():
+            raise ShapeError(f"a factor is {array[wrong][0]} (expected: a finite number > 0)")
+        self._robots.scale_masses(array)
         self._state = None
 
     def step(self, steps: int = 1) -> None:
@@ -232,8 +264,9 @@ class Batch:
         rest_lengths: npt.ArrayLike | None = None,
         rest_rates: npt.ArrayLike | None = None,
         kind: CommandKind | None = None,
+        muscles: Sequence[str] | None = None,
     ) -> None:
-        """Tell all muscles that take such commands; it holds until the next one.
+        """Tell all muscles that take such commands, or some; it holds until the next one.
 
         Args:
             values: Tensions [N], or what ``kind`` says, shape (m,) or (n, m), m being the muscles
@@ -242,9 +275,12 @@ class Batch:
             rest_rates: Of the impedance law v0, likewise, [m/s]; 0 if None.
             kind: ``force``, ``length``, ``pressure``, ``excitation`` or ``impedance``; the last if
                 rest lengths are given, else the first.
+            muscles: Names of those that are told something, in this order; the others keep what
+                they were told, or stay as they were built. All of `muscles` if None.
 
         Raises:
             ShapeError: Shapes do not fit, or a number is not finite; the message names the robot.
+            UnknownNameError: One of the muscles does not take such commands.
             CardsError: No muscle takes such commands, or a robot refused its values.
         """
         if kind is None:
@@ -255,6 +291,13 @@ class Batch:
                 f"no muscle of '{self.robot.name}' takes the command '{kind}' (expected: "
                 f"{', '.join(self._kinds()) or 'a robot with muscles that take commands'})"
             )
+        for name in muscles or ():
+            if name not in names:
+                raise UnknownNameError(f"muscle that takes the command '{kind}'", name, names)
+        if muscles is not None:
+            if not muscles or len(set(muscles)) < len(muscles):
+                raise CardsError(f"muscles is {list(muscles)} (expected: some names, each once)")
+            names = list(muscles)
         given = {"values": values}
         if kind == "impedance":
             if rest_lengths is None:
@@ -297,6 +340,15 @@ class Batch:
                 raise ShapeError(f"q of a robot, row {i} of those that differ: {error}") from None
         return array
 
+    def _rates(self, qd: npt.ArrayLike) -> Array:
+        array = np.asarray(real_array(qd, "qd"), dtype=float)
+        shape = (self.n, self.robot.tree.nv)
+        if array.shape not in (shape, shape[1:]):
+            raise ShapeError(f"qd has shape {array.shape}, expected {shape[1:]} or {shape}")
+        if not np.isfinite(array).all():
+            raise ShapeError(f"qd has {array[~np.isfinite(array)][0]} (expected: finite numbers)")
+        return np.broadcast_to(array, shape)
+
     def _rows(self, which: Sequence[int] | npt.NDArray[Any] | None) -> npt.NDArray[np.intp]:
         if which is None:
             return np.arange(self.n)
@@ -320,23 +372,29 @@ class _Compiled:
     def __init__(self, batch: Batch) -> None:
         self._steps = steps = BatchSteps(batch.robot, batch.n, dt=batch.dt, threads=batch.threads)
         muscles = len(batch.robot.muscles)
-        steps.inputs["mass_factor"][:, 0] = batch.errors.mass_factors(batch.n)
+        self._masses = batch.errors.mass_factors(batch.n)
         steps.inputs["arm_factor"][:] = batch.errors.arm_factors(batch.n, muscles)
         self._told = np.zeros(batch.n, dtype=np.bool_)
         self._dt = batch.dt
 
-    def reset(self, rows: npt.NDArray[np.intp], start: Array) -> None:
+    def reset(self, rows: npt.NDArray[np.intp], start: Array, rates: Array) -> None:
         steps, inputs = self._steps, self._steps.inputs
-        inputs["q"][rows], inputs["qd"][rows] = start[rows], 0.0
+        inputs["q"][rows], inputs["qd"][rows] = start[rows], rates[rows]
+        inputs["mass_factor"][rows, 0] = self._masses[rows]
         inputs["tension"][rows] = inputs["least"][rows]
         for name in ("rest_length", "rest_rate", "stiffness", "damping"):
             inputs[name][rows] = 0.0
         inputs["floor"][rows] = inputs["least"][rows]
         steps.alive[rows], steps.taken[rows], steps.tensions[rows] = 1, 0, 0.0
 
+    def scale_masses(self, factors: Array) -> None:
+        self._steps.inputs["mass_factor"][:, 0] = self._masses * factors
+
     def command(self, kind: str, names: list[str], arrays: dict[str, Array]) -> None:
         steps, inputs = self._steps, self._steps.inputs
-        low, high = inputs["least"], inputs["most"]
+        order = [muscle.name for muscle in steps.robot.muscles]
+        told = [order.index(name) for name in names]
+        low, high = inputs["least"][:, told], inputs["most"][:, told]
         values = arrays["values"]
         if kind == "force":
             wrong = (values < low) | (values > high)
@@ -347,12 +405,12 @@ class _Compiled:
                     f"{low[i, j]:g} to {high[i, j]:g})"
                 )
         law = kind == "impedance"
-        inputs["tension"][:] = values
-        inputs["rest_length"][:] = arrays["rest_lengths"] if law else 0.0
-        inputs["rest_rate"][:] = arrays["rest_rates"] if law else 0.0
+        inputs["tension"][:, told] = values
+        inputs["rest_length"][:, told] = arrays["rest_lengths"] if law else 0.0
+        inputs["rest_rate"][:, told] = arrays["rest_rates"] if law else 0.0
         for name in ("stiffness", "damping"):
-            inputs[name][:] = steps.gains[name] if law else 0.0
-        inputs["floor"][:] = steps.gains["floor"] if law else low
+            inputs[name][:, told] = steps.gains[name][told] if law else 0.0
+        inputs["floor"][:, told] = steps.gains["floor"][told] if law else low
 
     def advance(self, count: int) -> None:
         self._steps.advance(count)
@@ -404,9 +462,9 @@ class _Hosts:
         self._pool = ThreadPoolExecutor(batch.threads) if batch.threads > 1 and n > 1 else None
         self._threads = batch.threads
 
-    def reset(self, rows: npt.NDArray[np.intp], start: Array) -> None:
+    def reset(self, rows: npt.NDArray[np.intp], start: Array, rates: Array) -> None:
         for i in rows:
-            self._hosts[i].simulator.begin_at(start[i])
+            self._hosts[i].simulator.begin_at(start[i], rates[i])
             self._hosts[i].reset()
         self._diverged[rows] = False
 

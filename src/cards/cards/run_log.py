@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cards_core.typing import Array
 from cards_rods.rod_simulation import LOG_NAME
 from cards_rods.run_folder import rod_figures, write_results
 from cards_rods.summary import RodRun
+from cards_viz.film.view import View
 from cards_viz.plots.drawing import save
 from cards_viz.runs.comparison import Comparison
 from cards_viz.runs.comparison import compare as compare_recorded
@@ -210,6 +212,52 @@ class RunLog(Recording):
     def figures(self) -> dict[str, Figure]:
         """Return all figures of this run: tracking, path, tensions and others."""
         return run_figures(self.robot, *self._logs, self._info)
+
+    def video(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        speed: float = 1.0,
+        rate: float = 30.0,
+        size: tuple[int, int] = (1280, 720),
+        view: View | None = None,
+        begin: float = 0.0,
+        end: float = math.inf,
+        progress: Callable[[float], None] | None = None,
+    ) -> int:
+        """Write a film of this run; see `cards_viz.film.film.film_run`.
+
+        Args:
+            file: Ends in ``.mp4``, ``.webm`` or ``.gif``.
+            speed: Simulated seconds per second of the film.
+            rate: Pictures per second of the film.
+            size: Width and height, [pixel].
+            view: Where the camera is; None: it follows the robot from behind and above.
+            begin: Simulation time of the first picture, [s].
+            end: That of the last one, at most, [s].
+            progress: Told the share that is done, from 0 to 1.
+
+        Returns:
+            Number of pictures.
+
+        Raises:
+            CardsError: An argument does not fit, this machine cannot draw, or FFmpeg is missing.
+            OSError: The file cannot be written.
+        """
+        # the renderer is loaded by those who film only
+        from cards_viz.film.film import film_run
+
+        return film_run(
+            self.recorded(),
+            _path(file),
+            speed=speed,
+            rate=rate,
+            size=size,
+            view=view,
+            begin=begin,
+            end=end,
+            progress=progress,
+        )
 
     def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
         """Write summary, plots, recording and logs; see `Recording.save`."""

@@ -446,7 +446,7 @@ def _simulate_muscles(
                 folders[name],
                 host.robot,
                 controller=controllers[name].controller if name in controllers else None,
-                mode="realtime" if real_time else "lockstep",
+                mode="paced" if real_time else "lockstep",
                 wall_time=wall,
                 duration=duration,
                 refusal=refusals[name],

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -32,6 +33,9 @@ from cards_viz.runs.replay import Replay
 
 RATE = 30.0
 """Frames a second."""
+
+SLIDER_PERIOD = 0.2
+"""How often the slider of the time follows what is played, [s]."""
 
 LONGEST_WINDOW = 30.0
 """Greatest length of the plots of two runs, [s]."""
@@ -121,6 +125,24 @@ class Player:
             self._shown = self._times[0]
             self._changed.notify_all()
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """First and last time, [s]."""
+        return float(self._times[0]), float(self._times[-1])
+
+    @property
+    def shown(self) -> float:
+        """Time that is shown, [s]."""
+        out: float = min(self._shown, float(self._times[-1]))
+        return out
+
+    def seek(self, time: float) -> None:
+        """Go to a time, [s], and go on from there, or stay there if paused."""
+        with self._changed:
+            first, last = self.span
+            self._shown = min(max(time, first), last)
+            self._changed.notify_all()
+
     def set_speed(self, factor: float) -> None:
         """Set the speed, 1: as recorded."""
         with self._changed:
@@ -149,9 +171,30 @@ class View:
         self.page = page
         self.url = page.url
         self._player = player
-        player.start(page.show)
+        first, last = player.span
+        self._time = None
+        if last > first:
+            self._time = page.server.gui.add_slider(
+                "time [s]", min=first, max=last, step=(last - first) / 1000.0,
+                initial_value=first, hint="Drag to any moment of the run",
+            )  # fmt: skip
+            self._time.on_update(self._dragged)
+        self._told = -math.inf
+        player.start(self._show)
         # else viser closes it, with a line on the terminal
         atexit.register(self.close)
+
+    def _dragged(self, event: Any) -> None:
+        if event.client is not None:  # moved in the browser, not by what is played
+            self._player.seek(float(event.target.value))
+
+    def _show(self, snapshot: Any) -> None:
+        """Show a snapshot, and now and then where in the run it is."""
+        self.page.show(snapshot)
+        now = time.monotonic()
+        if self._time is not None and now - self._told > SLIDER_PERIOD:
+            self._told = now
+            self._time.value = self._player.shown
 
     def close(self) -> None:
         """Close the page."""
@@ -179,6 +222,7 @@ def show(
     *,
     port: int = 8080,
     block: bool | None = None,
+    state: str = "recorded run",
 ) -> View:
     """Open a page that shows a robot at home, or plays a run, or two of them side by side.
 
@@ -188,6 +232,7 @@ def show(
         port: Wanted port; a busy one is replaced by the next free one.
         block: Wait for Ctrl-C. None: only in a terminal, where the page would otherwise close
             with the end of the program.
+        state: What the page of a run of a robot with muscles says that it shows.
 
     Raises:
         CardsError: There is nothing to show, the runs are of different robots, or there is no port
@@ -196,11 +241,11 @@ def show(
     if beside is not None:
         view = _side_by_side(what, beside, port)
     elif isinstance(what, RunLog):
-        view = _muscles(what.robot, port, what)
+        view = _muscles(what.robot, port, what, state)
     elif isinstance(what, RodRunLog):
         view = _rods(what.robot, port, what)
     elif isinstance(what, Robot):
-        view = _muscles(what, port, None)
+        view = _muscles(what, port, None, "")
     elif isinstance(what, RodRobot):
         view = _rods(what, port, None)
     else:
@@ -213,14 +258,16 @@ def show(
     return view
 
 
-def _muscles(robot: Robot, port: int, run: RunLog | None) -> View:
+def _muscles(robot: Robot, port: int, run: RunLog | None, state: str) -> View:
     if run is None:
         still = MuscleSnapshot(0.0, robot.tree.home.copy(), np.zeros(len(robot.muscles)))
         player = Player([0.0], lambda _index, _paused: still)
     else:
         replay = Replay(run.recorded())
         times = replay.times
-        player = Player(times, lambda i, paused: replay.at(times[i], paused=paused))
+        player = Player(
+            times, lambda i, paused: replace(replay.at(times[i], paused=paused), state=state)
+        )
     return View(MusclePage(robot, cast(MuscleCommands, player), port=port), player)
 
 

@@ -8,6 +8,7 @@ import pytest
 import cards
 from cards_core.errors import CardsError
 from cards_core.muscles.command import CommandPart, command_of
+from cards_core.robot.perturb import perturbed
 
 FLAT = "flat:friction=0.5"
 
@@ -169,6 +170,7 @@ def test_mistakes_are_named(arm, spine):
         (lambda: cards.Batch(arm, 2, q=[0.1]), r"q has shape \(1,\)"),
         (lambda: cards.Batch(arm, 2, q=[0.1, np.nan]), "q of a robot"),
         (lambda: cards.Batch(arm, 2, physics="x"), "physics"),
+        (lambda: cards.Batch(arm, 2, threads=0), "threads is 0"),
         (lambda: cards.Batch(spine, 2, physics="compiled"), "physics compiled for 'prism_3'"),
         (lambda: cards.Batch(arm, 2, terrain="nowhere"), "nowhere"),
         (lambda: cards.ModelErrors(mass=-0.1), "mass"),
@@ -191,3 +193,87 @@ def test_mistakes_are_named(arm, spine):
     assert batch.state.tensions == pytest.approx(
         np.tile([m.tension_min for m in arm.muscles], (3, 1))
     )
+
+
+def test_robots_begin_with_velocities(arm, spine):
+    """As the simulator that begins so; those that are not named begin as before."""
+    for robot, terrain in ((arm, None), (spine, FLAT)):
+        rates = np.random.default_rng(0).uniform(-0.2, 0.2, (3, robot.tree.nv))
+        batch = cards.Batch(robot, 3, terrain=terrain)
+        batch.reset(qd=rates)
+        batch.step(5)
+        assert batch.state.time == pytest.approx(0.005)
+        batch.reset([2], qd=np.zeros(robot.tree.nv))
+        assert batch.state.qd[2].tolist() == [0.0] * robot.tree.nv
+        batch.reset()
+        assert batch.state.qd == pytest.approx(np.array([*rates[:2], 0.0 * rates[2]]))
+        sim = cards.Simulator(robot, terrain=terrain, command_timeout=3600.0)
+        sim.simulator.begin_at(robot.tree.home, rates[1])
+        sim.reset()
+        batch.step(20)
+        sim.steps(20)
+        assert batch.state.q[1] == pytest.approx(sim.state.q, abs=1e-12)
+
+
+def test_masses_change_while_robots_move(arm):
+    """A robot of twice the mass is that of a description with twice the mass."""
+    heavy = perturbed(arm, mass_factor=2.0)
+    q = np.array([0.4, -0.3])
+    batch = cards.Batch(arm, 3, q=q)
+    other = cards.Batch(heavy, 1, q=q)
+    batch.scale_masses([1.0, 2.0, 1.0])
+    for one in (batch, other):
+        one.command([20.0, 30.0, 20.0, 25.0])
+        one.step(30)
+    assert batch.state.q[1] == pytest.approx(other.state.q[0], abs=1e-12)
+    assert abs(batch.state.q[1] - batch.state.q[0]).max() > 1e-3
+    before = batch.state
+    batch.scale_masses(1.5)  # nothing jumps
+    assert batch.state.qd.tobytes() == before.qd.tobytes()
+    alone = cards.Batch(arm, 1, q=q)
+    for one in (batch, alone):
+        one.reset()
+        one.command([20.0, 30.0, 20.0, 25.0])
+        one.step(30)
+    assert batch.state.q[1].tobytes() == alone.state.q[0].tobytes()  # a reset ends it
+
+
+def test_some_muscles_are_told(arm):
+    """The others keep what they were told, whoever steps the robots."""
+    names = [muscle.name for muscle in arm.muscles]
+    pulls = []
+    for physics in ("compiled", "mujoco"):
+        batch = cards.Batch(arm, 2, physics=physics)
+        batch.command([20.0, 30.0, 40.0, 50.0])
+        batch.command([[60.0, 70.0], [80.0, 90.0]], muscles=[names[3], names[1]])
+        batch.step(3)
+        pulls.append(batch.state.tensions)
+    expected = [[20.0, 70.0, 40.0, 60.0], [20.0, 90.0, 40.0, 80.0]]
+    assert pulls[0] == pytest.approx(np.array(expected))
+    assert pulls[1] == pytest.approx(pulls[0])
+    with pytest.raises(CardsError, match="no muscle that takes the command 'force' named 'tail'"):
+        batch.command([1.0], muscles=["tail"])
+    with pytest.raises(CardsError, match=f"values of muscle '{names[2]}' of robot 0 is nan"):
+        batch.command([np.nan], muscles=[names[2]])
+    for wrong in ([], [names[0], names[0]]):
+        with pytest.raises(CardsError, match="each once"):
+            batch.command(np.full(len(wrong), 20.0), muscles=wrong)
+    low = [[20.0], [-1.0]]
+    other = cards.Batch(arm, 2)
+    with pytest.raises(CardsError, match=f"robot 1: tension of muscle '{names[2]}' is -1"):
+        other.command(low, muscles=[names[2]])
+
+
+def test_bad_velocities_and_masses_are_refused(arm, spine):
+    batch = cards.Batch(arm, 3)
+    standing = cards.Batch(spine, 1, terrain=FLAT)
+    for call, message in (
+        (lambda: batch.reset(qd=[0.0]), r"qd has shape \(1,\)"),
+        (lambda: batch.reset(qd=[0.0, np.inf]), "qd has inf"),
+        (lambda: batch.scale_masses([1.0, 2.0]), r"factors has shape \(2,\)"),
+        (lambda: batch.scale_masses([1.0, 0.0, 1.0]), "a factor is 0"),
+        (lambda: batch.scale_masses(np.nan), "a factor is nan"),
+        (lambda: standing.scale_masses(2.0), "that MuJoCo steps"),
+    ):
+        with pytest.raises(CardsError, match=message):
+            call()

@@ -1,6 +1,7 @@
 """Playing recorded runs: what the buttons of the page do."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,6 +63,37 @@ def test_pause_step_and_reset(played):
     screen.until(lambda shown: shown[-1] == (0, True))
     player.play(True)
     screen.until(lambda shown: shown[-1] == (1, False))
+
+
+def test_any_moment_can_be_sought(played):
+    player, screen = played
+    player.pause(True)
+    for time, index in ((0.7, 1), (-5.0, 0), (99.0, 2)):
+        player.seek(time)
+        screen.until(lambda shown, index=index: shown[-1] == (index, True))
+    assert player.shown == player.span[1] == 1.0
+
+
+def test_the_slider_leads_when_it_is_dragged_and_follows_else():
+    robot = cards.load("planar_2r")
+    run = cards.simulate(cards.Simulator(robot), duration=0.2)
+    view = cards.show(run, port=0, block=False)
+    try:
+        slider, player = view._time, view._player
+        assert (slider.min, slider.max) == player.span == (run.time[0], run.time[-1])
+        player.pause(True)
+        player.seek(0.15)
+        slider.value = 0.05  # as the page follows what is played
+        assert player.shown == 0.15
+        view._dragged(SimpleNamespace(client=object(), target=slider))  # as somebody drags it
+        assert player.shown == pytest.approx(0.05, abs=1e-3)
+    finally:
+        view.close()
+    still = cards.show(robot, port=0, block=False)
+    try:
+        assert still._time is None
+    finally:
+        still.close()
 
 
 def test_what_is_recorded_cannot_be_changed(played):

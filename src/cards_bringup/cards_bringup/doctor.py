@@ -386,7 +386,7 @@ def check_size() -> Iterator[Finding]:
     cores = len(os.sched_getaffinity(0))
     if cores < 2:
         yield Finding(
-            "processor", "WARN", "1 core", "mode:=lockstep: realtime needs one core per loop"
+            "processor", "WARN", "1 core", "mode:=paced: realtime needs one core per loop"
         )
     else:
         yield Finding("processor", "OK", f"{cores} cores")

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import signal
 import time
 
 import numpy as np
@@ -139,3 +140,19 @@ def test_what_ended_a_run_is_whole_in_one_line(tmp_path):
     log.write_text("ready\nenabled\n")
     end = RunEnd(0.0, 1.0, 0.0, error=ProcessFailedError("ctc_joint", -9, log))
     assert end.failure == f"'ctc_joint' ended with signal SIGKILL (its output: {log})"
+
+
+def test_after_the_results_a_signal_ends_the_page_without_an_exception():
+    """One that came while they were written ends it too; one more is an exception again."""
+    with RunInterrupts(lambda _note: None) as interrupts:
+        interrupts.saving()
+        stopped = interrupts.saved()
+        assert not stopped.is_set()
+        signal.raise_signal(signal.SIGINT)
+        assert stopped.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with RunInterrupts(lambda _note: None) as interrupts:
+        interrupts.saving()
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.saved().is_set()

@@ -44,6 +44,7 @@ class Measures:
         speed: The same per time, [m/s].
         towards_goal: How much nearer the goal is, [m]; NaN without one.
         goal_distance: Planar distance from the goal at the end, [m]; NaN without one.
+        nearest: Least planar distance from the goal on the way, [m]; NaN without one.
         work_ideal, work_motor: W, [J].
         cost_of_transport_ideal, cost_of_transport_motor: W/(m g d).
     """
@@ -52,6 +53,7 @@ class Measures:
     speed: float
     towards_goal: float
     goal_distance: float
+    nearest: float
     work_ideal: float
     work_motor: float
     cost_of_transport_ideal: float
@@ -60,14 +62,13 @@ class Measures:
     @property
     def finite(self) -> bool:
         """Whether all are numbers, but for a goal that there is not."""
-        goal = ("towards_goal", "goal_distance")
-        return all(math.isfinite(v) for name, v in asdict(self).items() if name not in goal)
+        return all(math.isfinite(v) for name, v in asdict(self).items() if name not in OF_GOALS)
 
 
 NAMES: tuple[str, ...] = tuple(item.name for item in fields(Measures))
 """What an objective may consist of."""
 
-OF_GOALS = ("towards_goal", "goal_distance")
+OF_GOALS = ("towards_goal", "goal_distance", "nearest")
 """Those that need a goal."""
 
 
@@ -79,6 +80,7 @@ def measure(
     work: tuple[float, float],
     weight: float,
     goal: Array | None = None,
+    nearest: float = math.inf,
 ) -> Measures:
     """Return the measures of a run.
 
@@ -89,12 +91,13 @@ def measure(
         work: Ideal and of the motors, [J].
         weight: m g, [N].
         goal: x, y, [m].
+        nearest: Least planar distance from the goal between begin and end, [m].
     """
     distance = math.hypot(*(end[:2] - begin[:2]))
-    near = nearer = math.nan
+    near = nearer = least = math.nan
     if goal is not None:
-        near = math.hypot(*(goal - end[:2]))
-        nearer = math.hypot(*(goal - begin[:2])) - near
+        near, far = math.hypot(*(goal - end[:2])), math.hypot(*(goal - begin[:2]))
+        nearer, least = far - near, min(near, far, nearest)
     denominator = weight * max(distance, SHORTEST)
     ideal, motors = work
     return Measures(
@@ -102,6 +105,7 @@ def measure(
         distance / duration,
         nearer,
         near,
+        least,
         ideal,
         motors,
         ideal / denominator,

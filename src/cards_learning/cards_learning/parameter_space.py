@@ -229,6 +229,8 @@ class ParameterSpace:
     def point(self, pattern: PatternParameters) -> Array:
         """Return the point of a pattern, shape (d,); values outside of a range go to its end.
 
+        A network that the pattern has not has weights of zero: F = 0, or T0 = g everywhere.
+
         Raises:
             ParameterError: The pattern has other oscillators, couplings or networks.
         """
@@ -246,18 +248,24 @@ class ParameterSpace:
         }
         for name in OSCILLATOR_NAMES[self.kind]:
             found[name] = getattr(pattern.oscillators, name)
+        missing: list[str] = []
         pairs = pattern.couplings[:: 2 if self.edges and not self.per_joint else 1]
         for i, (weight, phase) in enumerate(pairs.tolist()):
             found[f"coupling[{i}].weight"] = weight
             found[f"coupling[{i}].phase"] = phase
         for network, _, hidden, _ in self._networks():
             made: Network | None = getattr(pattern, network)
-            if made is None or len(made.hidden) != hidden:
+            if made is None:
+                missing.append(f"{network}.")
+                continue
+            if len(made.hidden) != hidden:
                 raise ParameterError(f"it has no {network} network of {hidden} hidden neurons")
             for layer in ("hidden", "output"):
                 for (row, column), weight in np.ndenumerate(getattr(made, layer)):
                     found[f"{network}.{layer}[{row}][{column}]"] = float(weight)
-        values = np.array([found[name] for name in self.names])
+        values = np.array(
+            [0.0 if name.startswith(tuple(missing)) else found[name] for name in self.names]
+        )
         out: Array = np.clip((values - self.low) / self.span, 0.0, 1.0)
         return out
 

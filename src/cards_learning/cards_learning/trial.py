@@ -7,8 +7,9 @@ All patterns meet the same disturbances and the same random terrains.
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -104,6 +105,15 @@ def failed_trial(
     return TrialResult(number, tuple(values.tolist()), experiment.failure_score, state, runs)
 
 
+def combined(
+    experiment: Experiment, number: int, values: Array, runs: Sequence[RunResult]
+) -> TrialResult:
+    """Return the result of a trial from those of its runs."""
+    score = float(_COMBINE[experiment.combine]([run.score for run in runs]))
+    state = max((run.state for run in runs), key=STATES.index)
+    return TrialResult(number, tuple(values.tolist()), score, state, tuple(runs))
+
+
 class Laboratory:
     """Runs trials of an experiment; keeps what all of them share.
 
@@ -135,14 +145,19 @@ class Laboratory:
         Raises:
             CardsError: The pattern does not fit the robot.
         """
+        pattern = self.experiment.space.pattern(values)
+        runs = [self._run(pattern, run) for run in self.experiment.runs]
+        return combined(self.experiment, number, values, runs)
+
+    def single_run(self, number: int, values: Array) -> TrialResult:
+        """Return a trial of one run only, that of this number in `Experiment.runs`.
+
+        Raises:
+            CardsError: The pattern does not fit the robot.
+        """
         experiment = self.experiment
-        pattern = experiment.space.pattern(values)
-        runs = tuple(self._run(pattern, run) for run in experiment.runs)
-        scores = [run.score for run in runs]
-        combine = _COMBINE[experiment.combine]
-        state = max((run.state for run in runs), key=STATES.index)
-        score = float(combine(scores))
-        return TrialResult(number, tuple(values.tolist()), score, state, runs)
+        run = self._run(experiment.space.pattern(values), experiment.runs[number])
+        return combined(experiment, number, values, [run])
 
     def _run(self, pattern: PatternParameters, run: Run) -> RunResult:
         experiment = self.experiment
@@ -150,7 +165,7 @@ class Laboratory:
             host = self._host(run)
             begin = self._place(host)
             work = Work(self._robot.muscles, host.simulator.muscles.state_names)
-            failure = self._crawl(pattern, run, host, work)
+            nearest, failure = self._crawl(pattern, run, host, work)
         except (SimulationStoppedError, CommandRefusedError, _DivergedError) as error:
             return RunResult("diverged", experiment.failure_score, _unknown(), str(error))
         gravity = host.simulator.model.opt.gravity
@@ -161,6 +176,7 @@ class Laboratory:
             work=(work.ideal, work.motor),
             weight=float(self._masses.sum() * np.linalg.norm(gravity)),
             goal=None if run.goal is None else np.array(run.goal),
+            nearest=nearest,
         )
         if not measures.finite:
             reason = "a measure is not finite"
@@ -171,11 +187,14 @@ class Laboratory:
         state = "left the heights" if failure else "done"
         return RunResult(state, score, asdict(measures), failure)
 
-    def _crawl(self, pattern: PatternParameters, run: Run, host: SimulatorHost, work: Work) -> str:
+    def _crawl(
+        self, pattern: PatternParameters, run: Run, host: SimulatorHost, work: Work
+    ) -> tuple[float, str]:
         """Let the pattern lead the robot for the duration, and add up its work.
 
         Returns:
-            Why it ended early; empty: it did not.
+            Least planar distance from the goal, [m], infinite without one. Why it ended early;
+            empty: it did not.
 
         Raises:
             SimulationStoppedError: The physics diverged.
@@ -194,6 +213,7 @@ class Laboratory:
         ends = np.cumsum(simulator.row_parts)[:-1]
         rows = np.empty((steps + 1, simulator.row_size))
         rows[0] = _row(host.state)
+        nearest = math.inf
         for turn in range(max(1, round(experiment.duration / (steps * experiment.time_step)))):
             host.submit(controller.step(host.state))
             if controller.output.status is not ControlStatus.OK:
@@ -202,12 +222,15 @@ class Laboratory:
             _, _, lengths, _, tensions, states = np.split(rows, ends, axis=1)
             work.add(lengths, tensions, states)
             rows[0] = rows[-1]
-            if experiment.height is not None and turn % look == look - 1:
-                low, high = experiment.height
-                height = self._place(host)[2]
-                if not low <= height <= high:
-                    return f"z is {height:.4g} m"
-        return ""
+            if turn % look != look - 1:
+                continue
+            place = self._place(host)
+            if run.goal is not None:
+                nearest = min(nearest, math.hypot(*(place[:2] - run.goal)))
+            low, high = experiment.height or (-math.inf, math.inf)
+            if not low <= place[2] <= high:
+                return nearest, f"z is {place[2]:.4g} m"
+        return nearest, ""
 
     def _host(self, run: Run) -> SimulatorHost:
         """Return the robot at time zero on the terrain of a run."""

@@ -15,7 +15,7 @@ import pickle
 import signal
 import socket
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
@@ -70,14 +70,15 @@ class Processes:
     Args:
         experiment: Of the trials.
         count: How many.
+        single: A task is one run of a trial, and its number that in `Experiment.runs`.
 
     Attributes:
         crashes: How many have died so far.
     """
 
-    def __init__(self, experiment: Experiment, count: int) -> None:
+    def __init__(self, experiment: Experiment, count: int, *, single: bool = False) -> None:
         self._experiment = experiment
-        self._job = pickle.dumps(experiment)
+        self._job = pickle.dumps((experiment, single))
         self._count = count
         self._context = multiprocessing.get_context("spawn")
         self._workers: list[_Worker] = []
@@ -180,7 +181,7 @@ def _work(pipe: Connection, job: bytes) -> None:
     # Ctrl-C reaches the whole group; the parent ends its processes itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    laboratory: Laboratory | None = None
+    perform: Callable[[int, Array], TrialResult] | None = None
     while True:
         try:
             number, values = pipe.recv()
@@ -188,9 +189,11 @@ def _work(pipe: Connection, job: bytes) -> None:
             return
         answer: TrialResult | str
         try:
-            if laboratory is None:
-                laboratory = Laboratory(pickle.loads(job))
-            answer = laboratory.trial(number, values)
+            if perform is None:
+                experiment, single = pickle.loads(job)
+                laboratory = Laboratory(experiment)
+                perform = laboratory.single_run if single else laboratory.trial
+            answer = perform(number, values)
         except CardsError as error:
             # errors that build their own message do not survive the way to another process
             answer = f"trial {number}: {error}"

@@ -91,3 +91,16 @@ def test_patterns_of_another_structure_are_refused(text, words):
     pattern = read_pattern(find_file("tetrahedral", folder="config/patterns", suffix=".yaml"))
     with pytest.raises(ParameterError, match=words):
         small(text).space.point(pattern)
+
+
+def test_a_network_that_the_start_has_not_begins_with_zeros():
+    """It shapes nothing then: the outputs 1/2 of its neurons are F = 0, or T0 = g everywhere."""
+    pattern = read_pattern(find_file("tetrahedral", folder="config/patterns", suffix=".yaml"))
+    space = small(GOAL).space
+    values = dict(zip(space.names, space.values(space.point(pattern)), strict=True))
+    goal = [value for name, value in values.items() if name.startswith("goal.")]
+    assert len(goal) == 112
+    assert not np.any(goal)
+    assert values["frequency"] == pytest.approx(pattern.oscillators.frequency)
+    feedback = values["feedback.hidden[0][0]"]
+    assert feedback == pytest.approx(pattern.feedback.hidden[0, 0])

@@ -9,8 +9,11 @@ import pytest
 from small_experiments import BROKEN, TEXT, small
 
 from cards_core.control.cpg.files import read_pattern
+from cards_core.errors import CardsError
 from cards_core.shared_files import find_file
+from cards_learning.ensemble import ensemble
 from cards_learning.experiment import Run
+from cards_learning.measures import measure
 from cards_learning.trial import Laboratory, TrialResult, failed_trial
 
 GAIT = TEXT.replace("[-0.5, 10]}", "[-0.5, 10], amplitude_gain: [0, 200], phase_gain: [0, 6.28]}")
@@ -139,3 +142,35 @@ def test_a_trial_that_was_given_up_has_the_score_of_a_failure():
     found = failed_trial(experiment, 4, values_of(experiment), "crashed", "it died")
     assert (found.number, found.state, found.score) == (4, "crashed", -1.0)
     assert len(found.runs) == 2
+
+
+@pytest.fixture
+def started():
+    """Four runs of the pattern that comes along, on two terrains."""
+    text = GAIT.replace("hidden: 4", "hidden: 4\n  start: tetrahedral")
+    return small(
+        text, terrains='["flat:friction=0.5", "hills"]', repetitions="2", perturbation="0.01"
+    )
+
+
+def test_an_ensemble_is_the_trial_of_the_start_for_any_number_of_processes(started):
+    shares = []
+    found = ensemble(started, workers=2, progress=shares.append)
+    assert found.same_as(Laboratory(started).trial(0, values_of(started)))
+    assert shares == [0.25, 0.5, 0.75, 1.0]
+    assert len({run.measures["distance"] for run in found.runs}) == 4
+
+
+def test_an_ensemble_needs_a_pattern():
+    with pytest.raises(CardsError, match=r"small.yaml has no start"):
+        ensemble(small())
+
+
+def test_a_goal_on_the_way_is_nearest_between_begin_and_end():
+    """The measure looks at the way, not only at its ends."""
+    begin, end = np.array([0.0, 0.0]), np.array([2.0, 0.0])
+    goal = np.array([1.0, 0.0])
+    near = measure(begin, end, duration=1.0, work=(0.0, 0.0), weight=1.0, goal=goal, nearest=0.1)
+    assert (near.nearest, near.goal_distance) == (0.1, 1.0)
+    ends = measure(begin, end, duration=1.0, work=(0.0, 0.0), weight=1.0, goal=2.0 * goal)
+    assert ends.nearest == ends.goal_distance == 0.0

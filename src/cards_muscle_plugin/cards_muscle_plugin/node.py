@@ -8,9 +8,9 @@ Time belongs to Gazebo and advances unless it is told to pause:
 - Until the first accepted command the world is paused (``wait_for_command``); a world that was
   started running does one step before the pause is there, after which the joints are put back to
   the start. The first command lets time go on.
-- In lockstep `before_step` then waits for the command that answers the last state, for at most
-  `ANSWER_TIME`; without an answer the world is paused until one comes, and the step that Gazebo
-  had begun is done with the commands there were. This is reported as an error.
+- In lockstep, paced or not, `before_step` then waits for the command that answers the last state,
+  for at most `ANSWER_TIME`; without an answer the world is paused until one comes, and the step
+  that Gazebo had begun is done with the commands there were. This is reported as an error.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
 from cards_core.loop.host import (
+    ANSWERED_MODES,
+    CLOCKED_MODES,
     host_parameters,
     impedance_gains,
     initial_positions,
@@ -103,7 +105,7 @@ class SimulatorNode(Node):
         )
         self.host.change({spec.name: value[spec.name] for spec in own})
         self.mode: str = value["mode"]
-        self._lockstep = self.mode == "lockstep"
+        self._lockstep = self.mode in ANSWERED_MODES
         self._stale_after = round(value["command_timeout"] * NANOSECONDS)
         self._duration = end_of(value["duration"])
         self._period, self._clock_period = (
@@ -118,7 +120,7 @@ class SimulatorNode(Node):
         self._info = StepInfo(0, 0, True)
         self._started = False
         self._gate = TimeGate(world, lockstep=self._lockstep, waits=value["wait_for_command"])
-        self._delay = Delay(value["speed"] if self.mode == "realtime" else 0.0)
+        self._delay = Delay(value["speed"] if self.mode in CLOCKED_MODES else 0.0)
         self._failure: Exception | None = None
         self._late: CardsError | None = None
         self._ended = False

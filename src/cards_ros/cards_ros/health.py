@@ -11,7 +11,7 @@ import numpy as np
 from rclpy.node import Node
 
 from cards_core.control import ControlOutput, ControlStatus
-from cards_core.loop.host import Host
+from cards_core.loop.host import ANSWERED_MODES, Host
 from cards_core.loop.verdict import Ending, HostFacts, judge
 from cards_core.muscles.command import MuscleCommand
 from cards_core.stamps import seconds
@@ -30,7 +30,7 @@ class HostView(Protocol):
 
     @property
     def mode(self) -> str:
-        """``lockstep`` or another."""
+        """How time advances, see `cards_core.loop.host.MODES`."""
         ...
 
     @property
@@ -175,21 +175,22 @@ class HostHealth:
         view, status = self._view, self._diagnostics["commands"]
         gate, missing = self._host.gate, self._host.unanswered
         half = bool(missing) and missing != gate.addressees  # of an answer in lockstep came
+        answered = view.mode in ANSWERED_MODES
         status.values.update(accepted=gate.accepted, refused=gate.refused)
         if gate.stopped:
             status.report(Level.ERROR, f"emergency stop: {gate.at_rest} until sim/reset")
         elif now - self._refused_at < REFUSAL_SHOWN and gate.last_refusal is not None:
             status.report(Level.WARN, f"command refused: {gate.last_refusal}")
-        elif not view.steps and not (half and view.mode == "lockstep"):
+        elif not view.steps and not (half and answered):
             status.report(Level.WARN, "waiting for the first command")
-        elif view.mode == "lockstep" and view.waiting and now - self._progress > ANSWER_PATIENCE:
+        elif answered and view.waiting and now - self._progress > ANSWER_PATIENCE:
             text = (
                 f"no answer to the state of t = {seconds(self._host.stamp):g} s: the world waits"
             )
             if half:
                 text += f" for a command for the {missing[0]}"
             self._complain(text)
-        elif view.mode != "lockstep" and gate.stale:
+        elif not answered and gate.stale:
             self._complain(f"no valid command for {gate.timeout:g} s: {_relaxed(gate)}")
         else:
             status.ok()

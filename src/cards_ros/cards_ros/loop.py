@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
@@ -322,6 +323,18 @@ def set_nice(nice: int) -> None:
     """
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, nice)
+
+
+def lower_priority(nice: int) -> None:
+    """Set the priority of all threads of this process, and of those that they will start.
+
+    Args:
+        nice: As of the program ``nice``, not less than it is now.
+    """
+    tasks = Path("/proc/self/task")  # Linux has a priority for each thread
+    for thread in tasks.iterdir() if tasks.is_dir() else (Path("0"),):
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), nice)
 
 
 def run(

@@ -1,7 +1,7 @@
 """Names, types and quality of service of the CARDS topics and services, in one place.
 
-The names are relative: a namespace moves a whole robot. ``/clock`` and ``/diagnostics`` are
-absolute because there is one of each on a ROS network.
+The names are relative: a namespace moves a whole robot. ``/clock``, ``/diagnostics`` and
+``/run_state`` are absolute because there is one of each on a ROS network.
 """
 
 from collections.abc import Mapping
@@ -65,6 +65,9 @@ DESIRED = "~/desired"
 ERROR = "~/error"
 RELAXATION = "~/relaxation"
 NECESSARY_TENSION = "~/necessary_tension"
+
+PAGES = "~/pages"
+RUN_STATE = "/run_state"
 
 METRICS = "~/metrics"
 INTERACTION = "~/interaction"

@@ -21,7 +21,7 @@ def test_all_topics_and_services_are_in_the_documentation():
     for name in names:
         options = [
             name.replace("~/", f"{node}/")
-            for node in ("<controller>", "<node>", "hardware", topics.ROD_SOLVER)
+            for node in ("<controller>", "<node>", "hardware", "browser_view", topics.ROD_SOLVER)
         ]
         assert any(f"`{option}`" in text for option in [name, *options]), name
 

@@ -27,7 +27,7 @@ def general_parameters() -> list[Parameter]:
         Parameter(
             "speed",
             1.0,
-            "Simulated time per real time in mode realtime.",
+            "Simulated time per real time in modes realtime and paced.",
             lower=1e-3,
             upper=1e3,
             live=True,

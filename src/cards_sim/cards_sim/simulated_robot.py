@@ -65,10 +65,12 @@ class SimulatedRobot:
     def receive(self) -> None:
         """Take over the commands that have come."""
         control = self._control
-        lockstep = control.mode == "lockstep"
-        for _ in self.shell.obey(lockstep=lockstep, patience=self._stale_after):
+        for _ in self.shell.obey(lockstep=control.answered, patience=self._stale_after):
             if not control.released:
                 control.commanded(self._number, time.monotonic())
+        if control.mode == "paced" and self.host.gate.stopped and not control.released:
+            # a stopped robot obeys nobody: it sinks before the eyes of who stopped it
+            control.commanded(self._number, time.monotonic())
 
     def close(self) -> None:
         """Say how it was and write the log."""
@@ -115,7 +117,7 @@ class SimulatedRobot:
     @property
     def wanted_speed(self) -> float:
         """Simulated time per real time that is to be reached; 0: none in particular."""
-        return float(self.parameters["speed"]) if self.mode == "realtime" else 0.0
+        return float(self.parameters["speed"]) if self._control.clocked else 0.0
 
     @property
     def path_failures(self) -> int:

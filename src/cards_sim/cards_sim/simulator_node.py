@@ -6,6 +6,8 @@ Modes:
 - ``as_fast_as_possible``: no waiting.
 - ``lockstep``: the state of time t is published, and the step to t + dt is done when a command
   with the header stamp t has arrived. The closed loop is then repeatable to the last bit.
+- ``paced``: lockstep that is not faster than real time. Where answers take longer time is slower,
+  and the trajectory is that of lockstep all the same.
 
 In the first two modes time starts with the first accepted command, unless `wait_for_command` is
 false: otherwise the arm falls before its controller is there.
@@ -86,8 +88,8 @@ class SimulatorNode(Node):
             waits=value["wait_for_command"],
             robots=len(simulation.robots),
         )
-        lockstep = self.control.mode == "lockstep"
-        self._steps_per_state = 1 if lockstep else max(1, round(1 / (value["publish_rate"] * dt)))
+        answered = self.control.answered
+        self._steps_per_state = 1 if answered else max(1, round(1 / (value["publish_rate"] * dt)))
         self._steps_per_clock = max(1, round(1 / (value["clock_rate"] * dt)))
         self._finished = False
         self._published = -1.0
@@ -187,11 +189,11 @@ class SimulatorNode(Node):
             self.get_logger().error(str(error))
             return
         control.done(time.monotonic())
-        if control.mode == "realtime":
+        if control.clocked:
             for robot in self.robots:
                 robot.host.behind = control.pacer.behind
         self._finished = 0 < self._duration <= world.stamp
-        last = self._finished and control.mode != "lockstep"  # no answer to the last is wanted
+        last = self._finished and not control.answered  # no answer to the last is wanted
         due = control.steps % self._steps_per_state == 0 and not self._finished
         if due or last or control.paused:
             self._publish_state()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cards_core.loop.host import ANSWERED_MODES, CLOCKED_MODES
 from cards_core.loop.pacing import Pacer
 from cards_sim.errors import SimulationStoppedError
 
@@ -13,19 +14,21 @@ controller can answer, so after a longer delay time is late rather than the comm
 class TimeControl:
     """Decides when a step may be done. It knows no clock: callers say what time it is, [s].
 
-    Time stands still until all robots were commanded: in lockstep before every step, else before
-    the first one, unless ``waits`` is false.
+    Time stands still until all robots were commanded: in lockstep and paced before every step,
+    else before the first one, unless ``waits`` is false.
 
     Args:
         dt: Time step, [s].
         mode: See `cards_core.loop.host.MODES`.
-        speed: Simulated time per real time in mode realtime.
+        speed: Simulated time per real time in modes realtime and paced.
         waits: Time starts with the first command.
         robots: Number of robots.
 
     Attributes:
         mode: As given.
-        pacer: Deadlines in mode realtime.
+        answered: Whether every step waits for commands.
+        clocked: Whether time is not faster than the clock.
+        pacer: Deadlines in modes that follow the clock.
         paused: Whether somebody stopped time.
         steps: Done since the last reset.
         failure: Why the world stopped, if it did.
@@ -33,9 +36,11 @@ class TimeControl:
 
     def __init__(self, dt: float, *, mode: str, speed: float, waits: bool, robots: int) -> None:
         self.mode = mode
+        self.answered = mode in ANSWERED_MODES
+        self.clocked = mode in CLOCKED_MODES
         self.pacer = Pacer(dt, speed=speed, max_lag=max(MAX_LAG, 2 * dt))
         self.paused = False
-        self._waits = waits or mode == "lockstep"
+        self._waits = waits or self.answered
         self._everyone = frozenset(range(robots))
         self.begin(0.0)
 
@@ -66,8 +71,8 @@ class TimeControl:
         if not self._missing:
             return
         self._missing.discard(robot)
-        if not self._missing and self.mode == "realtime":
-            self.pacer.resume(now)
+        if not self._missing and self.clocked and not (self.answered and self.steps):
+            self.pacer.resume(now)  # the wait for the first command is not time lost
 
     def may_step(self, now: float) -> bool:
         """Tell whether a step may be done now."""
@@ -75,14 +80,14 @@ class TimeControl:
             return False
         if self._single:
             # a step by hand needs no command, except where time itself is made of commands
-            return not self._missing or self.mode != "lockstep"
+            return not self._missing or not self.answered
         if self.paused or self._missing:
             return False
-        return self.mode != "realtime" or self.pacer.remaining(now) <= 0.0
+        return not self.clocked or self.pacer.remaining(now) <= 0.0
 
     def patience(self, now: float, longest: float) -> float:
         """Return how long to wait for a message, [s], at most ``longest``."""
-        if self.mode == "realtime" and self.running:
+        if self.clocked and self.running:
             return min(longest, self.pacer.remaining(now))
         return longest
 
@@ -93,9 +98,9 @@ class TimeControl:
     def done(self, now: float) -> None:
         """Note that a step is done."""
         self.steps += 1
-        if self.mode == "lockstep":
+        if self.answered:
             self._missing = set(self._everyone)
-        elif self.mode == "realtime":
+        if self.clocked:
             self.pacer.done(now)
 
     def pause(self, paused: bool, now: float) -> None:

@@ -137,6 +137,19 @@ def test_lockstep_waits_repeats_and_ignores_other_stamps(domain, probe):
         assert thread.node.steps == 1
 
 
+def test_a_stopped_robot_sinks_in_paced_time_though_nobody_answers(domain, probe):
+    with simulator(domain, mode="paced") as thread:
+        states = probe.listen(JointState, topics.JOINT_STATES)
+        probe.until(lambda: states, "the first state")
+        probe.publish(command([50.0] * 4, stamp=0), topics.FORCE_COMMAND)
+        probe.until(lambda: stamp_of(states[-1]) == 1_000_000, "a step")
+        probe.spin(2 * REPUBLISH_PERIOD)
+        assert thread.node.steps == 1  # as in lockstep
+        probe.call(Trigger, "simulator/estop")
+        probe.until(lambda: thread.node.steps > 10, "more steps")
+        assert thread.node.host.state.tensions.tolist() == [MINIMUM] * 4
+
+
 def test_a_hybrid_robot_in_lockstep_waits_for_muscles_and_motors(domain, probe):
     robot = platform_arm()
     ropes = [muscle.name for muscle in robot.muscles]
@@ -359,7 +372,7 @@ def test_the_node_ends_after_its_duration_and_writes_the_log(domain, tmp_path):
     ("parameters", "words"),
     [
         ({"initial_positions": [0.1]}, ["initial_positions", "1 values", "2 numbers", "joint_1"]),
-        ({"mode": "quick"}, ["mode", "realtime or as_fast_as_possible or lockstep"]),
+        ({"mode": "quick"}, ["mode", "realtime or as_fast_as_possible or lockstep or paced"]),
         ({"model": "nobody"}, ["nobody", "planar_2r"]),
         ({"dt": 0.0}, ["dt"]),
         ({"command_timeout": -1.0}, ["command_timeout"]),

@@ -11,7 +11,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-from cards_ros.loop import StopFlag
+from cards_ros.loop import DRAWING_NICE, StopFlag, lower_priority
 from cards_ros.parameters import Parameter, Parameters
 
 PORT = Parameter("port", 8080, "Port; if it is in use the next free one.", lower=0, upper=65535)
@@ -113,6 +113,8 @@ class PageNode(PacedNode):
     def run(self) -> int:
         """Say where the page is, then draw; see `PacedNode.run`."""
         self.get_logger().info(f"open {self.page.url}")
+        # not before: a machine that is busy would make its user wait for the page
+        lower_priority(DRAWING_NICE)
         return super().run()
 
     def close(self) -> None:

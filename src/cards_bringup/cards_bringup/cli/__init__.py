@@ -26,6 +26,7 @@ from cards_core.exit_codes import MEANING, ExitCode
 COMMANDS = {
     "demo": ("cards_bringup.cli.demo", "move a robot: simulator, controller, view, run folder"),
     "show": ("cards_bringup.cli.show", "a robot, a recorded run or two of them in the browser"),
+    "video": ("cards_bringup.cli.video", "a film of a recorded run"),
     "compare": ("cards_bringup.cli.compare", "two runs of one robot in the same figures"),
     "monitor": ("cards_bringup.cli.monitor", "watch a real robot: muscles, temperatures, faults"),
     "calibrate": ("cards_bringup.cli.calibrate", "set zero points of a real robot's sensors"),

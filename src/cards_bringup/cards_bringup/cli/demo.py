@@ -8,16 +8,18 @@ from typing import Any
 
 from cards_bringup.hil import options as hil_options
 from cards_bringup.option_types import Number, WholeNumber
+from cards_core.loop.host import MODES
 from cards_core.stamps import LONGEST_RUN
 
 EXAMPLES = """examples:
   ./cards demo roboy_arm                          watch the arm draw at http://127.0.0.1:8080
-  ./cards demo roboy_arm --headless --mode lockstep
+  ./cards demo roboy_arm --headless --mode lockstep         as fast as possible
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
   ./cards demo roboy_arm --world table --reference carry    the arm takes a box aside
   ./cards demo two_arms                           two arms in one world
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
+  ./cards demo planar_2r --controller examples/springs.py        a controller of your own
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
   ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
   ./cards demo stewart_gough                      a plate on six elastic rods, moved by sliders
@@ -25,7 +27,6 @@ EXAMPLES = """examples:
 The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs.
 Exit code: 0 the task was done, 1 the run failed (the verdict says why), 130 stopped by Ctrl-C."""
 
-MODES = ("lockstep", "realtime", "as_fast_as_possible")
 SIMULATORS = ("mujoco", "gazebo", "auto")
 
 
@@ -48,16 +49,32 @@ def add_demo(subparsers: Any) -> None:
     )
     add("--terrain", help="what the robot stands on, e.g. hills:amplitude=0.02")
     add("--world", help="a file in worlds/, or a path (default: the robot's own, mostly none)")
-    add("--mode", choices=MODES, default="realtime", help="how time advances (%(default)s)")
+    add(
+        "--mode",
+        choices=MODES,
+        help="how time advances: paced waits for each answer of the controller and is not faster "
+        "than real time; lockstep waits too, as fast as possible; realtime waits for nobody "
+        "(paced; realtime with --hil or without a controller)",
+    )
     add(
         "--duration",
         type=Number(at_least=0.0, at_most=LONGEST_RUN),
         metavar="S",
-        help="simulated time [s]; 0: until Ctrl-C",
+        help="simulated time [s]; 0: until Ctrl-C, where a browser watches with the reference "
+        "over and over",
     )
-    add("--controller", help="controller node, or none (default: the robot's own)")
+    add(
+        "--controller",
+        help="controller node, a Python file with one, or none (default: the robot's own)",
+    )
     add("--reference", help="what to track, a name in config/trajectories/ROBOT.yaml")
     add("--headless", action="store_true", help="no window, no browser view; stop at the end")
+    add(
+        "--no-wait",
+        action="store_true",
+        help="begin before the page is open, and end with the run (default: the run begins when a "
+        "browser shows the page, or 10 s after it can; then the page replays it until Ctrl-C)",
+    )
     port = WholeNumber(at_most=65535)
     add("--port", type=port, default=8080, help="of the browser view (%(default)s)")
     add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")

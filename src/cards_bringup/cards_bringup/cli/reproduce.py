@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   ./cards reproduce 000 004 --out results      several, into a folder of your own
   ./cards reproduce --resume results           the rest after Ctrl-C; changed set-ups again
   ./cards reproduce 004.WFC --resume results   one more experiment, into the same report
+  ./cards reproduce 003 --quick                ensembles of few short runs
   ./cards reproduce 000 --json                 report.json on standard output
 
 A value within the accepted band is reproduced. One outside differs, if the experiment knows the
@@ -60,6 +61,7 @@ def add_reproduce(subparsers: Any) -> None:
         metavar="DIR",
         help="go on in this folder: finished runs are kept unless their set-up has changed",
     )
+    add("--quick", action="store_true", help="fewer and shorter runs, where there are many")
     add("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -76,16 +78,19 @@ def run(args: argparse.Namespace) -> int:
         return _list(as_json=args.json)
     earlier = [] if args.resume is None else asked_in(args.resume)
     chosen = select([*earlier, *args.what])
+    if args.quick:
+        chosen = [one.shortened() for one in chosen]
     folder = args.resume or args.out or _new_folder(chosen[0].paper.key)
     if args.out is not None and folder.exists() and not _is_empty(folder):
         raise CardsError(
             f"--out {folder} is not an empty folder (expected: a new or empty one, or --resume)"
         )
     made = Reproduction(folder, chosen, _shown, _say)
+    again = f"./cards reproduce --resume {folder}{' --quick' * args.quick}"
     try:
         result = made.run()
     except KeyboardInterrupt:
-        _say(f"interrupted (go on with ./cards reproduce --resume {folder})")
+        _say(f"interrupted (go on with {again})")
         raise
     if args.json:
         print(json.dumps({**result, "folder": str(folder)}))

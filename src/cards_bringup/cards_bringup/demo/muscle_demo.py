@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from cards_bringup.demo.demo_robots import DemoRobot, demo_robots, summary_of_all
+from cards_bringup.demo.result_page import show_until_stopped
 from cards_bringup.demo.run_end import (
     RunEnd,
     RunInterrupts,
@@ -25,17 +27,21 @@ from cards_bringup.demo.run_end import (
 )
 from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
 from cards_bringup.hil import options as hil_options
+from cards_bringup.nodes.audience import Audience
+from cards_bringup.nodes.node_run import NodeRun
 from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
 from cards_core.control.registry import controller_class
 from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
-from cards_core.loop.control_setup import MODEL_ERRORS, make_control_loop
-from cards_core.loop.host import initial_positions
+from cards_core.loop.host import ANSWERED_MODES, initial_positions
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
 from cards_core.trajectories.library import read_reference
+
+if TYPE_CHECKING:
+    from cards_core.loop.control_loop import ControlLoop
 
 Extras: TypeAlias = Callable[[RunEnd], dict[str, Any]]
 """Returns more entries of ``summary.json``, ``failures`` and ``warnings`` among them."""
@@ -67,7 +73,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     view = not args.headless
     given = {
         "simulator": args.simulator,
-        "mode": args.mode,
+        "mode": args.mode or _default_mode(args),
         "rviz": "false",
         "view": "true" if view else "false",
         "headless": "true" if args.headless else "false",
@@ -80,12 +86,14 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         if getattr(args, name) is not None:
             given[name] = str(getattr(args, name))
     plan = make_plan(given, args.robot)
+    if plan.values["controller"] == "none" and args.mode is None:
+        plan = make_plan({**given, "mode": "realtime"}, args.robot)  # nobody answers
     for note in plan.notes:
         say(args, note)
     controller = plan.values["controller"]
-    if controller == "none" and args.mode == "lockstep" and use_ros:
+    if controller == "none" and args.mode in ANSWERED_MODES and use_ros:
         raise CardsError(
-            "--mode lockstep waits for a controller (expected: not --controller none)"
+            f"--mode {args.mode} waits for a controller (expected: not --controller none)"
         )
     model = _text_parameter(plan, "simulator", "model") or args.robot
     robots = demo_robots(plan, args.robot, model)
@@ -94,70 +102,116 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     if several and args.hil:
         raise CardsError(f"--hil with {args.robot}, which is several robots (expected: one)")
     name = plan.values["robot"] if several else robots[0].robot.name
-    duration = _duration(args, plan, "" if several else model)
     _controller_model(args)  # refused before there is a folder for the run
     out = args.out or new_run_folder(name, controller)
     prepare(out)
     for robot in robots:
         if robot.namespace:
             prepare(robot.folder(out))
+    overrides: dict[str, dict[str, Any]] = {}
+    # in one process the page is there when the run begins
+    waits = view and use_ros and not args.no_wait and not args.hil
+    pages = _show(args, plan, overrides, tell=not waits) if view else {}
+    waits = waits and bool(pages)
+    controllers = [node.full_name for node in plan.nodes if node.role == "controller"]
+    nodes = NodeRun(plan, overrides, 0.0, out, may_pause=view)
     # robots of a world have models of their own
     common = {} if several else {"model": model}
-    overrides = _overrides(args, plan, duration, out.resolve(), common)
-    if view:
-        _show(args, plan, overrides)
+    with contextlib.ExitStack() as views:
+        if waits:
+            # the first picture is what takes longest to come
+            nodes.views = views
+            nodes.start_views(lambda note: say(args, note))
+        try:
+            trackings = _trackings(plan, common)
+            nodes.duration = duration = _duration(args, plan, trackings)
+        except BaseException:
+            nodes.give_up()
+            raise
+        overrides |= _overrides(args, plan, duration, out.resolve(), common)
+        for one in controllers:
+            if waits:
+                overrides[one]["autostart"] = False
+            if view and not duration and not args.hil:
+                overrides[one]["repeat_reference"] = True  # there is always something to see
 
-    say(args, f"{name} under {controller}, {args.mode}, {duration:g} s -> {out}")
-    with RunInterrupts(lambda note: say(args, note)) as interrupts:
-        start: Start
-        extras: Extras
-        if firmware:
-            from cards_bringup.hil.results import demo_entries
-            from cards_bringup.hil.run import HilRun
+        mode = plan.values["mode"]
+        how_long = f"{duration:g} s" if duration else "until Ctrl-C"
+        say(args, f"{name} under {controller}, {mode}, {how_long} -> {out}")
+        with RunInterrupts(lambda note: say(args, note)) as interrupts:
+            start: Start
+            extras: Extras
+            foreseen: dict[str, list[str]] = {}
 
-            boards = str(args.boards.resolve()) if args.boards else ""
-            hil = HilRun(
-                given,
-                args.robot,
-                model,
-                overrides,
-                duration,
-                out,
-                firmware,
-                boards=boards,
-                world=plan.values["world"] if args.world is None else args.world,
-            )
-            start = hil.run
-            extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731
-        else:
-            start = _runner(plan, overrides, duration, out, use_ros=use_ros, may_pause=view)
-            extras = lambda _end: {}  # noqa: E731
-        return _record(_Demo(args, plan, name, robots, duration, out), start, extras, interrupts)
+            def look_ahead() -> None:
+                foreseen.update(_look_ahead(args, trackings, duration))
+
+            if not waits:
+                look_ahead()
+            if firmware:
+                from cards_bringup.hil.results import demo_entries
+                from cards_bringup.hil.run import HilRun
+
+                boards = str(args.boards.resolve()) if args.boards else ""
+                hil = HilRun(
+                    given,
+                    args.robot,
+                    model,
+                    overrides,
+                    duration,
+                    out,
+                    firmware,
+                    boards=boards,
+                    world=plan.values["world"] if args.world is None else args.world,
+                )
+                start = hil.run
+                extras = lambda end: demo_entries(hil, stopped=end.stopped)  # noqa: E731
+            else:
+                extras = lambda _end: {}  # noqa: E731
+                if use_ros:
+                    if waits:
+                        nodes.audience = Audience(pages, controllers, meanwhile=look_ahead)
+                    start = nodes.run
+                else:
+                    from cards_bringup.nodes.in_process import InProcessRun
+
+                    in_process = InProcessRun(plan, overrides, duration, out)
+                    start = lambda on_time, _note: in_process.run(on_time)  # noqa: E731
+            demo = _Demo(args, plan, name, robots, duration, out, foreseen)
+            code, end = _record(demo, start, extras, interrupts)
+            stays = bool(pages) and not args.no_wait and not args.hil
+            if stays and end.error is None and not end.stopped:
+                show_until_stopped(
+                    nodes if use_ros else None,
+                    pages,
+                    views,
+                    robots,
+                    out,
+                    stopped=interrupts.saved(),
+                    note=lambda text: say(args, text),
+                )
+            return code
 
 
-def _runner(
-    plan: Plan,
-    overrides: dict[str, dict[str, Any]],
-    duration: float,
-    out: Path,
-    *,
-    use_ros: bool,
-    may_pause: bool,
-) -> Start:
-    """Return the function that runs the simulation."""
-    if use_ros:
-        from cards_bringup.nodes.node_run import NodeRun
-
-        return NodeRun(plan, overrides, duration, out, may_pause=may_pause).run
-    from cards_bringup.nodes.in_process import InProcessRun
-
-    run = InProcessRun(plan, overrides, duration, out)
-    return lambda on_time, _note: run.run(on_time)
+def _default_mode(args: argparse.Namespace) -> str:
+    """Return how time advances if nobody says: correct on any machine, where that can be."""
+    # boards keep their own time, and nobody answers where there is no controller
+    return "realtime" if args.hil or args.controller == "none" else "paced"
 
 
 @dataclass(frozen=True)
 class _Demo:
-    """A run: command line, nodes, name, robots, simulated time [s] and run folder."""
+    """A run.
+
+    Attributes:
+        args: Command line.
+        plan: Nodes.
+        name: Of the robot, or of all.
+        robots: The robots.
+        duration: Simulated time, [s]; 0: until Ctrl-C.
+        out: Run folder.
+        foreseen: What robots were found not to be able to do before it began, by namespaces.
+    """
 
     args: argparse.Namespace
     plan: Plan
@@ -165,17 +219,20 @@ class _Demo:
     robots: tuple[DemoRobot, ...]
     duration: float
     out: Path
+    foreseen: Mapping[str, Sequence[str]]
 
 
-def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts) -> int:
-    """Run, write the results, print a summary; return the exit code."""
+def _record(
+    demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
+) -> tuple[int, RunEnd]:
+    """Run, write the results, print a summary; return the exit code and how the run ended."""
     args, out = demo.args, demo.out
     end = simulate(args, start, demo.duration, out)
     interrupts.saving()
     parts = [arrange(robot.folder(out)) for robot in demo.robots]
     if not all(parts):
-        return nothing_recorded(args, end, out, "simulator")
-    return conclude(
+        return nothing_recorded(args, end, out, "simulator"), end
+    code = conclude(
         args,
         interrupts,
         end,
@@ -183,6 +240,7 @@ def _record(demo: _Demo, start: Start, extras: Extras, interrupts: RunInterrupts
         write=lambda: _write_results(demo, end, parts, extras),
         show=_print_summary,
     )
+    return code, end
 
 
 def _check_references(plan: Plan, robots: tuple[DemoRobot, ...]) -> None:
@@ -192,7 +250,7 @@ def _check_references(plan: Plan, robots: tuple[DemoRobot, ...]) -> None:
         CardsError: There is no such reference; the message lists those there are.
     """
     for one in robots:
-        given = {} if one.controller is None else plan.given(one.controller)
+        given = {} if one.controller is None else plan.given(one.controller.full_name)
         if one.controller is None or not given.get("reference"):
             continue
         space = controller_class(one.controller.name).space
@@ -219,25 +277,35 @@ def _overrides(
     return overrides
 
 
-def _show(args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]]) -> None:
-    """Give every browser view a port of its own, and tell it."""
+def _show(
+    args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]], *, tell: bool
+) -> dict[str, str]:
+    """Give every browser view a port of its own; return the addresses by full names of views."""
     from cards_viz.pages.page import reserved_port
 
     port = args.port
+    pages = {}
     for node in plan.nodes:
         if node.name == "browser_view":
             port = reserved_port("127.0.0.1", port)
             overrides[node.full_name] = {"port": port}
-            whose = f" ({node.namespace})" if node.namespace else ""
-            say(args, f"watch at http://127.0.0.1:{port}{whose}{instead(args.port, port)}")
+            pages[node.full_name] = f"http://127.0.0.1:{port}"
+            if tell:
+                whose = f" ({node.namespace})" if node.namespace else ""
+                say(args, f"watch at {pages[node.full_name]}{whose}{instead(args.port, port)}")
             port += 1
+    return pages
 
 
 def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
     """Read ``mass_factor=1.1,attachment_offset=0.002``."""
+    if not args.controller_model:
+        return {}
+    from cards_core.loop.control_setup import MODEL_ERRORS
+
     known = (*MODEL_ERRORS, "perturbation_seed")
     out: dict[str, Any] = {}
-    for part in filter(None, (args.controller_model or "").split(",")):
+    for part in filter(None, args.controller_model.split(",")):
         name, _, value = part.partition("=")
         if name in out:
             raise CardsError(
@@ -258,8 +326,11 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 def _text_parameter(plan: Plan, node: str, name: str) -> str:
     """Return a text among the parameters of a node, empty if it is not given."""
     found = next((one for one in plan.nodes if one.name == node), None)
-    # the simulator is no node of a real robot, but its section may say which robot that is
-    given = load_parameters(plan.parameter_file, node) if found is None else plan.given(found)
+    if found is None:
+        # the simulator is no node of a real robot, but its section may say which robot that is
+        given = load_parameters(plan.parameter_file, node)
+    else:
+        given = plan.given(found.full_name)
     value = given.get(name, "")
     if not isinstance(value, str):
         raise CardsError(
@@ -268,39 +339,66 @@ def _text_parameter(plan: Plan, node: str, name: str) -> str:
     return value
 
 
-def _duration(args: argparse.Namespace, plan: Plan, model: str) -> float:
+@dataclass(frozen=True)
+class _Tracking:
+    """A controller with its reference, and the state of the robot at the start of the run."""
+
+    control: ControlLoop
+    start: RobotState
+
+
+def _trackings(plan: Plan, common: Mapping[str, Any]) -> dict[str, _Tracking]:
+    """Return what those controllers of the run track that have a reference, by namespaces.
+
+    Args:
+        plan: What runs.
+        common: Parameters of host and controllers.
+
+    Raises:
+        CardsError: A parameter, the robot or the reference is not usable.
+    """
+    # here, so that the page starts before what takes long to import
+    from cards_core.loop.control_setup import make_control_loop
+
+    (host,) = (node.full_name for node in plan.nodes if node.role == "host")
+    found = {}
+    for node in plan.nodes:
+        if node.role != "controller" or not plan.given(node.full_name).get("reference"):
+            continue
+        given = {**common, "log_dir": ""}
+        overrides = {host: given, node.full_name: given}
+        control = make_control_loop(node.name, plan.parameters_of(node.full_name, overrides))
+        tree = control.robot.tree
+        place = plan.parameters_of(host, overrides)
+        place.declare([initial_positions(tree)])
+        start = RobotState(0.0, np.array(place["initial_positions"]), np.zeros(tree.nv))
+        found[node.namespace] = _Tracking(control, start)
+    return found
+
+
+def _duration(args: argparse.Namespace, plan: Plan, trackings: Mapping[str, _Tracking]) -> float:
     """Return the simulated time, [s]: as requested, else the duration of the reference."""
     if args.duration is not None:
         return float(args.duration)
-    controller = plan.values["controller"]
-    if controller == "none":
+    if plan.values["controller"] == "none":
         return 0.0 if not args.headless else 5.0
-    if not (plan.values["reference"] or _text_parameter(plan, controller, "reference")):
-        return 10.0
-    return _time_of_reference(plan, model)
+    ends = [one.control.end_from(one.start) for one in trackings.values()]
+    # NaN: without a reference, or without an end of it
+    return max((end for end in ends if math.isfinite(end)), default=10.0)
 
 
-def _time_of_reference(plan: Plan, model: str) -> float:
-    """Return how long the references and the motions of the robots to their starts take, [s]."""
-    from cards_bringup.nodes.in_process import InProcessRun
+def _look_ahead(
+    args: argparse.Namespace, trackings: Mapping[str, _Tracking], duration: float
+) -> dict[str, list[str]]:
+    """Tell what the robots are asked for and cannot do; return it by namespaces."""
+    from cards_core.loop.preview import preview
 
-    (host,) = (node.full_name for node in plan.nodes if node.role == "host")
-    controllers = [node for node in plan.nodes if node.role == "controller"]
-    common = {"model": model} if model else {}
-    unlogged = {
-        name: {**common, "log_dir": ""} for name in (host, *(c.full_name for c in controllers))
-    }
-    run = InProcessRun(plan, unlogged, 0.0, Path())
-    ends = []
-    for node in controllers:
-        control = make_control_loop(node.name, run.parameters(node.full_name))
-        tree = control.robot.tree
-        given = run.parameters(host)
-        given.declare([initial_positions(tree)])
-        start = RobotState(0.0, np.array(given["initial_positions"]), np.zeros(tree.nv))
-        ends.append(control.end_from(start))
-    end = max(ends)
-    return end if math.isfinite(end) else 10.0
+    found = {}
+    for space, one in trackings.items():
+        found[space] = list(preview(one.control, one.start, duration))
+        for text in found[space]:
+            say(args, f"warning: {f'{space}: ' if space else ''}{text}")
+    return found
 
 
 def _write_results(
@@ -342,7 +440,8 @@ def _write_parts(
     from cards_viz.runs.folder import write_run_folder
 
     args = demo.args
-    common = {**common, "model": robot.model}
+    told = list(demo.foreseen.get(robot.namespace, ()))
+    common = {**common, "model": robot.model, "warnings": told}
     if robot.controller is None:
         common["controller"] = "none"
     summary: dict[str, Any] = {}

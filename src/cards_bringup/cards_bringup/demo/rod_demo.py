@@ -45,6 +45,7 @@ _FOR_MUSCLES = {
     "hil": False,
     "firmware": None,
     "boards": None,
+    "no_wait": False,
 }
 
 
@@ -169,7 +170,7 @@ def _check(args: argparse.Namespace) -> None:
             "(expected: without this option; or, in Gazebo, ros2 launch cards_bringup "
             f"{args.robot}.launch.py simulator:=gazebo; docs/gazebo.md)"
         )
-    if args.mode != "realtime":
+    if args.mode not in (None, "realtime"):
         raise CardsError(
             f"--mode {args.mode}: rods are quasi-static, there is no simulated time "
             "(expected: realtime; --no-ros is as fast as possible)"

@@ -33,7 +33,8 @@ class RunInterrupts:
 
     While the run goes on, a signal raises `KeyboardInterrupt`. Once it does not, because of that
     or because `saving` was called, the next signal only reports that results are being written;
-    one more raises `KeyboardInterrupt` again, and the results are given up.
+    one more raises `KeyboardInterrupt` again, and the results are given up. After `saved` a signal
+    sets an event.
 
     Args:
         say: Called with messages of one line.
@@ -45,6 +46,7 @@ class RunInterrupts:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._saving = self._warned = self.given_up = False
+        self._stopped: threading.Event | None = None
         self._old: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -70,9 +72,25 @@ class RunInterrupts:
         """Note that the run is over: from now on results are written."""
         self._saving = True
 
+    def saved(self) -> threading.Event:
+        """Note that the results are written; return what the next signal sets.
+
+        It is set already if a signal came while they were. One more signal raises
+        `KeyboardInterrupt`.
+        """
+        self._stopped = threading.Event()
+        if self._warned:
+            self._stopped.set()
+        return self._stopped
+
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             _leave_terminal()
+        if self._stopped is not None and not self._stopped.is_set():
+            # no exception: what opens a page may be in a library that swallows it
+            self._stopped.set()
+            self._warned = True
+            return
         if not self._saving:
             self._saving = True
             raise KeyboardInterrupt

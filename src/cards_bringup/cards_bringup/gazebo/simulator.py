@@ -24,7 +24,7 @@ from cards_bringup.gazebo.process import network, run_until_end
 from cards_bringup.gazebo.world import World, make_world
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
-from cards_core.loop.host import GAINS
+from cards_core.loop.host import CLOCKED_MODES, GAINS
 from cards_core.parameters.declaration import Parameter, ParameterSet
 from cards_core.parameters.parameter_file import Section, check_parameters, command_line_sections
 from cards_core.robot.elements import Collision
@@ -85,7 +85,7 @@ def _run_in(
 ) -> int:
     """Run Gazebo with its files in a folder; return the exit code."""
     file = find_file(parameters["world"], folder="worlds", suffix=".sdf")
-    factor = parameters["speed"] if parameters["mode"] == "realtime" else 0.0
+    factor = parameters["speed"] if parameters["mode"] in CLOCKED_MODES else 0.0
     world = make_world(
         file,
         robot=parameters["model"],

@@ -69,7 +69,7 @@ def firmware(args: argparse.Namespace, note: Callable[[str], None]) -> str:
         return ""
     for given, wrong in (
         (f"--simulator {args.simulator}", args.simulator != "mujoco"),
-        (f"--mode {args.mode}", args.mode != "realtime"),
+        (f"--mode {args.mode}", args.mode not in (None, "realtime")),
         ("--world", bool(args.world)),
         ("--terrain", bool(args.terrain)),
         ("--no-ros", args.no_ros),

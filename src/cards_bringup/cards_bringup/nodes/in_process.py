@@ -16,16 +16,11 @@ from cards_core.formats.sdf.world import load_world
 from cards_core.loop.closed_loop import check_models, run_closed_loops, strides
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import make_control_loop
-from cards_core.loop.host import Host
+from cards_core.loop.host import ANSWERED_MODES, CLOCKED_MODES, Host
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
-from cards_core.parameters.parameter_file import (
-    Section,
-    load_parameters,
-    own_parameters,
-    read_file,
-)
+from cards_core.parameters.parameter_file import own_parameters
 from cards_core.robot.terrain import read_terrain
 from cards_core.robot.terrain_place import on_terrain
 from cards_sim.build import PlacedRobot, Simulation, build_simulation
@@ -78,9 +73,10 @@ class InProcessRun:
                         check_models(control, robot.host)
                 pairs.append((robot.host, control))
                 shown.append((robot, control, own))
-            pacer = Pacer(world.dt) if self.plan.values["mode"] == "realtime" else None
+            mode = self.plan.values["mode"]
+            pacer = Pacer(world.dt) if mode in CLOCKED_MODES else None
             step = world.step
-            if self.plan.values["mode"] == "as_fast_as_possible" and len(pairs) == 1:
+            if mode == "as_fast_as_possible" and len(pairs) == 1:
                 # controllers see the states that nodes would publish
                 only = simulation.robots[0].host
                 every = max(1, round(1.0 / (parameters["publish_rate"] * world.dt)))
@@ -88,7 +84,14 @@ class InProcessRun:
             with self._pages(simulation, shown, pacer) as session:
                 if session is not None:
                     step = session.stepping(step)
-                took = run_closed_loops(pairs, step, self.duration, pacer=pacer, on_time=on_time)
+                took = run_closed_loops(
+                    pairs,
+                    step,
+                    self.duration,
+                    pacer=pacer,
+                    deadlines=mode not in ANSWERED_MODES,
+                    on_time=on_time,
+                )
             for robot in simulation.robots:
                 gate = robot.host.gate
                 if gate.refused:
@@ -159,24 +162,12 @@ class InProcessRun:
         Args:
             node: Its name, with its namespace.
         """
-        return ParameterSet(self._given(node), node, self._sections(node))
-
-    def _given(self, node: str) -> dict[str, Any]:
-        given = load_parameters(self.plan.parameter_file, node)
-        return {**given, **self._listed(node), **self.overrides.get(node, {})}
-
-    def _listed(self, node: str) -> dict[str, Any]:
-        (spec,) = (spec for spec in self.plan.nodes if spec.full_name == node)
-        return self.plan.parameters(spec)
-
-    def _sections(self, node: str) -> list[Section]:
-        sections = read_file(self.plan.parameter_file)
-        sections.append(Section(node, self._listed(node), source="node list"))
-        return sections
+        return self.plan.parameters_of(node, self.overrides)
 
     def _of_robot(self, host: NodeSpec, namespace: str, names: Collection[str]) -> ParameterSet:
         """Return the parameters of one of several robots; see `StoreFactory`."""
         node = f"{namespace}/{host.name}"
-        given = {k: v for k, v in self._given(host.full_name).items() if k in names}
+        own = {**self.plan.given(host.full_name), **self.overrides.get(host.full_name, {})}
+        given = {k: v for k, v in own.items() if k in names}
         given |= own_parameters(self.plan.parameter_file, node)
-        return ParameterSet(given, node, self._sections(host.full_name))
+        return ParameterSet(given, node, self.plan.sections(host.full_name))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.loop.host import MODES
 from cards_core.parameters.declaration import Parameter
 
 BOOLEAN = ("true", "false", "True", "False")
@@ -40,8 +41,9 @@ ARGUMENTS = (
     Parameter(
         "mode",
         "realtime",
-        "How simulated time advances; lockstep waits for the controller at each step.",
-        choices=("realtime", "as_fast_as_possible", "lockstep"),
+        "How simulated time advances; lockstep waits for the controller at each step, paced too, "
+        "and is not faster than real time.",
+        choices=MODES,
     ),
     Parameter(
         "world",

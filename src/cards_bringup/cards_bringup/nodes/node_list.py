@@ -228,8 +228,8 @@ def standard_list(model: Path) -> NodeList:
     own = model.with_name(PARAMETERS)
     parameter_file = own if own.is_file() else base.parameter_file
     defaults = dict(base.defaults)
+    said: tuple[str, ...] = ()
     parameters: Mapping[str, Mapping[str, Any]] = {}
-    notes: tuple[str, ...] = ()
     nodes = base.nodes
     if rods:
         name = read_rod_robot(model).name
@@ -237,7 +237,7 @@ def standard_list(model: Path) -> NodeList:
         robot = load_robot(model)
         name = robot.name
         chosen = standard_run(robot, parameter_file)
-        parameters, notes = chosen.parameters, chosen.notes
+        parameters, said = chosen.parameters, chosen.notes
         defaults |= {"controller": chosen.controller, "terrain": chosen.terrain}
         nodes = tuple(
             node for node in nodes if node.role != "controller" or node.name in chosen.controllers
@@ -251,7 +251,7 @@ def standard_list(model: Path) -> NodeList:
         )
         for node in nodes
     )
-    return NodeList(name, base.source, parameter_file, nodes, defaults, notes)
+    return NodeList(name, base.source, parameter_file, nodes, defaults, said)
 
 
 def read_file(file: Path) -> NodeList:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,14 @@ from cards_bringup.nodes import node_list
 from cards_bringup.nodes.launch_arguments import arguments_for, is_true, read_values
 from cards_bringup.nodes.node_list import NodeList, NodeSpec
 from cards_core.errors import CardsError
-from cards_core.parameters.parameter_file import check_nodes, load_parameters, own_parameters
+from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_file import (
+    Section,
+    check_nodes,
+    load_parameters,
+    own_parameters,
+    read_file,
+)
 from cards_core.robot.terrain import read_terrain, terrain_text
 from cards_core.shared_files import find_file
 
@@ -79,16 +86,37 @@ class Plan:
                 out[name] = value.replace("{urdf}", self._urdf())
         return out
 
-    def given(self, node: NodeSpec) -> dict[str, Any]:
-        """Return all parameters that a node is given: by the parameter file, and beyond it."""
-        return {**load_parameters(self.parameter_file, node.full_name), **self.parameters(node)}
+    def parameters_of(self, node: str, overrides: Mapping[str, Mapping[str, Any]]) -> ParameterSet:
+        """Return the parameters of a node: those of the file, launch arguments, overrides.
+
+        Args:
+            node: Its name, with its namespace.
+            overrides: Name of a node, with its namespace, to parameters beyond the others.
+        """
+        given = {**self.given(node), **overrides.get(node, {})}
+        return ParameterSet(given, node, self.sections(node))
+
+    def given(self, node: str) -> dict[str, Any]:
+        """Return the parameters of a node in the file and by launch arguments, by name."""
+        return {**load_parameters(self.parameter_file, node), **self._listed(node)}
+
+    def sections(self, node: str) -> list[Section]:
+        """Return where the parameters of a node may come from, for messages."""
+        return [
+            *read_file(self.parameter_file),
+            Section(node, self._listed(node), source="node list"),
+        ]
+
+    def _listed(self, node: str) -> dict[str, Any]:
+        (spec,) = (spec for spec in self.nodes if spec.full_name == node)
+        return self.parameters(spec)
 
     def _urdf(self) -> str:
         from cards_core.formats import load
         from cards_core.formats.urdf import to_urdf
 
         host = next(node for node in self.nodes if node.role == "host")
-        return to_urdf(load(self.given(host).get("model") or self.values["robot"]))
+        return to_urdf(load(self.given(host.full_name).get("model") or self.values["robot"]))
 
 
 def is_installed(package: str) -> bool:
@@ -125,6 +153,9 @@ def make_plan(
             message says which package brings it.
     """
     robots = node_list.read(given.get("robot") or robot)
+    if given.get("controller", "").endswith(".py"):
+        robots, kind = _with_file(robots, given["controller"])
+        given = {**given, "controller": kind}
     arguments = arguments_for(robots.robot, robots.defaults, robots.controllers)
     values = {**read_values(given, arguments), "robot": robots.robot}
     simulated = is_true(values, "sim")
@@ -176,6 +207,28 @@ def make_plan(
         file = find_file(values["params_file"], folder="config", suffix=".yaml")
     check_nodes(file, [*(node.name for node in robots.nodes), *UNLISTED])
     return Plan(tuple(nodes), file, values, tuple(notes))
+
+
+def _with_file(robots: NodeList, path: str) -> tuple[NodeList, str]:
+    """Return a node list with the node of a controller from a Python file, and its kind."""
+    from cards_core.control.registry import controller_file
+
+    if any(node.namespace for node in robots.nodes if node.role == "controller"):
+        raise CardsError(
+            f"controller:={path} with {robots.robot}, which is several robots (expected: one)"
+        )
+    kind = controller_file(path)
+    node = NodeSpec(
+        kind,
+        "cards_ros",
+        "controller",
+        "cards_ros.file_controller",
+        "controller",
+        when={"controller": (kind,)},
+        from_arguments={name: name for name in ("reference", "autostart", "log_dir")},
+        arguments=(str(Path(path).expanduser().resolve()),),
+    )
+    return replace(robots, nodes=(*robots.nodes, node)), kind
 
 
 @dataclass(frozen=True)

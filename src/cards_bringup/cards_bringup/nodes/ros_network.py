@@ -80,6 +80,11 @@ class RosListener(ABC):
     _node: Any
     _executor: Any
 
+    @property
+    def node(self) -> Any:
+        """The node, for subscriptions and clients of one's own."""
+        return self._node
+
     @abstractmethod
     def _subscribe(self) -> None:
         """Create the subscriptions of ``_node``."""

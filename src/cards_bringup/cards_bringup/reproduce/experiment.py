@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -237,6 +237,7 @@ class Experiment:
         evaluate: Makes values, tables and plots of all runs, by name, in the order of `runs`.
         runs: Name of each run to what it changes in the set-up; nested mappings are merged.
         notes: How our set-up departs from the published one, a sentence each.
+        quick: What ``--quick`` changes in the set-up of all runs: fewer or shorter ones.
         missing: Says what an experiment needs that is not here, for which it is skipped; an empty
             text: nothing.
 
@@ -253,6 +254,7 @@ class Experiment:
     evaluate: Callable[[Mapping[str, FinishedRun]], Outcome]
     runs: Mapping[str, Setup] = field(default_factory=lambda: {"run": {}})
     notes: tuple[str, ...] = ()
+    quick: Setup = field(default_factory=dict)
     missing: Callable[[], str] = nothing_missing
 
     def __post_init__(self) -> None:
@@ -272,6 +274,10 @@ class Experiment:
     def key(self) -> str:
         """Paper and experiment, e.g. ``000.A``."""
         return f"{self.paper.key}.{self.name}"
+
+    def shortened(self) -> Experiment:
+        """Return the experiment that ``--quick`` runs; the same where there is none."""
+        return replace(self, setup=_merged(self.setup, self.quick))
 
     def setup_of(self, run: str) -> dict[str, Any]:
         """Return the set-up of one run."""

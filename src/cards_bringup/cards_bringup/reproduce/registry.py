@@ -19,6 +19,7 @@ from cards_bringup.reproduce import (
     model_compilation,
     muscle_relaxation,
     tensegrity_crawl,
+    tensegrity_gaits,
     tensegrity_hardware,
 )
 from cards_bringup.reproduce.experiment import Experiment
@@ -35,6 +36,7 @@ OWN: dict[str, Experiment] = {
         *muscle_relaxation.EXPERIMENTS,
         *tensegrity_crawl.EXPERIMENTS,
         *tensegrity_hardware.EXPERIMENTS,
+        *tensegrity_gaits.EXPERIMENTS,
         *model_compilation.EXPERIMENTS,
     )
 }

@@ -11,7 +11,13 @@ from cards_bringup.reproduce.spine_run import RECORD
 from cards_core.exit_codes import ExitCode
 from cards_core.formats import load
 
-KEYS = [f"003.{name}" for name in ("CRAWL", "TURN", "STATIC", "SINE", "CPG", "STEP", "DESIGN")]
+KEYS = [
+    f"003.{name}"
+    for name in (
+        *("CRAWL", "TURN", "STATIC", "SINE", "CPG", "STEP", "DESIGN"),
+        *("FEEDBACK", "BLOCKS", "GOAL", "GAITS", "RANDOM"),
+    )
+]
 
 
 def made(folder, setup, *, tensions=0.0, move=lambda time, places: None):

@@ -203,7 +203,10 @@ class LearnedBodyImage(BodyImage):
         if missing:
             raise CardsError(f"{path} is no body image: it has no '{missing[0]}'")
         if not np.array_equal(found["model"], _code(self._model())):
-            made_for = bytes(found["model"].astype(np.uint8)).decode("utf-8", "replace")
+            code = found["model"]
+            if code.ndim != 1 or not np.all((code >= 0.0) & (code < 256.0)):
+                raise CardsError(f"{path} is no body image: its 'model' is no text")
+            made_for = bytes(code.astype(np.uint8)).decode("utf-8", "replace")
             raise CardsError(
                 f"{path} is the body image of {made_for.split(' ')[0]!r}, made for the model "
                 f"{made_for.split(' ')[-1]} (expected: {self.robot.name!r}, model "

@@ -1,19 +1,22 @@
-"""Controllers by name: those of CARDS, and those that other installed packages offer.
+"""Controllers by name: those of CARDS, of files, and those that other installed packages offer.
 
 A package offers a controller by an entry point of the group `GROUP`:
 
     [project.entry-points."cards.controllers"]
     my_controller = "my_package.my_controller:MyController"
 
-The class is loaded when it is asked for, and not before.
+The class is loaded when it is asked for, and not before. `controller_file` takes one from a Python
+file, for the life of the process.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any, get_args
 
 from cards_core.checks import check_kind, shown
@@ -26,6 +29,7 @@ from cards_core.control.model import ControlModel
 from cards_core.control.mrc.controller import MuscleRelaxationControl
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.muscles.command import KINDS, check_command
+from cards_core.names import name_problem
 from cards_core.parameters.declaration import Parameter, ParameterSet
 from cards_core.plugins import load_offered, offered
 from cards_core.robot.model import Robot
@@ -47,9 +51,60 @@ OWN: dict[str, type[Controller]] = {
 """The controllers of CARDS, by kind."""
 
 
+_of_files: dict[str, type[Controller]] = {}
+
+
+def controller_file(path: str | Path) -> str:
+    """Make the controller of a Python file known to this process; return its kind.
+
+    Args:
+        path: A file with one subclass of `Controller` that has all of its methods.
+
+    Raises:
+        CardsError: There is no such file, it cannot be run, it has no controller or several, or
+            its kind is taken.
+    """
+    file = Path(path).expanduser().resolve()
+    where = f"controller file {path}"
+    if not file.is_file():
+        raise CardsError(f"{where}: no such file (expected: Python with a class of a controller)")
+    name = f"cards_controller_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise CardsError(f"{where} is no Python file (expected: a name that ends in .py)")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever somebody's code raises
+        raise CardsError(f"{where} cannot be run: {type(error).__name__}: {error}") from error
+    found = [
+        item
+        for item in vars(module).values()
+        if isinstance(item, type) and issubclass(item, Controller) and item.__module__ == name
+    ]
+    if len(found) != 1:
+        names = ", ".join(item.__name__ for item in found) or "none"
+        raise CardsError(
+            f"{where} has {len(found)} controllers: {names} (expected: one subclass of "
+            "cards_core.control.interface.Controller)"
+        )
+    (controller,) = found
+    kind = getattr(controller, "kind", None)
+    if not isinstance(kind, str) or (problem := name_problem(kind)):
+        problem = problem if isinstance(kind, str) else "no text"
+        raise CardsError(f"{where}: the kind of {controller.__name__} is {shown(kind)}: {problem}")
+    if kind in OWN:
+        raise CardsError(f"{where}: the kind '{kind}' is taken (expected: another one)")
+    if problem := _problem_of_class(controller):
+        raise CardsError(f"{where}: {controller.__name__} {problem}")
+    _of_files[kind] = controller
+    return kind
+
+
 def controller_kinds() -> list[str]:
-    """Return the kinds of all controllers: our own, then those of other packages."""
-    return [*OWN, *sorted(set(_offered()) - set(OWN))]
+    """Return the kinds of all controllers: our own, those of files, those of other packages."""
+    own = [*OWN, *_of_files]
+    return [*own, *sorted(set(_offered()) - set(own))]
 
 
 def controller_class(kind: str) -> type[Controller]:
@@ -59,8 +114,8 @@ def controller_class(kind: str) -> type[Controller]:
         UnknownNameError: No such kind; the message lists all.
         CardsError: A package offers it, but it cannot be loaded or is no controller.
     """
-    if kind in OWN:
-        return OWN[kind]
+    if (own := OWN.get(kind) or _of_files.get(kind)) is not None:
+        return own
     known = _offered()
     if kind not in known:
         raise UnknownNameError("controller", kind, controller_kinds())

@@ -51,13 +51,15 @@ class ControlLoop:
         reference: What to track; None holds the place of the first step.
         approach_speed: If the robot is elsewhere when the reference begins, it first moves to its
             start with at most this speed, [unit of the reference / s]; 0: it jumps there.
+        repeat: Begin the reference anew whenever it is over, with a motion from its end to its
+            start as above.
         log_path: ``.npz`` to write with one row per step; none if None. `start` begins its
             next part.
         robot: The robot as it was described, without model errors; that of the controller's
             model if None.
 
     Attributes:
-        controller, reference, approach_speed, robot: As given.
+        controller, reference, approach_speed, repeat, robot: As given.
         steps: Done since the last start.
         log: The log, if any.
         tally: What was recorded since the log, or its part, began, with or without a log.
@@ -75,6 +77,7 @@ class ControlLoop:
         reference: Reference | None = None,
         *,
         approach_speed: float = 0.0,
+        repeat: bool = False,
         log_path: str | Path | None = None,
         robot: Robot | None = None,
     ) -> None:
@@ -88,6 +91,7 @@ class ControlLoop:
         self.robot = robot or controller.model.robot
         self.reference = reference
         self.approach_speed = approach_speed
+        self.repeat = repeat
         controller.set_reference(reference)  # refuses wrong sizes now, not in the first step
         units, error_units = units_of(controller)
         own = HOLDING_TOLERANCE if reference is None else tolerance_of(reference, units)
@@ -95,6 +99,7 @@ class ControlLoop:
         self._own_tolerance = Tolerance(own.length + spare, own.angle + spare)
         self.tolerance = self._own_tolerance
         self._end = math.nan
+        self._again = False
         self.tally = TaskTally(error_units)
         self.log: RunLog | None = None
         parts = {part.kind: part for part in controller.command}
@@ -126,7 +131,7 @@ class ControlLoop:
     def follow(self, reference: Reference, start: float) -> None:
         """Track another reference that begins at a time [s]. Raises `ParameterError`."""
         self.controller.set_reference(reference, start=start)
-        self._begin = False
+        self._begin = self._again = False
         self.tolerance = UNKNOWN_TOLERANCE
         self._end = _end(reference, start)
 
@@ -152,6 +157,8 @@ class ControlLoop:
             if self._needs:
                 state.require(self._needs, f"controller {self.controller.kind}")
             self._begin = not self._begin_reference(state)
+        elif self._again and state.time >= self._end:
+            self._repeat_reference(state.time)
         self.steps += 1
         self._answer = command = self.controller.step(state)
         check_command(command, f"the answer of {self._name}")
@@ -171,16 +178,33 @@ class ControlLoop:
 
     def _begin_reference(self, state: RobotState) -> bool:
         """Begin the reference; return False if the controller does not know the place yet."""
-        controller, reference = self.controller, self.reference
-        controller.set_reference(None)
-        if reference is not None and self.approach_speed > 0.0:
-            place = self._place(state)
-            if np.isfinite(place).all() and place.size == controller.output.error.size:
-                reference = with_approach(reference, place, self.approach_speed)
+        controller = self.controller
+        reference = self.planned(state)
         controller.reset()
         controller.set_reference(reference, start=state.time)
         self.tolerance, self._end = self._own_tolerance, _end(reference, state.time)
+        self._again = self.repeat and self._end > state.time  # False without an end
         return controller.needs_joints or not controller.reason
+
+    def _repeat_reference(self, now: float) -> None:
+        """Begin the reference anew at its end; what the controller has learned it keeps."""
+        reference = self.reference
+        assert reference is not None  # else it would have no end
+        if self.approach_speed > 0.0:
+            end = reference(reference.duration)[0]
+            reference = with_approach(reference, end, self.approach_speed)
+        self.controller.set_reference(reference, start=now)
+        self._end = _end(reference, now)
+
+    def planned(self, state: RobotState) -> Reference | None:
+        """Return what is tracked if the reference begins in a state: an approach, then itself."""
+        self.controller.set_reference(None)
+        reference = self.reference
+        if reference is not None and self.approach_speed > 0.0:
+            place = self._place(state)
+            if np.isfinite(place).all() and place.size == self.controller.output.error.size:
+                reference = with_approach(reference, place, self.approach_speed)
+        return reference
 
     def _place(self, state: RobotState) -> Array:
         """Return the y of a state, not finite if the controller does not know it."""

@@ -81,6 +81,11 @@ def run_parameters() -> list[Parameter]:
             lower=0.0,
             upper=100.0,
         ),
+        Parameter(
+            "repeat_reference",
+            False,
+            "Begin the reference anew when it is over, after a motion from its end to its start.",
+        ),
         Parameter("autostart", True, "Enable the controller at start-up; else call ~/enable."),
         accept_parameter("Command although another node has another model (compiler.md)."),
         Parameter(
@@ -156,6 +161,7 @@ def make_control_loop(
         controller,
         _reference(controller, parameters, robot) if reference is None else reference,
         approach_speed=parameters["approach_speed"],
+        repeat=parameters["repeat_reference"],
         log_path=Path(log_dir) / CONTROLLER_LOG if log_dir else None,
         robot=robot,
     )

@@ -7,7 +7,7 @@ cannot tell them apart.
 The log has one row per step and the same columns from every host. Beside the state it has what a
 verdict needs to know: ``gate``, the `cards_core.muscles.command.GateCondition` of the step,
 ``accepted`` and ``refused``, the commands so far, and ``behind``, the real time that has been
-lost so far, [s], in mode realtime.
+lost so far, [s], in modes that follow the clock.
 """
 
 from __future__ import annotations
@@ -38,7 +38,16 @@ from cards_core.stamps import LONGEST_RUN, seconds
 # Parameters ------------------------------------------------------------------------------------
 
 
-MODES = ("realtime", "as_fast_as_possible", "lockstep")
+MODES = ("realtime", "as_fast_as_possible", "lockstep", "paced")
+"""How time advances. ``realtime``: with the clock, whether an answer has come or not.
+``as_fast_as_possible``: without waiting. ``lockstep``: each step waits for the answer to its
+state. ``paced``: as lockstep, and not faster than the clock; slower where answers take longer."""
+
+ANSWERED_MODES = ("lockstep", "paced")
+"""Modes in which every step waits for the answer to its state; no answer can come too late."""
+
+CLOCKED_MODES = ("realtime", "paced")
+"""Modes in which time is not faster than the clock."""
 
 
 def host_parameters() -> list[Parameter]:
@@ -48,7 +57,7 @@ def host_parameters() -> list[Parameter]:
         Parameter(
             "publish_rate",
             1000.0,
-            "Rate of the states in simulated time; in lockstep every step is published.",
+            "Rate of the states in simulated time; in lockstep and paced every step is published.",
             "Hz",
             lower=0.1,
             upper=1e6,
@@ -68,7 +77,7 @@ def host_parameters() -> list[Parameter]:
         Parameter(
             "wait_for_command",
             True,
-            "Time starts with the first accepted command (always so in lockstep).",
+            "Time starts with the first accepted command (always so in lockstep and paced).",
         ),
         Parameter(
             "duration",

@@ -9,7 +9,10 @@ A run has **failed** if
 - the controller found no tensions within their limits that do what is asked
   (`ControlStatus.INFEASIBLE` or worse) in more than `INFEASIBLE_SHARE` of its steps;
 - the RMS error, or the error at the end, is above the tolerance of what was tracked
-  (`cards_core.trajectories.tolerance_of`); positions and angles are judged each for themselves.
+  (`cards_core.trajectories.tolerance_of`); positions and angles are judged each for themselves;
+- it was to run in real time and did not: more than `LATE_SHARE` of the deadlines were missed, or
+  more than `NOTABLE_SHARE` of the time lost. Its numbers say how busy the machine was, not how
+  good the controller is.
 
 What a task survives is a **warning**: states that got no answer, muscles at their greatest
 tension, a host slower than real time, a reference that was longer than the run.
@@ -30,8 +33,15 @@ INFEASIBLE_SHARE = 0.05
 """Share of the controller's steps above which what is asked exceeds what the muscles can do."""
 
 NOTABLE_SHARE = 0.05
-"""Share of states without an answer, of time at the greatest tension, of steps that gave way to
-a joint limit, and of real time lost, above which there is a warning."""
+"""Share of states without an answer, of steps that gave way to a joint limit, and of real time
+lost, above which there is a warning; of the last a failure in real time."""
+
+LATE_SHARE = 0.01
+"""Share of states without an answer in time above which a run in real time has failed; there is a
+warning if there are any."""
+
+SATURATED_SHARE = 0.01
+"""Share of the time at the greatest tension above which a muscle is named in a warning."""
 
 EXIT_CODES: Mapping[VerdictName, ExitCode] = {
     "ok": ExitCode.DONE,
@@ -78,15 +88,18 @@ class Verdict:
 
 
 def verdict_line(summary: Mapping[str, Any]) -> str:
-    """Return the verdict of a run in one line.
+    """Return the verdict of a run in one line, with everything that was found.
 
     Args:
         summary: What `Verdict.entries` returned, with or without other entries.
     """
     parts = (summary["verdict"].upper(), "; ".join(summary["failures"]))
     line = ": ".join(filter(None, parts))
-    count = len(summary["warnings"])
-    return line + (f" ({count} warning{'s' * (count > 1)})" if count else "")
+    warnings = summary["warnings"]
+    if not warnings:
+        return line
+    plural = "s" if len(warnings) > 1 else ""
+    return f"{line} ({len(warnings)} warning{plural}: {'; '.join(warnings)})"
 
 
 LATE_START = 0.01
@@ -204,26 +217,31 @@ def ending_failures(ending: Ending) -> list[str]:
     return [f"it ended after {ending.reached:g} s of {ending.wanted:g} s without being told to"]
 
 
-def judge(host: HostFacts | None, task: TaskFacts | None, ending: Ending) -> Verdict:
+def judge(
+    host: HostFacts | None, task: TaskFacts | None, ending: Ending, *, real_time: bool = False
+) -> Verdict:
     """Return the verdict on a run.
 
     Args:
         host: What the host did; None where that is not known, as in a controller's node.
         task: What the controller did; None without one.
         ending: How the run ended.
+        real_time: Whether time went on without waiting for answers, at the pace of the clock.
     """
     failures = ending_failures(ending)
     warnings: list[str] = []
     if host is not None:
-        _judge_host(host, failures, warnings)
+        _judge_host(host, failures, warnings, real_time)
     if task is not None:
-        _judge_task(task, failures, warnings)
+        _judge_task(task, failures, warnings, real_time)
         if task.remaining > LATE_START and not ending.stopped and not failures:
             warnings.append(f"the reference was not finished, {task.remaining:.3g} s were left")
     return Verdict.of(failures, warnings, stopped=ending.stopped)
 
 
-def _judge_host(host: HostFacts, failures: list[str], warnings: list[str]) -> None:
+def _judge_host(
+    host: HostFacts, failures: list[str], warnings: list[str], real_time: bool
+) -> None:
     failures += host.not_finite
     if host.watchdog:
         failures.append(
@@ -240,14 +258,17 @@ def _judge_host(host: HostFacts, failures: list[str], warnings: list[str]) -> No
         (failures if useless and not host.stopped else warnings).append(text)
     if host.behind > NOTABLE_SHARE * host.duration:
         took = host.duration + host.behind
-        warnings.append(f"slower than real time: {host.duration:.3g} s took {took:.3g} s")
-    full = {name: share for name, share in host.saturated.items() if share > NOTABLE_SHARE}
+        text = f"slower than real time: {host.duration:.3g} s took {took:.3g} s"
+        (failures if real_time else warnings).append(text)
+    full = {name: share for name, share in host.saturated.items() if share > SATURATED_SHARE}
     if full:
         listed = ", ".join(f"{name} for {share:.0%}" for name, share in full.items())
         warnings.append(f"at the greatest tension: {listed} of the time")
 
 
-def _judge_task(task: TaskFacts, failures: list[str], warnings: list[str]) -> None:
+def _judge_task(
+    task: TaskFacts, failures: list[str], warnings: list[str], real_time: bool
+) -> None:
     failures += task.not_finite
     steps = max(task.steps, 1)
     if task.invalid:
@@ -269,10 +290,11 @@ def _judge_task(task: TaskFacts, failures: list[str], warnings: list[str]) -> No
         warnings.append(
             f"the task gave way to a joint limit in {task.joint_limit} of {task.steps} steps"
         )
-    if task.missed > NOTABLE_SHARE * (task.missed + task.steps):
-        warnings.append(
-            f"{task.missed} of {task.missed + task.steps} states got no answer, or a late one"
-        )
+    states = task.missed + task.steps
+    if task.missed > (0.0 if real_time else NOTABLE_SHARE) * states:
+        text = f"missed deadlines: {task.missed} of {states} states got no answer, or a late one"
+        starved = real_time and task.missed > LATE_SHARE * states
+        (failures if starved else warnings).append(text)
 
 
 def _shown(value: float, unit: str) -> str:

@@ -107,7 +107,7 @@ class BatchSteps:
             raise DescriptionError(
                 reason, source=robot.name, expected="joints, and ideal cables in free air"
             )
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = (os.cpu_count() or 1) if threads is None else threads
         check_count(self.threads, "threads")
         self.robot, self.count = robot, count
         tree = robot.tree

@@ -22,6 +22,7 @@ from cards_core.trajectories.limits import (
 )
 from cards_core.trajectories.live import LiveReference, TrajectoryPoint, from_joint_trajectory
 from cards_core.trajectories.polynomial import PiecewisePolynomial, PointToPoint
+from cards_core.trajectories.rhythm import Rhythm
 from cards_core.trajectories.rotation import EulerRotation
 from cards_core.trajectories.sampled import SampledReference, read_traj, write_traj
 from cards_core.trajectories.splines import (
@@ -48,6 +49,7 @@ __all__ = [
     "PlaneCurve",
     "PointToPoint",
     "Reference",
+    "Rhythm",
     "Sample",
     "SampledReference",
     "Sequence",

@@ -19,6 +19,7 @@ from cards_core.shared_files import shared_folders
 from cards_core.trajectories import compose, curves
 from cards_core.trajectories.base import Hold, Reference, Space, Tolerance, TrajectoryError
 from cards_core.trajectories.polynomial import PointToPoint
+from cards_core.trajectories.rhythm import Rhythm
 from cards_core.trajectories.rotation import CONVENTIONS, Convention
 from cards_core.trajectories.sampled import read_traj
 from cards_core.trajectories.splines import SplineKind
@@ -420,6 +421,20 @@ def _circle(_: Library, field: Field, context: Context) -> Reference:
     )
 
 
+def _rhythm(_: Library, field: Field, context: Context) -> Reference:
+    given: dict[str, Any] = {
+        k: context.vector(field[k]) for k in ("phases", "begin") if field.has(k)
+    }
+    given |= {k: field[k].number() for k in ("convergence", "coupling") if field.has(k)}
+    return Rhythm(
+        context.vector(field["centre"]),
+        context.vector(field["amplitude"]),
+        field["frequency"].number(above=0.0),
+        field["duration"].number(above=0.0),
+        **given,
+    )
+
+
 def _sequence(library: Library, field: Field, context: Context) -> Reference:
     parts: list[Reference] = []
     for item in field["parts"].items():
@@ -595,6 +610,11 @@ KINDS: Mapping[str, Kind] = {
         ("centre", "radius", "duration"),
         ("revolutions", "normal", "axes", "angle"),
         "operational",
+    ),
+    "rhythm": Kind(
+        _rhythm,
+        ("centre", "amplitude", "frequency", "duration"),
+        ("phases", "begin", "convergence", "coupling"),
     ),
     "hold": Kind(_hold, ("position",), ("duration",)),
     "sequence": Kind(_sequence, ("parts",), ("continuity",)),

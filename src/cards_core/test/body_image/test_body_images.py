@@ -254,6 +254,12 @@ def test_a_saved_image_is_the_same_and_of_one_robot_only(tmp_path):
     np.savez(tmp_path / "table.npz", a=np.zeros(3))
     with pytest.raises(CardsError, match="no body image"):
         other.load(tmp_path / "table.npz")
+    with np.load(path) as data:
+        damaged = dict(data)
+    damaged["model"] = np.full_like(damaged["model"], np.nan)
+    np.savez(tmp_path / "damaged.npz", **damaged)
+    with pytest.raises(CardsError, match="its 'model' is no text"):
+        other.load(tmp_path / "damaged.npz")
 
 
 def test_samples_that_are_none_are_refused():

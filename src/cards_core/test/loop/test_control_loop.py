@@ -50,6 +50,49 @@ def test_without_a_reference_the_first_place_is_held(model):
     assert np.array_equal(step(loop, 2 * STEP, START + 0.1, np.zeros(2)).desired, START + 0.1)
 
 
+@pytest.mark.parametrize("back", [0.0, 1.5])
+def test_a_reference_that_repeats_begins_anew_at_its_end(model, back):
+    """It goes back from its end first, if it has a speed for that, and does so again and again."""
+    reference = PointToPoint(START, [0.5, -0.5], 2.0)
+    speed = 15 / 8 * np.sqrt(2.0) / back if back else 0.0
+    loop = make_loop(model, reference, approach_speed=speed, repeat=True)
+    at = START
+    for k in range(1200):
+        at = step(loop, 10 * k * STEP, at, np.zeros(2)).desired.copy()
+        time = 10 * k % (2000 + 1000 * back) / 1000
+        if k > 200:  # the way back comes before the reference
+            time = (10 * k - 2000) % (2000 + 1000 * back) / 1000 - back
+        if time > 0.0:
+            assert np.allclose(at, reference(time)[0], atol=1e-8)
+        else:
+            assert np.all(np.abs(at) <= 0.5 + 1e-9)
+    # without it the end is held
+    held = make_loop(model, reference, approach_speed=speed)
+    for k in (0, 250, 300):
+        at = step(held, 10 * k * STEP, START, np.zeros(2)).desired
+    assert np.array_equal(at, [0.5, -0.5])
+
+
+def test_a_repeated_reference_is_continuous(model):
+    reference = PointToPoint(START, [0.5, -0.5], 1.0)
+    loop = make_loop(model, reference, approach_speed=0.5, repeat=True)
+    at = START
+    for k in range(20_000):
+        out = step(loop, k * STEP, at, np.zeros(2))
+        assert np.abs(out.desired - at).max() < 1.01e-3 * 15 / 8  # 15/8 rad/s is the greatest
+        at = out.desired.copy()
+    assert loop.steps == 20_000
+
+
+def test_a_live_reference_is_not_repeated(model):
+    loop = make_loop(model, PointToPoint(START, [0.5, -0.5], 1.0), repeat=True)
+    step(loop, 0, START, np.zeros(2))
+    loop.follow(PointToPoint(START, [0.1, 0.2], 1.0), 0.0)
+    for k in (1, 1000, 1500, 2500):
+        at = step(loop, k * STEP, START, np.zeros(2)).desired
+    assert np.allclose(at, [0.1, 0.2], atol=1e-12)
+
+
 def test_the_way_to_the_start_of_the_reference(model):
     reference = PointToPoint(START, [0.5, -0.5], 2.0)
     there = START + np.array([0.3, -0.4])  # 0.5 away

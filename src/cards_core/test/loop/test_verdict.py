@@ -73,10 +73,11 @@ def test_reasons_to_fail(host, task, end, text):
     [
         ({"refused": 2}, {}, "2 commands were refused"),
         ({"behind": 0.06}, {}, "slower than real time: 1 s took 1.06 s"),
-        ({"saturated": {"a": 0.5, "b": 0.04}}, {}, "at the greatest tension: a for 50% of"),
+        ({"saturated": {"a": 0.5, "b": 0.009}}, {}, "at the greatest tension: a for 50% of"),
+        ({"saturated": {"a": 0.02}}, {}, "at the greatest tension: a for 2% of"),
         ({}, {"infeasible": 50}, "no tensions within their limits"),
         ({}, {"joint_limit": 51}, "gave way to a joint limit"),
-        ({}, {"missed": 53}, "53 of 1053 states got no answer"),
+        ({}, {"missed": 53}, "missed deadlines: 53 of 1053 states got no answer"),
         ({}, {"remaining": 2.5}, "the reference was not finished, 2.5 s were left"),
     ],
 )
@@ -88,9 +89,28 @@ def test_reasons_to_warn(host, task, text):
 
 
 def test_below_the_thresholds_nothing_is_said():
-    host = replace(HOST, behind=0.05, saturated={"a": 0.05})
+    host = replace(HOST, behind=0.05, saturated={"a": 0.01})
     task = replace(TASK, joint_limit=50, missed=52, remaining=1e-9)
     assert judge(host, task, replace(END, reached=0.999)) == Verdict("ok")
+
+
+@pytest.mark.parametrize(
+    ("host", "task", "name", "text"),
+    [
+        ({}, {"missed": 370}, "failed", "missed deadlines: 370 of 1370 states"),  # 27 %
+        ({}, {"missed": 11}, "failed", "missed deadlines: 11 of 1011 states"),
+        ({}, {"missed": 1}, "ok", "missed deadlines: 1 of 1001 states"),
+        ({"behind": 0.06}, {}, "failed", "slower than real time: 1 s took 1.06 s"),
+        ({"behind": 0.05}, {}, "ok", ""),
+    ],
+)
+def test_what_was_to_run_in_real_time_must_have_done_so(host, task, name, text):
+    facts = replace(HOST, **host), replace(TASK, **task), END
+    verdict = judge(*facts, real_time=True)
+    assert verdict.name == name
+    assert verdict.exit_code == (1 if name == "failed" else 0)
+    assert [text in one for one in (*verdict.failures, *verdict.warnings)] == [True] * bool(text)
+    assert judge(*facts).name == "ok"
 
 
 def test_a_run_that_was_stopped():
@@ -102,4 +122,6 @@ def test_a_run_that_was_stopped():
 
 def test_one_line():
     entries = Verdict.of(["this", "that"], ["x"]).entries()
-    assert verdict_line(entries) == "FAILED: this; that (1 warning)"
+    assert verdict_line(entries) == "FAILED: this; that (1 warning: x)"
+    entries = Verdict.of([], ["x", "y"]).entries()
+    assert verdict_line(entries) == "OK (2 warnings: x; y)"

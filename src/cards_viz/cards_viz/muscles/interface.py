@@ -62,6 +62,7 @@ class MuscleSnapshot:
         bodies: Poses of the bodies of the world that are known, by name, in the axes of the robot,
             shape (4, 4).
         message: Something to tell the user, e.g. the last diagnostics error.
+        state: What becomes of the run, e.g. that it is finished; empty: it is running.
         released: What the controller has released of each muscle, shape (m,), [m], NaN where it
             commands none; None if it releases nothing.
         necessary: Tensions that the controller finds necessary, likewise, [N].
@@ -87,6 +88,7 @@ class MuscleSnapshot:
     control_rate: float | None = None
     bodies: Mapping[str, Array] = field(default_factory=dict)
     message: str = ""
+    state: str = ""
     released: Array | None = None
     necessary: Array | None = None
     switches: Sequence[Switch] = ()

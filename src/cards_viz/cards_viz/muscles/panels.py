@@ -37,6 +37,8 @@ def status_html(snapshot: MuscleSnapshot) -> str:
         state, color = "EMERGENCY STOP", "#c92a2a"
     elif snapshot.paused:
         state, color = "paused", "#b07400"
+    elif snapshot.state:
+        state, color = escape(snapshot.state), "#1f5fa8"
     else:
         state, color = "running", "#2b8a3e"
     if snapshot.real:

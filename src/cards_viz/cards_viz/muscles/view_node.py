@@ -21,12 +21,13 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 from rclpy.parameter_client import AsyncParameterClient
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Int32, String
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.robot.model import Robot
 from cards_ros import topics
-from cards_ros.loop import DRAWING_NICE, StopFlag, run
+from cards_ros.loop import StopFlag, run
 from cards_ros.messages import JointStateWriter
 from cards_ros.parameters import Parameter
 from cards_viz.muscles.controller_parameters import ControllerParameters
@@ -444,6 +445,8 @@ class BrowserViewNode(PageNode, DrawingNode):
         self._controller_parameters = ControllerParameters(self.commands.remote)
         world = watch_world(self, self.robot, value["world"], value["terrain"])
         self._world = None if world is None else world[1]
+        self._run_state = ""
+        self.create_subscription(String, topics.RUN_STATE, self._on_run_state, topics.LATCHED_QOS)
         self._gains_of: str | None = None
         self._asked = 0.0
         self.page = MusclePage(
@@ -455,6 +458,19 @@ class BrowserViewNode(PageNode, DrawingNode):
             window=value["window"],
             world=None if world is None else world[0],
         )
+        # the page answers from here on
+        self._pages = self.create_publisher(Int32, topics.PAGES, topics.LATCHED_QOS)
+        self._watching = -1
+
+    def _on_run_state(self, message: String) -> None:
+        self._run_state = message.data
+
+    def _count_pages(self) -> None:
+        """Tell how many pages are open, whenever that changes."""
+        watching = self.page.watching
+        if watching != self._watching:
+            self._watching = watching
+            self._pages.publish(Int32(data=watching))
 
     def tick(self) -> None:
         """Look at the topics, carry out commands, show the newest state."""
@@ -464,6 +480,7 @@ class BrowserViewNode(PageNode, DrawingNode):
         self.commands.update()
         self._follow_gains()
         self._controller_parameters.follow(self.watcher.known_controller)
+        self._count_pages()
         if self.watcher.stamp >= 0 or new:
             self.page.show(self.snapshot())
 
@@ -489,6 +506,7 @@ class BrowserViewNode(PageNode, DrawingNode):
             control_rate=watcher.control_rate,
             bodies={} if self._world is None else dict(self._world.poses),
             message=watcher.trouble,
+            state=self._run_state,
             released=watcher.released,
             necessary=watcher.necessary,
             switches=self._controller_parameters.switches,
@@ -516,4 +534,4 @@ class BrowserViewNode(PageNode, DrawingNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node; the entry point of the executable ``browser_view``."""
-    return run(BrowserViewNode, NODE_NAME, args, nice=DRAWING_NICE)
+    return run(BrowserViewNode, NODE_NAME, args)

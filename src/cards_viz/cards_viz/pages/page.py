@@ -38,6 +38,9 @@ TEXT_PERIOD = 0.1
 UNWATCHED_PERIOD = 0.5
 """Time between two updates while no page is open, [s]."""
 
+FIRST_ASPECT = 1.2
+"""Aspect of the picture that the camera of a page is for, before the page says its own."""
+
 FIT_PERIOD = 0.5
 """Time between two looks at the shapes of the pages' pictures, [s]."""
 
@@ -194,7 +197,7 @@ class Page(ABC, Generic[ShownT]):
 
     def _start(self) -> None:
         """Place the cameras of the pages to come and start to draw."""
-        camera = self.camera(1.2)
+        camera = self.camera(FIRST_ASPECT)
         start = self.server.initial_camera
         start.position, start.look_at, start.fov = camera.position, camera.look_at, camera.fov
         start.near = 0.01 * self.size
@@ -212,7 +215,8 @@ class Page(ABC, Generic[ShownT]):
         """Fit the robot again into pictures that have changed their shape.
 
         The docked panels take their place after a page has connected, and windows are resized.
-        Who has moved the camera keeps it.
+        Who has moved the camera keeps it. A page that comes back, from another server at this
+        address, goes to its first camera after it was told the fitting one.
         """
         if now - self._fit_checked < FIT_PERIOD:
             return
@@ -222,8 +226,14 @@ class Page(ABC, Generic[ShownT]):
             if fitted is None:
                 continue
             shape = camera.image_width / max(camera.image_height, 1)
-            away = np.linalg.norm(camera.position - self.camera(fitted).position)
-            if abs(shape / fitted - 1.0) > 0.03 and away < 0.01 * self.size:
+
+            def at(aspect: float, camera: viser.CameraHandle = camera) -> bool:
+                away = np.linalg.norm(camera.position - self.camera(aspect).position)
+                return bool(away < 0.01 * self.size)
+
+            if (abs(shape / fitted - 1.0) > 0.03 and at(fitted)) or (
+                at(FIRST_ASPECT) and not at(shape)
+            ):
                 self._place_client_camera(client)
 
     def _place_client_camera(self, client: viser.ClientHandle | None) -> None:
@@ -231,7 +241,7 @@ class Page(ABC, Generic[ShownT]):
         if client is None:
             return
         width, height = client.camera.image_width, client.camera.image_height
-        aspect = width / height if width and height else 1.2
+        aspect = width / height if width and height else FIRST_ASPECT
         self._fitted[client.client_id] = aspect
         camera = self.camera(aspect)
         with client.atomic():
@@ -275,6 +285,11 @@ class Page(ABC, Generic[ShownT]):
     def settled(self) -> bool:
         """Whether the last snapshot has been sent completely."""
         return self._box.get()[0] == self._seen and not (self._scene_due or self._texts_due)
+
+    @property
+    def watching(self) -> int:
+        """Number of open pages that have drawn what they were sent first."""
+        return self.pace.answering
 
     # Drawing thread ---------------------------------------------------------------------------
 
@@ -379,6 +394,12 @@ class ClientPace:
             answers += [now - asked for asked in self._asked.values()]
         slowest = max(answers, default=0.0)
         return 0.0 if slowest <= PROMPT else min(slowest / self._ahead, SLOWEST)
+
+    @property
+    def answering(self) -> int:
+        """Number of pages that have answered, and so worked off all that was sent before."""
+        with self._lock:
+            return len(self._answers)
 
     def stop(self) -> None:
         """Ask no more."""

@@ -24,7 +24,7 @@ from cards_core.rods.robots.robot import RodRobot
 from cards_core.spatial import matrix_quaternion
 from cards_core.typing import Array
 from cards_ros import topics
-from cards_ros.loop import DRAWING_NICE, StopFlag, run
+from cards_ros.loop import StopFlag, run
 from cards_ros.parameters import Parameter
 from cards_viz.nodes import PORT, WINDOW, PageNode
 from cards_viz.rods.page import RodPage
@@ -291,4 +291,4 @@ class RodViewNode(PageNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node; the entry point of the executable ``rod_view``."""
-    return run(RodViewNode, NODE_NAME, args, nice=DRAWING_NICE)
+    return run(RodViewNode, NODE_NAME, args)

@@ -291,7 +291,7 @@ def run_figures(
                 },
             )
         steps = np.diff(controller.time)
-        # in lockstep nobody waits for the controller: there is no deadline
+        # where every state waits for its answer there is no deadline
         deadline = (
             1e6 * float(np.median(steps)) if len(steps) and info.mode == "realtime" else None
         )

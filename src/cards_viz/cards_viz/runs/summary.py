@@ -34,6 +34,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from cards_core.control.interface import ControlStatus
+from cards_core.loop.host import ANSWERED_MODES
 from cards_core.loop.task_tally import POSITIONS, TaskTally
 from cards_core.loop.verdict import Ending, HostFacts, TaskFacts, Verdict, judge
 from cards_core.muscles.command import GateCondition
@@ -82,7 +83,7 @@ class RunInfo:
 
     Attributes:
         controller: Node name of the controller, e.g. ``ctc_joint``; ``none`` without one.
-        mode: ``lockstep``, ``realtime`` or ``as_fast_as_possible``.
+        mode: How time advanced, see `cards_core.loop.host.MODES`.
         wall_time_s: Duration of the run, [s].
         space: Space of the controller's error: joint coordinates or an operational frame.
         axes: Names of the controlled coordinates (``reference_names`` of the controller); empty:
@@ -173,9 +174,12 @@ def verdict_of(
     ending = Ending(reached, wanted, info.stopped, step=step)
     task = None
     if controller is not None:
-        paced = info.mode != "lockstep"
-        task = _task_facts(controller, error_units, paced=paced, reached=reached)
-    found = judge(_host_facts(simulator, muscles, info.refusal), task, ending)
+        late = info.mode not in ANSWERED_MODES
+        task = _task_facts(controller, error_units, late=late, reached=reached)
+    host = _host_facts(simulator, muscles, info.refusal)
+    # boards have watchdogs of their own, which know how late is too late
+    real_time = info.mode == "realtime" and "hil" not in info.extra
+    found = judge(host, task, ending, real_time=real_time)
     warnings = [*info.warnings, *found.warnings]
     if controller is not None and reached - controller.time[-1] > SILENCE:
         warnings.append(
@@ -314,14 +318,14 @@ def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = (), refusal: str 
 
 
 def _task_facts(
-    log: ControllerLog, error_units: Sequence[str], *, paced: bool, reached: float
+    log: ControllerLog, error_units: Sequence[str], *, late: bool, reached: float
 ) -> TaskFacts:
     """Return what a controller did.
 
     Args:
         log: Of the controller.
         error_units: ``m`` or ``rad`` of every entry of the error.
-        paced: Whether an answer could come too late.
+        late: Whether an answer could come too late.
         reached: Time at the end of the run, [s].
     """
     tally = TaskTally(error_units)
@@ -332,7 +336,7 @@ def _task_facts(
     for time, status, error, length, angle, remaining in rows:
         tally.add(time, ControlStatus(status), error, Tolerance(length, angle), remaining)
     return tally.facts(
-        missed=int(log.missed_deadlines[-1]) if paced else 0,
+        missed=int(log.missed_deadlines[-1]) if late else 0,
         reached=reached,
         not_finite=tuple(f"controller log: {text}" for text in not_finite(log)),
     )

@@ -456,6 +456,32 @@ def test_refusals_are_shown(opened):
         opened.commands.refuse = False
 
 
+def test_a_page_that_has_drawn_is_counted(opened):
+    wait_for(lambda: opened.view.watching == 1, "the page to be counted")
+
+
+def test_a_page_is_found_again_by_browsers_and_seen_whole(chromium, planar_2r):
+    """As the replay of a run that takes the place of the live page."""
+    with MusclePage(planar_2r, Recorder(), port=0) as first:
+        first.show(snapshot())
+        browser = open_page(chromium, first, Recorder()).page
+        port = int(first.url.rpartition(":")[2])
+    with MusclePage(planar_2r, Recorder(), port=port) as second:
+        second.show(snapshot(state="finished: results in run"))
+        wait_for(lambda: second.watching == 1, "the page to come back")
+        browser.wait_for_selector("text=finished: results in run")
+        seen = Opened(second, Recorder(), browser)
+
+        def whole():
+            box = browser.locator("canvas").first.bounding_box()
+            wanted = second.camera(box["width"] / box["height"]).position
+            (client,) = second.server.get_clients().values()
+            return np.linalg.norm(client.camera.position - wanted) < 0.02 * second.size
+
+        wait_for(lambda: seen.fitted() and whole(), "the camera")
+        browser.close()
+
+
 def test_no_console_errors(opened):
     """Last: whatever the tests above did, the page did not complain."""
     assert opened.messages

@@ -13,6 +13,7 @@ from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Int32, String
 from std_srvs.srv import Trigger
 
 from cards_core.errors import UnknownNameError
@@ -65,6 +66,19 @@ def until(condition, what, patience=20.0):
 def parameter(probe, node, name):
     values = probe.call(GetParameters, f"{node}/get_parameters", names=[name]).values
     return values[0].double_value or list(values[0].double_array_value)
+
+
+def test_pages_are_counted_and_told_what_becomes_of_the_run(view, probe):
+    counts = []
+    latched = topics.LATCHED_QOS
+    probe.node.create_subscription(Int32, "browser_view/pages", counts.append, latched)
+    probe.until(lambda: [one.data for one in counts] == [0], "that the page answers")
+    assert "running" in status_html(view.snapshot())
+    publisher = probe.node.create_publisher(String, topics.RUN_STATE, latched)
+    publisher.publish(String(data="finished: results in <run>"))
+    probe.until(lambda: view.snapshot().state, "the state")
+    assert "finished: results in &lt;run&gt;" in status_html(view.snapshot())
+    assert "running" not in status_html(view.snapshot())
 
 
 def test_a_controlled_run(view, probe, processes):

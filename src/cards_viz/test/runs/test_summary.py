@@ -188,12 +188,28 @@ def verdict(host=None, task=None, info=INFO, muscles=()):
 
 
 def test_a_good_run_has_nothing_to_say():
-    assert verdict(info=RunInfo("c", "realtime", 1.0, duration_s=1.0)) == ("ok", [], [
-        # 4 of 7: the logs are short
-        "4 of 7 states got no answer, or a late one"
-    ])  # fmt: skip
-    # nothing comes too late in lockstep
-    assert verdict(info=RunInfo("c", "lockstep", 1.0, duration_s=1.0)) == ("ok", [], [])
+    # nothing comes too late where time waits for the answers
+    for mode in ("lockstep", "paced"):
+        assert verdict(info=RunInfo("c", mode, 1.0, duration_s=1.0)) == ("ok", [], [])
+
+
+def test_late_answers_are_told_and_in_real_time_a_failure():
+    late = ["missed deadlines: 4 of 7 states got no answer, or a late one"]
+    for mode, extra, found in (
+        ("as_fast_as_possible", {}, ("ok", [], late)),
+        ("realtime", {}, ("failed", late, [])),
+        ("realtime", {"hil": {}}, ("ok", [], late)),  # boards have watchdogs of their own
+    ):
+        info = RunInfo("c", mode, 1.0, duration_s=1.0, extra=extra)
+        assert verdict(info=info) == found
+
+
+def test_lost_time_is_told_and_in_real_time_a_failure():
+    slow = {"behind": [0, 0.1, 0.2]}
+    text = ["slower than real time: 1 s took 1.2 s"]
+    assert verdict(slow, info=RunInfo("c", "paced", 1.0)) == ("ok", [], text)
+    on_time = {"missed_deadlines": [0, 0, 0]}
+    assert verdict(slow, on_time, RunInfo("c", "realtime", 1.0)) == ("failed", text, [])
 
 
 @pytest.mark.parametrize(

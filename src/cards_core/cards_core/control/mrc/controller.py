@@ -70,6 +70,9 @@ from cards_core.stamps import is_due, next_due
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
+LARGEST_STEP = 5.0
+"""What a release or withdrawal may change a tension by per period, [N]."""
+
 LETTING_GO = 2e-3
 """How fast all muscles lengthen once one of them was too hot, [m/s]: 0.5 N per period of 8 ms at
 30 N/mm."""
@@ -193,6 +196,7 @@ class MuscleRelaxationControl(Controller):
         self._told = self._next_release = -np.inf
         still = np.zeros(m)
         self.command = (CommandPart("impedance", names, self._bias, self._rest_lengths, still),)
+        self._check_steps(self.options)
         slack = CommandPart("impedance", names, self._bias, np.full(m, SLACK), still)
         self.relaxed: Command = (slack,)
         self._columns = [
@@ -284,9 +288,29 @@ class MuscleRelaxationControl(Controller):
         """Take over the switch and the numbers of the relaxation; see `Controller.change`."""
         self._check_learning(values["learning"])
         names = ("dl_plus", "dl_minus", "dl_max", "dtheta_max")
-        self.options = replace(self.options, **{name: values[name] for name in names})
+        options = replace(self.options, **{name: values[name] for name in names})
+        self._check_steps(options)
+        self.options = options
         self.relaxation = values["relaxation"]
         self.learning = values["learning"]
+
+    def _check_steps(self, options: RelaxationOptions) -> None:
+        """Refuse lengths that would change a tension by more than `LARGEST_STEP` per period.
+
+        Raises:
+            ParameterError: One of them is too large for the stiffest muscle.
+        """
+        stiffest = int(np.argmax(self._stiffness))
+        stiffness = self._stiffness[stiffest]
+        most = LARGEST_STEP / stiffness
+        for name in ("dl_plus", "dl_minus"):
+            value = getattr(options, name)
+            if value > most:
+                raise ParameterError(
+                    f"{name} is {value:g} m, which is {value * stiffness:.3g} N per period in "
+                    f"muscle '{self.command[0].names[stiffest]}' (expected: at most {most:.3g} "
+                    f"m, {LARGEST_STEP:g} N)"
+                )
 
     def place(self, q: Array, qd: Array) -> Array:
         """Return the y of a state; see `Controller.place`."""

@@ -7,7 +7,7 @@ import pytest
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.control import ControlModel, ControlStatus, make_controller
-from cards_core.control.mrc.controller import MuscleRelaxationControl
+from cards_core.control.mrc.controller import LARGEST_STEP, MuscleRelaxationControl
 from cards_core.control.mrc.hand_over import STEP
 from cards_core.control.mrc.relaxation import RelaxationOptions
 from cards_core.dynamics import make_dynamics
@@ -260,8 +260,19 @@ def test_parameters_that_do_not_fit_are_refused():
         MuscleRelaxationControl(model, tension_min=1e5)
     with pytest.raises(ParameterError, match="dl_plus"):
         MuscleRelaxationControl.from_parameters(model, ParameterSet({"dl_plus": -1.0}))
+    for name in ("dl_plus", "dl_minus"):
+        with pytest.raises(ParameterError, match=rf"{name} is .* per period in muscle .* 5 N"):
+            MuscleRelaxationControl.from_parameters(
+                model, ParameterSet({name: 1.01 * LARGEST_STEP / STIFFNESS, "dl_max": 0.1})
+            )
     made = MuscleRelaxationControl.from_parameters(model, ParameterSet({"rate": 250.0}))
     assert made.options.period == 0.004
+    before = made.options
+    with pytest.raises(ParameterError, match="dl_minus is"):
+        made.change({"relaxation": False, "dl_plus": 1e-5, "dl_minus": 0.01, "dl_max": 1e-3,
+                     "dtheta_max": 0.05, "learning": False})  # fmt: skip
+    assert made.options == before
+    assert made.relaxation
     made.change({"relaxation": False, "dl_plus": 1e-5, "dl_minus": 2e-5, "dl_max": 1e-3,
                  "dtheta_max": 0.05, "learning": False})  # fmt: skip
     assert made.options == RelaxationOptions(

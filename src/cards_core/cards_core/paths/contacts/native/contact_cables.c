@@ -3,9 +3,11 @@
    its frame, a sphere is a rod of no length. An edge is a rod of radius zero with its solid on the
    side of -x: cables pass it on the side of +x. */
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
-enum { LONGEST = 128, SWEEPS = 800, ROUNDS = 2000, HITS = 32, RING = 32 };
+enum { LONGEST = 128, SWEEPS = 800, ROUNDS = 2000, HITS = 32, RING = 32,
+       SEEN = 256, AGAIN = 2 };
 enum { ROD, HULL, FIELD };
 
 typedef struct { double R[9], t[3]; } pose_t;
@@ -1088,6 +1090,17 @@ static long insert(contact_t *c, long count, long place, const contact_t *one) {
   return count + 1;
 }
 
+/* What a cable touches, in order, as a number (FNV-1a). */
+static uint64_t sequence_of(const contact_t *c, long count) {
+  uint64_t out = 14695981039346656037u;
+  for (long i = 0; i < count; i++) {
+    const uint64_t parts[3] = {(uint64_t)c[i].rod.shape, (uint64_t)c[i].rod.edge,
+                               c[i].sense > 0.0 ? 1u : 0u};
+    for (int k = 0; k < 3; k++) out = (out ^ parts[k])*1099511628211u;
+  }
+  return out;
+}
+
 static void solve_cable(const cables_t *m, long cable) {
   contact_t c[LONGEST + 1], one;
   const double *ends = m->ends + 6*cable, *ends0 = m->ends_before + 6*cable;
@@ -1118,12 +1131,24 @@ static void solve_cable(const cables_t *m, long cable) {
   /* then the contacts slide until the path is the shortest */
   if (count > 0) remember(c, count);
   int done = count == 0, changed;
+  uint64_t seen[SEEN];
+  long known = 0;
   while (!done && round++ < ROUNDS) {
     if (!settle(ends, c, count)) break;
     if (find(m, cable, ends, ends, c, count, 0, &one, &place)) {
       if (count == LONGEST) break;
       count = insert(c, count, place, &one);
       continue;
+    }
+    /* A path that is outside, and comes again, is as short as it gets: what it would let go of
+       within rounding is in its way again at once. */
+    const uint64_t sequence = sequence_of(c, count);
+    int again = 0;
+    for (long i = 0; i < known && i < SEEN; i++) again += seen[i] == sequence;
+    seen[known++%SEEN] = sequence;
+    if (again == AGAIN) {
+      done = 1;
+      break;
     }
     count = release(m, cable, ends, c, count, &changed);
     for (long i = 0; i < count; i++) {

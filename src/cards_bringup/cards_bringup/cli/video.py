@@ -1,0 +1,84 @@
+"""``./cards video``: a film of a recorded run."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """examples:
+  ./cards demo roboy_arm --headless --out run
+  ./cards video run                            run/video.mp4
+  ./cards video run -o arm.gif --size 640x360 --fps 20
+  ./cards video run --from 5 --to 12 --speed 0.25 --azimuth 90 --elevation -10
+
+It is drawn without a window, so it works on servers too. Exit code: 0; 2 if it cannot be drawn or
+written; 130 Ctrl-C, which leaves no file. Python: cards.read_run(FOLDER).video(FILE)
+"""
+
+
+def add_video(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "video",
+        help="a film of a recorded run",
+        description="Write a film of a recorded run of a robot with muscles: MP4, WebM or GIF.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("run_folder", metavar="RUN", help="run folder, e.g. of ./cards demo --out")
+    add("-o", "--out", type=Path, metavar="FILE", help="film (default: video.mp4 in the folder)")
+    add("--speed", type=float, default=1.0, help="simulated seconds per second (%(default)s)")
+    add("--fps", type=float, default=30.0, help="pictures per second (%(default)g)")
+    add("--size", default="1280x720", metavar="WxH", help="in pixels (%(default)s)")
+    add("--from", dest="begin", type=float, default=0.0, metavar="S", help="begin, [s]")
+    add("--to", dest="end", type=float, default=math.inf, metavar="S", help="end, [s]")
+    add("--azimuth", type=float, help="direction of the camera, [deg]")
+    add("--elevation", type=float, help="from above if negative, [deg]")
+    add("--distance", type=float, help="of the camera, in sizes of the robot")
+    add("--fixed", action="store_true", help="the camera stays where it is")
+    add("--robot", help="robot of the run, where summary.json does not say where it is from")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    import cards
+    from cards_bringup.progress import ShareProgress
+    from cards_core.exit_codes import ExitCode
+    from cards_core.formats import load
+    from cards_viz.film.view import View
+
+    robot = None if args.robot is None else load(args.robot)
+    found = cards.read_run(args.run_folder, robot)
+    given = {
+        name: getattr(args, name)
+        for name in ("azimuth", "elevation", "distance")
+        if getattr(args, name) is not None
+    }
+    file = args.out or Path(args.run_folder) / "video.mp4"
+    with ShareProgress(f"{file.name}") as bar:
+        count = found.video(
+            file,
+            speed=args.speed,
+            rate=args.fps,
+            size=_size(args.size),
+            view=View(follow=not args.fixed, **given),
+            begin=args.begin,
+            end=args.end,
+            progress=bar.update,
+        )
+    print(f"{file}: {count} pictures")
+    return ExitCode.DONE
+
+
+def _size(text: str) -> tuple[int, int]:
+    from cards_core.errors import CardsError
+
+    found = re.fullmatch(r"(\d{1,5})x(\d{1,5})", text)
+    if found is None:
+        raise CardsError(f"--size {text} (expected: width and height in pixels, e.g. 1280x720)")
+    return int(found[1]), int(found[2])

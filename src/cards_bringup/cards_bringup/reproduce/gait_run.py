@@ -1,0 +1,175 @@
+"""Ensembles of runs of one pattern generator, described by data.
+
+Distances of robots that crawl are chaotic: a velocity of 1 mm/s at time zero leads to another one.
+So a run of an experiment is an ensemble, and what is compared are medians and quartiles.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cards_bringup.reproduce.experiment import FinishedRun, Setup, Tell
+from cards_core.control.cpg.files import read_pattern
+from cards_core.control.cpg.network import Network
+from cards_core.control.cpg.oscillators import OpenLoop
+from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.shared_files import find_file
+from cards_core.typing import Array
+
+PATTERNS = "config/patterns"
+
+SPREAD = ("least", "quartile 1", "median", "quartile 3", "most")
+"""What tables say of an ensemble."""
+
+
+def gait_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
+    """Let a pattern lead a robot several times.
+
+    The `Experiment.perform` of such runs; one process per core.
+
+    Args:
+        setup: ``robot``, ``pattern``: names or paths; ``muscles``: patterns of names of those
+            that oscillate; ``feedback``: whether the network of the pattern is used; ``terrain``,
+            with ``{seed}`` where that of the repetition goes; ``goals``: x, y [m], or none;
+            ``duration`` [s]; ``repetitions``; ``perturbation``: of all velocities at time zero.
+        folder: Stays empty.
+        tell: Told how much is done.
+
+    Returns:
+        ``runs``: of each its state and measures.
+
+    Raises:
+        CardsError: The set-up does not fit the robot; the message says why.
+    """
+    from cards_learning.ensemble import ensemble
+    from cards_learning.experiment import parse_experiment
+
+    pattern = read_pattern(find_file(setup["pattern"], folder=PATTERNS, suffix=".yaml"))
+    experiment = parse_experiment(json.dumps(_learning(setup, pattern)), "set-up")
+    result = ensemble(experiment, workers=os.cpu_count() or 1, progress=tell)
+    runs = [
+        {"goal": run.goal, "repetition": run.repetition, "state": made.state, **made.measures}
+        for run, made in zip(experiment.runs, result.runs, strict=True)
+    ]
+    return {"runs": runs}
+
+
+def _learning(setup: Setup, pattern: PatternParameters) -> dict[str, Any]:
+    """Return the experiment of `cards_learning` that begins with the pattern."""
+    oscillators = vars(pattern.oscillators)
+    controller: dict[str, Any] = {
+        "kind": "cpg",
+        "oscillators": "open_loop" if isinstance(pattern.oscillators, OpenLoop) else "feedback",
+        "per_joint": pattern.per_joint,
+        "rate_scale": pattern.rate_scale,
+        "muscles": list(setup["muscles"]),
+        "parameters": {name: float(value) for name, value in oscillators.items()}
+        | {"tension": pattern.tension},
+        "start": setup["pattern"],
+    }
+    parameters = controller["parameters"]
+    parameters["coupling_weight"] = _range(pattern.couplings[:, 0], 0.0, 1.0)
+    parameters["coupling_phase"] = _range(pattern.couplings[:, 1], -math.pi, math.pi)
+    if pattern.feedback is not None and setup["feedback"]:
+        controller["hidden"] = len(pattern.feedback.hidden)
+        parameters["feedback_weight"] = _weights(pattern.feedback)
+    if pattern.goal is not None and setup["goals"]:
+        controller["goal_hidden"] = len(pattern.goal.hidden)
+        parameters |= {"goal_tension": pattern.goal_tension, "goal_weight": _weights(pattern.goal)}
+    return {
+        "format": "learning/1",
+        "robot": setup["robot"],
+        "terrains": [setup["terrain"]],
+        "duration": setup["duration"],
+        "repetitions": setup["repetitions"],
+        "perturbation": setup["perturbation"],
+        "goals": [list(goal) for goal in setup["goals"]],
+        "controller": controller,
+        "algorithm": {"kind": "gaussian"},
+        "objective": {"distance": 1.0},
+        "trials": 1,
+    }
+
+
+def _weights(network: Network) -> list[float]:
+    return _range(np.concatenate([network.hidden.ravel(), network.output.ravel()]), -1.0, 1.0)
+
+
+def _range(values: Array, low: float, high: float) -> list[float]:
+    """Return a range that has the given one and all values in it."""
+    return [min(low, float(values.min())), max(high, float(values.max()))]
+
+
+def random_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
+    """Try random patterns, as `./cards learn` does.
+
+    The `Experiment.perform` of such runs; one process per core.
+
+    Args:
+        setup: ``experiment``: name in config/learning; ``trials``: how many.
+        folder: Gets the folder of the trials.
+        tell: Told how much is done.
+
+    Returns:
+        ``distances`` of all trials, [m], zero where one failed.
+
+    Raises:
+        CardsError: The experiment cannot be read or run.
+    """
+    from cards_learning.experiment import read_experiment
+    from cards_learning.run import learn
+
+    experiment = read_experiment(setup["experiment"]).with_changes(trials=setup["trials"])
+    found = learn(
+        experiment,
+        folder / "trials",
+        workers=os.cpu_count() or 1,
+        progress=lambda done, total, _: tell(done / total),
+    )
+    good = [
+        trial.runs[0].measures["distance"] if trial.state == "done" else 0.0
+        for trial in found.trials
+    ]
+    return {"distances": good}
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """What a finished ensemble gave.
+
+    Attributes:
+        setup: Its set-up.
+        runs: State and measures of each.
+    """
+
+    setup: Setup
+    runs: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def of(cls, run: FinishedRun) -> Ensemble:
+        """Read the numbers of a run."""
+        return cls(run.setup, tuple(run.numbers["runs"]))
+
+    def of_measure(self, name: str) -> Array:
+        """Return a measure of all runs, shape (n,); NaN where a run diverged."""
+        return np.array([float(run[name]) for run in self.runs])
+
+    def median(self, name: str) -> float:
+        """Return the median of a measure; runs that diverged count as the worst, zero."""
+        return float(np.median(np.nan_to_num(self.of_measure(name), nan=0.0)))
+
+    def row(self, name: str, factor: float = 1.0) -> dict[str, float]:
+        """Return least, quartiles and largest of a measure, for a table."""
+        values = factor * np.nan_to_num(self.of_measure(name), nan=0.0)
+        found = np.quantile(values, (0.0, 0.25, 0.5, 0.75, 1.0)).tolist()
+        return dict(
+            zip(("least", "quartile 1", "median", "quartile 3", "most"), found, strict=True)
+        )
