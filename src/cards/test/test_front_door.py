@@ -71,7 +71,7 @@ def test_plain_python_moves_as_the_demo_does(name, kind, plan, tmp_path):
     expected = trajectory_sha256(SimulatorLog.load(tmp_path / SIMULATOR_LOG).q)
 
     robot = cards.load(name)
-    given = {node.name: plan.given(node) for node in plan.nodes}
+    given = {node.name: plan.given(node.full_name) for node in plan.nodes}
     # robots without a node list start where their reference does
     start = given["simulator"].get("initial_positions")
     placed = {"terrain": plan.values["terrain"] or None, "q": start}

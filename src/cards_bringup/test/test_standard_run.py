@@ -62,8 +62,8 @@ def test_trajectories_and_parameters_beside_the_robot_count(copy):
     plan = make_plan({"simulator": "mujoco", "rviz": "false"}, str(file))
     host, controller = plan.nodes[0], plan.nodes[1]
     assert (host.name, controller.name) == ("simulator", "ctc_joint")
-    assert plan.given(host)["initial_positions"] == [0.3, 0.4]
-    assert plan.given(controller) == {
+    assert plan.given(host.full_name)["initial_positions"] == [0.3, 0.4]
+    assert plan.given(controller.full_name) == {
         "model": str(file), "reference": "wiggle", "kp": 7.0, "autostart": True,
         "use_sim_time": True,
     }  # fmt: skip
@@ -87,7 +87,7 @@ def test_a_trajectory_that_cables_cannot_hold_is_passed_over(copy):
 def test_an_asked_reference_replaces_the_default(copy):
     plan = make_plan({"simulator": "mujoco", "reference": "other"}, str(copy("planar_2r")))
     controller = next(node for node in plan.nodes if node.role == "controller")
-    assert plan.given(controller)["reference"] == "other"
+    assert plan.given(controller.full_name)["reference"] == "other"
 
 
 def test_a_tensegrity_holds_its_lengths_on_the_ground(copy):

@@ -36,6 +36,7 @@ from cards_core.errors import CardsError
 from cards_core.formats.urdf import to_urdf
 from cards_core.loop.host import ANSWERED_MODES, initial_positions
 from cards_core.loop.verdict import verdict_line
+from cards_core.parameters.parameter_file import load_parameters
 from cards_core.robot.state import RobotState
 from cards_core.trajectories.library import read_reference
 
@@ -325,7 +326,12 @@ def _controller_model(args: argparse.Namespace) -> dict[str, Any]:
 def _text_parameter(plan: Plan, node: str, name: str) -> str:
     """Return a text among the parameters of a node, empty if it is not given."""
     found = next((one for one in plan.nodes if one.name == node), None)
-    value = "" if found is None else plan.given(found.full_name).get(name, "")
+    if found is None:
+        # the simulator is no node of a real robot, but its section may say which robot that is
+        given = load_parameters(plan.parameter_file, node)
+    else:
+        given = plan.given(found.full_name)
+    value = given.get(name, "")
     if not isinstance(value, str):
         raise CardsError(
             f"{plan.parameter_file}: parameter '{name}' of {node} is {value!r} (expected: a text)"

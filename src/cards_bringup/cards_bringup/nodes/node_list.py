@@ -33,11 +33,8 @@ from typing import Any
 
 from cards_bringup.gazebo.process import STOP_TIME
 from cards_bringup.nodes import launch_arguments
-from cards_bringup.nodes.standard_run import standard_run
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.formats import load as load_robot
 from cards_core.formats.locate import find_model, has_rods
-from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.shared_files import find_file, shared_folder, shared_folders
 from cards_core.yaml_fields import Field, read_yaml
 
@@ -220,6 +217,11 @@ def standard_list(model: Path) -> NodeList:
     Raises:
         DescriptionError: The robot, or a file of it, is wrong; the message names file and line.
     """
+    # loaded where it is needed: robots with a list do without the analyses behind it
+    from cards_bringup.nodes.standard_run import standard_run
+    from cards_core.formats import load as load_robot
+    from cards_core.rods.robots.reader import read_rod_robot
+
     rods = has_rods(model)
     folder = shared_folder() / "config" / STANDARD
     base = read_file(folder / f"{'rods' if rods else 'muscles'}{SUFFIX}")
