@@ -91,8 +91,10 @@ class TrialResult:
 
     @classmethod
     def of_record(cls, data: dict[str, Any]) -> TrialResult:
-        """Return what `record` gave."""
-        runs = tuple(RunResult(**run) for run in data["runs"])
+        """Return what `record` gave; measures that an earlier version did not have are NaN."""
+        runs = tuple(
+            RunResult(**{**run, "measures": _unknown() | run["measures"]}) for run in data["runs"]
+        )
         return cls(**{**data, "values": tuple(data["values"]), "runs": runs})
 
 

@@ -144,6 +144,13 @@ def test_a_trial_that_was_given_up_has_the_score_of_a_failure():
     assert len(found.runs) == 2
 
 
+def test_a_record_of_an_earlier_version_lacks_measures(started):
+    record = failed_trial(started, 0, values_of(started), "crashed", "").record()
+    del record["runs"][0]["measures"]["nearest"]
+    again = TrialResult.of_record(record)
+    assert math.isnan(again.runs[0].measures["nearest"])
+
+
 @pytest.fixture
 def started():
     """Four runs of the pattern that comes along, on two terrains."""
