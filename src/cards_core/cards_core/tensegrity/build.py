@@ -20,7 +20,7 @@ from cards_core.tensegrity.solids import Rigid
 from cards_core.tensegrity.structure import Anchor, Body, Cable, Structure
 from cards_core.tensegrity.units import LENGTHS
 from cards_core.typing import Vector3
-from cards_core.yaml_fields import Field, Place
+from cards_core.yaml_fields import LARGEST, Field, Place
 
 TIE = 1e-9
 """Relative difference of distances below which the rod that is built first is the nearer."""
@@ -246,6 +246,14 @@ class _Plan:
             )
         self._check_way(pair, cord, (ends[0], ends[1]))
         limit = cord.actuator.tension_max if cord.actuator else cord.tension_max
+        if limit is None:
+            limit = cord.stiffness * rest
+            if limit >= LARGEST:
+                raise pair.at.error(
+                    f"cable '{pair.name}' has the largest tension {limit:g} N, stiffness times "
+                    "rest length",
+                    f"below {LARGEST:g} N: tension_max, or a smaller stiffness",
+                )
         return Cable(
             pair.name,
             index,
@@ -258,7 +266,7 @@ class _Plan:
             cord.stiffness,
             cord.damping,
             cord.stiffness * (length - rest),
-            cord.stiffness * rest if limit is None else limit,
+            limit,
             cord.actuator,
             cord.control,
             cord.contact,

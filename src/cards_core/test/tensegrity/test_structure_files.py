@@ -405,6 +405,17 @@ MISTAKES = {
     "name twice": ("- [c, d]", "- [c, d, a-b]", ":10:", "'a-b' is there already"),
     "name": ("- [c, d]", "- [c, d, a::b]", ":10:", "character of"),
     "point mass": ("nodes:", "point_masses: {a: -1}\nnodes:", ":2:", "> 0"),
+    "far node": ("[1, 0, 1]", "[1, 0, 1e300]", ":6:", "a magnitude below"),
+    "thick rod": ("radius: 0.01", "radius: 1e200", ":14:", "a magnitude below"),
+    "heavy rod": ("radius: 0.01", "radius: 1e9", ":9:", "mass of .* kg .expected: 1e-12"),
+    "light rod": ("density: 1000", "mass: 1e-300", ":9:", "mass of 1e-300 kg"),
+    "stiff cable": (
+        "stiffness: 100",
+        "stiffness: 9e15, rest_length: 2",
+        ":12:",
+        "largest tension",
+    ),
+    "control character": ("[1, 0, 1]", "[1, 0, \0]", ":6:", "character #x0000"),
 }
 
 
