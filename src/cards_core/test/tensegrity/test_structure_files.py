@@ -512,3 +512,14 @@ builders: {rod: {class: rod, radius: 0.01, density: 100}}
 """
     (body,) = build(write(tmp_path, text)).bodies
     assert body.mass == pytest.approx(math.pi * 0.01**2 * 100)
+
+
+def test_parts_at_one_place_are_noted(tmp_path):
+    """As when the offset of copies is forgotten."""
+    write(tmp_path, TWO_RODS, "part.yaml")
+    text = "format: tensegrity/1\nsubstructures: {v: {path: part.yaml, repeat: 2%s}}\n"
+    structure = build(write(tmp_path, text % ""))
+    assert [note for note in structure.notes if "same places" in note] == [
+        "'v0.a-b' and 'v1.a-b' join the same places, both count, and 2 more pairs"
+    ]
+    assert not build(write(tmp_path, text % ", offset: [0, 3, 0]")).notes
