@@ -24,6 +24,9 @@ MAX_DEPTH = 30
 MAX_VALUES = 200_000
 """Guards against aliases that expand without end."""
 
+LARGEST = 1e16
+"""Numbers from here on are infinite in an SDF; none that is meant is as large."""
+
 MAX_BYTES = 16_000_000
 """Largest file: more than `MAX_VALUES` take, and a guard against devices that never end."""
 
@@ -109,6 +112,13 @@ def parse_yaml(text: str, source: str = "<string>") -> Document:
             source=source,
             line=None if mark is None else mark.line + 1,
             expected=hints[0] if hints else None,
+        ) from None
+    except yaml.reader.ReaderError as error:
+        raise DescriptionError(
+            f"not valid YAML: character #x{error.character:04x}",
+            source=source,
+            line=text.count("\n", 0, error.position) + 1,
+            expected="printable characters",
         ) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # ValueError: PyYAML passes an impossible \U escape on to chr()
@@ -258,7 +268,7 @@ class Field:
         return [Field(self.document, (*self.place, i), item) for i, item in enumerate(value)]
 
     def number(self, *, above: float = -math.inf, at_least: float = -math.inf) -> float:
-        """Return a finite number."""
+        """Return a finite number below `LARGEST` in magnitude."""
         value = self.value
         wanted = "a finite number"
         if above > -math.inf:
@@ -272,6 +282,8 @@ class Field:
             out = float(value)
         except OverflowError:
             out = math.inf
+        if math.isfinite(out) and abs(out) >= LARGEST:
+            raise self.error(f"is {out:g}", f"a magnitude below {LARGEST:g}")
         if not math.isfinite(out) or out <= above or out < at_least:
             raise self.error(f"is {out:g}", wanted)
         return out

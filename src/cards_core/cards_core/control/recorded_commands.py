@@ -62,15 +62,26 @@ def read_commands(path: Path, muscles: Sequence[str]) -> RecordedCommands:
     if not path.is_file():
         raise CardsError(f"{path} does not exist (expected: a file of commands)")
     times, values = (_csv if ending == ".csv" else _npz)(path, muscles)
-    if not times.size or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
-        raise CardsError(f"{path}: times are not increasing numbers (expected: at least one time)")
+    if not times.size:
+        raise CardsError(f"{path} has no row (expected: at least one time)")
+    bad = ~np.isfinite(times) | (np.diff(times, prepend=-np.inf) <= 0.0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise CardsError(
+            f"{path}: row {row + 1} has the time {times[row]:g} s (expected: increasing numbers)"
+        )
     if not values:
         raise CardsError(f"{path} holds no set-points (expected: {' or '.join(QUANTITIES)})")
     for name, array in values.items():
-        if np.isinf(array).any():
-            raise CardsError(f"{path}: {name} is infinite (expected: numbers, or none)")
-    if "tension" in values and np.any(values["tension"] < 0.0):
-        raise CardsError(f"{path}: a tension is negative (expected: >= 0 N)")
+        least = -np.inf if name == "rest_rate" else 0.0
+        for row, column in np.argwhere(np.isinf(array) | (array < least))[:1]:
+            value = array[row, column]
+            problem = f"infinite, {value:g}," if np.isinf(value) else f"negative, {value:g},"
+            expected = "a number, or none" if least < 0.0 else "a number >= 0, or none"
+            raise CardsError(
+                f"{path}: {name} of '{muscles[column]}' is {problem} at {times[row]:g} s "
+                f"(expected: {expected})"
+            )
     # what is not said holds from before
     return RecordedCommands(times, {name: _kept(array) for name, array in values.items()})
 

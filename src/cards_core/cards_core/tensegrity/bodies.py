@@ -19,6 +19,9 @@ from cards_core.typing import Vector3
 SAME_PLACE = 1e-9
 """Nodes nearer than this are one place, also if they are of different parts, [m]."""
 
+MASSES = (1e-12, 1e12)
+"""Least and greatest mass of a body that can be simulated and written, [kg]."""
+
 
 def places(nodes: Sequence[Node]) -> dict[Node, int]:
     """Return a number for every node; nodes at one place have the same."""
@@ -96,7 +99,8 @@ def make_body(
         masses: Its nodes with point masses.
 
     Raises:
-        DescriptionError: The masses make no rigid body, as those of one rod without radius.
+        DescriptionError: The masses make no rigid body, as those of one rod without radius, or
+            are out of all proportion.
     """
     total = Inertia(0.0, np.zeros(3), np.zeros((3, 3)))
     for rigid in members:
@@ -107,6 +111,11 @@ def make_body(
     inertia = Inertia(total.mass, np.zeros(3), (total.tensor + total.tensor.T) / 2.0)
     if problem := inertia_problem(inertia):
         raise members[0].at.error(f"body '{name}': {problem}", "a mass > 0")
+    if not MASSES[0] <= inertia.mass <= MASSES[1]:
+        raise members[0].at.error(
+            f"body '{name}' has a mass of {inertia.mass:g} kg",
+            f"{MASSES[0]:g} to {MASSES[1]:g} kg; units, density and radius that fit",
+        )
     solids = tuple(
         Solid(
             rigid.name,

@@ -20,7 +20,7 @@ from cards_core.tensegrity.solids import Rigid
 from cards_core.tensegrity.structure import Anchor, Body, Cable, Structure
 from cards_core.tensegrity.units import LENGTHS
 from cards_core.typing import Vector3
-from cards_core.yaml_fields import Field, Place
+from cards_core.yaml_fields import LARGEST, Field, Place
 
 TIE = 1e-9
 """Relative difference of distances below which the rod that is built first is the nearer."""
@@ -52,7 +52,7 @@ def build(path: str | os.PathLike[str], *, length: str = "cm") -> Structure:
         tuple(bodies),
         tuple(cables),
         plan.node_places(),
-        tuple(_notes(cables, plan.obstructed)),
+        tuple(_notes(cables, plan.doubled(), plan.obstructed)),
         str(path),
     )
 
@@ -190,6 +190,18 @@ class _Plan:
         """Return the place of every node by its name after its part."""
         return {self._full(node): node.position for node in self.node_part}
 
+    def doubled(self) -> list[tuple[str, str]]:
+        """Return the names of rods, boxes and cables that join the same two places."""
+        ways = [(r.name, r.nodes) for r in self.rigids if len(r.nodes) == 2]
+        ways += [(pair.name, (pair.first, pair.second)) for pair, _ in self.cords]
+        first: dict[frozenset[int], str] = {}
+        out = []
+        for name, nodes in ways:
+            other = first.setdefault(frozenset(self.place[node] for node in nodes), name)
+            if other is not name:
+                out.append((other, name))
+        return out
+
     def _full(self, node: Node) -> str:
         path = self.node_part[node].path
         return f"{path}.{node.name}" if path else node.name
@@ -246,6 +258,14 @@ class _Plan:
             )
         self._check_way(pair, cord, (ends[0], ends[1]))
         limit = cord.actuator.tension_max if cord.actuator else cord.tension_max
+        if limit is None:
+            limit = cord.stiffness * rest
+            if limit >= LARGEST:
+                raise pair.at.error(
+                    f"cable '{pair.name}' has the largest tension {limit:g} N, stiffness times "
+                    "rest length",
+                    f"below {LARGEST:g} N: tension_max, or a smaller stiffness",
+                )
         return Cable(
             pair.name,
             index,
@@ -258,7 +278,7 @@ class _Plan:
             cord.stiffness,
             cord.damping,
             cord.stiffness * (length - rest),
-            cord.stiffness * rest if limit is None else limit,
+            limit,
             cord.actuator,
             cord.control,
             cord.contact,
@@ -313,7 +333,9 @@ def _origin(at: Field) -> tuple[str, Place]:
     return at.document.source, at.place
 
 
-def _notes(cables: Sequence[Cable], obstructed: Sequence[str]) -> Iterator[str]:
+def _notes(
+    cables: Sequence[Cable], doubled: Sequence[tuple[str, str]], obstructed: Sequence[str]
+) -> Iterator[str]:
     """Yield what the SDF does not say, and what may be a mistake."""
     within = [cable.name for cable in cables if cable.first.body == cable.second.body]
     wound = [c.actuator for c in cables if c.actuator is not None]
@@ -323,6 +345,10 @@ def _notes(cables: Sequence[Cable], obstructed: Sequence[str]) -> Iterator[str]:
         yield f"{which} a motor; the SDF has its largest speed as winch_speed"
     if within:
         yield f"within one body, without effect: {', '.join(within)}"
+    if doubled:
+        one, other = doubled[0]
+        more = f", and {len(doubled) - 1} more pairs" if len(doubled) > 1 else ""
+        yield f"'{one}' and '{other}' join the same places, both count{more}"
     shown = list(obstructed[:5])
     if len(obstructed) > 5:
         shown.append(f"{len(obstructed) - 5} more cables run through bodies")

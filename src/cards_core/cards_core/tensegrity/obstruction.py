@@ -15,8 +15,8 @@ from cards_core.typing import Array, Vector3
 def obstruction(rigid: Rigid, start: Vector3, end: Vector3) -> float:
     """Return how deep the cable is in the solid at its deepest, [m]; 0 or less if it is free.
 
-    Of a rod the distance from its axis counts, with round ends; of a box the distance from its
-    nearest face.
+    Of a rod the distance from its axis counts, with ends that are round within its length, as
+    cables with contact touch it; of a box the distance from its nearest face.
 
     Args:
         rigid: The rod, box or sphere.
@@ -27,7 +27,7 @@ def obstruction(rigid: Rigid, start: Vector3, end: Vector3) -> float:
     a, b = pose.apply(start), pose.apply(end)
     match rigid.geometry:
         case Cylinder(radius, length):
-            tip = np.array([0.0, 0.0, length / 2.0])
+            tip = np.array([0.0, 0.0, max(0.0, length / 2.0 - radius)])
             return radius - segment_distance(a, b, -tip, tip)
         case Box(size):
             return _depth_in_box(a, b, size / 2.0)
@@ -64,7 +64,8 @@ def segment_distance(a: Vector3, b: Vector3, c: Vector3, d: Vector3) -> float:
     u, v, w = b - a, d - c, a - c
     uu, uv, vv, uw, vw = u @ u, u @ v, v @ v, u @ w, v @ w
     determinant = uu * vv - uv * uv
-    s = np.clip((uv * vw - vv * uw) / determinant, 0.0, 1.0) if determinant > 1e-12 else 0.0
+    apart = determinant > 1e-12 * uu * vv  # else they are parallel
+    s = np.clip((uv * vw - vv * uw) / determinant, 0.0, 1.0) if apart else 0.0
     t = np.clip((uv * s + vw) / vv, 0.0, 1.0) if vv > 0.0 else 0.0
     # with t at its end, the nearest s is another one
     s = np.clip((uv * t - uw) / uu, 0.0, 1.0)

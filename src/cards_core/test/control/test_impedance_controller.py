@@ -133,6 +133,15 @@ def test_recorded_commands_are_replayed(ending, tmp_path):
         ("time,tenson.v0-v1.inner_top\n0,1\n", "tenson"),
         ("time,tension.v0-v1.iner_top\n0,1\n", "iner_top"),
         ("time,tension.v0-v1.inner_top\n0,x\n", r"a\.csv:2"),
+        (
+            "time,rest_length.v0-v1.inner_top\n0,1\n2,-1\n",
+            "'v0-v1.inner_top' is negative, -1, at 2 s",
+        ),
+        (
+            "time,rest_rate.v0-v1.inner_top\n0,inf\n",
+            "is infinite, inf, at 0 s .expected: a number",
+        ),
+        ("time,tension.v0-v1.inner_top\n1,3\n0,3\n", "row 2 has the time 0 s"),
         ("time,tension.v0-v1.inner_top\n0,1\n0,2\n", "increasing"),
         ("time,tension.v0-v1.inner_top\n0,-1\n", "negative"),
         ("time\n0\n", "no set-points"),

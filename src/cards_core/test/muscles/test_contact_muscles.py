@@ -8,13 +8,14 @@ from scipy.spatial.transform import Rotation
 
 from cards_core.errors import DescriptionError
 from cards_core.muscles.engine import MuscleEngine
-from cards_core.robot.elements import Capsule, Collision, Inertia, Link, Muscle, ViaPoint
+from cards_core.robot.elements import Capsule, Collision, Cylinder, Inertia, Link, Muscle, ViaPoint
 from cards_core.robot.model import Robot
 
+ROD = Capsule(0.005, 0.06)
 
-def thrown_cable(engine_backend="compiled"):
+
+def thrown_cable(engine_backend="compiled", shape=ROD):
     """Rod and box joined by a cable of 8 cm, and a free rod that crosses its way."""
-    shape = Capsule(0.005, 0.06)
     inertia = Inertia(0.05, np.zeros(3), np.diag([2e-5, 2e-5, 8e-6]))
     links = (
         Link("rod", inertia),
@@ -29,8 +30,8 @@ def thrown_cable(engine_backend="compiled"):
 class Throw:
     """Free bodies under the cable alone: symplectic Euler."""
 
-    def __init__(self, positions, velocities, dt=1e-3):
-        self.engine = thrown_cable()
+    def __init__(self, positions, velocities, dt=1e-3, shape=ROD):
+        self.engine = thrown_cable(shape=shape)
         self.x, self.v = np.array(positions, dtype=float), np.array(velocities, dtype=float)
         self.turn = Rotation.identity(3)
         self.momentum_of_spin = np.zeros((3, 3))
@@ -83,6 +84,28 @@ def test_kinetic_energy_grows_only_by_the_error_of_the_integrator():
     """At 0.1 ms: a spring that gets taut within a step of symplectic Euler gains energy."""
     growth, _ = collide(1e-4, 0.9)
     assert growth < 1e-6
+
+
+def test_a_cable_thrown_at_the_end_of_a_rod_gains_no_energy():
+    """Cylinders that are met within a radius of their ends, and slide out of the cable there."""
+    rod, dt, touched = Cylinder(0.015, 0.06), 1e-4, 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        throw = Throw(
+            [[-0.05, 0, 0], [0.05, 0, 0], [0, 0.03, rng.uniform(0.015, 0.035)]],
+            [[0, 0.5, 0], [0, 0.5, 0], [0, -0.5, 0.1]],
+            dt,
+            rod,
+        )
+        throw.turn = Rotation.from_rotvec([[0, 0, 0], [0, 0, 0], rng.uniform(-0.6, 0.6, 3)])
+        start, most, met = throw.kinetic(), 0.0, False
+        for _ in range(1200):
+            throw.step()
+            most = max(most, throw.kinetic() / start - 1.0)
+            met = met or len(throw.engine.contacts.contacts(0)) > 0
+        touched += met
+        assert most < 1e-4
+    assert touched >= 5
 
 
 def test_random_throws_lose_no_cable():

@@ -405,6 +405,17 @@ MISTAKES = {
     "name twice": ("- [c, d]", "- [c, d, a-b]", ":10:", "'a-b' is there already"),
     "name": ("- [c, d]", "- [c, d, a::b]", ":10:", "character of"),
     "point mass": ("nodes:", "point_masses: {a: -1}\nnodes:", ":2:", "> 0"),
+    "far node": ("[1, 0, 1]", "[1, 0, 1e300]", ":6:", "a magnitude below"),
+    "thick rod": ("radius: 0.01", "radius: 1e200", ":14:", "a magnitude below"),
+    "heavy rod": ("radius: 0.01", "radius: 1e9", ":9:", "mass of .* kg .expected: 1e-12"),
+    "light rod": ("density: 1000", "mass: 1e-300", ":9:", "mass of 1e-300 kg"),
+    "stiff cable": (
+        "stiffness: 100",
+        "stiffness: 9e15, rest_length: 2",
+        ":12:",
+        "largest tension",
+    ),
+    "control character": ("[1, 0, 1]", "[1, 0, \0]", ":6:", "character #x0000"),
 }
 
 
@@ -501,3 +512,14 @@ builders: {rod: {class: rod, radius: 0.01, density: 100}}
 """
     (body,) = build(write(tmp_path, text)).bodies
     assert body.mass == pytest.approx(math.pi * 0.01**2 * 100)
+
+
+def test_parts_at_one_place_are_noted(tmp_path):
+    """As when the offset of copies is forgotten."""
+    write(tmp_path, TWO_RODS, "part.yaml")
+    text = "format: tensegrity/1\nsubstructures: {v: {path: part.yaml, repeat: 2%s}}\n"
+    structure = build(write(tmp_path, text % ""))
+    assert [note for note in structure.notes if "same places" in note] == [
+        "'v0.a-b' and 'v1.a-b' join the same places, both count, and 2 more pairs"
+    ]
+    assert not build(write(tmp_path, text % ", offset: [0, 3, 0]")).notes

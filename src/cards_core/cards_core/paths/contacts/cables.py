@@ -19,8 +19,15 @@ Several contacts are solved one after another between their neighbours until not
   step, so that alpha passes there at a root of a quadratic equation. A rod of any size is thus met
   from the side on which the cable was, however fast it moves. The earliest meeting counts first.
 - *Release*: theta <= 0. What remains is solved again.
-- *Ends*: a capsule ends in spheres, over which the cable takes the shorter way; from the end of a
-  cylinder it slips off when the middle of the arc passes it.
+- *Ends*: rods end in half spheres. Over side and cap the way is a helix and a great circle that
+  meet at equal angles where the side ends, the seam; with k the ratio of a neighbour's distances
+  from the axis and from the centre of the cap, delta the angle about the axis from the seam to it,
+  c the cosine of the angle between way and seam:
+
+      c = k sin delta/sqrt(1 - (k cos delta)^2),   alpha = sum of delta + h_s c/(r sqrt(1 - c^2))
+
+  with h_s the height between the seams; an end without cap has acos(r/P) - a/r in place of delta
+  and its own height. Where no slope c balances, the way has no minimum and slips off.
 
 Forces, moments and rates are those of `cards_core.muscles.engine`, with the tangent points fixed
 to the links of the shapes for an instant.

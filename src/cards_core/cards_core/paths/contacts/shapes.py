@@ -3,6 +3,10 @@
 A straight piece of a cable cannot touch a flat face from outside unless its ends are behind it,
 nor a hollow: what holds a cable on a box, a convex mesh or the ground are convex edges alone. Each
 is a rod of radius zero with its solid on one side. A plane has none and needs none.
+
+A rod ends in half spheres. Those of a cylinder lie within it: with a sharp rim or none the cable
+would jump where it slides over the end, and a jump to a longer way is energy from nothing. A
+cylinder that is too short for them is a prism of many sides.
 """
 
 from __future__ import annotations
@@ -21,6 +25,9 @@ from cards_core.typing import Array, Matrix3, Vector3
 
 FLAT = 1e-9
 """Faces whose normals differ by less have no edge between them, [rad]."""
+
+DISC_SIDES = 32
+"""Of the prism as which cables touch a cylinder shorter than its diameter: 0.5 % of r off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +102,7 @@ class ShapeTables:
     """Arrays for ``native/contact_cables.c``; see the structures there.
 
     Attributes:
-        shapes: shape (n, 19).
+        shapes: shape (n, 18).
         kinds: shape (n, 5).
         edges: shape (E, 15).
         heights: One after the other, shape (H,).
@@ -119,17 +126,22 @@ def shape_tables(shapes: Sequence[ContactShape]) -> ShapeTables:
     ridges = [np.zeros((0, 3), dtype=np.uint8)]
     edge_count = height_count = 0
     for shape in shapes:
-        rod, size, top = [0.0, 0.0, 0.0], [0.0, 0.0], 0.0
+        rod, size, top = [0.0, 0.0], [0.0, 0.0], 0.0
         kind = [HULL, shape.link, edge_count, 0, 0]
         match shape.geometry:
             case Capsule(radius, length):
-                rod, kind[0] = [radius, 0.5 * length, 1.0], ROD
+                rod, kind[0] = [radius, 0.5 * length], ROD
                 bound = radius + 0.5 * length
-            case Cylinder(radius, length):
-                rod, kind[0] = [radius, 0.5 * length, 0.0], ROD
+            case Cylinder(radius, length) if length >= 2.0 * radius:
+                rod, kind[0] = [radius, 0.5 * length - radius], ROD
                 bound = float(np.hypot(radius, 0.5 * length))
+            case Cylinder():
+                found = _disc(shape.geometry).edges
+                bound = float(np.hypot(shape.geometry.radius, 0.5 * shape.geometry.length))
+                kind[3] = len(found)
+                edges.append(found)
             case Sphere(radius):
-                rod, kind[0] = [radius, 0.0, 1.0], ROD
+                rod, kind[0] = [radius, 0.0], ROD
                 bound = radius
             case Plane():
                 bound = 0.0  # no edges
@@ -159,7 +171,7 @@ def shape_tables(shapes: Sequence[ContactShape]) -> ShapeTables:
         numbers.append([*pose, bound, *rod, *size, top])
         kinds.append(kind)
     return ShapeTables(
-        np.array(numbers, dtype=float).reshape(-1, 19),
+        np.array(numbers, dtype=float).reshape(-1, 18),
         np.array(kinds, dtype=np.int64).reshape(-1, 5),
         np.concatenate(edges),
         np.concatenate(heights),
@@ -187,6 +199,14 @@ def edge_frame(start: Vector3, end: Vector3, normals: Array) -> Array:
     turn: Matrix3 = np.stack([x, np.cross(z, x), z], axis=-1)
     tilt = x @ normals[0], np.linalg.norm(np.cross(x, normals[0]))
     return np.array([*turn.ravel(), *(0.5 * (start + end)), 0.5 * length, *tilt])
+
+
+def _disc(disc: Cylinder) -> Hull:
+    """Return a prism around whose edges a cable bends as around the rims of a disc."""
+    angles = 2.0 * np.pi * np.arange(DISC_SIDES) / DISC_SIDES
+    rim = disc.radius * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    ends = [np.column_stack([rim, np.full(DISC_SIDES, s * 0.5 * disc.length)]) for s in (-1, 1)]
+    return Hull(np.concatenate(ends))
 
 
 def _box_edges(half: Vector3) -> Array:

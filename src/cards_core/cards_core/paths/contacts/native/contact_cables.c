@@ -15,7 +15,7 @@ typedef struct { double R[9], t[3]; } pose_t;
 typedef struct {
   pose_t offset;             /* to the link */
   double bound;              /* all of it is so near to its origin */
-  double radius, half, cap;  /* of a rod; whether it ends in spheres */
+  double radius, half;       /* of a rod, which ends in half spheres */
   double size[2], top;       /* of a height field; its highest point */
 } shape_t;
 
@@ -55,14 +55,14 @@ typedef struct {
 /* what a cable can go around */
 typedef struct {
   long shape, edge;
-  double radius, half, cap, cos, sin;
+  double radius, half, cos, sin;
   pose_t now;
 } rod_t;
 
 typedef struct {
   rod_t rod;
   double sense, turn, arc, left; /* left: angle of the arc, <= 0 when the cable lifts off */
-  int cap, off, held;            /* on the cap; beyond the end; stays at a corner */
+  int cap, held;                 /* on the cap alone; stays at a corner */
   double a[3], b[3], a0[3], b0[3];
 } contact_t;
 
@@ -137,6 +137,133 @@ static double on_sphere(double r, double z, const double *p, const double *q, do
   return phi - bu - bv;
 }
 
+/* Where the way over a rod goes from its side to a cap, or, without a cap, to the neighbour: height
+   of the one or the other on the axis; ratio k of the neighbour's distances from the axis and from
+   the centre of the cap; without a cap, angle of the tangent to the neighbour, less its length
+   over the radius. */
+typedef struct { double height, angle, ratio; int cap; } seam_t;
+
+static seam_t make_seam(const double *x, double half, double r, int side) {
+  const double d = hypot(x[0], x[1]);
+  seam_t s = {x[2], 0.0, 0.0, side};
+  if (side) {
+    const double above = x[2] - side*half, far = hypot(d, above);
+    s.height = side*half;
+    s.ratio = far > 0.0 ? d/far : 0.0;
+  } else {
+    const double a = tangent(d, r, &s.angle);
+    s.angle -= a/r;
+  }
+  return s;
+}
+
+/* Angle d about the axis from the seam to the neighbour, at most a quarter turn, of a great circle
+   that leaves the seam at an angle of cosine c: c = k sin d/sqrt(1 - (k cos d)^2). */
+static double beyond_seam(const seam_t *s, double c) {
+  if (!s->cap) return s->angle;
+  const double k = s->ratio, w = (1.0 - c*c)*k*k;
+  return w > 0.0 ? asin(lesser(1.0, c*sqrt(larger(0.0, (1.0 - k*k)/w)))) : 0.5*M_PI;
+}
+
+/* the cosine c for an angle d */
+static double slope_past(const seam_t *s, double d) {
+  const double k = s->ratio, e = k*cos(d);
+  return k*sin(d)/sqrt(larger(1e-300, 1.0 - e*e));
+}
+
+/* What is left of the whole angle about the axis where the way on the side has slope c and goes
+   `last` beyond the second seam. */
+static double angle_left(double whole, const seam_t *s, double r, double c, double last) {
+  const double up = fabs(s[1].height - s[0].height)/r;
+  return whole - beyond_seam(s, c) - last - up*c/sqrt(larger(1e-300, 1.0 - c*c));
+}
+
+/* The way over side and caps: a helix and great circles that meet at equal angles. Fills in the
+   angles about the axis beyond each seam. Returns 0 where there is none: such a way slips off. */
+static int slope_at_seams(double whole, const seam_t *seams, double r, double *beyond) {
+  /* the second seam is that with less of a cap: the first one's angle is at most a quarter turn */
+  const int flip = seams[0].cap && !(seams[1].cap && seams[1].ratio <= seams[0].ratio);
+  const seam_t s[2] = {seams[flip], seams[1 - flip]};
+  double *first = beyond + flip, *second = beyond + 1 - flip;
+  double low = 0.0, high = s[1].ratio;
+  if (!(angle_left(whole, s, r, 0.0, beyond_seam(s + 1, 0.0)) > 0.0)) return 0;
+  if (angle_left(whole, s, r, high, beyond_seam(s + 1, high)) <= 0.0) {
+    for (int i = 0; i < 60; i++) { /* what is left falls with the slope */
+      const double c = 0.5*(low + high);
+      if (angle_left(whole, s, r, c, beyond_seam(s + 1, c)) > 0.0) low = c;
+      else high = c;
+    }
+    *first = beyond_seam(s, low);
+    *second = beyond_seam(s + 1, low);
+    return 1;
+  }
+  /* more than a quarter turn on the second cap, as past its pole: the first minimum there is */
+  low = high = 0.5*M_PI;
+  for (int i = 1; i <= 16; i++) {
+    high = 0.5*M_PI*(1.0 + i/16.0);
+    if (angle_left(whole, s, r, slope_past(s + 1, high), high) <= 0.0) break;
+    if (i == 16) return 0;
+    low = high;
+  }
+  for (int i = 0; i < 60; i++) {
+    const double d = 0.5*(low + high);
+    if (angle_left(whole, s, r, slope_past(s + 1, d), d) > 0.0) low = d;
+    else high = d;
+  }
+  *first = beyond_seam(s, slope_past(s + 1, high));
+  *second = high;
+  return 1;
+}
+
+/* The way from p to q, in the frame of a capsule, of which a part is on a cap and a part on the
+   side. out: -1, 0, +1 for each end that leaves the side over a cap. Fills in where it meets and
+   leaves the capsule; returns its length there, or -1 where it slips off. */
+static double over_seams(const double *p, const double *q, const contact_t *c, double turn,
+                         const int *out, double *x, double *y) {
+  const double r = c->rod.radius, half = c->rod.half;
+  double bp, bq, beyond[2], arc = 0.0, seam[2][3];
+  const double ap = tangent(hypot(p[0], p[1]), r, &bp);
+  const double aq = tangent(hypot(q[0], q[1]), r, &bq);
+  int side[2] = {out[0], out[1]};
+  for (int again = 0; again < 2; again++) {
+    if (side[0] && side[0] == side[1]) return -1.0;
+    const seam_t s[2] = {make_seam(p, half, r, side[0]), make_seam(q, half, r, side[1])};
+    if (!slope_at_seams(turn + bp + bq, s, r, beyond)) return -1.0;
+    const double *ends[2] = {p, q}, tangents[2] = {ap, aq}, angles[2] = {bp, bq};
+    const double wound = turn + bp + bq - (side[0] ? beyond[0] : bp) - (side[1] ? beyond[1] : bq);
+    const double whole = r*wound + (side[0] ? 0.0 : ap) + (side[1] ? 0.0 : aq);
+    const double slope = whole > 0.0 ? (s[1].height - s[0].height)/whole : 0.0;
+    if (!(wound >= 0.0)) return -1.0;
+    int more = 0;
+    arc = 0.0;
+    for (int k = 0; k < 2; k++) {
+      const double *end = ends[k], sense = k ? -c->sense : c->sense;
+      const double angle = atan2(end[1], end[0]) + sense*(side[k] ? beyond[k] : angles[k]);
+      seam[k][0] = r*cos(angle);
+      seam[k][1] = r*sin(angle);
+      seam[k][2] = s[k].height;
+      if (side[k]) continue;
+      seam[k][2] += (k ? -slope : slope)*tangents[k];
+      if (fabs(seam[k][2]) > half*(1.0 + 1e-12)) {
+        side[k] = seam[k][2] < 0.0 ? -1 : 1;
+        more = 1;
+      }
+    }
+    if (more) {
+      if (again) return -1.0;
+      continue;
+    }
+    arc = hypot(r*wound, seam[1][2] - seam[0][2]);
+    break;
+  }
+  double unused[3];
+  memcpy(x, seam[0], sizeof seam[0]);
+  memcpy(y, seam[1], sizeof seam[1]);
+  if (side[0]) arc += r*on_sphere(r, side[0]*half, p, seam[0], x, unused);
+  if (side[1]) arc += r*on_sphere(r, side[1]*half, seam[1], q, unused, y);
+  return arc;
+}
+
 /* Shortest way from p to q over one rod, in its class: circle across, straight on the developed
    surface. A negative arc continues it smoothly; the caller drops the contact then. On an edge the
    cable does not pass its ends. */
@@ -146,7 +273,7 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
   const double r = s->radius;
   inward(&s->now, p_world, p);
   inward(&s->now, q_world, q);
-  c->cap = c->off = 0;
+  c->cap = 0;
   double z = 0.0;
   if (s->half > 0.0) {
     const double dp = hypot(p[0], p[1]), dq = hypot(q[0], q[1]);
@@ -163,7 +290,6 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     if (r == 0.0) {
       x[0] = x[1] = 0.0;
       x[2] = lesser(s->half, larger(-s->half, x[2]));
-      c->off = x[2] != z && fabs(z) > s->half;
       /* a neighbour on the axis, at a common corner, tells no angle */
       if (dp > 0.0 && dq > 0.0) c->turn = c->left = turn;
       c->arc = 0.0;
@@ -171,8 +297,22 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
       memcpy(c->b, c->a, sizeof c->a);
       return;
     }
-    if (fabs(z) <= s->half || !s->cap) {
-      c->off = fabs(z) > s->half;
+    const int out[2] = {fabs(x[2]) <= s->half ? 0 : x[2] < 0.0 ? -1 : 1,
+                        fabs(y[2]) <= s->half ? 0 : y[2] < 0.0 ? -1 : 1};
+    const int seams = turn > 0.0 && out[0] != out[1];
+    if (seams) {
+      const double arc = over_seams(p, q, c, turn, out, x, y);
+      if (arc >= 0.0) {
+        c->turn = turn;
+        c->arc = arc;
+        c->left = arc/r;
+        outward(&s->now, x, c->a);
+        outward(&s->now, y, c->b);
+        return;
+      }
+      z = out[0] + out[1] ? out[0] + out[1] : z;
+    }
+    if (!seams && fabs(z) <= s->half) {
       const double fp = r/larger(dp*dp, 1e-300), fq = r/larger(dq*dq, 1e-300);
       const double cp = dp > r ? r : dp, cq = dq > r ? r : dq;
       x[0] = fp*(cp*p[0] - c->sense*ap*p[1]);
@@ -388,10 +528,9 @@ static void place_rod(const cables_t *m, long shape, long index, const edge_t *e
   if (m->kinds[shape].kind == ROD) {
     rod->radius = s->radius;
     rod->half = s->half;
-    rod->cap = s->cap;
     rod->now = m->now[shape];
   } else {
-    rod->radius = rod->cap = 0.0;
+    rod->radius = 0.0;
     rod->half = e->half;
     rod->cos = e->cos;
     rod->sin = e->sin;
@@ -481,7 +620,6 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
   *turn = alpha - bp - bq;
   if (e) return *turn > 0.0 && *sense == sense_on_edge(p, q) ? when : 2.0;
   if (!crossed) when = 1.0;
-  if (*turn <= 1e-9 && !s->cap) return 2.0;
   if (*turn <= 1e-9 && near2 > (half + radius)*(half + radius)) return 2.0;
   return when;
 }
@@ -554,7 +692,7 @@ static void look_at(search_t *f, long shape, long index, const edge_t *e) {
   tried.turn = tried.left = turn;
   over(f->p, f->q, &tried);
   /* p and q beside the rod on the same side of its caps do not meet it */
-  if (!e && (tried.left <= 1e-9 || tried.off)) return;
+  if (!e && tried.left <= 1e-9) return;
   if (!e && tried.cap) {
     const rod_t *rod = &tried.rod;
     double d[3], away[3], near2 = 0.0;
@@ -1063,16 +1201,17 @@ static long release(const cables_t *m, long cable, const double *ends, contact_t
   long worst = -1;
   double least = 0.0;
   for (long i = 0; i < count; i++) {
-    if (c[i].cap)
+    if (c[i].cap) {
+      const double sense = c[i].sense, turn = c[i].turn;
       set_short_way(leaving(c, i - 1, ends), entry(c, count, i + 1, ends), c + i);
-    const int edge = c[i].rod.radius == 0.0;
-    const double left = c[i].off && !edge ? -INFINITY : c[i].left;
-    if (!c[i].held && left <= least) {
-      least = left;
+      *changed |= c[i].sense != sense || fabs(c[i].turn - turn) > M_PI;
+    }
+    if (!c[i].held && c[i].left <= least) {
+      least = c[i].left;
       worst = i;
     }
   }
-  if (worst < 0) return count;
+  if (worst < 0 || *changed) return count; /* the shorter way may lead over the side */
   hit_t hits[HITS];
   const long n = straighten(m, cable, leaving(c, worst - 1, ends), c[worst].a,
                             entry(c, count, worst + 1, ends), c + (worst ? worst - 1 : 0),
