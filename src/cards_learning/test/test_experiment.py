@@ -61,7 +61,7 @@ ERRORS = {
     "a range upside down": ("[0, 30]", "[30, 0]", 10, "the lower value first"),
     "a negative amplitude": ("[0, 300]", "[-1, 300]", 10, "values >= 0"),
     "too much tension": ("[0, 30]", "[0, 30], tension: [0, 71]", 10, "at most 70 N"),
-    "a seed that would be rounded": ("seed: 1", "seed: 1e17", 14, "at most 9007199254740992"),
+    "a seed that would be rounded": ("seed: 1", "seed: 9.1e15", 14, "at most 9007199254740992"),
     "algorithm": ("evolution", "annealing", 11, "one of evolution"),
     "setting": ("mutants: 2", "mutant: 2", 11, "did you mean 'mutants'"),
     "setting's value": ("population: 6", "population: 0", 11, "population"),
