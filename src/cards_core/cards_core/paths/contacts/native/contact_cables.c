@@ -215,53 +215,55 @@ static int slope_at_seams(double whole, const seam_t *seams, double r, double *b
   return 1;
 }
 
-/* The way from p to q, in the frame of a capsule, of which a part is on a cap and a part on the
-   side. out: -1, 0, +1 for each end that leaves the side over a cap. Fills in where it meets and
-   leaves the capsule; returns its length there, or -1 where it slips off. */
-static double over_seams(const double *p, const double *q, const contact_t *c, double turn,
-                         const int *out, double *x, double *y) {
-  const double r = c->rod.radius, half = c->rod.half;
-  double bp, bq, beyond[2], arc = 0.0, seam[2][3];
-  const double ap = tangent(hypot(p[0], p[1]), r, &bp);
-  const double aq = tangent(hypot(q[0], q[1]), r, &bq);
+/* The way from p to q, in the frame of a rod, of which a part is on a cap and a part on the side.
+   out: -1, 0, +1 for each end that leaves the side over a cap, as far as is known. Returns 0 where
+   it slips off. */
+static int over_seams(const double *p, const double *q, double turn, const int *out, contact_t *c) {
+  const double r = c->rod.radius, half = c->rod.half, *ends[2] = {p, q};
+  double tangents[2], angles[2], beyond[2], seam[2][3], place[2][3], unused[3];
+  for (int k = 0; k < 2; k++) tangents[k] = tangent(hypot(ends[k][0], ends[k][1]), r, angles + k);
+  const double total = turn + angles[0] + angles[1];
   int side[2] = {out[0], out[1]};
-  for (int again = 0; again < 2; again++) {
-    if (side[0] && side[0] == side[1]) return -1.0;
+  for (int again = 0; again < 4 && side[0] != side[1]; again++) {
     const seam_t s[2] = {make_seam(p, half, r, side[0]), make_seam(q, half, r, side[1])};
-    if (!slope_at_seams(turn + bp + bq, s, r, beyond)) return -1.0;
-    const double *ends[2] = {p, q}, tangents[2] = {ap, aq}, angles[2] = {bp, bq};
-    const double wound = turn + bp + bq - (side[0] ? beyond[0] : bp) - (side[1] ? beyond[1] : bq);
-    const double whole = r*wound + (side[0] ? 0.0 : ap) + (side[1] ? 0.0 : aq);
-    const double slope = whole > 0.0 ? (s[1].height - s[0].height)/whole : 0.0;
-    if (!(wound >= 0.0)) return -1.0;
-    int more = 0;
-    arc = 0.0;
+    if (!slope_at_seams(total, s, r, beyond)) return 0;
+    double wound = total, whole = 0.0, arc = 0.0;
     for (int k = 0; k < 2; k++) {
-      const double *end = ends[k], sense = k ? -c->sense : c->sense;
-      const double angle = atan2(end[1], end[0]) + sense*(side[k] ? beyond[k] : angles[k]);
+      wound -= side[k] ? beyond[k] : angles[k];
+      whole += side[k] ? 0.0 : tangents[k];
+    }
+    if (!(wound >= 0.0)) return 0;
+    whole += r*wound;
+    const double slope = whole > 0.0 ? (s[1].height - s[0].height)/whole : 0.0;
+    int next[2] = {side[0], side[1]};
+    for (int k = 0; k < 2; k++) {
+      const double sense = k ? -c->sense : c->sense;
+      const double angle = atan2(ends[k][1], ends[k][0]) + sense*(side[k] ? beyond[k] : angles[k]);
       seam[k][0] = r*cos(angle);
       seam[k][1] = r*sin(angle);
-      seam[k][2] = s[k].height;
-      if (side[k]) continue;
-      seam[k][2] += (k ? -slope : slope)*tangents[k];
-      if (fabs(seam[k][2]) > half*(1.0 + 1e-12)) {
-        side[k] = seam[k][2] < 0.0 ? -1 : 1;
-        more = 1;
+      seam[k][2] = s[k].height + (side[k] ? 0.0 : (k ? -slope : slope)*tangents[k]);
+      memcpy(place[k], seam[k], sizeof seam[k]);
+      if (side[k]) {
+        const double z = side[k]*half;
+        const double on = k ? on_sphere(r, z, seam[1], q, unused, place[1])
+                            : on_sphere(r, z, p, seam[0], place[0], unused);
+        arc += r*on;
+        if (on < -1e-12) next[k] = 0; /* it leaves the side before the seam */
+      } else if (fabs(seam[k][2]) > half*(1.0 + 1e-12)) {
+        next[k] = seam[k][2] < 0.0 ? -1 : 1;
       }
     }
-    if (more) {
-      if (again) return -1.0;
-      continue;
+    if (next[0] == side[0] && next[1] == side[1]) {
+      c->turn = turn;
+      c->arc = arc + hypot(r*wound, seam[1][2] - seam[0][2]);
+      c->left = c->arc/r;
+      outward(&c->rod.now, place[0], c->a);
+      outward(&c->rod.now, place[1], c->b);
+      return 1;
     }
-    arc = hypot(r*wound, seam[1][2] - seam[0][2]);
-    break;
+    memcpy(side, next, sizeof side);
   }
-  double unused[3];
-  memcpy(x, seam[0], sizeof seam[0]);
-  memcpy(y, seam[1], sizeof seam[1]);
-  if (side[0]) arc += r*on_sphere(r, side[0]*half, p, seam[0], x, unused);
-  if (side[1]) arc += r*on_sphere(r, side[1]*half, seam[1], q, unused, y);
-  return arc;
+  return 0;
 }
 
 /* Shortest way from p to q over one rod, in its class: circle across, straight on the developed
@@ -274,13 +276,13 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
   inward(&s->now, p_world, p);
   inward(&s->now, q_world, q);
   c->cap = 0;
-  double z = 0.0;
+  double z = 0.0, turn = 0.0;
   if (s->half > 0.0) {
     const double dp = hypot(p[0], p[1]), dq = hypot(q[0], q[1]);
     double bp, bq;
     const double ap = tangent(dp, r, &bp), aq = tangent(dq, r, &bq);
     const double alpha = atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
-    double turn = c->sense*alpha - bp - bq;
+    turn = c->sense*alpha - bp - bq;
     turn += 2.0*M_PI*rint((c->turn - turn)/(2.0*M_PI));
     const double whole = ap + larger(r*turn, -ap - aq) + aq, rise = q[2] - p[2];
     const double share = whole > 1e-300 ? 1.0/whole : 0.0;
@@ -300,18 +302,8 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     const int out[2] = {fabs(x[2]) <= s->half ? 0 : x[2] < 0.0 ? -1 : 1,
                         fabs(y[2]) <= s->half ? 0 : y[2] < 0.0 ? -1 : 1};
     const int seams = turn > 0.0 && out[0] != out[1];
-    if (seams) {
-      const double arc = over_seams(p, q, c, turn, out, x, y);
-      if (arc >= 0.0) {
-        c->turn = turn;
-        c->arc = arc;
-        c->left = arc/r;
-        outward(&s->now, x, c->a);
-        outward(&s->now, y, c->b);
-        return;
-      }
-      z = out[0] + out[1] ? out[0] + out[1] : z;
-    }
+    if (seams && over_seams(p, q, turn, out, c)) return;
+    if (seams && out[0] + out[1]) z = out[0] + out[1];
     if (!seams && fabs(z) <= s->half) {
       const double fp = r/larger(dp*dp, 1e-300), fq = r/larger(dq*dq, 1e-300);
       const double cp = dp > r ? r : dp, cq = dq > r ? r : dq;
@@ -329,6 +321,15 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     c->cap = 1;
   }
   c->left = on_sphere(r, z, p, q, x, y);
+  if (turn > 0.0 && c->left > 0.0) {
+    /* what would end beside the rod goes on over its side */
+    const int side = z < 0.0 ? -1 : 1;
+    const int out[2] = {side*x[2] < s->half ? 0 : side, side*y[2] < s->half ? 0 : side};
+    if (out[0] != out[1] && over_seams(p, q, turn, out, c)) {
+      c->cap = 0;
+      return;
+    }
+  }
   c->arc = r*c->left;
   outward(&s->now, x, c->a);
   outward(&s->now, y, c->b);
