@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.spatial.transform import Rotation
 
 from cards_core.paths.contacts.cables import ContactCable, ContactCables
 from cards_core.paths.contacts.shapes import ContactShape
@@ -124,3 +125,49 @@ def test_a_disc_is_touched_at_its_rims():
         length = cables.solve(poses)[0]
     assert length == pytest.approx(2.0)
     assert cables.contacts(0) == []
+
+
+def test_two_rods_tumble_through_a_cable():
+    """It stays outside of both, and every step settles."""
+    rod = Capsule(RADIUS, 2 * HALF)
+    shapes = [ContactShape(2, rod), ContactShape(3, rod)]
+    touched = 0
+    for seed in (2, 4):
+        cables = ContactCables(4, shapes, [ContactCable((0, 1), np.zeros((2, 3)), (0, 1))])
+        rng = np.random.default_rng(seed)
+        poses = np.tile(np.eye(4), (5, 1, 1))
+        poses[:2, 0, 3] = -1.0, 1.0
+        x, v, w = (
+            np.array([[-0.4, 0.9, 0.0], [0.4, -0.9, 0.0]]),
+            np.zeros((2, 3)),
+            np.zeros((2, 3)),
+        )
+        turn = [Rotation.random(random_state=rng) for _ in x]
+        for k in range(1200):
+            if k % 200 == 0:
+                target = 0.35 * rng.normal(size=(2, 3)) + [[-0.45, 0, 0], [0.45, 0, 0]]
+            for i in range(2):
+                v[i] += 2e-4 * (target[i] - x[i]) - 2e-2 * v[i]
+                w[i] = 0.98 * w[i] + 1e-3 * rng.normal(size=3)
+                x[i] += v[i]
+                turn[i] = Rotation.from_rotvec(w[i]) * turn[i]
+                poses[2 + i, :3, :3], poses[2 + i, :3, 3] = turn[i].as_matrix(), x[i]
+            cables.solve(poses)
+            assert cables.failures == 0
+            local = [(poses[:2, :3, 3] - x[i]) @ poses[2 + i, :3, :3] for i in range(2)]
+            if min(distance(ends, RADIUS, HALF).min() for ends in local) < 1e-3:
+                cables.reset()  # an end came into a rod
+                continue
+            contacts = cables.contacts(0)
+            touched += len(contacts) > 0
+            way = [
+                poses[0, :3, 3],
+                *(y for c in contacts for y in (c.start, c.end)),
+                poses[1, :3, 3],
+            ]
+            for a, b in zip(way[::2], way[1::2], strict=True):
+                points = a + np.linspace(0, 1, 40)[:, None] * (b - a)
+                for i in range(2):
+                    inside = distance((points - x[i]) @ poses[2 + i, :3, :3], RADIUS, HALF)
+                    assert inside.min() > -1e-9
+    assert touched > 300

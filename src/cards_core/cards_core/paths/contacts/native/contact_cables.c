@@ -63,6 +63,7 @@ typedef struct {
   rod_t rod;
   double sense, turn, arc, left; /* left: angle of the arc, <= 0 when the cable lifts off */
   int cap, held;                 /* on the cap alone; stays at a corner */
+  int slipped;                   /* +1 or -1: off the side over this cap, until released */
   double a[3], b[3], a0[3], b0[3];
 } contact_t;
 
@@ -302,9 +303,11 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     const int out[2] = {fabs(x[2]) <= s->half ? 0 : x[2] < 0.0 ? -1 : 1,
                         fabs(y[2]) <= s->half ? 0 : y[2] < 0.0 ? -1 : 1};
     const int seams = turn > 0.0 && out[0] != out[1];
-    if (seams && over_seams(p, q, turn, out, c)) return;
-    if (seams && out[0] + out[1]) z = out[0] + out[1];
-    if (!seams && fabs(z) <= s->half) {
+    if (seams && !c->slipped) {
+      if (over_seams(p, q, turn, out, c)) return;
+      c->slipped = (out[0] + out[1] ? out[0] + out[1] : z) < 0.0 ? -1 : 1;
+    }
+    if (!c->slipped && fabs(z) <= s->half) {
       const double fp = r/larger(dp*dp, 1e-300), fq = r/larger(dq*dq, 1e-300);
       const double cp = dp > r ? r : dp, cq = dq > r ? r : dq;
       x[0] = fp*(cp*p[0] - c->sense*ap*p[1]);
@@ -317,11 +320,11 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
       outward(&s->now, y, c->b);
       return;
     }
-    z = copysign(s->half, z);
+    z = copysign(s->half, c->slipped ? c->slipped : z);
     c->cap = 1;
   }
   c->left = on_sphere(r, z, p, q, x, y);
-  if (turn > 0.0 && c->left > 0.0) {
+  if (turn > 0.0 && c->left > 0.0 && !c->slipped) {
     /* what would end beside the rod goes on over its side */
     const int side = z < 0.0 ? -1 : 1;
     const int out[2] = {side*x[2] < s->half ? 0 : side, side*y[2] < s->half ? 0 : side};
@@ -1206,6 +1209,7 @@ static long release(const cables_t *m, long cable, const double *ends, contact_t
       const double sense = c[i].sense, turn = c[i].turn;
       set_short_way(leaving(c, i - 1, ends), entry(c, count, i + 1, ends), c + i);
       *changed |= c[i].sense != sense || fabs(c[i].turn - turn) > M_PI;
+      c[i].slipped = 0;
     }
     if (!c[i].held && c[i].left <= least) {
       least = c[i].left;
