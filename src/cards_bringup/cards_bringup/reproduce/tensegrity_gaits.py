@@ -54,10 +54,7 @@ NOTES = (
     "a run that diverged counts with no distance.",
 )
 
-_ENERGY = (
-    "the gait was learnt for distance alone, its work had no weight; with "
-    "cost_of_transport_ideal: -0.02 in the objective it is cheaper and slower"
-)
+_ENERGY = "the gait was learnt for distance alone, its work had no weight"
 
 _CAUGHT = (
     "the gait was learnt on flat ground and hills, and the lowest cables are caught by the sides "
