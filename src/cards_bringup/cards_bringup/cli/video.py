@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.option_types import Number
+
 EXAMPLES = """examples:
   ./cards demo roboy_arm --headless --out run
   ./cards video run                            run/video.mp4
@@ -31,14 +33,35 @@ def add_video(subparsers: Any) -> None:
     add = parser.add_argument
     add("run_folder", metavar="RUN", help="run folder, e.g. of ./cards demo --out")
     add("-o", "--out", type=Path, metavar="FILE", help="film (default: video.mp4 in the folder)")
-    add("--speed", type=float, default=1.0, help="simulated seconds per second (%(default)s)")
-    add("--fps", type=float, default=30.0, help="pictures per second (%(default)g)")
+    add(
+        "--speed",
+        type=Number(above=0.0),
+        default=1.0,
+        help="simulated seconds per second (%(default)s)",
+    )
+    add(
+        "--fps",
+        type=Number(above=0.0, at_most=240.0),
+        default=30.0,
+        help="pictures per second (%(default)g)",
+    )
     add("--size", default="1280x720", metavar="WxH", help="in pixels (%(default)s)")
-    add("--from", dest="begin", type=float, default=0.0, metavar="S", help="begin, [s]")
-    add("--to", dest="end", type=float, default=math.inf, metavar="S", help="end, [s]")
-    add("--azimuth", type=float, help="direction of the camera, [deg]")
-    add("--elevation", type=float, help="from above if negative, [deg]")
-    add("--distance", type=float, help="of the camera, in sizes of the robot")
+    add(
+        "--from",
+        dest="begin",
+        type=Number(at_least=0.0),
+        default=0.0,
+        metavar="S",
+        help="begin, [s]",
+    )
+    add("--to", dest="end", type=Number(above=0.0), default=math.inf, metavar="S", help="end, [s]")
+    add("--azimuth", type=Number(), help="direction of the camera, [deg]")
+    add(
+        "--elevation",
+        type=Number(at_least=-90.0, at_most=90.0),
+        help="from above if negative, [deg]",
+    )
+    add("--distance", type=Number(above=0.0), help="of the camera, in sizes of the robot")
     add("--fixed", action="store_true", help="the camera stays where it is")
     add("--robot", help="robot of the run, where summary.json does not say where it is from")
     parser.set_defaults(run=run)
@@ -52,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.formats import load
     from cards_viz.film.view import View
 
+    size = _size(args.size)
     robot = None if args.robot is None else load(args.robot)
     found = cards.read_run(args.run_folder, robot)
     given = {
@@ -65,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             file,
             speed=args.speed,
             rate=args.fps,
-            size=_size(args.size),
+            size=size,
             view=View(follow=not args.fixed, **given),
             begin=args.begin,
             end=args.end,

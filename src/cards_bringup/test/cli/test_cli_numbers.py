@@ -93,6 +93,7 @@ WITH_NUMBERS = {
     ("demo", "controller_model"): (
         "planar_2r", "--no-ros", "--headless", "--controller-model=mass_factor={}"
     ),
+    ("video", "size"): ("run", "--size={}x96"),
     ("calibrate", "q"): ("planar_2r", "--port=/dev/null", "--yes", "--q=0,{}"),
 }  # fmt: skip
 """Options that are texts with numbers in them, with a command line that has a place for one."""

@@ -17,7 +17,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from cards_core.trajectories.base import (
     Reference,
@@ -99,6 +98,9 @@ class Rhythm(Reference):
         super().__init__(n, end, (0.0, self._fade, end))
         self._mean = float(self._amplitude.mean())
         state = np.concatenate([start, np.zeros(2 * n)])
+        # here: Gazebo's Python has no SciPy, and reads other trajectories
+        from scipy.integrate import solve_ivp
+
         self._pieces = []
         for low, high, share in ((0.0, self._fade, 1.0), (self._fade, end, 0.0)):
             found = solve_ivp(
