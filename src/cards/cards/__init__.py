@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
     from cards import tensegrity as tensegrity
     from cards.batch import Batch as Batch
     from cards.batch import ModelErrors as ModelErrors
+    from cards.learning import learn as learn
     from cards.models import Model as Model
     from cards.models import RodModel as RodModel
     from cards.models import compile as compile
@@ -55,6 +56,7 @@ _MODULES = {
     "compile": "cards.models",
     "controllers": "cards.simulation",
     "known_models": "cards.robots",
+    "learn": "cards.learning",
     "load": "cards.robots",
     "read_run": "cards.run_log",
     "show": "cards.viewer",
