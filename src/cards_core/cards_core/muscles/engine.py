@@ -82,6 +82,7 @@ class MuscleEngine:
             described, until a host sets it.
         contacts: The cables with ``contact``, in the order of the muscles; None without any.
         touching: The indices of these muscles.
+        straight_update: As `update`, with cables with ``contact`` straight.
         motion_kernel, pull_kernel: Of lengths and rates, and of the wrenches too; None where NumPy
             computes them. Cables with ``contact`` count as straight there.
 
@@ -118,11 +119,12 @@ class MuscleEngine:
         self.motion = self._motion_numeric
         if backend == "compiled":
             self._bind_native()
+        self.straight_update = self.update
         self.touching, self.contacts = contact_cables(robot, surroundings)
         if self.contacts is not None:
             self._straight_tensions = np.zeros(len(robot.muscles))
             self._solved_contacts = b""
-            self._straight_update, self._straight_motion = self.update, self.motion
+            self._straight_motion = self.motion
             self.update, self.motion = self._update_contacts, self._motion_contacts
 
     def _bind_native(self) -> None:
@@ -232,7 +234,7 @@ class MuscleEngine:
         straight[:] = tensions
         pulling = straight[touching]
         straight[touching] = 0.0
-        state = self._straight_update(link_poses, link_twists, straight)
+        state = self.straight_update(link_poses, link_twists, straight)
         wrenches = self._pull_contacts(link_poses, link_twists, pulling)
         state.wrenches += wrenches[:-1]
         state.world_wrench += wrenches[-1]

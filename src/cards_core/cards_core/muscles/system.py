@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.engine import MuscleEngine, MuscleState
+from cards_core.muscles.explicit_steps import warn_if_unstable
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.paths.layout import Indices
@@ -69,6 +70,9 @@ class MuscleSystem:
         # rest lengths of cables that touch and rub: what a winch feeds slides over the contacts
         self.feeding: Indices | None = None
         contacts = self.engine.contacts
+        # one step for all of them: whether it is too long is found at the first poses
+        free = all(joint.kind == "free" for joint in robot.joints)
+        self._judged = contacts is None or not (springs and robot.joints and free)
         if contacts is not None and contacts.rubs:
             contacts.set_step(dt)
             places = {name: i for i, name in enumerate(self.actuators.state_names)}
@@ -90,7 +94,15 @@ class MuscleSystem:
         return self._temperatures.among(self.state_values)
 
     def reset(self, link_poses: Array) -> None:
-        """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4)."""
+        """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4).
+
+        The first time, a `RuntimeWarning` says if the cables of a robot of free bodies, some with
+        ``contact``, are too stiff for the step; see `cards_core.muscles.explicit_steps`.
+        """
+        if not self._judged:
+            self._judged = True
+            stiffness, damping = self.actuators.stiffness, self.actuators.damping
+            warn_if_unstable(self.engine, link_poses, stiffness, damping, self.actuators.dt)
         self.engine.reset()
         if self.implicit is not None:
             self.implicit.reset()
