@@ -19,7 +19,7 @@ from cards_core.muscles.explicit_steps import warn_if_unstable
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.paths.layout import Indices
-from cards_core.robot.elements import Collision
+from cards_core.robot.elements import Collision, Link
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -34,6 +34,7 @@ class MuscleSystem:
         backend: ``compiled`` or ``numeric``.
         engine_robot: The same robot with other link frames, if the host's poses refer to those.
         surroundings: What does not move and cables with ``contact`` touch, in the world.
+        neighbours: Links of other models that these cables touch; see `MuscleEngine`.
 
     Attributes:
         engine: The paths.
@@ -53,9 +54,10 @@ class MuscleSystem:
         *,
         engine_robot: Robot | None = None,
         surroundings: Sequence[Collision] = (),
+        neighbours: Sequence[Link] = (),
     ) -> None:
         self.robot = robot
-        self.engine = MuscleEngine(engine_robot or robot, backend, surroundings)
+        self.engine = MuscleEngine(engine_robot or robot, backend, surroundings, neighbours)
         self.actuators = ActuatorBank(robot, dt, backend)
         self.ideal = self.actuators.ideal
         has_friction = self.engine.layout.friction
