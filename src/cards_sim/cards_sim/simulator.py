@@ -22,6 +22,7 @@ from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
 from cards_core.robot.world import World, WorldModel, empty_world_with
+from cards_core.spatial import Pose
 from cards_core.typing import Array
 from cards_sim.model import at_centres_of_mass
 from cards_sim.native_steps import NativeSteps
@@ -254,6 +255,11 @@ class Simulator:
     def steps(self) -> int:
         """Number of steps since the last reset."""
         return self.world.steps
+
+    @property
+    def place(self) -> Pose:
+        """Pose of the robot's axes in the world."""
+        return self._placed.pose
 
     def link_poses(self) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4), in the order of robot.links."""
