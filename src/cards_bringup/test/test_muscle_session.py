@@ -14,6 +14,7 @@ from cards_core.loop.closed_loop import run_closed_loops
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_file import own_parameters
 from cards_sim.build import build_simulation
 from cards_viz.muscles.pushing import Push
 from cards_viz.pages.page import free_port
@@ -183,6 +184,27 @@ def test_a_pushed_link_goes_to_the_cursor_and_comes_back(made):
     free = made()
     free.steps(300 + 1 + 400 + 1 + 1500)
     np.testing.assert_allclose(run.host.state.q, free.host.state.q, atol=2e-3)
+
+
+def test_gains_are_saved_in_the_parameter_file(made, tmp_path):
+    run = made()
+    with pytest.raises(CardsError, match="no parameter file"):
+        run.page.save_gains()
+    file = tmp_path / "robot.yaml"
+    file.write_text("ctc_joint:\n  ros__parameters:\n    kp: 100.0  # by hand\n")
+    run.session.parameter_file = file
+    run.page.set_gains([250.0, 250.0], [30.0, 20.0])
+    run.steps(1)
+    run.page.save_gains()
+    assert own_parameters(file, "ctc_joint") == {"kp": [250.0, 250.0], "kd": [30.0, 20.0]}
+    assert "# by hand" in file.read_text()
+    assert [one.suffix for one in sorted(tmp_path.iterdir())] == [".yaml", ".bak"]
+    shared = tmp_path / "standard" / "robot.yaml"
+    shared.parent.mkdir()
+    shared.write_text(file.read_text())
+    run.session.parameter_file = shared
+    with pytest.raises(CardsError, match="all robots share it"):
+        run.page.save_gains()
 
 
 def test_a_reset_lets_go(made):

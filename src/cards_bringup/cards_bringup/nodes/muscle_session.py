@@ -10,6 +10,7 @@ import math
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.pacing import Pacer
 from cards_core.muscles.command import CommandPart, CommandRefusedError, command_limits
 from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_saving import save_parameters
 from cards_core.robot.actuators import CommandKind
 from cards_core.typing import Array
 from cards_sim.build import PlacedRobot, Simulation
@@ -48,6 +50,7 @@ class MuscleSession:
     Args:
         simulation: The world and its robots.
         pacer: Of the loop that steps; None where it runs as fast as possible.
+        parameter_file: In which gains are saved; None: nowhere.
 
     Attributes:
         pages: Those that are open.
@@ -55,7 +58,10 @@ class MuscleSession:
         stopped: Whether an emergency stop holds.
     """
 
-    def __init__(self, simulation: Simulation, pacer: Pacer | None) -> None:
+    def __init__(
+        self, simulation: Simulation, pacer: Pacer | None, parameter_file: Path | None = None
+    ) -> None:
+        self.parameter_file = parameter_file
         self._simulation = simulation
         self._pacer = pacer
         self._todo: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -282,6 +288,17 @@ class RobotPage:
     def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
         """Set the gains of the controller; raises `CardsError` for those that do not fit."""
         self._change({"kp": list(kp), "kd": list(kd)})
+
+    def save_gains(self) -> None:
+        """Write the present gains into the parameter file of the run."""
+        control, file = self._control, self._session.parameter_file
+        if control is None or not {"kp", "kd"} <= self._live.keys():
+            raise CardsError("gains not saved: there is no controller with kp and kd")
+        if file is None:
+            raise CardsError("gains not saved: this run has no parameter file")
+        gains = {name: np.atleast_1d(self._live[name]).tolist() for name in ("kp", "kd")}
+        backup = save_parameters(file, control.controller.kind, gains)
+        self.page.say(f"gains saved in {file}; as it was: {backup.name}")
 
     def set_switch(self, name: str, on: bool) -> None:
         """Set a boolean live parameter of the controller."""

@@ -137,6 +137,10 @@ class MuscleCommands(Protocol):
         """Set the controller's gains, [1/s^2] and [1/s], one value or one for each coordinate."""
         ...
 
+    def save_gains(self) -> None:
+        """Write the present gains into the parameter file of the controller."""
+        ...
+
     def set_switch(self, name: str, on: bool) -> None:
         """Set a boolean live parameter of the controller."""
         ...

@@ -192,6 +192,12 @@ class GainsPanel:
         self._run = run
         self._folder = gui.add_folder("Gains", visible=False)
         self._sliders: list[list[viser.GuiSliderHandle[float]]] = []
+        with self._folder:
+            save = gui.add_button(
+                "Save gains", icon=viser.Icon.DEVICE_FLOPPY, color="gray", order=1e6,
+                hint="Into the parameter file, which is kept as it was beside it",
+            )  # fmt: skip
+        save.on_click(lambda _: run(commands.save_gains))
 
     def set_gains(self, kp: Sequence[float], kd: Sequence[float], names: Sequence[str]) -> None:
         """Show these gains, [1/s^2] and [1/s], of the controlled coordinates ``names``."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import queue
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.muscles.command import command_limits
+from cards_core.parameters.parameter_saving import parameter_file_of, save_parameters
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
@@ -81,6 +84,8 @@ class MuscleRosCommands:
         watcher: Knows the controller and the time.
         simulator: Node name of the simulator.
         notify: Called with the text of what went wrong.
+        say: Called with the text of what was done.
+        file: Parameter file in which gains are saved, None: nowhere.
     """
 
     def __init__(
@@ -91,7 +96,10 @@ class MuscleRosCommands:
         *,
         simulator: str,
         notify: Callable[[str], None],
+        say: Callable[[str], None] = lambda _: None,
+        file: Path | None = None,
     ) -> None:
+        self._say, self._file = say, file
         self._node = node
         self._watcher = watcher
         self._notify = notify
@@ -202,6 +210,19 @@ class MuscleRosCommands:
         """Set the parameters ``kp`` and ``kd`` of the controller; one value means all equal."""
         stiffness, damping = list(kp), list(kd)
         self._todo.put(lambda: self._set_gains(stiffness, damping))
+
+    def save_gains(self) -> None:
+        """Write the controller's parameters ``kp`` and ``kd`` into the parameter file.
+
+        Raises:
+            CommandError: This node was started without a parameter file.
+        """
+        if self._file is None:
+            raise CommandError(
+                "gains not saved: the view was started without a parameter file (expected: "
+                "--ros-args --params-file FILE, as ./cards demo and launch files do)"
+            )
+        self._todo.put(self._save_gains)
 
     def set_speed(self, factor: float) -> None:
         """Set the parameter ``speed`` of the simulator."""
@@ -409,6 +430,36 @@ class MuscleRosCommands:
 
         client.set_parameters(values, answered)
 
+    def _save_gains(self) -> None:
+        controller, file = self._watcher.known_controller, self._file
+        if controller is None or file is None:
+            self._notify("gains not saved: no controller publishes commands")
+            return
+        client = self.remote(controller)
+        if not client.services_are_ready():
+            self._notify(f"gains not saved: {controller} does not answer")
+            return
+
+        def answered(future: Any) -> None:
+            if future.exception() is not None:
+                self._notify(f"gains not saved: {controller}: {future.exception()}")
+                return
+            values = {}
+            for name, value in zip(("kp", "kd"), future.result().values, strict=False):
+                numbers = _numbers(value)
+                values[name] = numbers[0] if value.type in _SCALARS and numbers else numbers
+            if len(values) < 2 or not all(values.values()):
+                self._notify(f"gains not saved: {controller} has no kp and kd")
+                return
+            try:
+                backup = save_parameters(file, controller.rpartition("/")[2], values)
+            except CardsError as error:
+                self._notify(str(error))
+            else:
+                self._say(f"gains of {controller} saved in {file}; as it was: {backup.name}")
+
+        client.get_parameters(["kp", "kd"], answered)
+
     def read_gains(self, node: str, then: Callable[[list[float], list[float]], None]) -> bool:
         """Ask a controller for its gains; ``then`` gets kp and kd, with -1 replaced.
 
@@ -507,7 +558,13 @@ class BrowserViewNode(PageNode, DrawingNode):
         super().__init__(NODE_NAME, parameters(), context, stop, robot, **node_options)
         value = self.values
         self.commands = MuscleRosCommands(
-            self, self.robot, self.watcher, simulator=value["simulator"], notify=self.tell
+            self,
+            self.robot,
+            self.watcher,
+            simulator=value["simulator"],
+            notify=self.tell,
+            say=self._say,
+            file=parameter_file_of(sys.argv),
         )
         self._controller_parameters = ControllerParameters(self.commands.remote)
         world = watch_world(self, self.robot, value["world"], value["terrain"])
@@ -529,6 +586,10 @@ class BrowserViewNode(PageNode, DrawingNode):
         # the page answers from here on
         self._pages = self.create_publisher(Int32, topics.PAGES, topics.LATCHED_QOS)
         self._watching = -1
+
+    def _say(self, text: str) -> None:
+        self.get_logger().info(text)
+        self.page.say(text)
 
     def _on_run_state(self, message: String) -> None:
         self._run_state = message.data

@@ -279,6 +279,11 @@ class Page(ABC, Generic[ShownT]):
         for client in self.server.get_clients().values():
             client.add_notification("Not done", text, auto_close_seconds=8.0, color="red")
 
+    def say(self, text: str) -> None:
+        """Show a piece of good news in every open page."""
+        for client in self.server.get_clients().values():
+            client.add_notification("Done", text, auto_close_seconds=10.0, color="green")
+
     def wait(self, running: Callable[[], bool] = lambda: True) -> None:
         """Block until `stop` is called or ``running()`` is false."""
         while running() and not self._stop.wait(0.2):

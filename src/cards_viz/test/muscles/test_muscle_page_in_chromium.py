@@ -154,7 +154,7 @@ def chromium():
 
 
 def open_page(chromium, view, commands, height=720):
-    page = chromium.new_page(viewport={"width": 1280, "height": height})
+    page = chromium.new_page(viewport={"width": 1400, "height": height})
     page.set_default_timeout(1e3 * PATIENCE)
     opened = Opened(view, commands, page)
     page.goto(view.url)
@@ -273,7 +273,7 @@ def test_wrapped_muscles_surfaces_and_states(chromium, wrap_arm):
         opened.draw(MuscleSnapshot(0.0, q, tensions, states))
         opened.page.get_by_role("tab", name="Muscles").click()
         opened.page.get_by_text("210.00").wait_for()
-        assert opened.page.get_by_text("pressure").count() == 1
+        assert opened.page.get_by_text("pressure").count() == 2  # slider and state
         opened.page.get_by_role("tab", name="View").click()
         shown = opened.canvas(opened.picture("wrap_surfaces"))
         opened.page.get_by_label("Wrap surfaces").uncheck()
