@@ -282,7 +282,7 @@ def _muscles(robot: Robot, place: _Place, run: RunLog | None, state: str) -> Vie
         player = Player(
             times, lambda i, paused: replace(replay.at(times[i], paused=paused), state=state)
         )
-    return View(MusclePage(robot, cast(MuscleCommands, player), **place), player)
+    return View(MusclePage(robot, cast(MuscleCommands, player), live=False, **place), player)
 
 
 def _side_by_side(what: AnyRobot | Recording, beside: RunLog, place: _Place) -> View:

@@ -275,6 +275,11 @@ class Simulator:
         """Number of steps since the last reset."""
         return self.world.steps
 
+    @property
+    def place(self) -> Pose:
+        """Pose of the robot's axes in the world."""
+        return self._placed.pose
+
     def link_poses(self) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4), in the order of robot.links."""
         poses = self._poses.copy()
