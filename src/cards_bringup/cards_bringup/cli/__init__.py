@@ -50,6 +50,7 @@ COMMANDS = {
         "repeat experiments of papers",
     ),
     "doctor": ("cards_bringup.cli.doctor", "look at this machine and say what is missing"),
+    "docs": ("cards_bringup.cli.docs", "build the documentation as a site"),
     "test": ("cards_bringup.cli.test", "run the tests"),
     "setup": (None, "make the environment now (others make it when needed)"),
 }
