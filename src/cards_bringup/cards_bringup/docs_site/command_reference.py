@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 
 from cards_bringup.cli import COMMANDS, exit_codes, make_parser
+from cards_bringup.cli.analyse import KINDS
 from cards_bringup.start import SETUP_USAGE
+from cards_core.formats.caspr.cli import caspr_parser
 
 
 def commands_page() -> str:
@@ -22,10 +24,16 @@ def commands_page() -> str:
         if module is None:
             out.append(f"\n```text\n{SETUP_USAGE.rstrip()}\n```\n")
             continue
-        for words, parser in _parsers(make_parser(name), ()):
-            if words != (name,):
-                out.append(f"\n### {' '.join(words)}\n")
-            out.append(_parser_text(parser))
+        kinds: list[str | None] = [None, *(KINDS if name == "analyse" else ())]
+        for kind in kinds:
+            for words, parser in _parsers(make_parser(name, [kind] if kind else []), ()):
+                if (kind is None) != (len(words) == 1):
+                    continue
+                if words != (name,):
+                    out.append(f"\n### {' '.join(words)}\n")
+                out.append(_parser_text(parser))
+        if name == "import":
+            out.append(f"\n### import caspr\n{_parser_text(caspr_parser())}")
     return "".join(out)
 
 

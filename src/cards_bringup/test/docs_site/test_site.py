@@ -39,7 +39,9 @@ def test_the_reference_has_all_commands_nodes_and_names(built):
     for name in COMMANDS:
         assert f'id="{name}"' in commands
     assert "--headless" in commands
-    assert "--condition" in commands  # of a subcommand
+    assert "--condition" in commands  # of a kind of analysis
+    for name in ("analyse-workspace", "import-caspr", "reproduce"):
+        assert f'id="{name}"' in commands
     assert "command_timeout" in (built / "reference" / "parameters.html").read_text()
     import cards
 
