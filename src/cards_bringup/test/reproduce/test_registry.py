@@ -45,6 +45,7 @@ def others(offer):
 def test_own_experiments():
     assert list(OWN)[:2] == ["000.A", "000.B"]
     assert [key for key in OWN if key.startswith("004.")] == [
+        "004.ROBOTS",
         "004.FK",
         "004.ID",
         "004.WCC",
