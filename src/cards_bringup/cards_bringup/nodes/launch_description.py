@@ -108,7 +108,7 @@ def _node(node: NodeSpec, plan: Plan) -> Node:
         package=node.package,
         executable=node.executable,
         name=node.name,
-        arguments=list(node.arguments),
+        arguments=plan.arguments(node),
         ros_arguments=ros_arguments,
         additional_env=plan.environment(),
         output="screen",
