@@ -31,6 +31,7 @@ COMMANDS = {
     "monitor": ("cards_bringup.cli.monitor", "watch a real robot: muscles, temperatures, faults"),
     "calibrate": ("cards_bringup.cli.calibrate", "set zero points of a real robot's sensors"),
     "models": ("cards_bringup.cli.models", "list the robots there are"),
+    "layout": ("cards_bringup.cli.layout", "layout files of Foxglove and PlotJuggler for a robot"),
     "new": ("cards_bringup.cli.new", "a small robot of your own that moves at once, to be edited"),
     "controllers": (
         "cards_bringup.cli.controllers",
