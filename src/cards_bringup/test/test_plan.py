@@ -52,6 +52,19 @@ def test_every_robot_has_its_own_defaults():
     assert "ctc_joint" in names(plan("roboy_arm", robot="planar_2r"))
 
 
+def test_physics_engine_is_for_gazebo():
+    made = plan(physics_engine="dartsim")
+    assert (
+        made.notes[-1] == "physics_engine:=dartsim is left out: simulator has no physics engines"
+    )
+    made = plan(installed=GAZEBO, simulator="gazebo", physics_engine="bullet-featherstone")
+    host = next(node for node in made.nodes if node.role == "host")
+    assert made.parameters(host)["physics_engine"] == "bullet-featherstone"
+    assert "physics_engine" not in "".join(made.notes)
+    with pytest.raises(CardsError, match=r"physics_engine:=havok \(expected: world, dartsim"):
+        plan(physics_engine="havok")
+
+
 @pytest.mark.parametrize("controller", ["ctc_joint", "ctc_operational"])
 def test_exactly_the_chosen_controller_runs(controller):
     chosen = [n.name for n in plan(controller=controller).nodes if n.role == "controller"]

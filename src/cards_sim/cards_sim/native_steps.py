@@ -136,6 +136,9 @@ class NativeSteps:
             setup.touch, setup.drag, setup.cables = cables.program
             for name, array in cables.buffers.items():
                 place(name, array)
+            if muscles.feeding is not None and not bank.ideal:
+                place("feeding", muscles.feeding.astype(np.int_))
+        setup.dt = bank.dt
         self._kinds = np.zeros(m, dtype=np.int_)
         place("kinds", self._kinds)
         self._values: Array = np.zeros(m)
@@ -300,7 +303,9 @@ class _Steps(ctypes.Structure):
         *_fields(ctypes.c_long, "slopes_tensions", "slopes_advanced", "has_slopes", "straight"),
         *_fields(ctypes.c_void_p, "touch", "drag", "cables", "touched", "link_pose"),
         *_fields(ctypes.c_void_p, "link_twists", "cable_tensions", "cable_wrenches"),
-        *_fields(ctypes.c_void_p, "cable_lengths", "cable_rates", "rows", "lengths", "rates"),
+        *_fields(ctypes.c_void_p, "cable_lengths", "cable_rates", "feeding", "cable_feeds"),
+        ("dt", ctypes.c_double),
+        *_fields(ctypes.c_void_p, "rows", "lengths", "rates"),
     ]
 
 

@@ -59,7 +59,7 @@ ALIASES = {"analyze": "analyse"}
 """Other spellings of commands."""
 
 EXAMPLES = """examples:
-  ./cards demo roboy_arm            the arm draws a flower; watch at http://127.0.0.1:8080
+  ./cards demo roboy_arm            the arm draws a flower; watch it in the browser
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards models                    what robots there are
   ./cards controllers               what can drive them

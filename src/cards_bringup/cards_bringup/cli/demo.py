@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.gazebo.engines import PHYSICS_ENGINES
 from cards_bringup.hil import options as hil_options
 from cards_bringup.option_types import Number, WholeNumber
 from cards_core.loop.host import MODES
 from cards_core.stamps import LONGEST_RUN
 
 EXAMPLES = """examples:
-  ./cards demo roboy_arm                          watch the arm draw at http://127.0.0.1:8080
+  ./cards demo roboy_arm                          watch the arm draw in the browser
   ./cards demo roboy_arm --headless --mode lockstep         as fast as possible
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
@@ -23,6 +24,7 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
   ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
   ./cards demo stewart_gough                      a plate on six elastic rods, moved by sliders
+  ./cards demo planar_3rfr --simulator gazebo --headless    rods in Gazebo, along the demo motion
 
 The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs.
 Exit code: 0 the task was done, 1 the run failed (the verdict says why), 130 stopped by Ctrl-C."""
@@ -44,8 +46,13 @@ def add_demo(subparsers: Any) -> None:
     add(
         "--simulator",
         choices=SIMULATORS,
-        help=f"auto: gazebo if it can be used, else mujoco ({SIMULATORS[0]}); robots of rods run "
-        "beside none",
+        help=f"auto: gazebo if it can be used, else mujoco ({SIMULATORS[0]}); robots of rods: "
+        "gazebo, or their solver alone (the solver)",
+    )
+    add(
+        "--physics-engine",
+        choices=PHYSICS_ENGINES,
+        help="of Gazebo; world: the one that the world names, else dartsim (world)",
     )
     add("--terrain", help="what the robot stands on, e.g. hills:amplitude=0.02")
     add("--world", help="a file in worlds/, or a path (default: the robot's own, mostly none)")
@@ -77,6 +84,12 @@ def add_demo(subparsers: Any) -> None:
     )
     port = WholeNumber(at_most=65535)
     add("--port", type=port, default=8080, help="of the browser view (%(default)s)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="address that the view listens on; 0.0.0.0 opens it to the network, for those who "
+        "have its link (%(default)s)",
+    )
     add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")
     add("--out", type=Path, metavar="DIR", help="run folder (default: runs/ROBOT_CONTROLLER_TIME)")
     add("--params-file", metavar="FILE", help="parameters (default: config/ROBOT.yaml)")

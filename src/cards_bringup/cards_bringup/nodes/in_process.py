@@ -127,9 +127,15 @@ class InProcessRun:
             for robot, control, parameters in shown:
                 if robot.namespace in views:
                     view = views[robot.namespace].full_name
-                    port = int(self.overrides.get(view, {}).get("port", 8080))
-                    world = self._world_of(robot)
-                    session.open(robot, control, parameters, port=port, world=world)
+                    given = self.overrides.get(view, {})
+                    session.open(
+                        robot,
+                        control,
+                        parameters,
+                        port=int(given.get("port", 8080)),
+                        host=str(given.get("host", "127.0.0.1")),
+                        world=self._world_of(robot),
+                    )
             yield session
         finally:
             session.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from cards_bringup.gazebo.engines import PHYSICS_ENGINES
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.loop.host import MODES
 from cards_core.parameters.declaration import Parameter
@@ -58,6 +59,12 @@ ARGUMENTS = (
         "beside the world.",
     ),
     Parameter(
+        "physics_engine",
+        "world",
+        "Physics engine of Gazebo; world: the one that the world names, else dartsim.",
+        choices=PHYSICS_ENGINES,
+    ),
+    Parameter(
         "controller",
         "none",
         "Controller node; none: send force_command yourself.",
@@ -74,7 +81,7 @@ ARGUMENTS = (
         choices=("auto", *BOOLEAN),
     ),
     Parameter("rviz", "true", "Start RViz, where it is installed.", choices=BOOLEAN),
-    Parameter("view", "false", "Start the browser view, http://127.0.0.1:8080.", choices=BOOLEAN),
+    Parameter("view", "false", "Start the browser view; its log has the link.", choices=BOOLEAN),
     Parameter(
         "headless", "false", "true: no window, neither RViz's nor Gazebo's.", choices=BOOLEAN
     ),

@@ -23,7 +23,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from cards_bringup.nodes import node_list
-from cards_bringup.nodes.launch_arguments import NAMES, arguments_for, is_true
+from cards_bringup.nodes.launch_arguments import ARGUMENTS, NAMES, arguments_for, is_true
 from cards_bringup.nodes.node_list import NodeSpec
 from cards_bringup.nodes.plan import Plan, make_plan
 from cards_core.errors import CardsError
@@ -47,8 +47,31 @@ def describe(robot: str) -> LaunchDescription:
     return description
 
 
+def describe_any() -> LaunchDescription:
+    """Return the launch description of the robot that the argument ``robot`` names.
+
+    The defaults and choices of the other arguments are known with the robot only: an empty text
+    stands for what is the robot's own.
+    """
+    description = LaunchDescription()
+    for argument in ARGUMENTS:
+        if argument.name == "robot":
+            meaning = "Robot: a name (./cards models), or the path of an SDF file or its folder."
+            description.add_action(DeclareLaunchArgument("robot", description=meaning))
+            continue
+        choices = f" ({', '.join(argument.choices)})" if argument.choices else ""
+        meaning = f"{argument.description}{choices} Empty: as in the robot's own launch file."
+        description.add_action(
+            DeclareLaunchArgument(argument.name, default_value="", description=meaning)
+        )
+    description.add_action(OpaqueFunction(function=_start, kwargs={"robot": ""}))
+    return description
+
+
 def _start(context: LaunchContext, robot: str) -> list[LaunchDescriptionEntity]:
     values = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
+    if not robot:
+        values = {name: value for name, value in values.items() if value}
     plan = make_plan(values, robot)
     actions: list[LaunchDescriptionEntity] = [LogInfo(msg=note) for note in plan.notes]
     actions += [_node(node, plan) for node in plan.nodes]

@@ -68,6 +68,7 @@ class MuscleSession:
         parameters: ParameterSet | None,
         *,
         port: int,
+        host: str = "127.0.0.1",
         world: WorldScene | None = None,
     ) -> str:
         """Open the page of a robot; return its address.
@@ -77,6 +78,7 @@ class MuscleSession:
             control: What commands it, if anything.
             parameters: Of the controller.
             port: Wanted port.
+            host: Address to listen on.
             world: What is around the robot, if anything.
 
         Raises:
@@ -84,7 +86,7 @@ class MuscleSession:
         """
         page = RobotPage(self, robot, control, parameters, world)
         self.pages.append(page)
-        page.open(port)
+        page.open(host, port)
         return page.page.url
 
     def close(self) -> None:
@@ -206,9 +208,9 @@ class RobotPage:
         self._hand: dict[str, float] = {}
         self._labels = None if control is None else _labels(control)
 
-    def open(self, port: int) -> None:
+    def open(self, host: str, port: int) -> None:
         """Open the page."""
-        self.page = MusclePage(self._robot, self, port=port, world=self._world)
+        self.page = MusclePage(self._robot, self, host=host, port=port, world=self._world)
         if self._control is not None and {"kp", "kd"} <= self._live.keys():
             gains = [np.atleast_1d(self._live[name]) for name in ("kp", "kd")]
             if any(gain.ndim == 2 for gain in gains):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup.gazebo import installation
+from cards_bringup.gazebo.engines import ENGINE_OF_WORLD
 from cards_bringup.gazebo.process import network
 from cards_bringup.nodes import node_list
 from cards_bringup.nodes.launch_arguments import arguments_for, is_true, read_values
@@ -36,6 +37,13 @@ HOST_PACKAGES = {
 
 ROBOT_ALONE = {"mujoco": "", "gazebo": "empty"}
 """Simulators that have worlds, and the one of each for a robot alone; empty: it needs none."""
+
+_OF_HOSTS = (
+    ("world", "", "worlds"),
+    ("terrain", "", "terrains"),
+    ("physics_engine", ENGINE_OF_WORLD, "physics engines"),
+)
+"""Launch arguments that only some hosts have: name, what means nothing, what they have not."""
 
 UNLISTED = ("model_compiler", "live_analysis")
 """Nodes that are in no node list, but may be in a parameter file."""
@@ -190,12 +198,10 @@ def make_plan(
     hosts = [node for node in nodes if node.role == "host"]
     if not hosts:
         raise CardsError(f"{robots.source} lists no host for sim:={values['sim']}")
-    asked = values["world"] not in ("", robots.defaults.get("world", ""))
-    if asked and not any("world" in host.from_arguments.values() for host in hosts):
-        notes.append(f"world:={values['world']} is left out: {hosts[0].name} has no worlds")
-    asked = values["terrain"] not in ("", robots.defaults.get("terrain", ""))
-    if asked and not any("terrain" in host.from_arguments.values() for host in hosts):
-        notes.append(f"terrain:={values['terrain']} is left out: {hosts[0].name} has no terrains")
+    for name, nothing, plural in _OF_HOSTS:
+        asked = values[name] not in (nothing, robots.defaults.get(name, nothing))
+        if asked and not any(name in host.from_arguments.values() for host in hosts):
+            notes.append(f"{name}:={values[name]} is left out: {hosts[0].name} has no {plural}")
     follows = any("reference" in node.from_arguments.values() for node in robots.nodes)
     if values["reference"] and not follows:
         raise CardsError(

@@ -17,6 +17,7 @@ from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.engine import MuscleEngine, MuscleState
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
+from cards_core.paths.layout import Indices
 from cards_core.robot.elements import Collision
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
@@ -38,6 +39,8 @@ class MuscleSystem:
         actuators: The actuator models and their states.
         implicit: Steps stiff muscles; None where there can be none.
         ideal: True if all muscles simply have the tension they are told.
+        feeding: Where in the states of the actuators the rest length of each cable that touches
+            is, -1 without one; None where none of these cables rubs.
         state_names: Names of the actuator states that are published, e.g. ``biceps/activation``.
     """
 
@@ -63,6 +66,14 @@ class MuscleSystem:
                 robot, self.actuators, dt, backend, friction=has_friction
             )
         self._has_friction = has_friction
+        # rest lengths of cables that touch and rub: what a winch feeds slides over the contacts
+        self.feeding: Indices | None = None
+        contacts = self.engine.contacts
+        if contacts is not None and contacts.rubs:
+            contacts.set_step(dt)
+            places = {name: i for i, name in enumerate(self.actuators.state_names)}
+            touching = (robot.muscles[i].name for i in self.engine.touching)
+            self.feeding = np.array([places.get(f"{name}/rest_length", -1) for name in touching])
         self.state_names: tuple[str, ...] = self.actuators.state_names
         names = [muscle.name for muscle in robot.muscles]
         self._temperatures = MotorTemperatures(names, self.state_names)
@@ -124,7 +135,13 @@ class MuscleSystem:
             kinds = np.zeros(len(values), dtype=np.intp)
         lengths, rates = motion or self.engine.motion(link_poses, link_twists)
         if implicit is None:
+            feeding = self.feeding
+            before = None if feeding is None else self.actuators.state[feeding]
             tensions = self.actuators.step(lengths, rates, kinds, values)
+            if feeding is not None and before is not None:
+                feeds = (self.actuators.state[feeding] - before) / self.actuators.dt
+                assert self.engine.contacts is not None
+                self.engine.contacts.feeds[:] = np.where(feeding < 0, 0.0, feeds)
         else:
             tensions = implicit.step(lengths, rates, kinds, values, joints)
             if self._has_friction:

@@ -282,6 +282,7 @@ class _Plan:
             cord.actuator,
             cord.control,
             cord.contact,
+            cord.friction,
             cord.min_length,
             cord.min_rest_length,
         )

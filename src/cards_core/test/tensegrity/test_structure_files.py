@@ -310,6 +310,19 @@ def test_actuators_and_control_of_cables(tmp_path):
     assert (muscle.control.stiffness, muscle.control.tension_floor) == (7.0, 1.0)
 
 
+def test_friction_of_cables_that_touch_is_in_the_sdf(tmp_path):
+    text = changed(TWO_RODS, "stiffness: 100}", "stiffness: 100, contact: true, friction: 0.25}")
+    structure = build(write(tmp_path, text))
+    (muscle,) = load(write_structure(structure, tmp_path / "model")).muscles
+    assert (muscle.contact, muscle.friction) == (True, 0.25)
+    with pytest.raises(
+        DescriptionError, match=r":\d+: .*friction of a cable that touches nothing"
+    ):
+        build(write(tmp_path, changed(text, "contact: true, ", "")))
+    with pytest.raises(DescriptionError, match=r":\d+: .*friction.*-1"):
+        build(write(tmp_path, changed(text, "friction: 0.25", "friction: -1")))
+
+
 def test_a_motor_with_rotor_is_in_the_sdf(tmp_path):
     """Stall torque r T_max, no-load speed v_max/r, inertia, friction: eq. 3.3 of [Mirletz2016]."""
     motor = (

@@ -61,6 +61,8 @@ typedef struct {
   const long *touched;                        /* (touching,): muscles */
   double *link_pose, *link_twists, *cable_tensions, *cable_wrenches;
   const double *cable_lengths, *cable_rates;
+  const long *feeding;                        /* (touching,): state that is a rest length, -1; or 0 */
+  double *cable_feeds, dt;
   /* what every step but the last led to: q, qd, lengths, rates, tensions, actuators; or 0 */
   double *rows;
   double *lengths, *rates;                    /* (m,): for this program */
@@ -185,6 +187,10 @@ static void pull(steps_t *s) {
   s->pull.call(io);
   double *wrenches = io + s->pull_wrenches;
   if (s->touching) {
+    for (long k = 0; s->feeding && k < s->touching; k++) {
+      const long i = s->feeding[k];
+      s->cable_feeds[k] = i < 0 ? 0.0 : (s->bank.io[s->bank_state + i] - s->last_actuators[i])/s->dt;
+    }
     drag(s, s->tensions);
     for (long i = 0; i < 6*(s->links + 1); i++) wrenches[i] += s->cable_wrenches[i];
   }

@@ -24,6 +24,8 @@ from websockets.exceptions import InvalidMessage
 
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError
+from cards_viz.pages.access import Access, page_url, spectator_token, token
+from cards_viz.pages.guard import guarded_server
 from cards_viz.pages.ports import is_reserved, reserve
 from cards_viz.pages.scene import Camera
 
@@ -136,7 +138,9 @@ class Page(ABC, Generic[ShownT]):
         rate: Largest number of updates a second.
 
     Attributes:
-        url: Address of the page.
+        url: Address of the page, with the token of those who may command.
+        spectator_url: The same for those who may look on.
+        port: Its port.
         server: The viser server, to add things of one's own.
         updates: Number of updates sent so far.
         pace: How fast the open pages can take updates; the page slows down to it.
@@ -158,9 +162,11 @@ class Page(ABC, Generic[ShownT]):
         chosen = free_port(host, port)
         if port not in (0, chosen):
             LOG.warning("port %d is in use: the view is on port %d instead", port, chosen)
-        with _quiet():
-            self.server = viser.ViserServer(host=host, port=chosen, label=label, verbose=False)
-        self.url = f"http://{host}:{self.server.get_port()}"
+        access = Access(host, token())
+        self.server = guarded_server(host, chosen, label, access)
+        self.port = self.server.get_port()
+        self.url = page_url(host, self.port, access.token)
+        self.spectator_url = page_url(host, self.port, spectator_token(access.token))
         self.server.gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=(31, 95, 168)
         )

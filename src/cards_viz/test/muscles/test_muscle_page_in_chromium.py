@@ -465,7 +465,7 @@ def test_a_page_is_found_again_by_browsers_and_seen_whole(chromium, planar_2r):
     with MusclePage(planar_2r, Recorder(), port=0) as first:
         first.show(snapshot())
         browser = open_page(chromium, first, Recorder()).page
-        port = int(first.url.rpartition(":")[2])
+        port = first.port
     with MusclePage(planar_2r, Recorder(), port=port) as second:
         second.show(snapshot(state="finished: results in run"))
         wait_for(lambda: second.watching == 1, "the page to come back")
@@ -480,6 +480,50 @@ def test_a_page_is_found_again_by_browsers_and_seen_whole(chromium, planar_2r):
 
         wait_for(lambda: seen.fitted() and whole(), "the camera")
         browser.close()
+
+
+TRY = """url => new Promise(done => {
+    const socket = new WebSocket(url, ["viser-v%s"]);
+    socket.onopen = () => done("open");
+    socket.onerror = () => done("refused");
+})"""
+
+
+def test_hostile_pages_and_spectators_command_nothing(chromium, opened):
+    import viser
+
+    view, commands = opened.view, opened.commands
+    opened.draw(snapshot(9.0))
+    commands.calls.clear()
+    # a page of somebody else, who has even got hold of the token
+    hostile = chromium.new_page()
+    hostile.route(
+        "http://evil.example/**",
+        lambda route: route.fulfill(body="<p>hi</p>", content_type="text/html"),
+    )
+    hostile.goto("http://evil.example/")
+    query = view.url.partition("?")[2]
+    for host in ("127.0.0.1", "localhost"):
+        url = f"ws://{host}:{view.port}/?{query}"
+        assert hostile.evaluate(TRY % viser.__version__, url) == "refused"
+    hostile.close()
+    # the page itself, without the token
+    page = chromium.new_page()
+    page.goto(view.url.partition("?")[0])
+    page.get_by_text("This page needs its link").wait_for()
+    # what is in that page's origin, but does not know the token
+    assert page.evaluate(TRY % viser.__version__, f"ws://127.0.0.1:{view.port}/") == "refused"
+    watching = len(view.server.get_clients())
+    page.set_default_timeout(4e3 * PATIENCE)  # two pages are drawn in software
+    page.goto(view.spectator_url)
+    wait_for(lambda: len(view.server.get_clients()) == watching + 1, "the spectator", 4 * PATIENCE)
+    button = page.get_by_role("button", name="Emergency stop")
+    assert button.evaluate("one => getComputedStyle(one).pointerEvents") == "none"
+    button.dispatch_event("click")  # as a script could
+    client = list(view.server.get_clients().values())[-1]
+    client.local_storage.get_item("test", timeout=PATIENCE)  # after that click
+    assert commands.calls == []
+    page.close()
 
 
 def test_no_console_errors(opened):

@@ -12,6 +12,7 @@ from cards_core.paths.contacts.cables import ContactCable, ContactCables
 from cards_core.paths.contacts.shapes import ContactGeometry, ContactShape, Hull, holds
 from cards_core.paths.layout import Indices
 from cards_core.paths.wrapping.mesh import mesh_path, mesh_vertices
+from cards_core.robot.actuators import Cable
 from cards_core.robot.elements import Collision, Mesh, Muscle, ViaPoint
 from cards_core.robot.model import Robot
 
@@ -62,8 +63,18 @@ def contact_cables(
             )
         )
         places = np.array([end.position for end in ends])
-        cables.append(ContactCable((links[0], links[1]), places, touches))
-    return touching, ContactCables(count, shapes, cables)
+        cables.append(
+            ContactCable(
+                (links[0], links[1]),
+                places,
+                touches,
+                muscle.friction,
+                muscle.friction_speed,
+                isinstance(muscle.actuator, Cable) and muscle.actuator.stiffness is not None,
+            )
+        )
+    inertias = [link.inertia for link in robot.links]
+    return touching, ContactCables(count, shapes, cables, inertias)
 
 
 def _geometry(robot: Robot, link: str, collision: Collision) -> ContactGeometry:
