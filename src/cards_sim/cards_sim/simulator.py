@@ -270,6 +270,24 @@ class Simulator:
             contact_forces=contact_forces,
         )
 
+    def contact_wrenches(self) -> dict[str, Array]:
+        """Return the contact forces of the step that led here, by link that is touched.
+
+        Each is force and moment on the link about its origin, in world axes, (6,), [N] and [Nm].
+        """
+        own = {self._placed.prefixed(self.robot.links[i].name): int(i) for i in self._rows}
+        found: dict[str, Array] = {}
+        for contact in self.world.contacts:
+            for body, sign in zip(contact.bodies, (-1.0, 1.0), strict=True):
+                if body not in own:
+                    continue
+                name = self.robot.links[own[body]].name
+                force = sign * contact.force
+                arm = contact.position - self.world.pose(body).translation
+                wrench = found.setdefault(name, np.zeros(6))
+                wrench += np.concatenate([force, np.cross(arm, force)])
+        return found
+
     @property
     def steps(self) -> int:
         """Number of steps since the last reset."""
