@@ -48,6 +48,54 @@ def test_run_through_the_process_that_starts_gazebo(fake_gazebo, domain, tmp_pat
     assert (tmp_path / "there" / "recording.mcap").is_file()
 
 
+SOLVER = """
+import os, shlex, sys, yaml
+from cards_rods.node_parameters import parameters
+from cards_rods.rod_solver import main
+given = shlex.split(os.environ['CARDS_GAZEBO_ROS_ARGS'])
+values = yaml.safe_load(open(given[-1]).read())['/**']['ros__parameters']
+known = {one.name for one in parameters()}
+own = {name: value for name, value in values.items() if name in known}
+open(given[-1], 'w').write(yaml.safe_dump({'/**': {'ros__parameters': own}}))
+sys.exit(main([*given, '-p', 'model:=planar_3efr']))
+"""
+"""The solver in place of Gazebo: it has the same topics, and ends like it."""
+
+
+def test_rods_through_the_process_that_starts_gazebo(fake_gazebo, domain, tmp_path, capsys):
+    script = tmp_path / "solver.py"
+    script.write_text(SOLVER)
+    fake_gazebo.simulate(f"unset PYTHONHOME; exec {sys.executable} {script}")
+    out = tmp_path / "run"
+    arguments = ["--simulator", "gazebo", "--headless", "--duration", "2", "--mode"]
+    arguments += ["as_fast_as_possible", "--physics-engine", "dartsim", "--json", "--out"]
+    code = cli.main(["demo", "planar_3efr", *arguments, str(out)])
+    summary = json.loads(capsys.readouterr().out)
+    assert code == 0, summary
+    assert summary["simulator"] == "gazebo"
+    assert summary["verdict"] == "ok"
+    assert summary["steps"] > 1
+    assert "gz-physics-dartsim-plugin" in fake_gazebo.arguments
+    text = fake_gazebo.seen.read_text()
+    assert "<real_time_factor>0.0</real_time_factor>" in text
+    assert "models/planar_3efr/model.sdf" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--simulator", "mujoco"], "expected: gazebo, or without this option"),
+        (["--simulator", "gazebo", "--no-ros"], "without --no-ros"),
+        (["--simulator", "gazebo", "--mode", "paced"], "realtime or as_fast_as_possible"),
+        (["--world", "table"], "--simulator gazebo beside it"),
+        (["--mode", "lockstep"], "quasi-static"),
+    ],
+)
+def test_options_of_rods_that_do_not_go_together(capsys, arguments, message):
+    assert cli.main(["demo", "planar_3efr", "--headless", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_gazebo_that_fails_ends_the_run(fake_gazebo, domain, tmp_path, capsys):
     fake_gazebo.simulate("echo 'no such engine' >&2; exit 5")
     arguments = ["demo", "planar_2r", "--headless", "--simulator", "gazebo"]
@@ -87,6 +135,20 @@ def test_real_gazebo(domain, tmp_path, capsys, robot, error):
     else:
         assert summary["op_error_rms_m"] < 2e-3
     assert not [name for name in os.listdir(tmp_path) if name.startswith("cards-world-")]
+
+
+@pytest.mark.gazebo
+@pytest.mark.parametrize("robot", ["planar_3rfr", "spatial_3pfr"])
+def test_rods_in_real_gazebo(domain, tmp_path, capsys, robot):
+    if reason := gazebo_problem():
+        pytest.skip(f"Gazebo: {reason}")
+    arguments = ["demo", robot, "--headless", "--duration", "5", "--simulator", "gazebo"]
+    arguments += ["--mode", "as_fast_as_possible", "--json", "--out", str(tmp_path / "run")]
+    assert cli.main(arguments) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["simulator"] == "gazebo"
+    assert summary["time_s"] == pytest.approx(5.0, abs=0.01)
+    assert summary["held_steps"] == 0
 
 
 @pytest.mark.gazebo

@@ -16,18 +16,29 @@ pytest.importorskip(
 )
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
+from cards_bringup.demo.rod_demo import is_rod_robot  # noqa: E402 (after the skips)
 from cards_bringup.gazebo.subreaper import adopt_orphans, descendants  # noqa: E402
-from cards_bringup.nodes import node_list  # noqa: E402 (after the skips)
 from cards_bringup.nodes.launch_arguments import ARGUMENTS  # noqa: E402
 from cards_bringup.nodes.plan import gazebo_problem, is_installed  # noqa: E402
 from cards_bringup.nodes.ros_network import RosDomain  # noqa: E402
 from cards_core.control import controller_kinds  # noqa: E402
 from cards_core.shared_files import shared_folder  # noqa: E402
 
-FILES = sorted((shared_folder() / "launch").glob("*.launch.py"))
-RODS = [file for file in FILES if node_list.read(file.name.removesuffix(".launch.py")).rods]
+
+def robot_of(file):
+    return file.name.removesuffix(".launch.py")
+
+
+ANY = shared_folder() / "launch" / "robot.launch.py"
+FILES = sorted(file for file in ANY.parent.glob("*.launch.py") if file != ANY)
+RODS = [file for file in FILES if is_rod_robot(robot_of(file))]
 MUSCLES = [file for file in FILES if file not in RODS]
 ONE_ROBOT = [file for file in MUSCLES if file.name != "two_arms.launch.py"]
+REAL = [
+    file
+    for file in MUSCLES
+    if (shared_folder() / "config" / f"{robot_of(file)}.nodes.yaml").is_file()
+]
 ROBOTS = {"roboy_arm": 4, "planar_2r": 2}
 
 needs_workspace = pytest.mark.skipif(
@@ -38,10 +49,6 @@ needs_workspace = pytest.mark.skipif(
     ),
     reason="the workspace is not built and sourced (colcon build; . install/setup.bash)",
 )
-
-
-def robot_of(file):
-    return file.name.removesuffix(".launch.py")
 
 
 def needs(simulator):
@@ -62,7 +69,8 @@ def include(file, **arguments):
     from launch_ros.actions import Node
 
     context = LaunchContext()
-    description = IncludeLaunchDescription(PythonLaunchDescriptionSource(str(file)))
+    source = PythonLaunchDescriptionSource(str(file))
+    description = IncludeLaunchDescription(source, launch_arguments=list(arguments.items()))
     context.launch_configurations.update(arguments)
     nodes, declared = [], {}
     pending = list(description.visit(context))
@@ -109,6 +117,31 @@ def test_nodes_of_a_robot_of_rods(file):
     assert [node.node_executable for node in nodes] == ["rod_solver", "rod_view"]
 
 
+@pytest.mark.parametrize("robot", ["planar_2r", "models/planar_3efr", "models/planar_xy"])
+def test_launch_file_of_any_robot(robot, monkeypatch):
+    monkeypatch.chdir(shared_folder())
+    nodes, declared = include(ANY, robot=robot, headless="true", controller="")
+    assert list(declared) == [argument.name for argument in ARGUMENTS]
+    executables = [node.node_executable for node in nodes]
+    assert executables in (["simulator", "ctc_joint"], ["rod_solver"])
+
+
+def test_launch_file_of_any_robot_says_what_is_wrong():
+    from cards_core.errors import CardsError
+
+    with pytest.raises(CardsError, match="mode:=fast"):
+        include(ANY, robot="planar_2r", mode="fast")
+    with pytest.raises(CardsError, match="no_such_robot"):
+        include(ANY, robot="no_such_robot")
+
+
+@pytest.mark.parametrize("file", RODS, ids=robot_of)
+def test_robots_of_rods_in_gazebo(file):
+    needs("gazebo")
+    nodes, _ = include(file, headless="true", simulator="gazebo")
+    assert [node.node_executable for node in nodes] == ["gazebo_simulator"]
+
+
 def test_view_and_no_controller():
     file = shared_folder() / "launch" / "roboy_arm.launch.py"
     arguments = {"rviz": "false", "view": "true", "controller": "none"}
@@ -141,7 +174,7 @@ def test_hardware_without_its_package_says_so():
 
 
 @pytest.mark.skipif(not is_installed("cards_hardware"), reason="cards_hardware is not installed")
-@pytest.mark.parametrize("file", MUSCLES, ids=robot_of)
+@pytest.mark.parametrize("file", REAL, ids=robot_of)
 def test_nodes_of_the_real_robot(file):
     nodes, _ = include(file, sim="false", headless="true", rviz="false")
     executables = [node.node_executable for node in nodes]

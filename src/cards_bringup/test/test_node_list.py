@@ -1,6 +1,7 @@
 """Node lists: the shipped ones are right, wrong ones are refused with the place."""
 
 import ast
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from cards_bringup.nodes import launch_arguments, node_list
+from cards_bringup.nodes.plan import make_plan
 from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.formats.locate import find_model, has_rods
 from cards_core.shared_files import shared_folder
 
 pytestmark = pytest.mark.serial
@@ -73,6 +76,30 @@ def test_shipped_lists_have_a_host_and_a_controller(robot):
         assert read.defaults["controller"] in read.controllers
     assert node_list.load(robot) == list(read.nodes)
     assert (shared_folder() / "launch" / f"{robot}.launch.py").is_file()
+
+
+ROBOTS = sorted(file.parent.name for file in (shared_folder() / "models").glob("*/model.sdf"))
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_every_robot_has_a_launch_file_and_a_valid_list(robot):
+    text = (shared_folder() / "launch" / f"{robot}.launch.py").read_text()
+    assert f'describe("{robot}")' in text
+    rods = has_rods(find_model(robot))
+    for simulator, package in (
+        ("gazebo", "cards_bringup"),
+        ("rods", "cards_rods") if rods else ("mujoco", "cards_sim"),
+    ):
+        given = {"simulator": simulator, "view": "true"}
+        plan = make_plan(given, robot, installed=lambda _: True, gazebo=lambda: "")
+        hosts = [node for node in plan.nodes if node.role == "host"]
+        assert [node.package for node in hosts] == [package]
+        assert {"view", "tool"} <= {node.role for node in plan.nodes}
+        assert plan.notes == ()
+        for node in plan.nodes:
+            assert node.role == "tool" or importlib.util.find_spec(node.module)
+            for argument in plan.arguments(node):
+                assert "/" not in argument or Path(argument).is_file()
 
 
 def test_whole_format(write):
@@ -146,7 +173,7 @@ def test_unknown_robot():
         ("role: host", "role: boss", 9, "host, controller, view, tool"),
         ("when: {sim: true", "when: {simm: true", 10, "did you mean 'sim'"),
         ("mode: mode", "mode: mod", 11, "did you mean 'mode'"),
-        ('"{config}/toy.png"', '"{confog}/toy.png"', 12, "{config} or {urdf}"),
+        ('"{config}/toy.png"', '"{confog}/toy.png"', 12, "{config} or {urdf} or {rviz}"),
         ("speed: 2.5", "speed: [1, 2]", 12, "a single value"),
         ("name: push", "name: simulator", 14, "appears twice"),
         ("controller: push", "controller: pull", 3, "no controller 'pull'"),

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.gazebo.engines import PHYSICS_ENGINES
 from cards_bringup.hil import options as hil_options
 from cards_bringup.option_types import Number, WholeNumber
 from cards_core.loop.host import MODES
@@ -23,6 +24,7 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
   ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
   ./cards demo stewart_gough                      a plate on six elastic rods, moved by sliders
+  ./cards demo planar_3rfr --simulator gazebo --headless    rods in Gazebo, along the demo motion
 
 The run folder has summary.json, plots, recording.mcap (Foxglove, PlotJuggler) and the logs.
 Exit code: 0 the task was done, 1 the run failed (the verdict says why), 130 stopped by Ctrl-C."""
@@ -44,8 +46,13 @@ def add_demo(subparsers: Any) -> None:
     add(
         "--simulator",
         choices=SIMULATORS,
-        help=f"auto: gazebo if it can be used, else mujoco ({SIMULATORS[0]}); robots of rods run "
-        "beside none",
+        help=f"auto: gazebo if it can be used, else mujoco ({SIMULATORS[0]}); robots of rods: "
+        "gazebo, or their solver alone (the solver)",
+    )
+    add(
+        "--physics-engine",
+        choices=PHYSICS_ENGINES,
+        help="of Gazebo; world: the one that the world names, else dartsim (world)",
     )
     add("--terrain", help="what the robot stands on, e.g. hills:amplitude=0.02")
     add("--world", help="a file in worlds/, or a path (default: the robot's own, mostly none)")

@@ -79,10 +79,10 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         "view": "true" if view else "false",
         "headless": "true" if args.headless else "false",
     }
-    names = ["controller", "reference", "params_file", "world", "terrain"]
+    names = ["controller", "reference", "params_file", "world", "terrain", "physics_engine"]
     if firmware:
         given["sim"] = "false"
-        names = names[:-2]  # the nodes of a real robot have none, what stands in for it does
+        names = names[:3]  # the nodes of a real robot have none, what stands in for it does
     for name in names:
         if getattr(args, name) is not None:
             given[name] = str(getattr(args, name))

@@ -2,7 +2,7 @@
 
 With a view the robot is moved with sliders; headless it follows the demo motion once. There is no
 simulated time: a step is a sequence of equilibria in real time; without ROS the motion is solved
-as fast as possible.
+as fast as possible. In Gazebo a step is one of the world.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ _LOG = "rod_solver.npz"
 
 # option of ./cards demo: its value where it was not given
 _FOR_MUSCLES = {
-    "world": None,
     "terrain": None,
     "controller": None,
     "reference": None,
@@ -48,6 +47,11 @@ _FOR_MUSCLES = {
     "boards": None,
     "no_wait": False,
 }
+
+_FOR_GAZEBO: dict[str, Any] = {"world": None, "physics_engine": None}
+
+_MODES = ("realtime", "as_fast_as_possible")
+"""How the time of a world passes in which nobody answers."""
 
 
 def is_rod_robot(robot: str) -> bool:
@@ -82,19 +86,26 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     rod_library()  # compiles it where it is not in the cache, before other nodes wait for this one
     use_ros = not args.no_ros
     if use_ros and importlib.util.find_spec("rclpy") is None:
+        if args.simulator == "gazebo":
+            raise CardsError("--simulator gazebo needs rclpy, which is not installed")
         say(args, "rclpy is not installed: running in one process, as with --no-ros")
         use_ros = False
     view = not args.headless
     given = {
-        "simulator": "rods",
+        "simulator": args.simulator if args.simulator and use_ros else "rods",
+        "mode": args.mode or "realtime",
         "use_sim_time": "false",
         "rviz": "false",
         "view": "true" if view else "false",
         "headless": "true" if args.headless else "false",
     }
-    if args.params_file:
-        given["params_file"] = args.params_file
+    for name in ("params_file", *_FOR_GAZEBO):
+        if getattr(args, name) is not None:
+            given[name] = str(getattr(args, name))
     plan = make_plan(given, args.robot)
+    in_gazebo = plan.values["simulator"] == "gazebo"
+    if not in_gazebo:
+        _check_mode_alone(args)
     for note in (*plan.notes, *robot.notes):
         say(args, note)
     settings = load_parameters(plan.parameter_file, SOLVER)
@@ -121,7 +132,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         tell_network(args, port)
         say(args, f"watch at {page_url(args.host, port)}{instead(args.port, port)}")
     how = f"{duration:g} s" if duration else "until Ctrl-C"
-    say(args, f"{robot.name}, {robot.n_limbs} limbs, {how} -> {out}")
+    where = ", in Gazebo" if in_gazebo else ""
+    say(args, f"{robot.name}, {robot.n_limbs} limbs{where}, {how} -> {out}")
     with RunInterrupts(lambda note: say(args, note)) as interrupts:
         if use_ros:
             nodes = NodeRun(plan, overrides, duration, out, may_pause=view, clock=StepClock)
@@ -139,6 +151,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         from cards_rods.summary import RodRun
 
         metadata = {
+            "simulator": plan.values["simulator"],
             "transport": "ROS topics" if use_ros else "in process",
             "wall_time_s": round(end.wall, 3),
         }
@@ -165,21 +178,38 @@ def _check(args: argparse.Namespace) -> None:
     if wrong:
         raise CardsError(
             f"--{wrong[0].replace('_', '-')} is for robots with muscles; {args.robot} has rods "
-            "(expected: --headless, --duration, --no-ros, --out, --port, --params-file, --json)"
+            "(expected: --headless, --duration, --no-ros, --out, --port, --params-file, "
+            "--simulator gazebo, --json)"
         )
-    if args.simulator not in (None, "auto"):
+    if args.simulator == "mujoco":
         raise CardsError(
-            f"--simulator {args.simulator}: the demo of {args.robot} runs beside no simulator "
-            "(expected: without this option; or, in Gazebo, ros2 launch cards_bringup "
-            f"{args.robot}.launch.py simulator:=gazebo; docs/gazebo.md)"
+            f"--simulator mujoco: {args.robot} has rods, which MuJoCo does not solve (expected: "
+            "gazebo, or without this option: the solver alone)"
         )
+    in_gazebo = args.simulator in ("gazebo", "auto")
+    if args.no_ros and args.simulator == "gazebo":
+        raise CardsError("--simulator gazebo without ROS (expected: without --no-ros)")
+    alone = [name for name, value in _FOR_GAZEBO.items() if getattr(args, name) != value]
+    if alone and not in_gazebo:
+        raise CardsError(
+            f"--{alone[0].replace('_', '-')}: {args.robot} has a world in Gazebo only (expected: "
+            "--simulator gazebo beside it)"
+        )
+    if in_gazebo and args.mode not in (None, *_MODES):
+        raise CardsError(
+            f"--mode {args.mode}: a robot of rods has no controller to wait for (expected: "
+            f"{' or '.join(_MODES)})"
+        )
+    if args.duration is not None and not 0 <= args.duration < float("inf"):
+        raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
+
+
+def _check_mode_alone(args: argparse.Namespace) -> None:
     if args.mode not in (None, "realtime"):
         raise CardsError(
             f"--mode {args.mode}: rods are quasi-static, there is no simulated time "
             "(expected: realtime; --no-ros is as fast as possible)"
         )
-    if args.duration is not None and not 0 <= args.duration < float("inf"):
-        raise CardsError(f"--duration is {args.duration} (expected: seconds, 0 or more)")
 
 
 def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) -> float:

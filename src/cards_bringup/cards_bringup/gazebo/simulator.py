@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from cards_bringup.gazebo.engines import ENGINE_OF_WORLD, PHYSICS_ENGINES, engine_arguments
 from cards_bringup.gazebo.installation import Gazebo, examine, problem, python_environment
 from cards_bringup.gazebo.process import network, run_until_end
 from cards_bringup.gazebo.world import World, make_world
@@ -40,7 +41,7 @@ LOADS_IN_BACKGROUND = 10
 """From this major version on time runs while models are still being loaded, unless told not to: at
 unlimited speed that is a minute of simulated time."""
 
-OWN = ("world", "headless", "model", "terrain")
+OWN = ("world", "headless", "physics_engine", "model", "terrain")
 """Parameters that are used here; the others are passed to the plugin."""
 
 _VERBOSITY = {"debug": "4", "info": "2", "warn": "2", "error": "1", "fatal": "1"}
@@ -51,6 +52,12 @@ def world_parameters() -> list[Parameter]:
     return [
         Parameter("world", "empty", "World: name of a file in worlds/, or a path."),
         Parameter("headless", False, "Simulate without a window."),
+        Parameter(
+            "physics_engine",
+            ENGINE_OF_WORLD,
+            "Physics engine; world: the one that the world names, else dartsim.",
+            choices=PHYSICS_ENGINES,
+        ),
     ]
 
 
@@ -114,6 +121,7 @@ def _run_in(
     environ[ROS_ARGUMENTS] = shlex.join(["--ros-args", *arguments.rest, "--params-file", str(own)])
     command = [str(gazebo.program), "sim", "-r"]
     command += ["-v", _VERBOSITY.get(arguments.log_level, "2")]
+    command += engine_arguments(parameters["physics_engine"])
     if gazebo.major >= LOADS_IN_BACKGROUND:
         command.append("--wait-for-assets")
     if parameters["headless"] or not _has_display():

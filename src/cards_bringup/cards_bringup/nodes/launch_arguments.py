@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from cards_bringup.gazebo.engines import PHYSICS_ENGINES
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.loop.host import MODES
 from cards_core.parameters.declaration import Parameter
@@ -56,6 +57,12 @@ ARGUMENTS = (
         "",
         "What the robot stands on in the simulation, KIND or KIND:NAME=VALUE,...; empty: nothing "
         "beside the world.",
+    ),
+    Parameter(
+        "physics_engine",
+        "world",
+        "Physics engine of Gazebo; world: the one that the world names, else dartsim.",
+        choices=PHYSICS_ENGINES,
     ),
     Parameter(
         "controller",

@@ -227,7 +227,10 @@ class RobotPage:
         """Open the page."""
         self.page = MusclePage(self._robot, self, host=host, port=port, world=self._world)
         if self._control is not None and {"kp", "kd"} <= self._live.keys():
-            kp, kd = (np.atleast_1d(self._live[name]).tolist() for name in ("kp", "kd"))
+            gains = [np.atleast_1d(self._live[name]) for name in ("kp", "kd")]
+            if any(gain.ndim == 2 for gain in gains):
+                return  # there are no sliders for matrices
+            kp, kd = (gain.tolist() for gain in gains)
             # a negative damping stands for critical damping
             kd = [d if d >= 0.0 else 2.0 * p**0.5 for p, d in zip(kp, kd, strict=True)]
             names = self._control.controller.error_names

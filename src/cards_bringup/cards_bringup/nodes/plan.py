@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cards_bringup.gazebo import installation
+from cards_bringup.gazebo.engines import ENGINE_OF_WORLD
 from cards_bringup.gazebo.process import network
 from cards_bringup.nodes import node_list
 from cards_bringup.nodes.launch_arguments import arguments_for, is_true, read_values
@@ -36,6 +37,13 @@ HOST_PACKAGES = {
 
 ROBOT_ALONE = {"mujoco": "", "gazebo": "empty"}
 """Simulators that have worlds, and the one of each for a robot alone; empty: it needs none."""
+
+_OF_HOSTS = (
+    ("world", "", "worlds"),
+    ("terrain", "", "terrains"),
+    ("physics_engine", ENGINE_OF_WORLD, "physics engines"),
+)
+"""Launch arguments that only some hosts have: name, what means nothing, what they have not."""
 
 UNLISTED = ("model_compiler", "live_analysis")
 """Nodes that are in no node list, but may be in a parameter file."""
@@ -86,6 +94,17 @@ class Plan:
                 out[name] = value.replace("{urdf}", self._urdf())
         return out
 
+    def arguments(self, node: NodeSpec) -> list[str]:
+        """Return the command line arguments of a node."""
+        if not any("{rviz}" in argument for argument in node.arguments):
+            return list(node.arguments)
+        from cards_bringup.nodes.rviz_config import rviz_config
+
+        namespace = "/".join(filter(None, (self.values["namespace"], node.namespace)))
+        rods = any(one.package == "cards_rods" or one.name == "rod_solver" for one in self.nodes)
+        file = str(rviz_config(self._model(), rods=rods, namespace=namespace))
+        return [argument.replace("{rviz}", file) for argument in node.arguments]
+
     def parameters_of(self, node: str, overrides: Mapping[str, Mapping[str, Any]]) -> ParameterSet:
         """Return the parameters of a node: those of the file, launch arguments, overrides.
 
@@ -115,8 +134,11 @@ class Plan:
         from cards_core.formats import load
         from cards_core.formats.urdf import to_urdf
 
+        return to_urdf(load(self._model()))
+
+    def _model(self) -> str:
         host = next(node for node in self.nodes if node.role == "host")
-        return to_urdf(load(self.given(host.full_name).get("model") or self.values["robot"]))
+        return self.given(host.full_name).get("model") or self.values["robot"]
 
 
 def is_installed(package: str) -> bool:
@@ -190,12 +212,10 @@ def make_plan(
     hosts = [node for node in nodes if node.role == "host"]
     if not hosts:
         raise CardsError(f"{robots.source} lists no host for sim:={values['sim']}")
-    asked = values["world"] not in ("", robots.defaults.get("world", ""))
-    if asked and not any("world" in host.from_arguments.values() for host in hosts):
-        notes.append(f"world:={values['world']} is left out: {hosts[0].name} has no worlds")
-    asked = values["terrain"] not in ("", robots.defaults.get("terrain", ""))
-    if asked and not any("terrain" in host.from_arguments.values() for host in hosts):
-        notes.append(f"terrain:={values['terrain']} is left out: {hosts[0].name} has no terrains")
+    for name, nothing, plural in _OF_HOSTS:
+        asked = values[name] not in (nothing, robots.defaults.get(name, nothing))
+        if asked and not any(name in host.from_arguments.values() for host in hosts):
+            notes.append(f"{name}:={values[name]} is left out: {hosts[0].name} has no {plural}")
     follows = any("reference" in node.from_arguments.values() for node in robots.nodes)
     if values["reference"] and not follows:
         raise CardsError(

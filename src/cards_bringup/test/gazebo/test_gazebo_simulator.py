@@ -78,6 +78,15 @@ def test_window_only_where_there_is_a_display(fake_gazebo, monkeypatch):
     assert "-s" not in fake_gazebo.arguments
 
 
+def test_physics_engine(fake_gazebo):
+    assert run() == 0
+    assert "--physics-engine" not in fake_gazebo.arguments
+    assert run("-p", "physics_engine:=bullet-featherstone") == 0
+    arguments = fake_gazebo.arguments
+    place = arguments.index("--physics-engine")
+    assert arguments[place + 1] == "gz-physics-bullet-featherstone-plugin"
+
+
 def test_harmonic_has_nothing_to_wait_for(fake_gazebo):
     """It loads all models before time begins, and does not know the option."""
     fake_gazebo.harmonic()
@@ -116,6 +125,7 @@ def test_exit_code_is_gazebo_s(fake_gazebo, capfd):
         (["-p", "world:=no_such_world"], "two_arms"),
         (["-p", "model:=no_such_robot"], "roboy_arm"),
         (["-p", "dt:=-1.0"], "dt"),
+        (["-p", "physics_engine:=havok"], "dartsim"),
         (["-p", "world:=two_arms", "-r", "__ns:=/left"], "2 robots"),
     ],
 )

@@ -212,7 +212,11 @@ class GainsPanel:
         for slider in (slider for group in self._sliders for slider in group):
             slider.remove()
         self._sliders = []
-        self._folder.visible = bool(kp)
+        alike = len(set(kp)) <= 1 and len(set(kd)) <= 1
+        # of gains that are not those of the coordinates, such as matrices, there are no sliders
+        self._folder.visible = bool(kp) and (alike or len(names) == len(kp))
+        if not self._folder.visible:
+            return
         with self._folder:
             for label, values, hint in (
                 ("kp", kp, "Stiffness of the error [1/s²]"),

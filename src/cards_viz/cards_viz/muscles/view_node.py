@@ -552,8 +552,8 @@ class MuscleRosCommands:
             }
             count = max(len(kp), len(kd))
             kp, kd = (gains * count if len(gains) == 1 else gains for gains in (kp, kd))
-            if not kp or len(kp) != len(kd):
-                return
+            if not kp or len(kp) != len(kd) or min(kp) < 0.0:
+                return  # of a matrix kp there are no sliders
             # a negative damping stands for critical damping
             kd = [d if d >= 0.0 else 2.0 * p**0.5 for p, d in zip(kp, kd, strict=True)]
             then(kp, kd)

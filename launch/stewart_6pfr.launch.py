@@ -1,0 +1,10 @@
+"""Launch the robot 6PFR on six rods: solver, views. Arguments: --show-args."""
+
+from launch import LaunchDescription
+
+from cards_bringup.nodes.launch_description import describe
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return what ``ros2 launch`` starts."""
+    return describe("stewart_6pfr")
