@@ -137,6 +137,15 @@ class MuscleCommands(Protocol):
         """Set the controller's gains, [1/s^2] and [1/s], one value or one for each coordinate."""
         ...
 
+    def set_target(self, names: Sequence[str], target: Array) -> None:
+        """Move smoothly to a target of the controlled coordinates, and stay there.
+
+        Args:
+            names: As `MuscleSnapshot.names`.
+            target: Shape (d,), [rad] or [m].
+        """
+        ...
+
     def save_gains(self) -> None:
         """Write the present gains into the parameter file of the controller."""
         ...

@@ -65,6 +65,12 @@ class Recorder:
     def set_gains(self, kp, kd):
         self._note("set_gains", kp, kd)
 
+    def set_target(self, names, target):
+        self._note("set_target", names, target)
+
+    def save_gains(self):
+        self._note("save_gains")
+
     def set_switch(self, name, on):
         self._note("set_switch", name, on)
 
@@ -473,6 +479,49 @@ def test_dragging_a_link_pushes_it(opened):
     wait_for(lambda: np.linalg.norm(client.camera.position - before) > 0.01, "the camera to turn")
     assert commands.calls == []
     opened.view._place_client_camera(client)
+
+
+def test_keys(opened):
+    page, commands = opened.page, opened.commands
+    opened.draw(snapshot(5.7))
+    page.get_by_role("tab", name="Run").click()
+    page.get_by_role("button", name="Reset").click()
+    wait_for(lambda: ("reset",) in commands.calls, "reset")
+    commands.calls.clear()
+    page.keyboard.press("Space")
+    wait_for(lambda: commands.calls, "the space bar")
+    # the button that was clicked last is not pressed again
+    assert commands.calls == [("pause", True)]
+    page.keyboard.press("?")
+    page.get_by_text("Pause or go on").wait_for()
+    page.get_by_text("One step").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text("One step").wait_for(state="hidden")
+    # with a real robot it stops, whatever its state; and never goes on
+    opened.draw(snapshot(5.8, real=True))
+    page.get_by_text("REAL ROBOT").wait_for()
+    commands.calls.clear()
+    page.keyboard.press("Space")
+    wait_for(lambda: commands.calls == [("estop", True)], "the emergency stop")
+    opened.draw(snapshot(5.9))
+
+
+def test_targets(opened):
+    page, commands = opened.page, opened.commands
+    opened.draw(tracking(5.95))
+    page.get_by_role("tab", name="Run").click()
+    page.get_by_text("Target", exact=True).click()
+    field = slider_input(page, "joint_2 [°]")
+    commands.calls.clear()
+    field.fill("30")
+    field.press("Enter")
+    wait_for(lambda: commands.calls, "a target")
+    (name, names, target) = commands.calls[-1]
+    assert (name, tuple(names)) == ("set_target", ("joint_1", "joint_2"))
+    assert target[1] == pytest.approx(np.pi / 6.0)
+    # the other stays where the reference is
+    assert target[0] == pytest.approx(opened.view._last.desired[0])
+    page.get_by_text("Target", exact=True).click()
 
 
 def test_gains_and_speed(opened):
