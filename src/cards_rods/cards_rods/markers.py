@@ -36,7 +36,7 @@ BASE_COLOR = (0.28, 0.30, 0.33)
 LOAD_COLOR = (0.08, 0.59, 0.35)
 
 _LOAD_LENGTH = 0.25
-"""Length of the arrow of the greatest load so far, as a part of the rods' length."""
+"""Length of the arrow of the maximum load so far, as a part of the rods' length."""
 
 
 class RodMarkers:

@@ -176,7 +176,7 @@ class NodeLoop:
         hot: The subscriptions to wait for.
         stop: Ends the waits early.
         urgent: Services that end a wait and are answered by every call of `serve`.
-        serve_period: Least time between two looks at the other services, [s].
+        serve_period: Minimum time between two looks at the other services, [s].
         others: More nodes of the same context; ``hot`` and ``urgent`` may be theirs.
     """
 

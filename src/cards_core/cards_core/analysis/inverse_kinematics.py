@@ -1,4 +1,4 @@
-"""Inverse kinematics of a robot that is pulled: from its operational frame to its muscles.
+"""Inverse kinematics of a robot with muscles: from its operational frame to muscle lengths.
 
     l = l(q),   l' = L qd,   l'' = L qdd + dL/dt qd                         [Lau2016]_
 

@@ -162,7 +162,7 @@ class Controller(ABC):
         error_names: Name of every entry of the error, one per velocity of the reference.
         output: How it came to the last command.
         command: The last command. Its values are overwritten by each step.
-        relaxed: The command of an emergency stop, at once: least tensions, no efforts.
+        relaxed: The command of an emergency stop, at once: minimum tensions, no efforts.
         allowance: Norm of the error that it leaves on purpose, in the units of its references;
             a run is judged by the reference's tolerance and this.
         signals: Quantities of its own that are worth looking at; its node publishes them.

@@ -105,7 +105,7 @@ def qp_parameters(
         Parameter(
             "tension_min",
             [muscle.tension_min for muscle in robot.muscles],
-            "Least tension, not below the muscle's own limit.",
+            "Minimum tension, not below the muscle's own limit.",
             "N",
             lower=0.0,
             length=count,
@@ -115,7 +115,7 @@ def qp_parameters(
         Parameter(
             "tension_max",
             [muscle.tension_max for muscle in robot.muscles],
-            "Greatest tension, not above the muscle's own limit.",
+            "Maximum tension, not above the muscle's own limit.",
             "N",
             lower=0.0,
             length=count,
@@ -126,14 +126,14 @@ def qp_parameters(
         Parameter(
             "tension_rate",
             NO_RATE_LIMIT,
-            "Greatest change of a tension; 0: no limit.",
+            "Maximum change of a tension; 0: no limit.",
             "N/s",
             lower=0.0,
         ),
         Parameter(
             "residual_tolerance",
             default_of(controller, "residual_tolerance"),
-            "What may be missing in a step that counts as ok, relative to its equation's terms.",
+            "Residual up to which a step counts as OK, relative to the terms of its equation.",
             lower=1e-12,
         ),
     ]

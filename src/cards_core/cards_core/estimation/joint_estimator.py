@@ -56,7 +56,7 @@ TRUSTED = 0.75
 """Of the gate: three sigma. A sound muscle passes a hundred steps three times in four."""
 
 RESTART_AFTER = 5
-"""Implausible steps in a row after which the pose is sought anew."""
+"""Implausible steps in a row after which the pose is searched again."""
 
 RESTART_PAUSE = 250
 """And so many steps later at most again."""
@@ -150,7 +150,7 @@ class JointEstimator:
         q, qd, offsets, covariance: The present belief.
         started: Whether there is one.
         suspect, joint_suspect: See `Estimate`.
-        restarts: How often the pose had to be sought anew.
+        restarts: How often the pose had to be searched again.
 
     Raises:
         CardsError: A number out of range, or a robot without muscles.
@@ -489,7 +489,7 @@ class JointEstimator:
         out &= good_ones < TRUSTED_AFTER
 
     def _failed(self, lengths: Array, usable: npt.NDArray[np.bool_]) -> None:
-        """Seek the pose anew after some implausible steps, ever more seldom."""
+        """Search the pose again after some implausible steps, ever more seldom."""
         self._failures += 1
         if self._failures < self._next_try:
             return

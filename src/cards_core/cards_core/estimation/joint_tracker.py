@@ -35,7 +35,7 @@ class JointTracker:
     Args:
         estimator: It, or what works as it does.
         tree: Of the robot.
-        gap: Without lengths for longer, the pose is sought anew, [s].
+        gap: Without lengths for longer, the pose is searched again, [s].
         patience: So many implausible steps in a row still have the predicted pose as estimate.
         std_max: Standard deviation from which on a coordinate counts as unknown, [rad] or [m].
         silence: So long the predicted pose counts while fewer lengths and joint sensors are read

@@ -31,7 +31,7 @@ from cards_core.trajectories.limits import first_violation
 from cards_core.typing import Array
 
 LOOKS = 3000
-"""Greatest number of states that are looked at in joint space."""
+"""Maximum number of states that are looked at in joint space."""
 
 LOOK_STEP = 0.01
 """Time between two of them, [s]; longer where there would be more than `LOOKS`."""

@@ -60,7 +60,7 @@ def near(start: Vector3, end: Vector3, centers: Array, radii: Array) -> npt.NDAr
 
 
 def segment_distance(a: Vector3, b: Vector3, c: Vector3, d: Vector3) -> float:
-    """Return the least distance of two segments a-b and c-d, [m]."""
+    """Return the smallest distance of two segments a-b and c-d, [m]."""
     u, v, w = b - a, d - c, a - c
     uu, uv, vv, uw, vw = u @ u, u @ v, v @ v, u @ w, v @ w
     determinant = uu * vv - uv * uv

@@ -33,7 +33,7 @@ def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
         MODEL,
-        Parameter("rate", 20.0, "Greatest rate of updates.", "Hz", lower=0.1, upper=20.0),
+        Parameter("rate", 20.0, "Maximum rate of updates.", "Hz", lower=0.1, upper=20.0),
         Parameter(
             "origin",
             [0.0] * 6,

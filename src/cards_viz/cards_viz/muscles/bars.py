@@ -91,7 +91,7 @@ class MuscleTable:
         self._names = [muscle.name for muscle in muscles]
         self._scale = scale
         self._runs = tuple(runs)
-        self._released = 0.0  # greatest so far, [m]
+        self._released = 0.0  # largest so far, [m]
         self._html = gui.add_html("")
 
     def draw(self, *snapshots: MuscleSnapshot) -> None:
@@ -114,7 +114,7 @@ def columns_of(
         names: Of the muscles, length m.
         snapshots: One of each run.
         scale: Range of the tensions.
-        released: Greatest released length so far, [m]; counts where no limit is known.
+        released: Largest released length so far, [m]; counts where no limit is known.
     """
     columns = [_tension_column(snapshots, scale)]
     if any(snapshot.released is not None for snapshot in snapshots):

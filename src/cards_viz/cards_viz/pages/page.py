@@ -35,7 +35,7 @@ PORTS_TRIED = 20
 """How many ports from the wanted one upwards are tried."""
 
 TEXT_PERIOD = 0.1
-"""Least time between two updates of texts, charts and paths, costly for the browser, [s]."""
+"""Minimum time between two updates of texts, charts and paths, costly for the browser, [s]."""
 
 UNWATCHED_PERIOD = 0.5
 """Time between two updates while no page is open, [s]."""
@@ -141,11 +141,11 @@ class Page(ABC, Generic[ShownT]):
         url: Address of the page, with the token of those who may command.
         spectator_url: The same for those who may look on.
         port: Its port.
-        server: The viser server, to add things of one's own.
+        server: The viser server, to add things of your own.
         updates: Number of updates sent so far.
         pace: How fast the open pages can take updates; the page slows down to it.
         updates_ahead: Updates that may wait in a page that does not keep up.
-        text_period: Least time between two updates of what is costly for the browser, [s].
+        text_period: Minimum time between two updates of what is costly for the browser, [s].
 
     Raises:
         PortError: No port to listen on.
@@ -392,7 +392,7 @@ class ClientPace:
         server.on_client_connect(self._start)
 
     def interval(self) -> float:
-        """Return the least time between two updates that the slowest page needs, [s]."""
+        """Return the minimum time between two updates that the slowest page needs, [s]."""
         now = time.monotonic()
         with self._lock:
             answers = list(self._answers.values())

@@ -3,7 +3,7 @@
 ``muscle_markers`` holds the muscles coloured by tension, their via points, the forces on the
 links, the surfaces that muscles wrap over, and the world around the robot;
 ``end_effector_path`` where the operational frame has been and where the controller wanted it.
-Nothing is computed while nobody subscribes.
+Nothing is computed without subscribers.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ MARKERS_TOPIC = "muscle_markers"
 PATH_TOPIC = "end_effector_path"
 
 PATH_PERIOD = 0.2
-"""Least time between two messages of the path, which grows long, [s]."""
+"""Minimum time between two messages of the path, which grows long, [s]."""
 
 
 def parameters() -> list[Parameter]:
@@ -190,7 +190,7 @@ def parameters() -> list[Parameter]:
         MODEL,
         WORLD,
         TERRAIN,
-        Parameter("rate", 30.0, "Greatest rate of messages.", "Hz", lower=0.1, upper=30.0),
+        Parameter("rate", 30.0, "Maximum rate of messages.", "Hz", lower=0.1, upper=30.0),
         Parameter("forces", True, "Draw the forces on the links as arrows.", live=True),
     ]
 

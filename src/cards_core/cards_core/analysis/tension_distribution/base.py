@@ -193,8 +193,8 @@ def separates(direction: Array, matrix: Array, needed: Array, low: Array, high: 
         direction: d, shape (nv,), not zero.
         matrix: A, shape (nv, m).
         needed: w, shape (nv,).
-        low: Least tensions, shape (m,), [N].
-        high: Greatest tensions, shape (m,), [N]; may be infinite.
+        low: Minimum tensions, shape (m,), [N].
+        high: Maximum tensions, shape (m,), [N]; may be infinite.
     """
     slopes = matrix.T @ direction
     # a slope that is rounding does not make an endless tension an endless force

@@ -132,7 +132,7 @@ class RaySummary:
 
 
 class Extremes:
-    """Least and largest value of a column, and where; the first place where there are several."""
+    """Smallest and largest value of a column and where they first occur."""
 
     def __init__(self) -> None:
         self._best: list[tuple[float, int, Array] | None] = [None, None]

@@ -91,12 +91,12 @@ class Solution:
 
     @property
     def residual(self) -> float:
-        """Greatest scaled residual (lengths by L, forces by EI/L^2, moments by EI/L)."""
+        """Maximum scaled residual (lengths by L, forces by EI/L^2, moments by EI/L)."""
         return float(self.record[3 - INFO])
 
     @property
     def slenderness(self) -> float:
-        """Greatest ``L sqrt(|n| / EI)`` of a limb: how fast errors grow along the rod."""
+        """Largest ``L sqrt(|n| / EI)`` of a limb: how fast errors grow along the rod."""
         return float(self.record[4 - INFO])
 
     @property
@@ -116,7 +116,7 @@ class Solution:
 
     @cached_property
     def residuals(self) -> Array:
-        """Greatest scaled residual of each limb and of the plate's balance, (n + 1,)."""
+        """Maximum scaled residual of each limb and of the plate's balance, (n + 1,)."""
         n = self.limbs
         return self.record[-INFO - n - 1 : -INFO]
 

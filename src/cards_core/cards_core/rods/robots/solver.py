@@ -219,7 +219,7 @@ class RodRobotSolver:
     def discretisation_error(self, solution: Solution) -> float:
         """Return how much a solution changes with twice as many steps along the rods.
 
-        Greatest change of q, of the plate's position [m] and of its orientation [rad]; infinite
+        Maximum change of q, of the plate's position [m] and of its orientation [rad]; infinite
         if the finer equations were not solved. Order 8: the error is about what is returned.
         """
         found = []
@@ -266,7 +266,7 @@ class RodRobotSolver:
         return RobotShapes(native.shapes(solution.record, points))
 
     def strains(self, solution: Solution, points: int = 101) -> Array:
-        """Return the greatest strain of each section, (n, points)."""
+        """Return the maximum strain of each section, (n, points)."""
         return self.shapes(solution, points).strain
 
     @property

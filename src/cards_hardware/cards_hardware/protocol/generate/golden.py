@@ -101,7 +101,7 @@ def _with_crc(body: bytes) -> bytes:
 
 
 def _values(message: Message, index: int) -> Values:
-    """Return values of a message: 0 counts and least values, largest ones, something between."""
+    """Return values of a message: 0 counts and minimum values, largest ones, something between."""
     values: Values = {}
     for group in message.groups:
         count = (0, group.maximum, min(3, group.maximum))[index]
