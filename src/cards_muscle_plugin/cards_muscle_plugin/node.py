@@ -274,7 +274,7 @@ class SimulatorNode(Node):
         self._housekeeping()
 
     def close(self) -> None:
-        """Say how it was, write the log, tell what the steps cost, and leave the ROS graph."""
+        """Log verdict and cost of the steps, write the log file, and leave the ROS graph."""
         self.health.tell_verdict("until the end")
         self._shell.close()
         if self.cost.steps:

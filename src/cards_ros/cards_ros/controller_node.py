@@ -236,7 +236,7 @@ class ControllerNode(Node):
             self._show(sample.stamp)
 
     def _await_muscles(self, data: bytes, stamp: int) -> None:
-        """Keep a state until its muscles come; give it up when those of a later one are there."""
+        """Buffer a state until its muscles arrive; drop it when a later one is complete."""
         if self._muscles.stamp < stamp:
             self._waiting = data
         elif stamp == 0 or stamp < self._answered:
@@ -299,7 +299,7 @@ class ControllerNode(Node):
 
     @property
     def missed(self) -> int:
-        """States that came and went without an answer."""
+        """States that were not answered."""
         return self._missed.count
 
     def _advance_to(self, stamp: int) -> None:

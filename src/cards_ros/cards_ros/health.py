@@ -268,7 +268,7 @@ class ControllerView(Protocol):
 
     @property
     def missed(self) -> int:
-        """States that came and went without an answer."""
+        """States that were not answered."""
         ...
 
     @property

@@ -68,7 +68,7 @@ EXAMPLES = """examples:
   ./cards models                    list the robots
   ./cards controllers               what can drive them
   ./cards doctor                    when something does not work
-  ./cards COMMAND --help            all about one command
+  ./cards COMMAND --help            help on one command
 
 The first command that needs it makes an environment in .venv with everything in it.
 Results go to --out, else into runs/ of the current folder.

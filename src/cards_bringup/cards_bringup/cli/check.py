@@ -37,7 +37,8 @@ def add_check(subparsers: Any) -> None:
         "check",
         help="check whether a robot with muscles can be controlled",
         description=(
-            "Whether a robot of muscles is fit to be controlled over a working range: rank of L, "
+            "Whether a robot with muscles is fit to be controlled over a working range: rank "
+            "of L, "
             "wrench closure, static equilibrium, moment arms, inertias, limits."
         ),
         epilog=EXAMPLES,

@@ -242,7 +242,7 @@ def _new_folder(name: str) -> Path:
 
 
 def _finite(measures: dict[str, float]) -> dict[str, float | None]:
-    """Return measures with None for those that are no numbers."""
+    """Return measures with None for values that are not numbers."""
     return {name: value if abs(value) < float("inf") else None for name, value in measures.items()}
 
 

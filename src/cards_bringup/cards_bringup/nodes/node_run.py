@@ -123,7 +123,7 @@ class NodeRun:
         return stack.enter_context(Supervisor(self.folder / "logs", environment)), clock
 
     def tell(self, state: str) -> None:
-        """Show in the pages what becomes of the run."""
+        """Show the state of the run in the pages."""
         if self._topics is not None:
             self._topics.tell(state)
 

@@ -143,7 +143,7 @@ class Judgement:
     Attributes:
         claim: The claim.
         value: Ours.
-        verdict: What follows.
+        verdict: Whether the value agrees with the claim.
     """
 
     claim: Claim

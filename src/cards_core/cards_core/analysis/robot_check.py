@@ -1,4 +1,4 @@
-"""Whether a robot of muscles is fit to be controlled: its description, and L over a working range.
+"""Whether a robot with muscles can be controlled: its description, and L over a range.
 
 At many poses q of the working range:
 

@@ -130,7 +130,7 @@ class JointTracker:
         return True
 
     def _doubt(self, found: Estimate) -> str:
-        """Return why an estimate must not be relied on; empty if it may be."""
+        """Return why an estimate is unreliable; empty if it is reliable."""
         if self._implausible > self._patience:
             return "muscle lengths agree neither with the past nor with each other"
         if self._last - self._heard > self._silence:

@@ -157,7 +157,7 @@ def _infeasible(status: ControlStatus) -> bool:
 
 
 def _say(control: ControlLoop, planned: Reference, bad: Sequence[_State], how_often: str) -> str:
-    """Say that some states cannot be done, and what could."""
+    """Report infeasible states, and what would be feasible."""
     at = f"reference: no tensions within their limits do what is asked at t = {bad[0].time:.3g} s"
     feasible = "not even standing still there"
     if not _without_tensions(control, planned, bad, STANDSTILL):

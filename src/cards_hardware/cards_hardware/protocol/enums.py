@@ -222,7 +222,7 @@ class EstopReason(Described):
 
 
 class CalibrateAction(Described):
-    """What a CALIBRATE does."""
+    """Kinds of CALIBRATE."""
 
     TENSION_ZERO = 1, "the present load is tension 0; value unused"
     LENGTH = 2, "the present length is value [um]"

@@ -76,10 +76,10 @@ def state_at_home(dynamics: Dynamics) -> RobotState:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Answer to one question.
+    """Result of one analysis.
 
     Attributes:
-        status: Whether it is one.
+        status: Status of the result.
         values: One number per column, shape (n,).
         detail: The whole result.
     """

@@ -93,7 +93,7 @@ class GazeboMarkersNode(DrawingNode):
             self._cylinders.forget()
 
     def _look(self) -> bool:
-        """Look for a GUI now and then; return whether one has appeared."""
+        """Poll for a GUI; return whether one has appeared."""
         now = time.monotonic()
         if now - self._looked < LOOK_PERIOD:
             return False

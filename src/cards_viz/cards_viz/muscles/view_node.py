@@ -48,7 +48,7 @@ HAND_PERIOD = 0.02
 
 
 class CommandError(CardsError):
-    """A command that no node can carry out."""
+    """A command that no node can execute."""
 
 
 @dataclass

@@ -408,7 +408,7 @@ class ClientPace:
             return len(self._answers)
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         self._stopped.set()
 
     def _start(self, client: viser.ClientHandle) -> None:

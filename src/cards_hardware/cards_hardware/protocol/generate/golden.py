@@ -78,7 +78,7 @@ def frames() -> Iterator[tuple[str, Frame]]:
 
 
 def damaged() -> Iterator[tuple[str, bytes]]:
-    """Yield what is wrong and bytes, ending with a delimiter, that hold no good frame."""
+    """Yield descriptions and bytes of invalid frames, each ending with a delimiter."""
     good = encode_frame(Frame(MAJOR, 0, 1, MESSAGES["ESTOP"].id, 3, 99, b"\x01\x00"))
     body = cobs.decode(good[:-1])
     assert body is not None
