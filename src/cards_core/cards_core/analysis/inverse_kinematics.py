@@ -112,7 +112,14 @@ def point_problem(tree: Tree, q: Array, *others: Array) -> PointStatus:
 
 
 def rows_of(values: Array, width: int, name: str, names: tuple[str, ...]) -> Array:
-    """Return an array of shape (n, width); one row may come as a vector. Raises `ShapeError`."""
+    """Return an array of shape (n, width); one row may come as a vector. Raises `ShapeError`.
+
+    Args:
+        values: One row, shape (width,), or rows, shape (n, width).
+        width: Number of columns.
+        name: What the values are, for messages.
+        names: Name of every column, for messages.
+    """
     array = np.atleast_2d(np.asarray(values, dtype=float))
     if array.ndim != 2 or array.shape[1] != width:
         raise ShapeError(

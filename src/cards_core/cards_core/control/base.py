@@ -49,6 +49,16 @@ class QpController(Controller):
     `_formulate`. Other bounded variables may follow, e.g. accelerations: columns of the matrix,
     with bounds and a weight.
 
+    Args:
+        model: What the controller knows of the robot.
+        reference_names: Name of every entry of y.
+        error_names: Name of every entry of the error, k of them.
+        kp: Stiffness, [1/s^2], one number or shape (k,).
+        kd: Damping, [1/s], likewise; None: critical.
+        tension_min: Minimum tensions, [N]; None: those of the muscles.
+        tension_max: Maximum tensions, [N]; None: those of the muscles.
+        tension_rate: Maximum change of a tension, [N/s]; None: no limit.
+
     Attributes:
         dynamics: Those of the model, with the muscles that take a tension.
         gains: Stiffness and damping; change them with `set_gains`.

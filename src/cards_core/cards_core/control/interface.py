@@ -107,7 +107,14 @@ class ControlOutput:
 
     @classmethod
     def empty(cls, muscles: int, motors: int, size: int, velocities: int) -> ControlOutput:
-        """Return an output of zeros: m muscles, j motors, ``size`` task coordinates, k rates."""
+        """Return an output of zeros: m muscles, j motors, ``size`` task coordinates, k rates.
+
+        Args:
+            muscles: m.
+            motors: j.
+            size: Number of task coordinates.
+            velocities: k.
+        """
         k = velocities
         desired, actual = np.zeros(size), np.zeros(size)
         rates = [np.zeros(k) for _ in range(4)]
@@ -311,7 +318,14 @@ def vector(
 
 
 def number(value: float, what: str, *, minimum: float = 0.0, strict: bool = False) -> float:
-    """Return a scalar parameter, checked as in `vector`."""
+    """Return a scalar parameter, checked as in `vector`.
+
+    Args:
+        value: The value.
+        what: Name of the parameter, for messages.
+        minimum: Smallest value that is accepted.
+        strict: True if ``minimum`` itself is not accepted.
+    """
     if np.ndim(value) != 0:
         raise ParameterError(f"{what} is {value!r}; expected one number")
     return float(vector(value, [what], what, minimum=minimum, strict=strict)[0])
@@ -319,6 +333,12 @@ def number(value: float, what: str, *, minimum: float = 0.0, strict: bool = Fals
 
 class Gains:
     """Stiffness and damping of a second-order error ``edd + kd ed + kp e = 0``.
+
+    Args:
+        names: What the k entries belong to, for messages.
+        kp: Stiffness, [1/s^2], one number or shape (k,).
+        kd: Damping, [1/s], likewise; None: critical, 2 sqrt(kp).
+        prefix: Put before the names of the parameters in messages.
 
     Attributes:
         kp: Shape (k,), [1/s^2], >= 0.
@@ -386,6 +406,11 @@ def tension_limits(
 
 def check_reference(reference: Reference, names: Sequence[str], velocities: int) -> None:
     """Refuse a reference of the wrong size.
+
+    Args:
+        reference: The reference.
+        names: Name of every entry of y.
+        velocities: Number of entries of yd and ydd.
 
     Raises:
         TrajectoryError: It is no reference.

@@ -34,7 +34,14 @@ def default_of(controller: type[Controller], name: str) -> Any:
 def stiffness_parameter(
     controller: type[Controller], name: str, names: Sequence[str], what: str
 ) -> Parameter:
-    """Return the live parameter of a stiffness, [1/s^2], with one entry per name."""
+    """Return the live parameter of a stiffness, [1/s^2], with one entry per name.
+
+    Args:
+        controller: Class of the controller, which has the default.
+        name: Name of the parameter.
+        names: What the entries belong to.
+        what: Meaning of the parameter.
+    """
     return Parameter(
         name,
         [default_of(controller, name)] * len(names),
@@ -48,7 +55,13 @@ def stiffness_parameter(
 
 
 def damping_parameter(name: str, names: Sequence[str], what: str) -> Parameter:
-    """Return the live parameter of a damping, [1/s]: one entry per name, critical by default."""
+    """Return the live parameter of a damping, [1/s]: one entry per name, critical by default.
+
+    Args:
+        name: Name of the parameter.
+        names: What the entries belong to.
+        what: Meaning of the parameter.
+    """
     return Parameter(
         name,
         [CRITICAL] * len(names),

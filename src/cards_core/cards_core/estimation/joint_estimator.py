@@ -308,6 +308,11 @@ class JointEstimator:
         """Begin at a known pose at rest, give or take ``std`` [rad] or [m] and ``rate_std``.
 
         What is known of the pose tells offsets as a joint sensor would, so none are refused.
+
+        Args:
+            q: The pose, shape (nq,).
+            std: Its standard deviation, [rad] or [m].
+            rate_std: Standard deviation of the velocities, [rad/s] or [m/s].
         """
         self.q = self._space.clip(self._dynamics.tree.check_q(q))
         self.qd = np.zeros(self._nv)

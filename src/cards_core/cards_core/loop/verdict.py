@@ -69,7 +69,13 @@ class Verdict:
     def of(
         cls, failures: Sequence[str], warnings: Sequence[str] = (), *, stopped: bool = False
     ) -> Verdict:
-        """Return the verdict that follows from what was found."""
+        """Return the verdict that follows from what was found.
+
+        Args:
+            failures: Reasons why the run failed, a sentence each.
+            warnings: Warnings, a sentence each.
+            stopped: Whether the user ended the run.
+        """
         name: VerdictName = "failed" if failures else "stopped" if stopped else "ok"
         return cls(name, tuple(failures), tuple(warnings))
 

@@ -57,6 +57,11 @@ class Tolerance:
 class Reference(ABC):
     """A point y(t) of `size` coordinates on ``0 <= t <= duration``.
 
+    Args:
+        size: Number of coordinates.
+        duration: [s]; infinite for live references.
+        breaks: Times at which a derivative up to the second may jump, [s]; start and end if None.
+
     Attributes:
         size: Number of coordinates.
         duration: [s]; infinite for live references.
@@ -235,6 +240,12 @@ def check_vector(
     values: npt.ArrayLike, what: str, size: int | None = None, *, copy: bool = True
 ) -> Array:
     """Return ``values`` as a finite float array of shape (size,), or of any length >= 1.
+
+    Args:
+        values: The values.
+        what: What they are, for messages.
+        size: Number of entries; None: any number >= 1.
+        copy: Return an array of its own in any case.
 
     Raises:
         TrajectoryError: Wrong shape, or a value that is not a finite number.

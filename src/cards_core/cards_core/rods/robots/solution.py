@@ -49,6 +49,12 @@ class Solution:
     stiffness and what depends on it) is computed when it is asked for, at this very state.
     The arrays are views of one record: copy them before changing them.
 
+    Args:
+        solver: Solver that made it.
+        record: Numbers of the state as native code returns them.
+        segments: Number of segments of each rod.
+        mode: ``dgm``, ``igm`` or ``limbs``.
+
     Attributes:
         solver: The solver.
         record: The state as the library keeps it.

@@ -69,7 +69,13 @@ def checked_joints(robot: RodRobot, q: object) -> Array | Finding:
 
 
 def limit_finding(robot: RodRobot, q: Array, tolerance: float = 0.0) -> Finding | None:
-    """Return LIMIT for the coordinate that is farthest outside its limits, or None."""
+    """Return LIMIT for the coordinate that is farthest outside its limits, or None.
+
+    Args:
+        robot: The robot.
+        q: Joint coordinates, shape (n,), [m] or [rad].
+        tolerance: Excess that is accepted, [m] or [rad].
+    """
     low, high = robot.q_lower - q, q - robot.q_upper
     for index, limb in enumerate(robot.limbs):
         if limb.base.kind is BaseKind.EXTENSIBLE and q[index] <= 0.0:

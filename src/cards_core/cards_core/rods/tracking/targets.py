@@ -71,7 +71,13 @@ def controlled_mask(robot: RodRobot) -> Array:
 
 
 def interpolate(start: Target, end: Target, fraction: float) -> Target:
-    """Return the target at a fraction 0..1 of the line; both ends must be of one kind."""
+    """Return the target at a fraction 0..1 of the line; both ends must be of one kind.
+
+    Args:
+        start: Target at fraction 0.
+        end: Target at fraction 1.
+        fraction: 0..1 [1].
+    """
     if fraction >= 1.0:
         return end
     wrench = start.wrench + fraction * (end.wrench - start.wrench)
@@ -102,7 +108,13 @@ class TargetDistance:
 
 
 def target_distance(robot: RodRobot, start: Target, end: Target) -> TargetDistance:
-    """Measure a distance; both ends must be of one kind."""
+    """Measure a distance; both ends must be of one kind.
+
+    Args:
+        robot: The robot.
+        start: First target.
+        end: Second target.
+    """
     if end.q is not None:
         assert start.q is not None
         change = np.abs(end.q - start.q)
