@@ -40,7 +40,7 @@ SLIDER_PERIOD = 0.2
 """How often the slider of the time follows what is played, [s]."""
 
 LONGEST_WINDOW = 30.0
-"""Greatest length of the plots of two runs, [s]."""
+"""Maximum length of the plots of two runs, [s]."""
 
 ROD_POINTS = 61
 """Points that are drawn along each rod."""
@@ -181,7 +181,7 @@ class View:
 
     Attributes:
         url: Address of the page.
-        page: The page, whose viser ``server`` takes things of one's own.
+        page: The page, whose viser ``server`` takes things of your own.
     """
 
     def __init__(self, page: MusclePage | ComparisonPage | RodPage, player: Player) -> None:

@@ -27,13 +27,13 @@ SIZE = (1280, 720)
 """Default width and height, [pixel]."""
 
 LARGEST = 4096
-"""Greatest width and height, [pixel]."""
+"""Maximum width and height, [pixel]."""
 
 RATE = 30.0
-"""Default pictures a second."""
+"""Default updates per second."""
 
 GIF_RATE = 50.0
-"""Most pictures a second of a GIF, whose times are hundredths of a second."""
+"""Most updates per second of a GIF, whose times are hundredths of a second."""
 
 MOST = 100_000
 """Most pictures of a film: an hour at 28 a second."""

@@ -79,7 +79,7 @@ class RequiredOptions(Options):
     wrench_upper: tuple[float, ...] = option((), "Its upper ends.", "N, Nm", default_text="0")
     accelerations: tuple[float, ...] = option(
         (),
-        "Greatest absolute accelerations: one per velocity, or one for all.",
+        "Largest absolute accelerations: one per velocity, or one for all.",
         "rad/s^2 or m/s^2",
         lower=0.0,
         default_text="0",
@@ -233,7 +233,7 @@ class DynamicFeasibleOptions(WrenchFeasibleOptions):
 
     accelerations: tuple[float, ...] = option(
         (1.0,),
-        "Greatest absolute accelerations: one per velocity, or one for all.",
+        "Largest absolute accelerations: one per velocity, or one for all.",
         "rad/s^2 or m/s^2",
         lower=0.0,
         default_text="1",
