@@ -25,19 +25,42 @@ from cards_core.dynamics import Dynamics, compile_model, make_dynamics
 from cards_core.formats import load
 from cards_core.formats.mjcf.writer import to_mjcf
 from cards_core.robot.model import Robot
+from cards_core.trajectories import parabolic_blend
 from cards_core.typing import Array
 
 ROBOTS = ("planar_xy", "bm_arm", "ipanema_1", "spherical_2s")
 """Of the paper: planar, BM-Arm, IPAnema1, 2S-MCDR."""
 
+SIZES: Mapping[str, Mapping[str, int]] = {
+    "planar_xy": {"links": 1, "dof": 3, "cables": 4},
+    "bm_arm": {"links": 2, "dof": 4, "cables": 6},
+    "ipanema_1": {"links": 1, "dof": 6, "cables": 8},
+    "spherical_2s": {"links": 2, "dof": 6, "cables": 8},
+}
+"""Robot to its published number of links, degrees of freedom and cables."""
+
 STEP = 0.01
 """Time between the steps of a motion, [s]."""
 
-SPEED = 0.5
-"""Angular frequency of the motion, [rad/s]."""
+DURATION = 10.0
+"""Of a motion, [s]."""
 
-POINTS = 2000
-"""Workspace points that are evaluated at once with the compiled model."""
+BLEND = 0.5
+"""Time in which a motion accelerates, and in which it stops, [s]: default of the trajectory of
+this kind that comes with CASPR's planar robot."""
+
+MOTIONS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "planar_xy": ((0.3, 0.5, 0.0), (0.4, 0.3, 0.1)),
+    "bm_arm": ((0.0, 0.0, 0.0, 0.0), (0.5, -0.1, 0.2, 0.2)),
+    "ipanema_1": ((-0.4, -0.3, 0.8, 0.0, 0.0, 0.0), (0.4, 0.3, 1.2, 0.0, 0.0, 0.0)),
+    "spherical_2s": ((-0.5, 0.0, 0.0, 0.0, 0.0, 0.0), (0.5, 0.0, 0.0, 0.0, 0.0, 0.0)),
+}
+"""Robot to the start and the end of its motion, [m] or [rad]: of the planar robot those of the
+paper, of BM-Arm and 2S-MCDR those of a point-to-point motion that comes with CASPR's robot, of
+IPAnema1 chosen where its cables can carry it."""
+
+GRID = (20, 10)
+"""Points of a workspace along the first two coordinates: 200 as in the paper."""
 
 # Tables I to VI of the paper on generalised model compilation (Chan et al.), measured by its
 # authors in MATLAB R2017a on an Intel i5-6500; [ms] here, [us] in `PUBLISHED`. Each pair is
@@ -103,6 +126,18 @@ def bench_robot(name: str) -> dict[str, Any]:
     return result
 
 
+def size_of(robot: Robot) -> dict[str, int]:
+    """Count as in `SIZES`.
+
+    Links are moved bodies of weight: those between the joints that stand for one joint of several
+    degrees of freedom have next to none.
+    """
+    moved = {joint.child for joint in robot.joints if joint.kind != "fixed"}
+    masses = [link.inertia.mass for link in robot.links if link.name in moved]
+    heavy = sum(mass > 1e-3 * max(masses) for mass in masses)
+    return {"links": heavy, "dof": robot.tree.nv, "cables": len(robot.muscles)}
+
+
 def compile_times(robot: Robot) -> dict[str, float]:
     """Measure ``compile_s`` and ``compile_simplified_s``, with an empty cache."""
     return {
@@ -164,8 +199,7 @@ def _step_times(
 def _point_times(robot: Robot, what: str, condition: str) -> dict[str, float]:
     result = {}
     for label, dynamics in _both(robot):
-        count = POINTS if label == "compiled" else 20
-        found = _point_us(dynamics, condition, count)
+        found = _point_us(dynamics, condition)
         result[f"{what}_point_{label}_us"], result[f"{what}_feasible"] = found
     return result
 
@@ -180,23 +214,30 @@ def _update_us(dynamics: Dynamics) -> float:
     )
 
 
-def motion(dynamics: Dynamics, count: int = 400) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield q, qd, qdd of a smooth motion around the home position, in steps of 10 ms."""
-    tree = dynamics.tree
-    reach = np.where(np.isfinite(tree.upper - tree.lower), tree.upper - tree.lower, 1.0)
-    sizes = 0.005 * reach
-    phases = np.arange(tree.nv)
-    for step in range(count):
-        angle = SPEED * STEP * step + phases
-        q = tree.home + sizes * (np.sin(angle) - np.sin(phases))
-        yield q, SPEED * sizes * np.cos(angle), -(SPEED**2) * sizes * np.sin(angle)
+def motion(dynamics: Dynamics, step: float = STEP) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield q, qd, qdd of the robot's motion, a parabolic blend from rest to rest.
+
+    Args:
+        dynamics: Of a robot of `MOTIONS`.
+        step: Time between two samples, [s].
+    """
+    blend = parabolic_blend([0.0, DURATION], MOTIONS[dynamics.robot.name], BLEND)
+    times = np.linspace(0.0, DURATION, round(DURATION / step) + 1)
+    yield from zip(*blend.sample(times), strict=True)
 
 
 def _fk_us(dynamics: Dynamics) -> tuple[float, float]:
     """Median time of a step of forward kinematics, and the part of the steps that was solved."""
     lengths = [dynamics.update(q, qd).muscle_lengths.copy() for q, qd, _ in motion(dynamics)]
-    solver = ForwardKinematics(dynamics)
+    solver = forward_kinematics(dynamics)
     return _steps(lambda values: solver.step(values).status, lengths)
+
+
+def forward_kinematics(dynamics: Dynamics) -> ForwardKinematics:
+    """Return a solver that knows the start of the robot's motion."""
+    solver = ForwardKinematics(dynamics)
+    solver.reset(np.array(MOTIONS[dynamics.robot.name][0]))
+    return solver
 
 
 def _id_us(dynamics: Dynamics) -> tuple[float, float]:
@@ -216,18 +257,27 @@ def _steps(step: Callable[[Any], PointStatus], inputs: list[Any]) -> tuple[float
     return float(np.median(samples)) / 1e3, solved / len(inputs)
 
 
-def workspace_points(dynamics: Dynamics, count: int) -> Array:
-    """Return coordinates, half of them around home and half anywhere within the limits."""
-    rng = np.random.default_rng(1)
+def workspace_grid(dynamics: Dynamics) -> Array:
+    """Return a grid of coordinates, shape (200, nq).
+
+    The first two coordinates take 20 and 10 values in the middle 90 % of their ranges, the first
+    one changing fastest; the others are those of the home position.
+    """
     tree = dynamics.tree
-    anywhere = np.array([tree.random(rng) for _ in range(count)])
-    near = tree.home + 0.1 * (anywhere - tree.home)
-    return np.where((np.arange(count) % 2 == 0)[:, None], near, anywhere)
+    ranges = tree.upper - tree.lower
+    first, second = (
+        np.linspace(tree.lower[i] + 0.05 * ranges[i], tree.upper[i] - 0.05 * ranges[i], count)
+        for i, count in enumerate(GRID)
+    )
+    points = np.tile(tree.home, (first.size * second.size, 1))
+    points[:, 0] = np.tile(first, second.size)
+    points[:, 1] = np.repeat(second, first.size)
+    return points
 
 
-def _point_us(dynamics: Dynamics, condition: str, count: int) -> tuple[float, float]:
+def _point_us(dynamics: Dynamics, condition: str) -> tuple[float, float]:
     """Time of a workspace point with its update, and the feasible part of the points."""
-    points = workspace_points(dynamics, count)
+    points = workspace_grid(dynamics)
     evaluator = make_condition(dynamics, condition)
     evaluator.evaluate(points[:2])
     best = np.inf
@@ -236,7 +286,7 @@ def _point_us(dynamics: Dynamics, condition: str, count: int) -> tuple[float, fl
         result = evaluator.evaluate(points)
         best = min(best, time.perf_counter() - start)
     feasible = np.mean(result["status"] == PointStatus.FEASIBLE)
-    return 1e6 * best / count, float(feasible)
+    return 1e6 * best / len(points), float(feasible)
 
 
 def _batch_rate(dynamics: Dynamics) -> float:

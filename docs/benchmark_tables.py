@@ -40,10 +40,9 @@ your machine before you compare: {cpu}, {cores} cores, Python {python} here.
 
 The paper measured CASPR's interpreted and compiled modes on four robots, in MATLAB R2017a on an Intel i5-6500. The same questions, asked of
 the same robots: *numeric* is our backend in NumPy, *compiled* the default. All times are called from Python, one state at a time, and
-include the update of the model; only the workspace points are evaluated {points} at a time by the compiled model and 20 at a time by the numeric
-one. In *(brackets)* the published figure. `compile` is the way from a description to a function that can be called, with an
-empty cache; the model is that of the dynamics with muscle lengths and Jacobian, M, C, G, l and L together, where CASPR compiles
-body-space quantities and multiplies them in every update.
+include the update of the model; only the {points} workspace points are evaluated at once. In *(brackets)* the published figure. `compile` is
+the way from a description to a function that can be called, with an empty cache; the model is that of the dynamics with muscle lengths and
+Jacobian, M, C, G, l and L together, where CASPR compiles body-space quantities and multiplies them in every update.
 """
 
 READING = """\
@@ -51,10 +50,10 @@ How to read it:
 
 - The update gives M, C, G, l and L together. CASPR's four tables give four updates of 110 to 350 us; the one shown is that of its inverse dynamics.
 - A step of forward kinematics is least squares with the analytic Jacobian, started from the last step, 10 ms apart; a step of inverse
-  dynamics is the tension distribution of least norm within the limits.
+  dynamics is the tension distribution of least norm within the limits. The motions are parabolic blends of 10 s, as in the paper.
 - Wrench closure and wrench feasibility are exact: tested against linear programs ([conditions.md](conditions.md)). CASPR's three seconds a
-  point are not the model's but the algorithm's: here all facets of the set of wrenches are found by elimination. Points: half of them around home,
-  half anywhere within the joint limits; feasible are {feasible}.
+  point are not the model's but the algorithm's: here all facets of the set of wrenches are found by elimination. Points: a grid of the first two
+  coordinates, the others as at home; feasible are {feasible}.
 - MuJoCo does positions and velocities of the same robot, with tendons; Pinocchio M and C + G alone, because it knows no muscles. Both are called
   from Python in the same run; a ratio above 1 says how much longer they take.
 """
@@ -146,7 +145,7 @@ def page(paper: dict[str, Any], compiler: dict[str, Any]) -> str:
         for name, r in paper.items()
         if name in TITLES
     )
-    lines = [INTRODUCTION.format(points="2,000", **paper["machine"]), *paper_table(paper), ""]
+    lines = [INTRODUCTION.format(points="200", **paper["machine"]), *paper_table(paper), ""]
     lines += [READING.format(feasible=feasible), *compiler_table(compiler)]
     text = "\n".join(lines)
     return text.rstrip() + "\n"

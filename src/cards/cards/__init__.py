@@ -23,8 +23,7 @@ from cards_core import __version__
 
 if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
     from cards import tensegrity as tensegrity
-    from cards.batch import Batch as Batch
-    from cards.batch import ModelErrors as ModelErrors
+    from cards.learning import learn as learn
     from cards.models import Model as Model
     from cards.models import RodModel as RodModel
     from cards.models import compile as compile
@@ -40,12 +39,14 @@ if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
     from cards.simulation import simulate as simulate
     from cards.viewer import View as View
     from cards.viewer import show as show
+    from cards_sim.batch import Batch as Batch
+    from cards_sim.batch import ModelErrors as ModelErrors
 
 _MODULES = {
-    "Batch": "cards.batch",
+    "Batch": "cards_sim.batch",
     "Controller": "cards.simulation",
     "Model": "cards.models",
-    "ModelErrors": "cards.batch",
+    "ModelErrors": "cards_sim.batch",
     "RodModel": "cards.models",
     "RunLog": "cards.run_log",
     "Simulator": "cards.simulation",
@@ -55,6 +56,7 @@ _MODULES = {
     "compile": "cards.models",
     "controllers": "cards.simulation",
     "known_models": "cards.robots",
+    "learn": "cards.learning",
     "load": "cards.robots",
     "read_run": "cards.run_log",
     "show": "cards.viewer",

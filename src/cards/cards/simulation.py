@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 import tempfile
 import threading
 import time
@@ -22,18 +21,16 @@ from cards.run_log import RodRunLog, RunLog
 from cards_core.checks import check_count, check_kind, finite_number, shown
 from cards_core.control.registry import suited_controllers
 from cards_core.errors import CardsError, ParameterError, UnknownNameError
-from cards_core.formats.sdf.world import load_world
+from cards_core.formats.locate import shipped_parameters
+from cards_core.formats.sdf.world import AnyWorld, described_world
 from cards_core.loop.closed_loop import REPORT_PERIOD, check_models, run_closed_loops
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.pacing import Pacer
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.parameters.declaration import ParameterSet
-from cards_core.parameters.parameter_file import own_parameters
 from cards_core.robot.model import Robot
-from cards_core.robot.world import World as WorldDescription
 from cards_core.rods.robots.robot import RodRobot
-from cards_core.shared_files import shared_folders
 from cards_core.stamps import LONGEST_RUN
 from cards_core.trajectories import Reference
 from cards_core.typing import Array
@@ -42,8 +39,6 @@ from cards_rods.run_folder import load_log
 from cards_rods.summary import RodRun
 from cards_sim.build import build_host, build_world_host
 from cards_sim.host import SimulatorHost, WorldHost
-
-AnyWorld: TypeAlias = str | os.PathLike[str] | WorldDescription
 
 
 def muscle_simulator(
@@ -92,10 +87,10 @@ def muscle_simulator(
         "command_timeout": command_timeout,
         "decay_time": decay_time,
     }
-    chosen = configured(robot, "simulator")
+    chosen = shipped_parameters(robot, "simulator")
     chosen |= {name: value for name, value in given.items() if value is not None}
     return build_host(
-        ParameterSet(chosen, "simulator"), robot, None if world is None else described(world)
+        ParameterSet(chosen, "simulator"), robot, None if world is None else described_world(world)
     )
 
 
@@ -128,17 +123,12 @@ def World(
         check_kind(q, Mapping, "q of the world", "coordinates by the robots' names")
     places = {name: np.asarray(values, dtype=float) for name, values in (q or {}).items()}
     return build_world_host(
-        described(world),
+        described_world(world),
         dt,
         initial_positions=places,
         command_timeout=command_timeout,
         decay_time=decay_time,
     )
-
-
-def described(world: AnyWorld) -> WorldDescription:
-    """Return the description of a world that is given by name, path or as it is."""
-    return world if isinstance(world, WorldDescription) else load_world(world)
 
 
 class RodSimulator(RodSimulation):
@@ -244,7 +234,7 @@ def Controller(
             f"reference_file is {shown(reference_file)}, but no name of a reference in it is given"
         )
     named, made = (reference, None) if isinstance(reference, str) else ("", reference)
-    given = configured(robot, kind) | parameters
+    given = shipped_parameters(robot, kind) | parameters
     given |= {"reference": named, "reference_file": reference_file, "log_dir": ""}
     return make_control_loop(kind, ParameterSet(given, kind), robot, made)
 
@@ -260,21 +250,6 @@ OF_THE_NODE = (
 )
 """Parameters of a controller's node that mean nothing to a controller in Python: it is given its
 robot, whoever steps it logs, and there are no topics."""
-
-
-def configured(robot: Robot, node: str) -> dict[str, Any]:
-    """Return the parameters that the shipped configuration has for a node of a shipped robot.
-
-    Args:
-        robot: The robot; one that was read from elsewhere has none.
-        node: Name of the node, e.g. ``simulator`` or the kind of a controller.
-    """
-    for folder in shared_folders():
-        file = folder / "config" / f"{robot.name}.yaml"
-        models = (folder / "models").resolve()
-        if file.is_file() and robot.source and models in Path(robot.source).resolve().parents:
-            return own_parameters(file, node)
-    return {}
 
 
 def controllers(robot: AnyRobot) -> list[str]:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from cards_core.rods.status import RodStatus
 from cards_viz.muscles.comparison_page import ComparisonPage
 from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
+from cards_viz.pages.access import network_note
 from cards_viz.rods.interface import RodCommands, RodSnapshot
 from cards_viz.rods.page import RodPage
 from cards_viz.runs.comparison import check_same_robot
@@ -42,6 +43,13 @@ LONGEST_WINDOW = 30.0
 
 ROD_POINTS = 61
 """Points that are drawn along each rod."""
+
+
+class _Place(TypedDict):
+    """Where a page listens."""
+
+    host: str
+    port: int
 
 
 class Player:
@@ -220,6 +228,7 @@ def show(
     what: AnyRobot | Recording,
     beside: RunLog | None = None,
     *,
+    host: str = "127.0.0.1",
     port: int = 8080,
     block: bool | None = None,
     state: str = "recorded run",
@@ -229,6 +238,8 @@ def show(
     Args:
         what: A robot of `cards.load`, or a run of `cards.simulate` or `cards.read_run`.
         beside: Another run of the same robot with muscles, played at the same time.
+        host: Address to listen on; 0.0.0.0 opens the page to the network, for those who have its
+            link.
         port: Wanted port; a busy one is replaced by the next free one.
         block: Wait for Ctrl-C. None: only in a terminal, where the page would otherwise close
             with the end of the program.
@@ -238,27 +249,30 @@ def show(
         CardsError: There is nothing to show, the runs are of different robots, or there is no port
             to listen on.
     """
+    place: _Place = {"host": host, "port": port}
     if beside is not None:
-        view = _side_by_side(what, beside, port)
+        view = _side_by_side(what, beside, place)
     elif isinstance(what, RunLog):
-        view = _muscles(what.robot, port, what, state)
+        view = _muscles(what.robot, place, what, state)
     elif isinstance(what, RodRunLog):
-        view = _rods(what.robot, port, what)
+        view = _rods(what.robot, place, what)
     elif isinstance(what, Robot):
-        view = _muscles(what, port, None, "")
+        view = _muscles(what, place, None, "")
     elif isinstance(what, RodRobot):
-        view = _rods(what, port, None)
+        view = _rods(what, place, None)
     else:
         raise CardsError(f"nothing to show of {what!r:.80} (expected: a robot or a run)")
     if block is None:
         block = sys.stdin.isatty() and not hasattr(sys, "ps1") and "ipykernel" not in sys.modules
+    if note := network_note(host):
+        print(f"{note}{view.page.spectator_url}", flush=True)
     if block:
         print(f"{view.url} (Ctrl-C closes it)", flush=True)
         view.wait()
     return view
 
 
-def _muscles(robot: Robot, port: int, run: RunLog | None, state: str) -> View:
+def _muscles(robot: Robot, place: _Place, run: RunLog | None, state: str) -> View:
     if run is None:
         still = MuscleSnapshot(0.0, robot.tree.home.copy(), np.zeros(len(robot.muscles)))
         player = Player([0.0], lambda _index, _paused: still)
@@ -268,10 +282,10 @@ def _muscles(robot: Robot, port: int, run: RunLog | None, state: str) -> View:
         player = Player(
             times, lambda i, paused: replace(replay.at(times[i], paused=paused), state=state)
         )
-    return View(MusclePage(robot, cast(MuscleCommands, player), port=port), player)
+    return View(MusclePage(robot, cast(MuscleCommands, player), live=False, **place), player)
 
 
-def _side_by_side(what: AnyRobot | Recording, beside: RunLog, port: int) -> View:
+def _side_by_side(what: AnyRobot | Recording, beside: RunLog, place: _Place) -> View:
     for which, run in (("first", what), ("second", beside)):
         check_kind(run, RunLog, f"the {which} run", "a run of a robot with muscles")
     runs = cast(RunLog, what).recorded(), beside.recorded()
@@ -287,11 +301,11 @@ def _side_by_side(what: AnyRobot | Recording, beside: RunLog, port: int) -> View
     labels = f"A: {runs[0].name}", f"B: {runs[1].name}"
     end = max(float(replay.times[-1]) for replay in replays)
     commands = cast(MuscleCommands, player)
-    page = ComparisonPage(robots, labels, commands, port=port, window=min(end, LONGEST_WINDOW))
+    page = ComparisonPage(robots, labels, commands, **place, window=min(end, LONGEST_WINDOW))
     return View(page, player)
 
 
-def _rods(robot: RodRobot, port: int, run: RodRunLog | None) -> View:
+def _rods(robot: RodRobot, place: _Place, run: RodRunLog | None) -> View:
     solver = RodRobotSolver(robot)
     if run is None:
         from cards.models import RodModel
@@ -300,7 +314,7 @@ def _rods(robot: RodRobot, port: int, run: RodRunLog | None) -> View:
         lines = _lines(solver, solution)
         still = RodSnapshot(0.0, solution.q.copy(), solution.pose.copy(), lines)
         player = Player([0.0], lambda _index, _paused: still)
-        return View(RodPage(robot, cast(RodCommands, player), port=port), player)
+        return View(RodPage(robot, cast(RodCommands, player), **place), player)
     log = run
 
     def frame(i: int, paused: bool) -> RodSnapshot:
@@ -317,7 +331,7 @@ def _rods(robot: RodRobot, port: int, run: RodRunLog | None) -> View:
         return RodSnapshot(time, q, pose, lines, values, status, playing=not paused)
 
     player = Player(run.time, frame)
-    return View(RodPage(robot, cast(RodCommands, player), port=port), player)
+    return View(RodPage(robot, cast(RodCommands, player), **place), player)
 
 
 def _lines(solver: RodRobotSolver, solution: Any) -> np.ndarray:

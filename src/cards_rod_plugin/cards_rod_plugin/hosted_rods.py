@@ -85,6 +85,7 @@ def host_rods(model: RodModelPort, block_text: str) -> HostedRods:
     if not notes:
         flat = (1.0, 1.0, 0.0) if robot.planar else (1.0, 1.0, 1.0)
         robot = dataclasses.replace(robot, gravity=inner * flat)
+    robot = robot.turned_loads(base[:3, :3].T)
     return HostedRods(robot, base, gravity, namespace_of(model.path, known), notes)
 
 

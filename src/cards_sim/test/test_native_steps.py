@@ -24,9 +24,10 @@ def host_of(robot, log=None, **parameters):
     return build_host(ParameterSet(given, "simulator"), robot)
 
 
-def spine(contact):
+def spine(contact, friction=0.0):
     robot = load("tetrahedral_6")
-    return replace(robot, muscles=tuple(replace(m, contact=contact) for m in robot.muscles))
+    muscles = (replace(m, contact=contact, friction=friction) for m in robot.muscles)
+    return replace(robot, muscles=tuple(muscles))
 
 
 def wound_spine():
@@ -45,6 +46,7 @@ def wound_spine():
 CASES = {
     "soft springs on the ground": (lambda: spine(False), {"terrain": "flat:friction=0.5"}),
     "cables that touch on hills": (lambda: spine(True), {"terrain": "hills:friction=0.5"}),
+    "cables that rub on hills": (lambda: spine(True, 0.3), {"terrain": "hills:friction=0.5"}),
     "ideal cables": (lambda: load("planar_2r"), {}),
     "wrapping": (lambda: load("roboy_arm"), {}),
     "motors and temperatures": (lambda: load("musashi_like"), {"world": "desk"}),

@@ -84,8 +84,17 @@ class OpenPage(Protocol):
         """Address of the page."""
         ...
 
+    @property
+    def spectator_url(self) -> str:
+        """Address for those who may look on."""
+        ...
+
     def notify(self, text: str) -> None:
         """Show a message."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Show a piece of good news."""
         ...
 
     def stop(self) -> None:
@@ -112,7 +121,7 @@ class PageNode(PacedNode):
 
     def run(self) -> int:
         """Say where the page is, then draw; see `PacedNode.run`."""
-        self.get_logger().info(f"open {self.page.url}")
+        self.get_logger().info(f"open {self.page.url} (spectators: {self.page.spectator_url})")
         # not before: a machine that is busy would make its user wait for the page
         lower_priority(DRAWING_NICE)
         return super().run()

@@ -51,6 +51,7 @@ COMMANDS = {
         "repeat experiments of papers",
     ),
     "doctor": ("cards_bringup.cli.doctor", "look at this machine and say what is missing"),
+    "docs": ("cards_bringup.cli.docs", "build the documentation as a site"),
     "test": ("cards_bringup.cli.test", "run the tests"),
     "setup": (None, "make the environment now (others make it when needed)"),
 }
@@ -60,7 +61,7 @@ ALIASES = {"analyze": "analyse"}
 """Other spellings of commands."""
 
 EXAMPLES = """examples:
-  ./cards demo roboy_arm            the arm draws a flower; watch at http://127.0.0.1:8080
+  ./cards demo roboy_arm            the arm draws a flower; watch it in the browser
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards models                    what robots there are
   ./cards controllers               what can drive them
@@ -148,8 +149,12 @@ def version() -> str:
     return __version__
 
 
-def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+def make_parser(command: str | None = None, words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of one command, or one that describes all of them.
+
+    Args:
+        command: A name in `COMMANDS`.
+        words: The command line after the command; ``analyse`` declares the kind in it alone.
 
     Raises:
         ImportError: The command's module needs a package that is not installed.
@@ -168,7 +173,8 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     else:
         module = COMMANDS[command][0]
         assert module is not None
-        getattr(importlib.import_module(module), f"add_{command}")(subparsers)
+        add = getattr(importlib.import_module(module), f"add_{command}")
+        add(subparsers, words) if command == "analyse" else add(subparsers)
         for one in subparsers.choices.values():  # docstrings are marked up, terminals are not
             one.description = (one.description or "").replace("``", "")
     return parser
@@ -201,7 +207,7 @@ def _run(argv: list[str]) -> int:
         make_parser().print_help()
         return ExitCode.DONE
     known = argv[0] in COMMANDS and COMMANDS[argv[0]][0] is not None
-    args = make_parser(argv[0] if known else None).parse_args(argv)
+    args = make_parser(argv[0] if known else None, argv[1:]).parse_args(argv)
     return int(args.run(args))
 
 

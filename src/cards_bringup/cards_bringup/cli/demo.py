@@ -13,7 +13,7 @@ from cards_core.loop.host import MODES
 from cards_core.stamps import LONGEST_RUN
 
 EXAMPLES = """examples:
-  ./cards demo roboy_arm                          watch the arm draw at http://127.0.0.1:8080
+  ./cards demo roboy_arm                          watch the arm draw in the browser
   ./cards demo roboy_arm --headless --mode lockstep         as fast as possible
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
@@ -84,6 +84,12 @@ def add_demo(subparsers: Any) -> None:
     )
     port = WholeNumber(at_most=65535)
     add("--port", type=port, default=8080, help="of the browser view (%(default)s)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="address that the view listens on; 0.0.0.0 opens it to the network, for those who "
+        "have its link (%(default)s)",
+    )
     add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")
     add("--out", type=Path, metavar="DIR", help="run folder (default: runs/ROBOT_CONTROLLER_TIME)")
     add("--params-file", metavar="FILE", help="parameters (default: config/ROBOT.yaml)")

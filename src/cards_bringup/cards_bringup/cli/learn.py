@@ -36,11 +36,12 @@ EXAMPLES = """examples:
   ./cards learn --resume gait                          go on after Ctrl-C, a crash, a kill
   ./cards learn --resume gait --trials 2000            more trials
   ./cards learn --resume gait --trial 137              run a trial again: the same to the last bit
-  ./cards learn report gait                            a page with plots, also while it runs
+  ./cards learn report gait --out page                 its report, written to another folder
   ./cards demo tetrahedral_6 --controller cpg --params-file gait/demo.yaml
 
 The folder has experiment.yaml, trials.parquet (a row for each trial), best.yaml (the best pattern
-and where it comes from) and demo.yaml, and while trials are missing journal.jsonl.
+and where it comes from), demo.yaml and report.html with its plots, which a browser reads again
+every 20 s while trials are missing; until then also journal.jsonl.
 
 Exit code: 0 all trials were run; 1 all of them failed, or a trial that was run again gave
 something else; 2 it could not run, or a cluster was lost: what was done is kept; 130 Ctrl-C,
@@ -118,12 +119,24 @@ def _experiment(args: argparse.Namespace) -> Any:
 
 
 def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
+    from cards_bringup.learning.report import PAGE, LiveReport, write_report
     from cards_bringup.progress import BestProgress
     from cards_core.analysis.workspace.run import available_cores
     from cards_learning.run import learn
+    from cards_learning.trial import TrialResult
 
     begin = time.perf_counter()
     title = f"{Path(experiment.robot).stem} {experiment.algorithm.kind}"
+    page, live = folder / PAGE, LiveReport(folder)
+    told = args.quiet
+
+    def show(done: int, total: int, best: TrialResult) -> None:
+        nonlocal told
+        bar.update(done, total, best.score)
+        if live.update() and not told:
+            told = True
+            _say(f"scores in the browser: {page.resolve().as_uri()}")
+
     try:
         with BestProgress(title, "trials", quiet=args.quiet) as bar:
             made = learn(
@@ -132,14 +145,16 @@ def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
                 workers=args.workers or available_cores(),
                 dask=args.dask,
                 resume=args.resume is not None,
-                progress=lambda done, total, best: bar.update(done, total, best.score),
+                progress=show,
             )
     except KeyboardInterrupt:
         _say(f"stopped; go on: ./cards learn --resume {folder}")
         raise
+    write_report(folder, folder)
     seconds = time.perf_counter() - begin
     result = {
         "folder": str(folder),
+        "report": str(page),
         "robot": experiment.robot,
         "algorithm": experiment.algorithm.kind,
         "trials": len(made.trials),
@@ -165,7 +180,7 @@ def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
             f"watch it: ./cards demo {experiment.robot} --controller cpg "
             f"--terrain {experiment.terrains[0]} --params-file {folder / 'demo.yaml'}"
         )
-        print(f"report: ./cards learn report {folder}")
+        print(f"report: {page}")
     return ExitCode.DONE if set(made.states) != {"diverged"} else ExitCode.FAILED
 
 

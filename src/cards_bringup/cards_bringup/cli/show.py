@@ -9,7 +9,7 @@ from typing import Any
 from cards_bringup.option_types import WholeNumber
 
 EXAMPLES = """examples:
-  ./cards show roboy_arm                  the robot at home, at http://127.0.0.1:8080
+  ./cards show roboy_arm                  the robot at home, in the browser
   ./cards show runs/roboy_arm_ctc_joint_20261123-221104
   ./cards show with without               two runs of one robot at the same time, side by side
   ./cards show with --robot path/to/model.sdf
@@ -34,6 +34,11 @@ def add_show(subparsers: Any) -> None:
     add("--robot", help="robot of the runs, where summary.json does not say where it is from")
     port = WholeNumber(at_most=65535)
     add("--port", type=port, default=8080, help="of the page (%(default)s)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; 0.0.0.0 opens the page to the network (%(default)s)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -49,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
     is_run = (Path(args.what) / SUMMARY).is_file()
     if is_run or args.beside is not None or robot is not None:
         beside = None if args.beside is None else cards.read_run(args.beside, robot)
-        cards.show(cards.read_run(args.what, robot), beside, port=args.port, block=True)
+        cards.show(
+            cards.read_run(args.what, robot), beside, host=args.host, port=args.port, block=True
+        )
         return ExitCode.DONE
     try:
         what = cards.load(args.what)
@@ -60,5 +67,5 @@ def run(args: argparse.Namespace) -> int:
                 "of ./cards demo --out, or a robot)"
             ) from error
         raise
-    cards.show(what, port=args.port, block=True)
+    cards.show(what, host=args.host, port=args.port, block=True)
     return ExitCode.DONE

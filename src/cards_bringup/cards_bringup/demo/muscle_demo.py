@@ -24,6 +24,7 @@ from cards_bringup.demo.run_end import (
     nothing_recorded,
     say,
     simulate,
+    tell_network,
 )
 from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
 from cards_bringup.hil import options as hil_options
@@ -187,6 +188,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
                     views,
                     robots,
                     out,
+                    host=args.host,
                     stopped=interrupts.saved(),
                     note=lambda text: say(args, text),
                 )
@@ -281,15 +283,17 @@ def _show(
     args: argparse.Namespace, plan: Plan, overrides: dict[str, dict[str, Any]], *, tell: bool
 ) -> dict[str, str]:
     """Give every browser view a port of its own; return the addresses by full names of views."""
+    from cards_viz.pages.access import page_url
     from cards_viz.pages.page import reserved_port
 
     port = args.port
     pages = {}
     for node in plan.nodes:
         if node.name == "browser_view":
-            port = reserved_port("127.0.0.1", port)
-            overrides[node.full_name] = {"port": port}
-            pages[node.full_name] = f"http://127.0.0.1:{port}"
+            port = reserved_port(args.host, port)
+            overrides[node.full_name] = {"host": args.host, "port": port}
+            pages[node.full_name] = page_url(args.host, port)
+            tell_network(args, port)
             if tell:
                 whose = f" ({node.namespace})" if node.namespace else ""
                 say(args, f"watch at {pages[node.full_name]}{whose}{instead(args.port, port)}")

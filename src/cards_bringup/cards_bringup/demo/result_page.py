@@ -19,6 +19,7 @@ def show_until_stopped(
     robots: Sequence[DemoRobot],
     out: Path,
     *,
+    host: str,
     stopped: threading.Event,
     note: Callable[[str], None],
 ) -> None:
@@ -32,10 +33,12 @@ def show_until_stopped(
         views: Ends the pages of the run.
         robots: The robots of the run.
         out: Its run folder, with results.
+        host: Address that the page listens on.
         stopped: Set by Ctrl-C.
         note: Told what the user should know, a line each.
     """
     import cards
+    from cards_viz.pages.access import page_port
 
     if stopped.is_set():
         return
@@ -52,7 +55,7 @@ def show_until_stopped(
     (address,) = pages.values()
     log = cards.read_run(out, robots[0].robot)
     views.close()  # the port must be free; browsers that show the page find it again
-    view = cards.show(log, port=int(address.rpartition(":")[2]), block=False, state=finished)
+    view = cards.show(log, host=host, port=page_port(address), block=False, state=finished)
     if view.url != address:
         note(f"replay at {view.url}")
     stopped.wait()

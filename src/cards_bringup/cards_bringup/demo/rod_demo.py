@@ -22,6 +22,7 @@ from cards_bringup.demo.run_end import (
     nothing_recorded,
     say,
     simulate,
+    tell_network,
 )
 from cards_bringup.nodes.node_run import Clock, NodeRun
 from cards_bringup.nodes.plan import make_plan
@@ -123,11 +124,13 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     if not view and args.duration:
         overrides[SOLVER]["motion_duration"] = max(duration, 1.0)  # one round, whatever the time
     if view:
+        from cards_viz.pages.access import page_url
         from cards_viz.pages.page import reserved_port
 
-        port = reserved_port("127.0.0.1", args.port)
-        overrides[VIEW] = {"model": model, "port": port}
-        say(args, f"watch at http://127.0.0.1:{port}{instead(args.port, port)}")
+        port = reserved_port(args.host, args.port)
+        overrides[VIEW] = {"model": model, "host": args.host, "port": port}
+        tell_network(args, port)
+        say(args, f"watch at {page_url(args.host, port)}{instead(args.port, port)}")
     how = f"{duration:g} s" if duration else "until Ctrl-C"
     where = ", in Gazebo" if in_gazebo else ""
     say(args, f"{robot.name}, {robot.n_limbs} limbs{where}, {how} -> {out}")
@@ -138,7 +141,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         else:
             sections = read_file(plan.parameter_file)
             here = ParameterSet({**settings, **overrides[SOLVER]}, SOLVER, sections)
-            page = overrides[VIEW]["port"] if view else None
+            page = (args.host, overrides[VIEW]["port"]) if view else None
             start = lambda on_time, _note: _run_here(here, on_time, page)  # noqa: E731
         end = simulate(args, start, duration, out)
         interrupts.saving()
@@ -216,8 +219,16 @@ def _duration(args: argparse.Namespace, settings: dict[str, Any], view: bool) ->
     return 0.0 if view else float(settings.get("motion_duration", 20.0))
 
 
-def _run_here(values: ParameterSet, on_time: Callable[[float], None], port: int | None) -> None:
-    """Solve in this process: the motion, fast as can be; with a page on a port, in real time."""
+def _run_here(
+    values: ParameterSet, on_time: Callable[[float], None], page: tuple[str, int] | None
+) -> None:
+    """Solve in this process: the motion, fast as can be; with a page, in real time.
+
+    Args:
+        values: Parameters of the solver.
+        on_time: Called with the time [s].
+        page: Address and port to listen on.
+    """
     from cards_rods.node_parameters import parameters
     from cards_rods.rod_simulation import make_simulation
 
@@ -228,10 +239,12 @@ def _run_here(values: ParameterSet, on_time: Callable[[float], None], port: int 
     try:
         if values["play"]:
             simulation.play(True)
-        if port is not None:
+        if page is not None:
             from cards_bringup.nodes.rod_session import RodSession
 
-            RodSession(simulation, period, values["points"], port).run(duration, on_time)
+            host, port = page
+            session = RodSession(simulation, period, values["points"], port, host=host)
+            session.run(duration, on_time)
             return
         while not duration or simulation.steps * period <= duration:
             simulation.step(simulation.steps * period)

@@ -275,3 +275,16 @@ def say(args: argparse.Namespace, text: str) -> None:
 def instead(wanted: int, port: int) -> str:
     """Return what is said of a port behind its address: nothing, or that another was wanted."""
     return f" (port {wanted} is in use)" if wanted not in (0, port) else ""
+
+
+def tell_network(args: argparse.Namespace, port: int) -> None:
+    """Say so where a page can be reached from the network, with the link of spectators.
+
+    Args:
+        args: Command line, with ``host``.
+        port: Of the page.
+    """
+    from cards_viz.pages.access import network_note, page_url, spectator_token, token
+
+    if note := network_note(args.host):
+        say(args, note + page_url(args.host, port, spectator_token(token())))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import time
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -27,6 +29,12 @@ PAGE = "report.html"
 BEST = 10
 """Trials in the table."""
 
+RELOAD = 20.0
+"""While trials are missing the page is read again at this period, [s]."""
+
+SHARE = 0.05
+"""Share of the time that drawing the page again and again may take."""
+
 SHOWN = (
     ("distance", "m"),
     ("speed", "m/s"),
@@ -39,7 +47,9 @@ SHOWN = (
 
 
 def write_report(folder: Path, out: Path) -> Path:
-    """Write page and plots of a run, which may still go on; returns the page.
+    """Write page and plots of a run; returns the page.
+
+    While trials are missing, browsers read the page again every `RELOAD` seconds.
 
     Args:
         folder: Of the run.
@@ -82,9 +92,39 @@ def write_report(folder: Path, out: Path) -> Path:
             save(figure, file)
             plots.append((file.read_bytes(), caption))
         title = f"Learning of {Path(experiment.robot).stem}"
-        page = html_page(title, _body(title, experiment, trials, plots))
+        missing = len(trials) < experiment.trials
+        body = _body(title, experiment, trials, plots)
+        page = html_page(title, body, reload=RELOAD if missing else None)
         (work / PAGE).write_text(page, encoding="utf-8")
     return out / PAGE
+
+
+class LiveReport:
+    """Writes the report of a run again and again while the run goes on.
+
+    Args:
+        folder: Of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._next = time.monotonic()
+
+    def update(self) -> bool:
+        """Write the report if it is time to; returns True if it was written.
+
+        What cannot be written is left to the next time: a run does not end for want of a picture.
+        """
+        begin = time.monotonic()
+        if begin < self._next:
+            return False
+        written = False
+        with contextlib.suppress(OSError):
+            write_report(self._folder, self._folder)
+            written = True
+        end = time.monotonic()
+        self._next = end + max(RELOAD, (end - begin) / SHARE)
+        return written
 
 
 def _body(

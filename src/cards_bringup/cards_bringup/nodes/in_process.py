@@ -122,14 +122,20 @@ class InProcessRun:
             return
         from cards_bringup.nodes.muscle_session import MuscleSession
 
-        session = MuscleSession(simulation, pacer)
+        session = MuscleSession(simulation, pacer, self.plan.parameter_file)
         try:
             for robot, control, parameters in shown:
                 if robot.namespace in views:
                     view = views[robot.namespace].full_name
-                    port = int(self.overrides.get(view, {}).get("port", 8080))
-                    world = self._world_of(robot)
-                    session.open(robot, control, parameters, port=port, world=world)
+                    given = self.overrides.get(view, {})
+                    session.open(
+                        robot,
+                        control,
+                        parameters,
+                        port=int(given.get("port", 8080)),
+                        host=str(given.get("host", "127.0.0.1")),
+                        world=self._world_of(robot),
+                    )
             yield session
         finally:
             session.close()

@@ -35,6 +35,7 @@ class RodSession:
         period: Time between two steps, [s]; steps that are late are left out.
         points: Of each centre line.
         port: Wanted port of the page.
+        host: Address that it listens on.
 
     Attributes:
         page: The page.
@@ -43,7 +44,15 @@ class RodSession:
         PortError: No port to listen on.
     """
 
-    def __init__(self, simulation: RodSimulation, period: float, points: int, port: int) -> None:
+    def __init__(
+        self,
+        simulation: RodSimulation,
+        period: float,
+        points: int,
+        port: int,
+        *,
+        host: str = "127.0.0.1",
+    ) -> None:
         self._simulation = simulation
         self._period = period
         self._points = points
@@ -51,7 +60,7 @@ class RodSession:
         self._todo: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._skipped = 0
         self._rate = math.nan
-        self.page = RodPage(simulation.robot, self, port=port)
+        self.page = RodPage(simulation.robot, self, host=host, port=port)
 
     def run(self, duration: float, on_time: Callable[[float], None]) -> None:
         """Step until a time [s], 0: until Ctrl-C, then close the page.

@@ -17,14 +17,24 @@ from typing import Any
 import numpy as np
 
 from cards_bringup.reproduce.experiment import FinishedRun, Setup, Tell
+from cards_core.control.cpg.controller import LIVE, PatternGenerator
 from cards_core.control.cpg.files import read_pattern
 from cards_core.control.cpg.network import Network
 from cards_core.control.cpg.oscillators import OpenLoop
 from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_core.loop.control_setup import make_control_loop
+from cards_core.parameters.declaration import ParameterSet
 from cards_core.shared_files import find_file
 from cards_core.typing import Array
+from cards_sim.build import build_host
 
 PATTERNS = "config/patterns"
+
+OSCILLATIONS = "oscillations.npz"
+"""File of `switch_run`, n rows: time [s]; place of the centre of mass [m]; theta, r and omega of
+all oscillators, shape (n, m, 3)."""
 
 SPREAD = ("least", "quartile 1", "median", "quartile 3", "most")
 """What tables say of an ensemble."""
@@ -106,6 +116,64 @@ def _weights(network: Network) -> list[float]:
 def _range(values: Array, low: float, high: float) -> list[float]:
     """Return a range that has the given one and all values in it."""
     return [min(low, float(values.min())), max(high, float(values.max()))]
+
+
+def switch_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
+    """Let a robot crawl without feedback and switch it on on the way.
+
+    The `Experiment.perform` of such runs.
+
+    Args:
+        setup: ``robot``, ``pattern``, ``muscles``, ``terrain``, ``duration`` [s] as those of
+            `gait_run`; ``switch``: time at which the feedback is switched on, [s]; ``row_period``
+            [s].
+        folder: Gets `OSCILLATIONS`.
+        tell: Told how much is done.
+
+    Returns:
+        Nothing: all is in `OSCILLATIONS`.
+
+    Raises:
+        CardsError: The set-up does not fit the robot, or the oscillators diverged.
+    """
+    robot = load(setup["robot"])
+    simulator = {"terrain": setup["terrain"], "dt": 0.001, "command_timeout": 0.2}
+    host = build_host(ParameterSet(simulator, "simulator"), robot)
+    parameters = ParameterSet(
+        {
+            "backend": "numeric",
+            "file": setup["pattern"],
+            "muscles": list(setup["muscles"]),
+            "feedback": False,
+        },
+        "cpg",
+    )
+    loop = make_control_loop("cpg", parameters, robot)
+    generator = loop.controller
+    if not isinstance(generator, PatternGenerator):
+        raise CardsError(f"cpg is {type(generator).__name__} (expected: PatternGenerator)")
+    masses = np.array([link.inertia.mass for link in robot.links])
+    centres = np.array([link.inertia.com for link in robot.links])
+    duration, switch, period = (float(setup[n]) for n in ("duration", "switch", "row_period"))
+    rows: list[tuple[float, Array, Array]] = []
+    switched = False
+    while (time := host.state.time) < duration:
+        if not switched and time >= switch:
+            generator.change({name: parameters[name] for name in LIVE} | {"feedback": True})
+            switched = True
+        host.submit(loop.step(host.state))
+        if generator.reason:
+            raise CardsError(f"{setup['pattern']} at {time:g} s: {generator.reason}")
+        host.step()
+        if (len(rows) + 1) * period <= host.state.time + 1e-9:
+            poses = host.simulator.link_poses()
+            places = np.einsum("nij,nj->ni", poses[:, :3, :3], centres) + poses[:, :3, 3]
+            state = generator.oscillators.state
+            rows.append((host.state.time, masses @ places / masses.sum(), state.copy()))
+            tell(host.state.time / duration)
+    times, places, states = (np.array(column) for column in zip(*rows, strict=True))
+    np.savez(folder / OSCILLATIONS, time=times, place=places, oscillators=states)
+    return {}
 
 
 def random_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:

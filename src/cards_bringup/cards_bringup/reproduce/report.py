@@ -367,16 +367,18 @@ def html(results: Sequence[Result]) -> str:
     return html_page("published results and ours", body)
 
 
-def html_page(title: str, body: Sequence[str]) -> str:
+def html_page(title: str, body: Sequence[str], *, reload: float | None = None) -> str:
     """Return a page in the style of reports that needs no other file.
 
     Args:
         title: After the name of CARDS.
         body: Lines of HTML.
+        reload: Period at which browsers read the page again, [s]; None: never.
     """
+    again = "" if reload is None else f'<meta http-equiv="refresh" content="{reload:.0f}">\n'
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width">\n'
+        f'<meta name="viewport" content="width=device-width">\n{again}'
         f"<title>CARDS: {escape(title)}</title>\n<style>{STYLE}</style></head>\n"
         "<body>\n" + "\n".join(body) + "\n</body></html>\n"
     )

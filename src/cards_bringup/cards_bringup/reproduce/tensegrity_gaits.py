@@ -21,11 +21,13 @@ from cards_bringup.reproduce.experiment import (
     Setup,
 )
 from cards_bringup.reproduce.gait_run import (
+    OSCILLATIONS,
     PATTERNS,
     SPREAD,
     Ensemble,
     gait_run,
     random_run,
+    switch_run,
 )
 from cards_bringup.reproduce.tensegrity_crawl import PAPER
 from cards_core.errors import UnknownNameError
@@ -61,12 +63,19 @@ _CAUGHT = (
     "of blocks: where cables touch nothing, the same gait gets eight times as far on such a field"
 )
 
+_PHASES = (
+    "our network acts by phases: the gain of amplitudes that was learnt is 10 where R is 266, and "
+    "what it adds to the frequencies nearly cancels within a step"
+)
+
 _DIFFERENCES: dict[str, Difference] = {
     "hills_ratio": Difference(
         "our rhythm alone crawls on hills five times as fast as the published one, so feedback "
         "has less to add",
         Band(1.0, 1.5),
     ),
+    "switch_frequency": Difference(_PHASES, Band(0.99, 1.01)),
+    "switch_amplitude": Difference(_PHASES, Band(0.99, 1.01)),
     "escapes": Difference(_CAUGHT, Band(0.0, 17.0)),
     "wins": Difference(_CAUGHT, Band(0.0, 14.0)),
     "cot_tetraspine": Difference(_ENERGY, Band(3.2, 8.0)),
@@ -182,6 +191,64 @@ def _feedback_claims() -> tuple[Claim, ...]:
             difference=_DIFFERENCES.get("hills_ratio"),
         ),
     )
+
+
+# Feedback that is switched on --------------------------------------------------------------------
+
+SWITCH: dict[str, Any] = {
+    "robot": "tetrahedral_6",
+    "pattern": "tetrahedral_6",
+    "muscles": ["*"],
+    "terrain": "hills:friction=0.5",
+    "duration": 25.0,
+    "switch": 10.0,
+    "row_period": 0.02,
+}
+
+SETTLED = 5.0
+"""Means are taken over the last seconds before the switch, and over the last of the run, [s]."""
+
+
+def switch_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
+    """Evaluate frequency and amplitude before the feedback is switched on and after."""
+    run = runs["run"]
+    data = np.load(run.folder / OSCILLATIONS)
+    time, states, place = data["time"], data["oscillators"], data["place"]
+    switch = float(run.setup["switch"])
+    before = (time > switch - SETTLED) & (time <= switch)
+    after = time > time[-1] - SETTLED
+    # the derivative of theta has the couplings in it, omega does not
+    rates = np.gradient(states[:, :, 0], time, axis=0)
+    values = {
+        "frequency": float(rates[after].mean() / rates[before].mean()),
+        "amplitude": float(states[after, :, 1].mean() / states[before, :, 1].mean()),
+    }
+    way = 100.0 * np.linalg.norm(place[:, :2] - place[0, :2], axis=1)
+    table = {
+        "time [s]": time,
+        "mean frequency [Hz]": rates.mean(axis=1) / (2.0 * math.pi),
+        "mean amplitude [cm/s]": states[:, :, 1].mean(axis=1),
+        "distance [cm]": way,
+    }
+    plot = Plot(
+        _switch_figure(table, switch),
+        "Frequency and amplitude, means over all oscillators, and distance; at the dashed line "
+        "the feedback is switched on (Fig 6.12).",
+    )
+    return Outcome(values, {"oscillators": table}, {"switch": plot})
+
+
+def _switch_figure(table: Mapping[str, Array], switch: float) -> Figure:
+    time, *shown = table
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.0, 5.0), layout="constrained")
+        axes = figure.subplots(len(shown), 1, sharex=True)
+        for axis, name in zip(axes, shown, strict=True):
+            axis.plot(table[time], table[name], color=ACTUAL)
+            axis.axvline(switch, color="#444444", ls="--", lw=1.0)
+            axis.set_ylabel(name.replace(" [", "\n["))
+        axes[-1].set_xlabel(time)
+    return figure
 
 
 # Fields of blocks --------------------------------------------------------------------------------
@@ -308,6 +375,47 @@ def _goal_figure(found: Mapping[str, Ensemble]) -> Figure:
         axis.set_xlabel("direction of the goal [deg]")
         axis.set_ylabel("nearest [m]")
         axis.legend(loc="best")
+    return figure
+
+
+# Slopes ------------------------------------------------------------------------------------------
+
+CLIMB = 0.1
+"""A slope is climbed by who gets this far uphill, [m]."""
+
+SLOPE_RUNS: dict[str, Setup] = {
+    "2_degrees": {"terrain": "slope:friction=0.5,angle=2", "duration": 120.0},
+    "7.5_degrees": {"terrain": "slope:friction=0.5,angle=7.5"},
+}
+
+
+def slope_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
+    """Evaluate how far the spine got up slopes, towards a goal uphill."""
+    found = {name: Ensemble.of(run) for name, run in runs.items()}
+    nearest = found["2_degrees"].of_measure("nearest")
+    values = {
+        "goal": float(np.sum(nearest <= CONTACT)),
+        "climb": 100.0 * found["7.5_degrees"].median("towards_goal"),
+    }
+    rows = [(name, run) for name, one in found.items() for run in one.runs]
+    table: dict[str, Any] = {"slope": [name.replace("_", " ") for name, _ in rows]}
+    for name in ("towards_goal", "nearest", "distance"):
+        table[f"{name.replace('_', ' ')} [m]"] = [float(run[name]) for _, run in rows]
+    plot = Plot(_slope_figure(found), "How far the spine got up two slopes, each run a point.")
+    return Outcome(values, {"slopes": table}, {"slopes": plot})
+
+
+def _slope_figure(found: Mapping[str, Ensemble]) -> Figure:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.0, 2.4), layout="constrained")
+        axis = figure.subplots()
+        for row, one in enumerate(found.values()):
+            uphill = np.nan_to_num(one.of_measure("towards_goal"), nan=0.0)
+            axis.plot(uphill, np.full(len(uphill), row), "o", color=ACTUAL)
+        axis.axvline(CLIMB, color="#444444", ls="--", lw=1.0)
+        axis.set_yticks(range(len(found)), [name.replace("_", " ") for name in found])
+        axis.set_ylim(-0.5, len(found) - 0.5)
+        axis.set_xlabel("uphill [m]")
     return figure
 
 
@@ -445,6 +553,36 @@ EXPERIMENTS = (
     ),
     Experiment(
         PAPER,
+        "SWITCH",
+        "Feedback is switched on while the spine crawls",
+        SWITCH,
+        (
+            Claim(
+                "frequency",
+                "frequency with : without feedback",
+                "section 6.4, Fig 6.12",
+                Band.at_most(0.99),
+                statement="decreases",
+                why="by a hundredth at least",
+                difference=_DIFFERENCES.get("switch_frequency"),
+            ),
+            Claim(
+                "amplitude",
+                "amplitude with : without feedback",
+                "section 6.4, Fig 6.12",
+                Band.at_least(1.01),
+                statement="increases",
+                why="by a hundredth at least",
+                difference=_DIFFERENCES.get("switch_amplitude"),
+            ),
+        ),
+        switch_run,
+        switch_outcome,
+        notes=(NOTES[0],),
+        quick={"duration": 16.0, "switch": 8.0},
+    ),
+    Experiment(
+        PAPER,
         "BLOCKS",
         "Random fields of blocks, with and without feedback",
         GAIT | {"terrain": "blocks:friction=0.5,seed={seed}"},
@@ -508,6 +646,39 @@ EXPERIMENTS = (
             "is not said; ours are 60 degrees from each other, at the published 3.5 m.",
         ),
         {"goals": GOALS[::3]},
+        missing_goal_pattern,
+    ),
+    Experiment(
+        PAPER,
+        "SLOPES",
+        "The spine climbs towards a goal uphill",
+        GAIT | {"pattern": GOAL_PATTERN, "goals": GOALS[:1], "repetitions": 4},
+        (
+            Claim(
+                "goal",
+                "runs of 4 that reach a goal 3.5 m up a slope of 2 degrees in 120 s",
+                "section 6.5",
+                Band.at_least(1.0),
+                statement="reaches the goal",
+                why="one at least; a goal is reached within 20 cm",
+                difference=_DIFFERENCES.get("slope_goal"),
+            ),
+            Claim(
+                "climb",
+                "way up a slope of 7.5 degrees in 60 s (median)",
+                "section 6.5",
+                Band.at_least(100.0 * CLIMB),
+                "cm",
+                statement="climbs",
+                why="a leg's length at least",
+                difference=_DIFFERENCES.get("slope_climb"),
+            ),
+        ),
+        gait_run,
+        slope_outcome,
+        SLOPE_RUNS,
+        NOTES,
+        {"repetitions": 1},
         missing_goal_pattern,
     ),
     Experiment(

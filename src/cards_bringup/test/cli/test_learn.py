@@ -28,7 +28,7 @@ def as_json(capsys, *arguments, code=0):
 
 def test_a_run_its_trials_its_report_and_more_trials(experiment, capsys, tmp_path):
     found = as_json(capsys, experiment, "--trials", "7", "--workers", "2", "--out", "run")
-    assert found["folder"] == "run"
+    assert (found["folder"], found["report"]) == ("run", "run/report.html")
     assert (found["trials"], found["made"], found["states"]) == (7, 7, {"done": 7})
     best = found["best"]
     assert best["score"] == best["measures"][0]["distance"]
@@ -58,7 +58,39 @@ def test_it_says_how_to_go_on_and_what_was_found(experiment, capsys):
     out = capsys.readouterr().out
     assert "6 trials (6 done)" in out
     assert "./cards demo tetrahedral_6 --controller cpg" in out
-    assert "./cards learn report run" in out
+    assert "report: run/report.html" in out
+
+
+def test_the_report_is_there_while_trials_are_missing(experiment, capsys, monkeypatch, tmp_path):
+    from cards_bringup.progress import BestProgress
+
+    page = tmp_path / "run/report.html"
+    seen = []
+
+    def look(self, done, total, best):
+        if page.exists():
+            seen.append(page.read_text(encoding="utf-8"))
+
+    monkeypatch.setattr(BestProgress, "update", look)
+    assert cli.main(["learn", experiment, "--trials", "7", "--workers", "1", "--out", "run"]) == 0
+    assert 'http-equiv="refresh" content="20"' in seen[0]
+    assert "1 of 7 trials" in seen[0]
+    assert f"scores in the browser: {page.as_uri()}" in capsys.readouterr().err
+    finished = page.read_text(encoding="utf-8")
+    assert "7 of 7 trials" in finished
+    assert "refresh" not in finished
+
+
+def test_a_report_that_cannot_be_drawn_does_not_end_the_run(
+    experiment, capsys, monkeypatch, tmp_path
+):
+    from cards_bringup.learning import report
+
+    monkeypatch.setattr(report, "save", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+    code = cli.main(["learn", experiment, "--trials", "6", "--workers", "1", "--out", "run"])
+    assert (tmp_path / "run/best.yaml").is_file()
+    assert code == 2
+    assert "no space" in capsys.readouterr().err
 
 
 def test_another_algorithm_and_seed(experiment, capsys):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cards_bringup.reproduce.experiment import FinishedRun, judge
-from cards_bringup.reproduce.gait_run import Ensemble, gait_run
+from cards_bringup.reproduce.gait_run import OSCILLATIONS, Ensemble, gait_run, switch_run
 from cards_bringup.reproduce.registry import OWN
 from cards_bringup.reproduce.runner import Reproduction, fingerprint
 from cards_core.exit_codes import ExitCode
@@ -64,6 +64,56 @@ def test_feedback_is_judged_by_medians():
     assert set(verdicts.values()) == {"reproduced"}
     slow = {name: made("003.FEEDBACK", name, [0.01] * 3) for name in runs}
     assert "not reproduced" in judged("003.FEEDBACK", slow)[1].values()
+
+
+def test_what_feedback_changes_is_seen_after_the_switch(tmp_path):
+    setup = OWN["003.SWITCH"].setup_of("run")
+    time = np.arange(0.02, setup["duration"], 0.02)
+    on = time > setup["switch"]
+    rate, amplitude = np.where(on, 8.0, 10.0), np.where(on, 15.0, 12.0)
+    theta = np.cumsum(rate) * 0.02
+    state = np.stack([theta, amplitude, rate], axis=1)[:, None, :].repeat(3, axis=1)
+    place = np.stack([0.05 * time, 0.0 * time, 0.1 + 0.0 * time], axis=1)
+    np.savez(tmp_path / OSCILLATIONS, time=time, place=place, oscillators=state)
+    run = FinishedRun("run", setup, tmp_path, {})
+    values, verdicts = judged("003.SWITCH", {"run": run})
+    assert values["frequency"] == pytest.approx(0.8, rel=1e-3)  # one row at the switch
+    assert values["amplitude"] == pytest.approx(1.25)
+    assert set(verdicts.values()) == {"reproduced"}
+
+
+def test_feedback_is_off_until_it_is_switched_on(tmp_path):
+    setup = OWN["003.SWITCH"].setup_of("run")
+    setup = {**setup, "terrain": "flat:friction=0.5", "duration": 0.6, "switch": 0.3}
+    assert switch_run(setup, tmp_path, lambda _: None) == {}
+    data = np.load(tmp_path / OSCILLATIONS)
+    amplitude = data["oscillators"][:, :, 1]
+    before = data["time"] <= 0.3
+    np.testing.assert_allclose(amplitude[before], amplitude[0, 0], rtol=1e-12)
+    assert np.ptp(amplitude[~before], axis=0).min() > 0.0
+    assert np.diff(data["time"]) == pytest.approx(setup["row_period"], abs=1e-9)
+
+
+def test_slopes_are_judged_by_goals_and_by_the_way_uphill():
+    runs = {
+        "2_degrees": made(
+            "003.SLOPES",
+            "2_degrees",
+            [3.0] * 4,
+            nearest=[0.1, 0.5, 0.4, 1.0],
+            towards_goal=[3.0] * 4,
+        ),
+        "7.5_degrees": made(
+            "003.SLOPES",
+            "7.5_degrees",
+            [0.5] * 4,
+            nearest=[3.0] * 4,
+            towards_goal=[0.0, 0.2, 0.3, math.nan],
+        ),
+    }
+    values, verdicts = judged("003.SLOPES", runs)
+    assert values == {"goal": 1.0, "climb": pytest.approx(10.0)}
+    assert set(verdicts.values()) == {"reproduced"}
 
 
 def test_fields_that_are_left_are_counted_per_twenty():

@@ -1,5 +1,6 @@
 """The experiments of CARDS: their set-ups, one of them run, and their evaluation."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,17 +8,18 @@ import pytest
 
 from cards import simulation
 from cards_bringup.benchmarks.paper import MEASUREMENTS, PUBLISHED, ROBOTS
-from cards_bringup.reproduce import cardsflow, model_compilation
+from cards_bringup.reproduce import cardsflow, compilation_curves, model_compilation
 from cards_bringup.reproduce.experiment import FinishedRun, judge
 from cards_bringup.reproduce.registry import OWN
 from cards_bringup.reproduce.runner import Reproduction
 from cards_bringup.reproduce.simulated_run import reference_of
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
+from cards_core.rods import read_rod_robot
 from cards_core.trajectories import load_references
 from cards_core.trajectories.library import find_reference_file
 
-TABLES = [key for key in OWN if key.startswith("004.")]
+TABLES = [key for key in OWN if key.startswith("004.") and key != "004.ROBOTS"]
 
 
 @pytest.mark.parametrize("key", OWN)
@@ -26,7 +28,10 @@ def test_set_ups_are_data_and_name_robots(key):
     for name in one.runs:
         setup = one.setup_of(name)
         assert json.loads(json.dumps(setup)) == setup
-        load(setup["robot"])
+        if "rods" in setup:
+            read_rod_robot(setup["rods"])
+        else:
+            load(setup["robot"])
 
 
 @pytest.mark.parametrize(("key", "name"), [("000.A", "there_and_back"), ("000.B", "flower")])
@@ -88,7 +93,18 @@ def test_a_run_is_what_its_set_up_says(planar, tmp_path, monkeypatch):
     np.testing.assert_array_equal(short, long[: len(short)])
 
 
-def measured(key, scale):
+@pytest.fixture(scope="module")
+def curves(tmp_path_factory):
+    """Measurement and robot to the folder with what its motion or grid gives."""
+    folders = {}
+    for what in compilation_curves.CURVES:
+        for robot in ROBOTS:
+            folders[what, robot] = tmp_path_factory.mktemp(f"{what}_{robot}")
+            compilation_curves.save_curves(load(robot), what, folders[what, robot])
+    return folders
+
+
+def measured(key, scale, folders):
     """Return runs of a table whose compiled times are the published ones times a factor."""
     what = model_compilation.TABLES.get(key.partition(".")[2], ("fk",))[0]
     runs = {}
@@ -98,41 +114,43 @@ def measured(key, scale):
             numbers[f"update_{kind}_us"] = numbers[f"{what}_update_{kind}_us"]
         for name in numbers:
             numbers[name] *= 1.0 if "numeric" in name else scale
-        runs[robot] = FinishedRun(robot, {"robot": robot}, None, numbers)
+        runs[robot] = FinishedRun(robot, {"robot": robot}, folders[what, robot], numbers)
     return runs
 
 
 @pytest.mark.parametrize("key", TABLES)
-def test_tables_of_the_model_compilation_paper(key):
+def test_tables_of_the_model_compilation_paper(key, curves):
     one = OWN[key]
-    faster = one.evaluate(measured(key, 0.999))
+    faster = one.evaluate(measured(key, 0.999, curves))
     assert {j.verdict for j in judge(one.claims, faster.values)} == {"reproduced"}
     assert {claim.value for claim in one.claims} == set(faster.values)
     table = faster.tables["times"]
     assert table["robot"] == ["planar", "BM-Arm", "IPAnema1", "2S-MCDR"]
     assert {len(column) for column in table.values()} == {4}
-    slower = judge(one.claims, one.evaluate(measured(key, 2.0)).values)
+    slower = judge(one.claims, one.evaluate(measured(key, 2.0, curves)).values)
     assert sum(j.verdict == "not reproduced" for j in slower) >= 8
 
 
-def test_columns_have_published_times_beside_ours():
-    table = OWN["004.WFC"].evaluate(measured("004.WFC", 0.5)).tables["times"]
+def test_columns_have_published_times_beside_ours(curves):
+    table = OWN["004.WFC"].evaluate(measured("004.WFC", 0.5, curves)).tables["times"]
     assert table["point, published, interpreted [ms]"][2] == pytest.approx(3037.85)
     assert table["point, published, compiled [ms]"][2] == pytest.approx(3013.27)
     assert table["point, ours, interpreted [ms]"][2] == pytest.approx(3037.85)
     assert table["point, ours, compiled [ms]"][2] == pytest.approx(0.5 * 3013.27)
 
 
-def test_a_known_difference_is_told_from_a_failure():
+def test_a_known_difference_is_told_from_a_failure(curves):
     one = OWN["004.WFC"]
-    found = judge(one.claims, one.evaluate(measured("004.WFC", 1e-3)).values)
+    found = judge(one.claims, one.evaluate(measured("004.WFC", 1e-3, curves)).values)
     different = [j for j in found if j.verdict == "differs"]
-    assert [j.claim.value for j in different] == [f"{robot}.point_gain" for robot in ROBOTS]
+    assert [j.claim.value for j in different] == [
+        f"{robot}.point_{what}" for robot in ROBOTS for what in ("gain", "saved")
+    ]
     assert all("elimination" in j.reason for j in different)
     assert {j.verdict for j in found} == {"reproduced", "differs"}
 
 
-def test_measurements_are_those_of_the_benchmark(monkeypatch):
+def test_measurements_are_those_of_the_benchmark(monkeypatch, tmp_path):
     asked = []
 
     def measurement(name):
@@ -142,6 +160,38 @@ def test_measurements_are_those_of_the_benchmark(monkeypatch):
     monkeypatch.setattr(model_compilation, "MEASUREMENTS", fake)
     shares = []
     setup = OWN["004.FK"].setup_of("bm_arm")
-    assert model_compilation.measure(setup, None, shares.append) == {"update": 1.0, "fk": 1.0}
+    assert model_compilation.measure(setup, tmp_path, shares.append) == {"update": 1.0, "fk": 1.0}
     assert asked == [("bm_arm", "update"), ("bm_arm", "fk")]
     assert shares == [0.5, 1.0]
+    assert (tmp_path / "curves.npz").is_file()
+
+
+def test_the_robots_are_those_of_the_paper(tmp_path):
+    one = OWN["004.ROBOTS"]
+    runs = {
+        name: FinishedRun(name, {}, tmp_path, one.perform(one.setup_of(name), tmp_path, None))
+        for name in one.runs
+    }
+    found = judge(one.claims, one.evaluate(runs).values)
+    assert len(found) == 12
+    assert {j.verdict for j in found} == {"reproduced"}
+
+
+def test_curves_of_the_planar_robot_start_and_end_where_the_paper_says(curves):
+    with np.load(curves["fk", "planar_xy"] / "curves.npz") as file:
+        found = file["compiled_found"]
+    np.testing.assert_allclose(found[[0, -1]], [[0.3, 0.5, 0.0], [0.4, 0.3, 0.1]], atol=1e-8)
+    assert len(found) == 101
+
+
+def test_a_model_that_gives_something_else_is_not_reproduced(curves, tmp_path):
+    one = OWN["004.ID"]
+    runs = measured("004.ID", 0.9, curves)
+    with np.load(runs["bm_arm"].folder / "curves.npz") as file:
+        arrays = dict(file)
+    arrays["compiled_found"][50, 2] += 0.01
+    np.savez(tmp_path / "curves.npz", **arrays)
+    runs["bm_arm"] = dataclasses.replace(runs["bm_arm"], folder=tmp_path)
+    found = judge(one.claims, one.evaluate(runs).values)
+    bad = [j.claim.value for j in found if j.verdict != "reproduced"]
+    assert bad == ["bm_arm.difference"]

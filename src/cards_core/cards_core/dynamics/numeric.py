@@ -26,7 +26,12 @@ from cards_core.dynamics.variables import body_nodes, chosen
 from cards_core.paths.layout import tree_layout
 from cards_core.paths.numeric import Paths
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.robot.forward_kinematics import Motion, forward_kinematics, point_gradient
+from cards_core.robot.forward_kinematics import (
+    Motion,
+    forward_kinematics,
+    node_poses,
+    point_gradient,
+)
 from cards_core.robot.model import WORLD_NODE, Robot, Tree
 from cards_core.typing import Array, Vector3
 
@@ -217,7 +222,7 @@ class NumericDynamics:
         layout, paths = self._layout, self._paths
         rows = None
         if self._geodesics is not None:
-            rows = self._geodesics.solve(self._poses(motion))
+            rows = self._geodesics.solve(self._poses(motion.rotation, motion.position))
         paths.solve(motion.rotation, motion.position, rows)
         for row, k in zip(layout.piece_muscle, layout.start, strict=True):
             yield (
@@ -228,14 +233,14 @@ class NumericDynamics:
 
     def link_poses(self, q: Array) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4)."""
-        return self._poses(forward_kinematics(self.tree, q, np.zeros(self.tree.nv)))
+        return self._poses(*node_poses(self.tree, q))
 
-    def _poses(self, motion: Motion) -> Array:
+    def _poses(self, rotation: Array, position: Array) -> Array:
         poses = np.zeros((len(self.robot.links), 4, 4))
         for row, link in enumerate(self.robot.links):
             node, offset = self.tree.link_node[link.name]
-            poses[row, :3, :3] = motion.rotation[node] @ offset.rotation
-            poses[row, :3, 3] = motion.point(node, offset.translation)
+            poses[row, :3, :3] = rotation[node] @ offset.rotation
+            poses[row, :3, 3] = position[node] + rotation[node] @ offset.translation
             poses[row, 3, 3] = 1.0
         return poses
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats.sdf.schema import VERSIONS
 from cards_core.formats.sdf.values import required, text_of
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
+from cards_core.parameters.parameter_file import own_parameters
+from cards_core.robot.model import Robot
 from cards_core.shared_files import shared_folders
 
 MODEL_PATH = "CARDS_MODEL_PATH"
@@ -135,6 +138,21 @@ def _configured(folder: Path, config: Path) -> Path:
     if best is None:
         raise root.error("names no SDF file", '<sdf version="1.11">model.sdf</sdf>')
     return best[1]
+
+
+def shipped_parameters(robot: Robot, node: str) -> dict[str, Any]:
+    """Return the parameters that the shipped configuration has for a node of a shipped robot.
+
+    Args:
+        robot: The robot; one that was read from elsewhere has none.
+        node: Name of the node, e.g. ``simulator`` or the kind of a controller.
+    """
+    for folder in shared_folders():
+        file = folder / "config" / f"{robot.name}.yaml"
+        models = (folder / "models").resolve()
+        if file.is_file() and robot.source and models in Path(robot.source).resolve().parents:
+            return own_parameters(file, node)
+    return {}
 
 
 ROD_MODULE = "cards_rod_plugin.system"

@@ -15,9 +15,11 @@ import numpy.typing as npt
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.engine import MuscleEngine, MuscleState
+from cards_core.muscles.explicit_steps import warn_if_unstable
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
-from cards_core.robot.elements import Collision
+from cards_core.paths.layout import Indices
+from cards_core.robot.elements import Collision, Link
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -32,12 +34,15 @@ class MuscleSystem:
         backend: ``compiled`` or ``numeric``.
         engine_robot: The same robot with other link frames, if the host's poses refer to those.
         surroundings: What does not move and cables with ``contact`` touch, in the world.
+        neighbours: Links of other models that these cables touch; see `MuscleEngine`.
 
     Attributes:
         engine: The paths.
         actuators: The actuator models and their states.
         implicit: Steps stiff muscles; None where there can be none.
         ideal: True if all muscles simply have the tension they are told.
+        feeding: Where in the states of the actuators the rest length of each cable that touches
+            is, -1 without one; None where none of these cables rubs.
         state_names: Names of the actuator states that are published, e.g. ``biceps/activation``.
     """
 
@@ -49,9 +54,10 @@ class MuscleSystem:
         *,
         engine_robot: Robot | None = None,
         surroundings: Sequence[Collision] = (),
+        neighbours: Sequence[Link] = (),
     ) -> None:
         self.robot = robot
-        self.engine = MuscleEngine(engine_robot or robot, backend, surroundings)
+        self.engine = MuscleEngine(engine_robot or robot, backend, surroundings, neighbours)
         self.actuators = ActuatorBank(robot, dt, backend)
         self.ideal = self.actuators.ideal
         has_friction = self.engine.layout.friction
@@ -63,6 +69,17 @@ class MuscleSystem:
                 robot, self.actuators, dt, backend, friction=has_friction
             )
         self._has_friction = has_friction
+        # rest lengths of cables that touch and rub: what a winch feeds slides over the contacts
+        self.feeding: Indices | None = None
+        contacts = self.engine.contacts
+        # one step for all of them: whether it is too long is found at the first poses
+        free = all(joint.kind == "free" for joint in robot.joints)
+        self._judged = contacts is None or not (springs and robot.joints and free)
+        if contacts is not None and contacts.rubs:
+            contacts.set_step(dt)
+            places = {name: i for i, name in enumerate(self.actuators.state_names)}
+            touching = (robot.muscles[i].name for i in self.engine.touching)
+            self.feeding = np.array([places.get(f"{name}/rest_length", -1) for name in touching])
         self.state_names: tuple[str, ...] = self.actuators.state_names
         names = [muscle.name for muscle in robot.muscles]
         self._temperatures = MotorTemperatures(names, self.state_names)
@@ -79,7 +96,15 @@ class MuscleSystem:
         return self._temperatures.among(self.state_values)
 
     def reset(self, link_poses: Array) -> None:
-        """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4)."""
+        """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4).
+
+        The first time, a `RuntimeWarning` says if the cables of a robot of free bodies, some with
+        ``contact``, are too stiff for the step; see `cards_core.muscles.explicit_steps`.
+        """
+        if not self._judged:
+            self._judged = True
+            stiffness, damping = self.actuators.stiffness, self.actuators.damping
+            warn_if_unstable(self.engine, link_poses, stiffness, damping, self.actuators.dt)
         self.engine.reset()
         if self.implicit is not None:
             self.implicit.reset()
@@ -124,7 +149,13 @@ class MuscleSystem:
             kinds = np.zeros(len(values), dtype=np.intp)
         lengths, rates = motion or self.engine.motion(link_poses, link_twists)
         if implicit is None:
+            feeding = self.feeding
+            before = None if feeding is None else self.actuators.state[feeding]
             tensions = self.actuators.step(lengths, rates, kinds, values)
+            if feeding is not None and before is not None:
+                feeds = (self.actuators.state[feeding] - before) / self.actuators.dt
+                assert self.engine.contacts is not None
+                self.engine.contacts.feeds[:] = np.where(feeding < 0, 0.0, feeds)
         else:
             tensions = implicit.step(lengths, rates, kinds, values, joints)
             if self._has_friction:

@@ -16,8 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.paths.wrapping.mesh import mesh_path
 from cards_core.robot.elements import (
+    Collision,
     Cylinder,
+    Mesh,
     Muscle,
     PathElement,
     Pulley,
@@ -289,7 +292,8 @@ def fingerprint(tree: Tree) -> bytes:
     """Return bytes that are equal for two robots exactly if their equations are.
 
     Geometry for drawing, limits, home and tension limits do not count; names of links, muscles
-    and frames do, because they name rows of the results.
+    and frames do, because they name rows of the results. Collision shapes count where cables with
+    ``contact`` touch them.
     """
     robot = tree.robot
     parts: list[bytes] = [_numbers(robot.gravity)]
@@ -304,6 +308,12 @@ def fingerprint(tree: Tree) -> bytes:
         parts += [f"link {link.name} {index}".encode(), _numbers(pose.matrix)]
     for muscle in robot.muscles:
         parts.append(f"muscle {muscle.name}{' contact' * muscle.contact}".encode())
+        if muscle.friction:
+            parts.append(_numbers(np.array([muscle.friction, muscle.friction_speed])))
+    if any(muscle.contact for muscle in robot.muscles):
+        for link in robot.links:
+            for shape in link.collisions:
+                parts += [f"touched {link.name}".encode(), _shape_content(shape, robot.source)]
     parts.append(tree_layout(tree).content())
     for surface in robot.wrap_surfaces:
         parts.append(f"surface {type(surface.geometry).__name__}".encode())
@@ -313,6 +323,16 @@ def fingerprint(tree: Tree) -> bytes:
     for frame in robot.frames:
         parts += [f"frame {frame.name} {frame.link}".encode(), _numbers(frame.pose.matrix)]
     return b"\n".join(parts)
+
+
+def _shape_content(shape: Collision, source: str | None) -> bytes:
+    parts = [type(shape.geometry).__name__.encode(), _numbers(shape.pose.matrix)]
+    for value in vars(shape.geometry).values():
+        parts.append(value.encode() if isinstance(value, str) else _numbers(np.atleast_1d(value)))
+    if isinstance(shape.geometry, Mesh):
+        path = mesh_path(shape.geometry.uri, source)
+        parts.append(b"" if path is None else hashlib.sha256(path.read_bytes()).digest())
+    return b" ".join(parts)
 
 
 def robot_hash(tree: Tree) -> str:

@@ -343,6 +343,7 @@ class Muscle:
             value (``tanh(v / v0)``), [m/s].
         contact: Whether it touches what is in its way: collision shapes of all links but those
             of its ends; see `cards_core.paths.contacts`. Its path is two via points.
+        friction: Capstan coefficient mu against all that it touches by ``contact``.
         control: Its impedance law; without stiffness and damping by default.
     """
 
@@ -353,6 +354,7 @@ class Muscle:
     actuator: Actuator = field(default_factory=Cable)
     friction_speed: float = 0.01
     contact: bool = False
+    friction: float = 0.0
     control: ImpedanceControl = field(default_factory=ImpedanceControl)
     line: int | None = None
 

@@ -138,6 +138,37 @@ def forward_kinematics(tree: Tree, q: Array, qd: Array) -> Motion:
     return motion
 
 
+def node_poses(tree: Tree, q: Array) -> tuple[Array, Array]:
+    """Return rotation and position of every node frame, as in `Motion`, without the rest.
+
+    Args:
+        tree: Kinematic tree with k nodes.
+        q: Coordinates, shape (nq,).
+
+    Returns:
+        Node to world, shape (k + 1, 3, 3), and node origins, shape (k + 1, 3), [m]; index -1 is
+        the world. Equal to those of `forward_kinematics` to the last bit.
+    """
+    k = len(tree.nodes)
+    rotation, position = np.zeros((k + 1, 3, 3)), np.zeros((k + 1, 3))
+    rotation[WORLD_NODE] = np.eye(3)
+    for i, node in enumerate(tree.nodes):
+        p = node.parent
+        joint_rotation = rotation[p] @ node.placement.rotation
+        slide: Vector3 | float = 0.0
+        if node.kind == "revolute":
+            rotation[i] = joint_rotation @ axis_rotation(node.axis, q[node.q])
+        elif node.kind == "prismatic":
+            rotation[i] = joint_rotation
+            slide = joint_rotation @ node.axis * q[node.q]
+        elif node.kind == "ball":
+            rotation[i] = joint_rotation @ quaternion_matrix(q[node.q : node.q + 4])
+        else:
+            assert_never(node.kind)
+        position[i] = position[p] + (rotation[p] @ node.placement.translation + slide)
+    return rotation, position
+
+
 def point_gradient(tree: Tree, motion: Motion, node: int, local: Vector3) -> Array:
     """Return the derivative of a point's Jacobian, shape (3, nv, nv).
 

@@ -233,6 +233,9 @@ THICK = 1.0 / 20.0
 LIGHT = 100.0
 """Density [kg/m3] below which a rod was probably given in g/cm3."""
 
+FAR_STRAIN = 0.5
+"""Difference of v0 from (0, 0, 1) beyond which a strain was probably given in its place."""
+
 STIFF = 1e4
 """Bending stiffness [N m2] above which a rod of such a robot was probably given in millimetres."""
 
@@ -316,6 +319,11 @@ class Rod:
         )
         return self.material.density * np.array(moments)
 
+    @cached_property
+    def free_stretch(self) -> float:
+        """|v0|: length of the free rod's centre-line per arc length; 1 unless there is a v0."""
+        return math.sqrt(sum(value * value for value in self.strain))
+
     @property
     def radius(self) -> float:
         """Outer radius for drawing, [m]."""
@@ -379,6 +387,11 @@ class Rod:
             found.append(
                 f"bending stiffness {self.bending_stiffness:g} N m2 is beyond {STIFF:g}: "
                 "radius in millimetres? units?"
+            )
+        if abs(self.strain[2] - 1.0) + math.hypot(*self.strain[:2]) > FAR_STRAIN:
+            found.append(
+                f"v0 is {' '.join(f'{value:g}' for value in self.strain)}: the derivative of the "
+                "position, 0 0 1 of a rod without strain, not the strain itself"
             )
         if 0.0 < self.material.density < LIGHT:
             found.append(f"density {self.material.density:g} kg/m3, as of foam: g/cm3? units?")

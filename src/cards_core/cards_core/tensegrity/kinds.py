@@ -124,6 +124,9 @@ class Cord:
     )
     rest_length: float | None = parameter(None, "L0, in place of pretension", "m", above=0.0)
     contact: bool = parameter(False, "touches rods, boxes and terrain")
+    friction: float = parameter(
+        0.0, "capstan coefficient mu against what it touches", lower=0.0, upper=2.0
+    )
     rotation: float = parameter(0.0, "of the ends about their rods", "deg")
     min_length: float = parameter(0.0, "a winch does not shorten below this length", "m", lower=0)
     min_rest_length: float = parameter(0.0, "least L0 that a winch makes", "m", lower=0.0)
@@ -140,6 +143,10 @@ class Cord:
             raise ParameterError("pretension and rest_length (expected: one of them)")
         if self.actuator is not None and self.tension_max is not None:
             raise ParameterError("tension_max (expected: in 'actuator', which the cable has)")
+        if self.friction and not self.contact:
+            raise ParameterError(
+                "friction of a cable that touches nothing (expected: contact: true)"
+            )
         if self.control.rate == "winch" and not (self.actuator and self.actuator.rotor):
             raise ParameterError(
                 "control: rate 'winch' without a rotor (expected: an actuator with type: motor "

@@ -60,6 +60,7 @@ def _cable(cable: Cable) -> dict[str, Any]:
         "tension_max": cable.tension_max,
         "actuator": None if cable.actuator is None else dataclasses.asdict(cable.actuator),
         "contact": cable.contact,
+        "friction": cable.friction,
         "min_length": cable.min_length,
         "min_rest_length": cable.min_rest_length,
     }

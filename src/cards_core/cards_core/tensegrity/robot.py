@@ -146,6 +146,7 @@ def _muscle(cable: Cable) -> Muscle:
         _digits(cable.tension_max),
         actuator,
         contact=cable.contact,
+        friction=cable.friction,
         control=cable.control,
     )
 

@@ -105,6 +105,7 @@ class Cable:
         actuator: What changes L0; None of a passive cable.
         control: Its impedance law.
         contact: Whether it touches rods, boxes and terrain.
+        friction: Capstan coefficient mu against what it touches.
         min_length, min_rest_length: Limits of its winch, [m].
     """
 
@@ -123,6 +124,7 @@ class Cable:
     actuator: Winch | None
     control: ImpedanceControl
     contact: bool
+    friction: float
     min_length: float
     min_rest_length: float
 

@@ -14,7 +14,7 @@ from cards_core.robot.model import Robot
 ROD = Capsule(0.005, 0.06)
 
 
-def thrown_cable(engine_backend="compiled", shape=ROD):
+def thrown_cable(engine_backend="compiled", shape=ROD, friction=0.0):
     """Rod and box joined by a cable of 8 cm, and a free rod that crosses its way."""
     inertia = Inertia(0.05, np.zeros(3), np.diag([2e-5, 2e-5, 8e-6]))
     links = (
@@ -23,15 +23,18 @@ def thrown_cable(engine_backend="compiled", shape=ROD):
         Link("crossing", inertia, collisions=(Collision("c", shape),)),
     )
     ends = (ViaPoint("rod", np.array([0.01, 0, 0])), ViaPoint("box", np.array([-0.01, 0, 0])))
-    robot = Robot("thrown", links, (), muscles=(Muscle("cable", ends, contact=True),))
+    robot = Robot(
+        "thrown", links, (), muscles=(Muscle("cable", ends, contact=True, friction=friction),)
+    )
     return MuscleEngine(robot, engine_backend)
 
 
 class Throw:
     """Free bodies under the cable alone: symplectic Euler."""
 
-    def __init__(self, positions, velocities, dt=1e-3, shape=ROD):
-        self.engine = thrown_cable(shape=shape)
+    def __init__(self, positions, velocities, dt=1e-3, shape=ROD, friction=0.0):
+        self.engine = thrown_cable(shape=shape, friction=friction)
+        self.engine.contacts.set_step(dt)
         self.x, self.v = np.array(positions, dtype=float), np.array(velocities, dtype=float)
         self.turn = Rotation.identity(3)
         self.momentum_of_spin = np.zeros((3, 3))
@@ -58,10 +61,13 @@ class Throw:
         return 0.025 * np.sum(self.v**2) + 0.5 * np.sum(self.momentum_of_spin * self.spins())
 
 
-def collide(dt, duration):
+def collide(dt, duration, friction=0.0, aside=0.0):
     """Throw rod and box at the free rod; momentum drift and growth of kinetic energy."""
     throw = Throw(
-        [[-0.05, 0, 0], [0.05, 0, 0], [0, 0.1, 0.003]], [[0, 0.2, 0], [0, 0.2, 0], [0] * 3], dt
+        [[-0.05, 0, 0], [0.05, 0, 0], [aside, 0.1, 0.003]],
+        [[0, 0.2, 0], [0, 0.2, 0], [0] * 3],
+        dt,
+        friction=friction,
     )
     momentum, start = 0.05 * throw.v.sum(axis=0), throw.kinetic()
     most, drift, touched = 0.0, 0.0, False
@@ -83,6 +89,13 @@ def test_a_cable_thrown_at_a_free_rod():
 def test_kinetic_energy_grows_only_by_the_error_of_the_integrator():
     """At 0.1 ms: a spring that gets taut within a step of symplectic Euler gains energy."""
     growth, _ = collide(1e-4, 0.9)
+    assert growth < 1e-6
+
+
+@pytest.mark.parametrize("friction", [0.2, 0.8])
+def test_a_cable_that_rubs_keeps_momentum_and_gains_no_energy(friction):
+    growth, drift = collide(1e-4, 0.9, friction, aside=0.01)
+    assert drift < 1e-10
     assert growth < 1e-6
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from cards_core.errors import CardsError
 from cards_core.robot.elements import WORLD, Joint, Link
-from cards_core.robot.forward_kinematics import forward_kinematics
+from cards_core.robot.forward_kinematics import forward_kinematics, node_poses
 from cards_core.robot.free_joints import FreeJoints
 from cards_core.robot.joint_coordinates import joint_position, joint_velocity
 from cards_core.robot.model import Robot
@@ -51,6 +51,9 @@ def test_forward_kinematics_and_back():
     tree = robot.tree
     q, qd = tree.random(rng, span=1.0), rng.normal(size=tree.nv)
     motion = forward_kinematics(tree, q, qd)
+    rotation, position = node_poses(tree, q)
+    np.testing.assert_array_equal(rotation, motion.rotation)
+    np.testing.assert_array_equal(position, motion.position)
     poses, twists = [], []
     for link in robot.links:
         node, pose = tree.link_node[link.name]

@@ -10,12 +10,16 @@ from cards_core.paths.layout import robot_hash
 from cards_core.robot import Tree
 from cards_core.robot.elements import (
     WORLD,
+    Capsule,
+    Collision,
     Frame,
     Inertia,
     Joint,
     JointAxis,
     Link,
+    Mesh,
     Muscle,
+    Sphere,
     ViaPoint,
 )
 from cards_core.robot.model import Robot
@@ -125,6 +129,38 @@ def test_fingerprint_tells_equations_apart():
     assert robot_hash(replace(robot, links=(heavier, *robot.links[1:])).tree) != again
     limits = tuple(replace(m, tension_max=1e6) for m in robot.muscles)
     assert robot_hash(replace(robot, muscles=limits).tree) == again
+
+
+def test_the_hash_knows_what_cables_touch(tmp_path):
+    """Shapes and friction of cables with contact change lengths and forces; others do not."""
+    (tmp_path / "shape.stl").write_bytes(b"one")
+    source = str(tmp_path / "model.sdf")
+    ends = (ViaPoint("a", np.zeros(3)), ViaPoint("b", np.ones(3)))
+
+    def hash_of(shape, *, pose=None, **attributes):
+        collision = Collision("c", shape, pose or Pose())
+        mass = Inertia(1.0, np.zeros(3), np.eye(3))
+        links = (Link("a", mass), Link("b", mass), Link("c", mass, collisions=(collision,)))
+        joints = tuple(Joint(f"{link.name}_free", "free", WORLD, link.name) for link in links)
+        muscle = Muscle("m", ends, **attributes)
+        return robot_hash(Robot("r", links, joints, muscles=(muscle,), source=source).tree)
+
+    plain = hash_of(Sphere(0.1))
+    assert plain == hash_of(Sphere(0.2))
+    found = [
+        plain,
+        hash_of(Sphere(0.1), contact=True),
+        hash_of(Sphere(0.2), contact=True),
+        hash_of(Capsule(0.1, 0.2), contact=True),
+        hash_of(Capsule(0.1, 0.3), contact=True),
+        hash_of(Sphere(0.1), pose=Pose(translation=np.ones(3)), contact=True),
+        hash_of(Sphere(0.1), contact=True, friction=0.2),
+        hash_of(Mesh("shape.stl"), contact=True),
+    ]
+    (tmp_path / "shape.stl").write_bytes(b"two")
+    found.append(hash_of(Mesh("shape.stl"), contact=True))
+    assert len(set(found)) == len(found)
+    assert hash_of(Sphere(0.1), contact=True) == found[1]
 
 
 def test_every_error_is_a_cards_error():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
@@ -91,3 +92,14 @@ def test_in_the_plane(segments):
     native = prepared(robot, segments, slots=slots)
     assert native.size == 3 + 4 * (segments - 1)
     check_blocks(robot, native, slots)
+
+
+def test_loads_and_strain_at_rest():
+    rod = replace(FLAT, strain=(0.02, -0.01, 1.03))
+    robot = any_robot(EVERY_LIMB, rod)
+    limbs = tuple(
+        replace(limb, force=np.array([0.2, -0.3, 0.1]), moment=np.array([0.01, 0.02, -0.01]))
+        for limb in robot.limbs
+    )
+    robot = replace(robot, limbs=limbs)
+    check_blocks(robot, prepared(robot, 1), range(6))

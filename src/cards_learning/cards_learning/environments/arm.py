@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards import Batch
-from cards.models import Model
 from cards_core.checks import finite_number
+from cards_core.dynamics.model_function import compile_model
 from cards_core.errors import CardsError
 from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.joint_coordinates import joint_slices
@@ -28,6 +27,7 @@ from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout, Quantity
 from cards_learning.environments.task import Flags, Task, loaded
+from cards_sim.batch import Batch
 
 LARGEST_RATE = 30.0
 """Range of joint velocities that is shown, where a joint has no limit of its own, [rad/s, m/s]."""
@@ -92,7 +92,7 @@ class ArmTask(Task):
         self._span = most - self._least
         self._effort_weight = finite_number(effort_weight, "effort_weight", at_least=0.0)
         self._close = finite_number(close, "close [m]", above=0.0)
-        self._model = Model(found, ["y", "J"])
+        self._model = compile_model(found, ["y", "J"])
         self._effort: Array = np.zeros(n)
         self._start: Array = np.tile(tree.home, (n, 1))
         self.actions = tuple(names)
@@ -119,7 +119,7 @@ class ArmTask(Task):
 
     def _hand(self, q: Array) -> Array:
         """Return where the hand is, shape (n, 3), [m]."""
-        out: Array = self._model.batch(q).y
+        out: Array = self._model.batch(q)["y"]
         return out
 
     def _place(self, rows: npt.NDArray[np.intp]) -> None:
@@ -147,6 +147,11 @@ class ArmTask(Task):
             "effort": 0.0 - self._effort_weight * self._effort,
         }
         return terms, np.zeros(self.n, dtype=np.bool_), {"distance": distance}
+
+    def target(self, i: int) -> Array:
+        """Return where the hand should be; see `Task`."""
+        out: Array = self._wanted(self.batch.state)[i]
+        return out
 
     @abstractmethod
     def _wanted(self, state: BatchRobotState) -> Array:

@@ -32,15 +32,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards import Batch
-from cards.models import Model
 from cards_core.checks import finite_array, finite_number
+from cards_core.dynamics.model_function import compile_model
 from cards_core.errors import CardsError
 from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout, Quantity
 from cards_learning.environments.task import Flags, Task, loaded
+from cards_sim.batch import Batch
 
 BOX = ((-0.8, -0.6, 0.4), (0.8, 0.6, 1.2))
 """Corners of the box of IPAnema 1 in which the points are, [m]."""
@@ -122,9 +122,9 @@ class PickAndPlaceTask(Task):
             )
         found.frame_name()  # refuses a robot without a place that counts
         tree = found.tree
-        self._model = Model(found, ["l", "L", "G", "M", "J"])
-        home = self._model(tree.home)
-        if tree.nv < 3 or not np.allclose(home.J[:3, :3], np.eye(3), atol=1e-9):
+        self._model = compile_model(found, ["l", "L", "G", "M", "J"])
+        home = self._model.update(tree.home, np.zeros(tree.nv))
+        if tree.nv < 3 or not np.allclose(home["J"][:3, :3], np.eye(3), atol=1e-9):
             raise CardsError(
                 f"the first three joints of '{found.name}' do not move its operational frame "
                 "along x, y and z (expected: a platform, e.g. ipanema_1)"
@@ -138,7 +138,7 @@ class PickAndPlaceTask(Task):
                 f"box is {self._corners.tolist()} (expected: one with the home of "
                 f"'{found.name}' in it, {tree.home[:3].tolist()})"
             )
-        self._load = 1.0 + finite_number(load, "load [kg]", above=0.0) / float(home.M[0, 0])
+        self._load = 1.0 + finite_number(load, "load [kg]", above=0.0) / float(home["M"][0, 0])
         self._fastest = finite_number(largest_speed, "largest_speed [m/s]", above=0.0)
         self._tolerance = finite_number(tolerance, "tolerance [m]", above=0.0)
         self._slow = finite_number(slow, "slow [m/s]", above=0.0)
@@ -147,8 +147,8 @@ class PickAndPlaceTask(Task):
         high = np.array([muscle.tension_max for muscle in found.muscles])
         mean = low + share * (high - low)
         # of all tensions that hold the platform those nearest to the mean
-        missing = home.G + home.L.T @ mean
-        self._prestress = np.clip(mean - np.linalg.pinv(home.L.T) @ missing, low, high)
+        missing = home["G"] + home["L"].T @ mean
+        self._prestress = np.clip(mean - np.linalg.pinv(home["L"].T) @ missing, low, high)
         self._set_points: Array = np.tile(tree.home, (n, 1))
         self._pick: Array = np.zeros((n, 3))
         self._put: Array = np.zeros((n, 3))
@@ -196,8 +196,13 @@ class PickAndPlaceTask(Task):
         self._before = self._next_distance(self.batch.state)
         moved = self._set_points[:, :3] + self._fastest * self.period * actions
         self._set_points[:, :3] = np.clip(moved, *self._corners)
-        lengths = self._model.batch(self._set_points).l
+        lengths = self._model.batch(self._set_points)["l"]
         self.batch.command(self._prestress, rest_lengths=lengths)
+
+    def target(self, i: int) -> Array:
+        """Return where the platform is to go next; see `Task`."""
+        out: Array = self._next()[i]
+        return out
 
     def _next(self) -> Array:
         """Return where each is to go next, shape (n, 3), [m]."""

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards import Batch
 from cards_core.checks import finite_number
 from cards_core.errors import CardsError
 from cards_core.formats import load
@@ -22,6 +21,7 @@ from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout
+from cards_sim.batch import Batch
 
 FAILURE = -10.0
 """Reward of a step in which the physics diverged, and of nothing else in that step."""
@@ -141,6 +141,10 @@ class Task(ABC):
                 "number, -1 to 1)"
             )
         return array
+
+    def target(self, i: int) -> Array | None:
+        """Return where robot i is to go, shape (3,), [m]; None if that is no point."""
+        return None
 
     @abstractmethod
     def _draw(self, i: int, generator: np.random.Generator) -> None:

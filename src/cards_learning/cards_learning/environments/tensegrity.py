@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards import Batch
 from cards_core.checks import finite_number
 from cards_core.control.set_points import told_muscles
 from cards_core.dynamics.batch import BatchKernels
@@ -37,6 +36,7 @@ from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout, Quantity
 from cards_learning.environments.task import Flags, Task, loaded
+from cards_sim.batch import Batch
 
 LENGTHS = (0.5, 1.5)
 """Range of lengths that is shown, as shares of those at home."""

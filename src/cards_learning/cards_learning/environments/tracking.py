@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards.models import Model
 from cards_core.checks import finite_number
+from cards_core.dynamics.model_function import CompiledModel
 from cards_core.errors import CardsError
 from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.model import Robot, Tree
@@ -138,7 +138,7 @@ class TrackingTask(ArmTask):
         return seen
 
 
-def postures(model: Model, tree: Tree, points: Array) -> tuple[Array, Array]:
+def postures(model: CompiledModel, tree: Tree, points: Array) -> tuple[Array, Array]:
     """Return joint coordinates with the hand at points, within the limits of the joints.
 
     Damped steps of least squares from home, cut off at the limits, with a pull to the middle m of
@@ -158,11 +158,11 @@ def postures(model: Model, tree: Tree, points: Array) -> tuple[Array, Array]:
     middle, free = 0.5 * (tree.lower + tree.upper), np.eye(tree.nv)
     for step in range(ITERATIONS):
         values = model.batch(q)
-        jacobian = values.J[:, :3]
+        jacobian = values["J"][:, :3]
         turned = np.swapaxes(jacobian, 1, 2)
         inverse = turned @ np.linalg.inv(jacobian @ turned + DAMPING**2 * np.eye(3))
         share = MIDDLE * (1.0 - step / ITERATIONS)
         pull = (free - inverse @ jacobian) @ (share * (middle - q))[:, :, None]
-        q = q + (inverse @ (points - values.y)[:, :, None] + pull)[:, :, 0]
+        q = q + (inverse @ (points - values["y"])[:, :, None] + pull)[:, :, 0]
         q = np.clip(q, tree.lower, tree.upper)
-    return q, np.linalg.norm(points - model.batch(q).y, axis=1)
+    return q, np.linalg.norm(points - model.batch(q)["y"], axis=1)

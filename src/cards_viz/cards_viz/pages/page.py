@@ -24,6 +24,8 @@ from websockets.exceptions import InvalidMessage
 
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError
+from cards_viz.pages.access import Access, page_url, spectator_token, token
+from cards_viz.pages.guard import guarded_server, minimize, window_width
 from cards_viz.pages.ports import is_reserved, reserve
 from cards_viz.pages.scene import Camera
 
@@ -43,6 +45,9 @@ FIRST_ASPECT = 1.2
 
 FIT_PERIOD = 0.5
 """Time between two looks at the shapes of the pages' pictures, [s]."""
+
+WIDE = 1400
+"""Width of windows from which on plots and panels stand beside the robot, [px]."""
 
 ShownT = TypeVar("ShownT")
 """What is handed over: a snapshot of the robot."""
@@ -136,11 +141,14 @@ class Page(ABC, Generic[ShownT]):
         rate: Largest number of updates a second.
 
     Attributes:
-        url: Address of the page.
+        url: Address of the page, with the token of those who may command.
+        spectator_url: The same for those who may look on.
+        port: Its port.
         server: The viser server, to add things of one's own.
         updates: Number of updates sent so far.
         pace: How fast the open pages can take updates; the page slows down to it.
         updates_ahead: Updates that may wait in a page that does not keep up.
+        plot_panel: The panel that is minimized in narrow windows, if there is one.
         text_period: Least time between two updates of what is costly for the browser, [s].
 
     Raises:
@@ -149,6 +157,7 @@ class Page(ABC, Generic[ShownT]):
 
     text_period = TEXT_PERIOD
     updates_ahead = 1
+    plot_panel: viser.PanelHandle | None = None
 
     def __init__(self, label: str, *, host: str, port: int, rate: float) -> None:
         self.updates = 0
@@ -158,9 +167,11 @@ class Page(ABC, Generic[ShownT]):
         chosen = free_port(host, port)
         if port not in (0, chosen):
             LOG.warning("port %d is in use: the view is on port %d instead", port, chosen)
-        with _quiet():
-            self.server = viser.ViserServer(host=host, port=chosen, label=label, verbose=False)
-        self.url = f"http://{host}:{self.server.get_port()}"
+        access = Access(host, token())
+        self.server = guarded_server(host, chosen, label, access)
+        self.port = self.server.get_port()
+        self.url = page_url(host, self.port, access.token)
+        self.spectator_url = page_url(host, self.port, spectator_token(access.token))
         self.server.gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=(31, 95, 168)
         )
@@ -202,9 +213,16 @@ class Page(ABC, Generic[ShownT]):
         start.position, start.look_at, start.fov = camera.position, camera.look_at, camera.fov
         start.near = 0.01 * self.size
         self.server.on_client_connect(self._place_client_camera)
+        self.server.on_client_connect(self._make_room)
         self.pace = ClientPace(self.server, self.updates_ahead)
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
         self._thread.start()
+
+    def _make_room(self, client: viser.ClientHandle) -> None:
+        """Minimize the plots where they would leave too little to the robot."""
+        width = window_width(self.server, client.client_id)
+        if self.plot_panel is not None and width is not None and width < WIDE:
+            minimize(client, self.plot_panel)
 
     def _add_camera_button(self) -> None:
         """Add a button that fits the robot into the picture, at the current layout position."""
@@ -260,6 +278,11 @@ class Page(ABC, Generic[ShownT]):
         """Show a message in every open page."""
         for client in self.server.get_clients().values():
             client.add_notification("Not done", text, auto_close_seconds=8.0, color="red")
+
+    def say(self, text: str) -> None:
+        """Show a piece of good news in every open page."""
+        for client in self.server.get_clients().values():
+            client.add_notification("Done", text, auto_close_seconds=10.0, color="green")
 
     def wait(self, running: Callable[[], bool] = lambda: True) -> None:
         """Block until `stop` is called or ``running()`` is false."""
@@ -400,6 +423,11 @@ class ClientPace:
         """Number of pages that have answered, and so worked off all that was sent before."""
         with self._lock:
             return len(self._answers)
+
+    def waiting(self, client: int) -> bool:
+        """Tell whether a page has not answered yet, or is gone."""
+        with self._lock:
+            return client in self._asked or client not in self._answers
 
     def stop(self) -> None:
         """Ask no more."""

@@ -117,6 +117,7 @@ def main():
 
     from cards_core.rods.robots.reader import read_rod_robot
     from cards_ros.testing import end_process, private_domain, start_process
+    from cards_viz.pages.access import page_url, token
     from cards_viz.pages.page import free_port
     from cards_viz.rods.panels import joint_axes
 
@@ -134,6 +135,7 @@ def main():
     size = tuple(int(x) for x in given.size.split("x"))
     arguments = [*ARGUMENTS, *(["--webgl-antialiasing-mode=none"] if given.rough else [])]
     joint = joint_axes(read_rod_robot(given.robot))[0].label
+    token()  # made here, for the nodes
     with private_domain(), sync_playwright() as driver:
         nodes = [
             start_process("cards_rods.rod_solver", model),
@@ -141,7 +143,7 @@ def main():
         ]
         browser = driver.chromium.launch(executable_path=path, args=arguments)
         try:
-            url = f"http://127.0.0.1:{port}"
+            url = page_url("127.0.0.1", port)
             wait_for_url(url)
             page = open_page(browser, url, size)
             time.sleep(3.0)  # the first pictures compile the shaders

@@ -250,6 +250,8 @@ def add_muscle(block: ET.Element, muscle: Muscle) -> None:
         element.set("friction_speed", numbers(muscle.friction_speed))
     if muscle.contact:
         element.set("contact", "true")
+    if muscle.friction != Muscle.friction:
+        element.set("friction", numbers(muscle.friction))
     if math.isfinite(muscle.tension_max):
         limits = (numbers(muscle.tension_min), numbers(muscle.tension_max))
         ET.SubElement(element, "tension", min=limits[0], max=limits[1])

@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from cards_core.errors import ParameterError
-from cards_core.formats.sdf.muscle_path import PATH_ELEMENTS, Names, read_path, read_wrap_surface
+from cards_core.formats.sdf.muscle_path import (
+    PATH_ELEMENTS,
+    Names,
+    read_friction,
+    read_path,
+    read_wrap_surface,
+)
 from cards_core.formats.sdf.schema import Content, check_content
 from cards_core.formats.sdf.values import (
     attribute,
@@ -271,6 +277,7 @@ def _read_muscle(element: XmlElement, out: _Collected) -> None:
             actuator=actuator,
             friction_speed=_read_friction_speed(element),
             contact=_read_contact(element),
+            friction=_read_friction(element),
             control=control,
             line=element.line,
         )
@@ -332,6 +339,15 @@ def _read_contact(element: XmlElement) -> bool:
     return boolean(attribute(element, "contact"), element, what="contact")
 
 
+def _read_friction(element: XmlElement) -> float:
+    """Read ``friction`` of a muscle with contact; other paths have it where they rub."""
+    if "friction" in element.attrib and not _read_contact(element):
+        raise element.error(
+            "friction without contact", 'contact="true", or friction of its via points and wraps'
+        )
+    return read_friction(element)
+
+
 def _read_operational_frame(element: XmlElement, out: _Collected) -> None:
     check_content(element, _TEXT)
     name = text_of(element)
@@ -373,7 +389,7 @@ _PLUGIN = Content(
 _MUSCLE = Content(
     once=frozenset({"tension", "parameters", "control"}),
     many=frozenset(PATH_ELEMENTS),
-    attributes=frozenset({"name", "type", "friction_speed", "contact"}),
+    attributes=frozenset({"name", "type", "friction_speed", "contact", "friction"}),
 )
 _TENSION = Content(attributes=frozenset({"min", "max"}))
 _TEXT = Content(text=True)

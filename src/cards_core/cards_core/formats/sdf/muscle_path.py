@@ -324,7 +324,8 @@ def _link(element: XmlElement, names: Names) -> str:
     return link
 
 
-def _friction(element: XmlElement) -> float:
+def read_friction(element: XmlElement) -> float:
+    """Read the attribute ``friction``, a capstan coefficient; 0 without it."""
     if "friction" not in element.attrib:
         return 0.0
     value = parse_number(attribute(element, "friction"), element, what="friction")
@@ -336,7 +337,7 @@ def _friction(element: XmlElement) -> float:
 def _read_via_point(element: XmlElement, names: Names) -> ViaPoint:
     check_content(element, _VIA_POINT)
     position = numbers(element, 3, what="numbers x y z")
-    return ViaPoint(_link(element, names), position, _friction(element), element.line)
+    return ViaPoint(_link(element, names), position, read_friction(element), element.line)
 
 
 def _read_wrap(element: XmlElement, names: Names) -> Wrap:
@@ -358,7 +359,7 @@ def _read_wrap(element: XmlElement, names: Names) -> Wrap:
                 f"the side point is {1e3 * depth:.3g} mm inside the surface",
                 "a point outside, where the muscle passes",
             )
-    return Wrap(name, side, inside, _friction(element), element.line)
+    return Wrap(name, side, inside, read_friction(element), element.line)
 
 
 def _read_pulley(element: XmlElement, names: Names) -> Pulley:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,6 +37,15 @@ from cards_core.spatial import Pose
 from cards_core.typing import Vector3
 
 SUFFIX = ".sdf"
+
+
+AnyWorld: TypeAlias = str | os.PathLike[str] | World
+"""A world by name, by path, or as it is."""
+
+
+def described_world(world: AnyWorld) -> World:
+    """Return the description of a world; raises what `load_world` does."""
+    return world if isinstance(world, World) else load_world(world)
 
 
 def load_world(name_or_path: str | os.PathLike[str]) -> World:

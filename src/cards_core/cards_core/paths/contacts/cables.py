@@ -1,8 +1,9 @@
-"""Cables that touch what is in their way: rods, spheres, edges; sliding without friction.
+"""Cables that touch what is in their way: rods, spheres, edges; sliding with or without friction.
 
-A cable is one tension along straight pieces and arcs. Which shapes it touches, on which side and
-how often it goes around them is its state, its *contacts*: what it touches now follows from what
-it touched at the last step and from the motion since. Between the contacts it is the shortest way.
+A cable is straight pieces and arcs, without friction of one tension. Which shapes it touches, on
+which side and how often it goes around them is its state, its *contacts*: what it touches now
+follows from what it touched at the last step and from the motion since. Between the contacts it is
+the shortest way.
 
 Across a rod that is a circle, along it a straight line on the developed surface; with p and q the
 neighbouring points, P and Q their distances from the axis, alpha the angle from p to q about it,
@@ -31,6 +32,19 @@ Several contacts are solved one after another between their neighbours until not
 
 Forces, moments and rates are those of `cards_core.muscles.engine`, with the tangent points fixed
 to the links of the shapes for an instant.
+
+*Friction*: a cable that stretches evenly along its length l, with W_j the share of l of the
+straight piece j and of half the arcs beside it (sum 1), L0' the rate of the rest length, which a
+winch at its first end feeds, phi_i the angle of contact i and s_i the speed there towards the
+second end:
+
+    s_i = sum_{j > i} l_j' - W_j (l' - L0'),    T_i+1 = T_i exp(mu phi_i tanh(s_i/v0)),
+    sum_j W_j T_j = T
+
+with T the tension of the whole cable as its law has it. The power that is lost is then
+sum_i (T_i+1 - T_i) s_i, and no term of it is negative. Where the elasticity is in an actuator at
+the first end, W_0 = 1, as for muscles over via points: T is the tension there. v0 grows with the
+time step as in `cards_core.paths.numeric.Paths.friction_factors`; links count as free bodies.
 """
 
 from __future__ import annotations
@@ -46,6 +60,7 @@ import numpy as np
 
 from cards_core.codegen.library import load_library
 from cards_core.paths.contacts.shapes import ContactShape, shape_tables
+from cards_core.robot.elements import Inertia
 from cards_core.typing import Array, Vector3
 
 LONGEST = 128
@@ -60,11 +75,17 @@ class ContactCable:
         links: Indices of the links of its ends; that of the world is the number of links.
         ends: In link coordinates, shape (2, 3), [m].
         touches: Indices of the shapes that it may touch.
+        friction: Capstan coefficient mu.
+        friction_speed: v0, [m/s].
+        elastic: Whether it stretches along its length, and not at its first end.
     """
 
     links: tuple[int, int]
     ends: Array
     touches: tuple[int, ...]
+    friction: float = 0.0
+    friction_speed: float = 0.01
+    elastic: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +97,8 @@ class CableContact:
         start, end: Where the cable meets and leaves it, in the world, shape (3,), [m].
         arc: Length on the shape, [m].
         turn: Angle about the axis of the rod, [rad]: more than 2 pi after a full turn.
+        slide: Speed of the cable there towards its second end as of the last `pull`, [m/s]; zero
+            of cables without friction, of which it is not computed.
     """
 
     shape: int
@@ -83,6 +106,7 @@ class CableContact:
     end: Vector3
     arc: float
     turn: float
+    slide: float = 0.0
 
 
 class ContactCables:
@@ -92,10 +116,13 @@ class ContactCables:
         links: Number of links, the world not counted.
         shapes: What is in the way.
         cables: The cables.
+        inertias: Of the links; without them friction is as steep as described.
 
     Attributes:
         lengths: Of the cables, shape (c,), [m].
         rates: As of the last `pull`, shape (c,), [m/s].
+        feeds: Rates of the rest lengths, set by the host before `pull`, shape (c,), [m/s].
+        rubs: Whether any of them has friction.
 
     Raises:
         CompilationError: There is no C compiler.
@@ -103,7 +130,11 @@ class ContactCables:
     """
 
     def __init__(
-        self, links: int, shapes: Sequence[ContactShape], cables: Sequence[ContactCable]
+        self,
+        links: int,
+        shapes: Sequence[ContactShape],
+        cables: Sequence[ContactCable],
+        inertias: Sequence[Inertia] = (),
     ) -> None:
         self.shapes, self.cables = tuple(shapes), tuple(cables)
         n, c = len(self.shapes), len(self.cables)
@@ -114,6 +145,11 @@ class ContactCables:
             row[list(cable.touches)] = 1
         self.lengths: Array = np.zeros(c)
         self.rates: Array = np.zeros(c)
+        self.feeds: Array = np.zeros(c)
+        self.rubs = any(cable.friction for cable in cables)
+        bodies = np.zeros((links + 1, 13))
+        for body, inertia in zip(bodies, inertias, strict=False):
+            body[:] = _inverse(inertia)
         self._ends = np.zeros((c, 2, 3))
         self._count = np.zeros(c, dtype=np.int64)
         self._failures = np.zeros(1, dtype=np.int64)
@@ -148,6 +184,15 @@ class ContactCables:
             "twists": self._twists,
             "tensions": self._tensions,
             "wrenches": self._wrenches,
+            "friction": np.array([k.friction for k in cables], dtype=float),
+            "slide_speed": np.array([k.friction_speed for k in cables], dtype=float),
+            "elastic": np.array([k.elastic for k in cables], dtype=np.uint8),
+            "feeds": self.feeds,
+            "bodies": bodies,
+            "bends": np.zeros((c, LONGEST)),
+            "pieces": np.zeros((c, LONGEST + 1)),
+            "slides": np.zeros((c, LONGEST)),
+            "scratch": np.zeros((links + 1, 6)),
         }
         pointers = {name: array.ctypes.data for name, array in self._arrays.items()}
         self._c = _Cables(n=n, c=c, links=links, fresh=1, **pointers)
@@ -170,7 +215,12 @@ class ContactCables:
             "cable_wrenches": self._wrenches,
             "cable_lengths": self.lengths,
             "cable_rates": self.rates,
+            "cable_feeds": self.feeds,
         }
+
+    def set_step(self, dt: float) -> None:
+        """Say how long the host's steps are, [s]: friction gets no steeper than they allow."""
+        self._c.dt = dt
 
     @property
     def solved_poses(self) -> Array:
@@ -187,6 +237,7 @@ class ContactCables:
         self._c.fresh = 1
         self._count[:] = 0
         self._failures[:] = 0
+        self.feeds[:] = 0.0
 
     def solve(self, link_poses: Array) -> Array:
         """Advance the contacts to new poses and return `lengths`.
@@ -222,9 +273,18 @@ class ContactCables:
                 found["points"][cable, i, 1].copy(),
                 float(found["arcs"][cable, i]),
                 float(found["turn"][cable, i]),
+                float(found["slides"][cable, i]) if self.cables[cable].friction else 0.0,
             )
             for i in range(self._count[cable])
         ]
+
+    def piece_tensions(self, cable: int) -> Array:
+        """Return the tensions of the straight pieces of a cable as of the last `pull`, [N].
+
+        From its first end on, one more than there are contacts.
+        """
+        tensions: Array = self._arrays["pieces"][cable, : self._count[cable] + 1]
+        return tensions.copy()
 
     def ends(self, cable: int) -> Array:
         """Return the ends of a cable in the world, shape (2, 3), [m]."""
@@ -234,6 +294,7 @@ class ContactCables:
 class _Cables(ctypes.Structure):
     _fields_ = [
         *[(name, ctypes.c_long) for name in ("n", "c", "links", "fresh")],
+        ("dt", ctypes.c_double),
         *[
             (name, ctypes.c_void_p)
             for name in (
@@ -263,9 +324,27 @@ class _Cables(ctypes.Structure):
                 "twists",
                 "tensions",
                 "wrenches",
+                "friction",
+                "slide_speed",
+                "elastic",
+                "feeds",
+                "bodies",
+                "bends",
+                "pieces",
+                "slides",
+                "scratch",
             )
         ],
     ]
+
+
+def _inverse(inertia: Inertia) -> Array:
+    """Return inverse mass [1/kg], inverse inertia [1/(kg m^2)] and centre of mass, shape (13,)."""
+    mass, tensor = inertia.mass, np.asarray(inertia.tensor, dtype=float)
+    inverse = np.zeros((3, 3))
+    if mass > 0.0 and np.all(np.linalg.eigvalsh(tensor) > 0.0):
+        inverse = np.linalg.inv(tensor)
+    return np.array([1.0 / mass if mass > 0.0 else 0.0, *inverse.ravel(), *inertia.com])
 
 
 @cache

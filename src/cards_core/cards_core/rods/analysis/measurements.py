@@ -67,7 +67,7 @@ class Limbs:
         self.robot, self.q = robot, np.asarray(q, dtype=float)
         self.lengths = rod_lengths(robot, q)
         self.starts = solver.base @ rod_starts(robot, q)
-        self._natives = [limb.rod.native(limb.rod.weight(solver.gravity)) for limb in robot.limbs]
+        self._natives = [limb.native(solver.gravity) for limb in robot.limbs]
 
     def curve(self, limb: int, wrench: Array, s: Array) -> LimbCurve:
         """Integrate a rod.

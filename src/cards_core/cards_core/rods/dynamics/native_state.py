@@ -278,7 +278,7 @@ class NativeState:
     def _fill_limb(self, i: int) -> None:
         limb, item = self.robot.limbs[i], self.limbs[i]
         rod, tip = limb.rod, limb.tip
-        item.rod = rod.native(rod.weight(self.robot.gravity))
+        item.rod = limb.native(np.asarray(self.robot.gravity))
         item.mass = rod.mass_per_length
         item.inertia[:] = rod.inertia_per_length
         item.damping = rod.damping
@@ -317,7 +317,7 @@ class NativeState:
 
     def energy(self) -> dict[str, float]:
         """Return energies; see `RobotDynamics.energy`."""
-        kinetic, elastic, gravity = 0.0, 0.0, 0.0
+        kinetic, elastic, gravity, load = 0.0, 0.0, 0.0, 0.0
         g = np.asarray(self.robot.gravity)
         for i, limb in enumerate(self.robot.limbs):
             rod, weights, z = limb.rod, self._weights(i), self._channels(i)
@@ -329,13 +329,14 @@ class NativeState:
                 bend = bend + np.sum((z["v"] - rod.strain) ** 2 * rod.stiffness_se, 1)
             elastic += 0.5 * float(weights @ bend)
             gravity -= rod.mass_per_length * float(weights @ (z["p"] @ g))
+            load -= float(weights @ (z["p"] @ limb.force))
         plate = np.array(self.c.plate.z)
         mass = self.robot.plate.mass
         kinetic += 0.5 * mass * float(plate[3:6] @ plate[3:6])
         kinetic += 0.5 * float(plate[6:9] @ np.array(self.c.plate.spin))
         gravity -= mass * float(g @ plate[:3])
-        total = kinetic + elastic + gravity
-        return {"kinetic": kinetic, "elastic": elastic, "gravity": gravity, "total": total}
+        parts = {"kinetic": kinetic, "elastic": elastic, "gravity": gravity, "load": load}
+        return {**parts, "total": sum(parts.values())}
 
     def momentum(self) -> Array:
         """Return linear and angular momentum about the world's origin, shape (6,)."""

@@ -82,7 +82,7 @@ def hermite_guess(
         turn = base[:3, :3]  # guess in the robot's own frame, then turn the wrenches
         world = robot.gravity if gravity is None else gravity
         guess = hermite_guess(
-            robot,
+            robot.turned_loads(turn.T),
             np.asarray(np.linalg.solve(base, pose)),
             q,
             reference=reference,
@@ -124,8 +124,8 @@ def hermite_guess(
             amplitude = 2.0 / np.pi * np.sqrt(length * excess)
             moment += 2.0 * np.pi**2 * stiffness * amplitude / length**2 * np.cross(t0, side)
             force -= end.euler * stiffness / length**2 * t0
-        weight = limb.rod.mass_per_length * length * gravity
-        force += t0 * (t0 @ (load / n + weight))
+        own = limb.force_per_length(gravity) * length
+        force += t0 * (t0 @ (load / n + own))
         wrenches[index] = np.concatenate([force, moment])
     return InitialGuess(values, pose.copy(), wrenches, tuple(buckled))
 
@@ -175,7 +175,7 @@ def _joint(limb: Limb, end: _End, reference: float, slack: float) -> float:
         for _ in range(4):
             t0, d, t1 = end.ends(start, length)
             length = (1.0 + slack) * _curve_length(d, t0, t1, length)
-        return float(np.clip(length, max(low, 1e-6), high))
+        return float(np.clip(length / limb.rod.free_stretch, max(low, 1e-6), high))
     window = SEARCH_WINDOW[kind] * (limb.length if kind is BaseKind.PRISMATIC else 1.0)
     grid = np.linspace(max(low, reference - window), min(high, reference + window), 49)
     miss = np.array([_miss(limb, end, value) for value in grid])
@@ -190,8 +190,9 @@ def _joint(limb: Limb, end: _End, reference: float, slack: float) -> float:
 
 def _miss(limb: Limb, end: _End, q: float) -> float:
     """Length of the curve minus that of the rod."""
-    t0, d, t1 = end.ends(_start(limb, q), limb.length)
-    return _curve_length(d, t0, t1, limb.length) - limb.length
+    length = _length(limb, q)
+    t0, d, t1 = end.ends(_start(limb, q), length)
+    return _curve_length(d, t0, t1, length) - length
 
 
 def _start(limb: Limb, q: float) -> Array:
@@ -200,8 +201,9 @@ def _start(limb: Limb, q: float) -> Array:
 
 
 def _length(limb: Limb, q: float) -> float:
-    """Unstrained length."""
-    return q if limb.base.kind is BaseKind.EXTENSIBLE else limb.length
+    """Length of the centre-line of the free rod."""
+    length = q if limb.base.kind is BaseKind.EXTENSIBLE else limb.length
+    return length * limb.rod.free_stretch
 
 
 def _curve_length(d: Array, t0: Array, t1: Array, length: float) -> float:

@@ -86,11 +86,12 @@ def _segments(solver: RodRobotSolver, solution: Solution, lengths: Array) -> int
     tips = solution.tip_wrenches
     for i, limb in enumerate(solver.robot.limbs):
         rod, ends = limb.rod, (solution.base_wrenches[i], tips[i])
-        weight = rod.mass_per_length * float(np.linalg.norm(solver.gravity)) * lengths[i]
-        force = max(float(np.linalg.norm(w[:3])) for w in ends) + weight
+        load = float(np.linalg.norm(limb.force_per_length(solver.gravity))) * lengths[i]
+        force = max(float(np.linalg.norm(w[:3])) for w in ends) + load
         soft = min(rod.bending_stiffness, float(rod.stiffness_bt[2]))
         # between the ends the moment may be greater than at both, by the force times the sagitta
         moment = max(float(np.linalg.norm(w[3:])) for w in ends) + 0.25 * force * lengths[i]
+        moment += float(np.linalg.norm(limb.moment)) * lengths[i]
         turn = max(math.sqrt(force / rod.bending_stiffness), min(moment / soft, 1e3))
         turn = max(turn, float(np.linalg.norm(rod.curvature)))
         count = max(count, turn * lengths[i] / TURN)
@@ -109,7 +110,7 @@ def _transfers(
     out = np.empty((robot.n_limbs, count, 12, 12))
     steps = max(1, round(TURN / STEP_ANGLE))
     for i, limb in enumerate(robot.limbs):
-        native = limb.rod.native(limb.rod.weight(solver.gravity))
+        native = limb.native(solver.gravity)
         rod, length = ctypes.byref(native), ctypes.c_double(lengths[i] / count)
         state, first = ctypes.c_void_p(states[i].ctypes.data), out[i].ctypes.data
         for segment in range(count):

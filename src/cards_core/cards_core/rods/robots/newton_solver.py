@@ -121,9 +121,7 @@ class NativeRobot:
         self.limbs, self.segments, self.planar = n, segments, robot.planar
         self.stride = 6 + 15 * (segments - 1)
         self.size = 3 + 4 * (segments - 1) if robot.planar else 6 + 9 * (segments - 1)
-        rods = (NativeRod * n)(
-            *(limb.rod.native(limb.rod.weight(gravity)) for limb in robot.limbs)
-        )
+        rods = (NativeRod * n)(*(limb.native(gravity) for limb in robot.limbs))
         numbers = np.stack([describe_limb(limb, base) for limb in robot.limbs])
         self.record = np.zeros(self.library.robot_record_size(n, segments))
         self.command = np.zeros(n + 16)

@@ -148,7 +148,9 @@ class _Reader:
                 length = 0.5 * (lower + upper)
         elif length is None:  # limits of an extensible rod came from 'defaults'
             raise entry.field.error(f"rod '{entry.name}' has no 'length'", "its length, [m]")
-        return Limb(entry.name, entry.rod, length, base, tip, entry.bulge)
+        return Limb(
+            entry.name, entry.rod, length, base, tip, entry.bulge, entry.force, entry.moment
+        )
 
     # The robot as a whole --------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from cards_core.errors import ShapeError, UnknownNameError
 from cards_core.robot.model import Robot
+from cards_core.rods.native_library import NativeRod
 from cards_core.rods.rod import Rod
 from cards_core.typing import Array, Matrix3, Vector3
 
@@ -132,6 +133,10 @@ class Limb:
         length: Unstrained length, [m]; of an extensible limb the length it starts with.
         bulge: Direction, shape (3,), in which the rod buckles where it is longer than the way;
             without it the first one that is found is taken.
+        force: Dead load per unstrained length beside the weight, along the whole rod, in world
+            axes, shape (3,), [N/m].
+        moment: The same for moments, shape (3,), [N]. Without a potential in space: the stiffness
+            of the plate is not symmetric then.
     """
 
     name: str
@@ -140,6 +145,22 @@ class Limb:
     base: Base
     tip: Tip
     bulge: Vector3 | None = None
+    force: Vector3 = field(default_factory=lambda: np.zeros(3))
+    moment: Vector3 = field(default_factory=lambda: np.zeros(3))
+
+    def force_per_length(self, gravity: Array) -> Vector3:
+        """Return weight, in a gravity [m/s^2], and `force` per unstrained length, (3,), [N/m]."""
+        return self.rod.weight(gravity) + self.force
+
+    def native(self, gravity: Array) -> NativeRod:
+        """Return the rod with its loads as the C functions take it, in this gravity [m/s^2]."""
+        return self.rod.native(self.force_per_length(gravity), self.moment)
+
+    def turned_loads(self, rotation: Matrix3) -> Limb:
+        """Return the limb with its loads in other axes: ``rotation @ force``, likewise moments."""
+        if not (self.force.any() or self.moment.any()):
+            return self
+        return replace(self, force=rotation @ self.force, moment=rotation @ self.moment)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +241,10 @@ class RodRobot:
     source: str | None = None
     rods_source: str | None = None
     notes: tuple[str, ...] = ()
+
+    def turned_loads(self, rotation: Matrix3) -> RodRobot:
+        """Return the robot with the loads of its rods in other axes, see `Limb.turned_loads`."""
+        return replace(self, limbs=tuple(limb.turned_loads(rotation) for limb in self.limbs))
 
     @property
     def n_limbs(self) -> int:

@@ -128,6 +128,11 @@ def out_of_plane(limb: Limb) -> str:
         )
     if abs(normal @ strain) > 1e-6:
         return "its strain at rest leads out of the plane"
+    if abs(limb.force[2]) > 0.0 or np.abs(limb.moment[:2]).max() > 0.0:
+        return (
+            f"its load, force {limb.force.tolist()} N/m and moment {limb.moment.tolist()} N, "
+            "pulls it out of the plane; expected forces along x and y and moments about z"
+        )
     bending, shear = rod.stiffness_bt, rod.stiffness_se
     same = math.isclose(bending[0], bending[1]) and (
         shear[0] == shear[1] or math.isclose(shear[0], shear[1])

@@ -36,10 +36,12 @@ _OTHER_NAMES = {
     "plate": ("tip_joint", "plate_joint", "platform"),
     "base": ("base_joint",),
     "u0": ("curvature", "precurvature"),
+    "v0": ("strain", "initial_strain", "prestrain"),
+    "load": ("distributed_load", "force_density"),
 }
 """What other programs call a key, for the message."""
 
-Made = TypeVar("Made", Section, Material)
+Made = TypeVar("Made", Section, Material, Rod)
 
 
 def number(field: Field, *, above: float = -math.inf, at_least: float = -math.inf) -> float:
@@ -74,7 +76,7 @@ SECTION_KEYS = ("radius", "diameter", "section")
 
 MATERIAL_KEYS = ("E", "G", "nu", "rho", "yield_strain", "yield_stress", "damping")
 
-LIMB_KEYS = ("length", "limits", "base", "plate", "start", "tip", "u0", "bulge")
+LIMB_KEYS = ("length", "limits", "base", "plate", "start", "tip", "u0", "v0", "load", "bulge")
 
 ROD_KEYS = (*SECTION_KEYS, *MATERIAL_KEYS, *LIMB_KEYS)
 """Keys of a rod, and of ``defaults`` (without ``name``)."""
@@ -114,6 +116,7 @@ class RodEntry:
         base_joint, plate_joint: SDF joints that the file names.
         start, tip: Frames of the SDF that the rod starts and ends at.
         bulge: Unit vector, shape (3,), or None.
+        force, moment: Loads per unstrained length, world axes, shape (3,), [N/m] and [N].
         warnings: What looks like wrong units, in words.
     """
 
@@ -129,6 +132,8 @@ class RodEntry:
     start: str
     tip: str
     bulge: Vector3 | None
+    force: Vector3
+    moment: Vector3
     warnings: tuple[str, ...]
 
 
@@ -174,7 +179,12 @@ class _RodReader:
         plate, plate_joint = self._joint("plate", TipKind)
         section, material, curvature = self._section(), self._material(), self._curvature()
         damping = self.optional("damping") or 0.0
-        rod = Rod(section, material, curvature=curvature, damping=damping)
+        strain = self._strain()
+        rod = self.checked(
+            [self.get("v0") or self.field],
+            lambda: Rod(section, material, curvature=curvature, strain=strain, damping=damping),
+        )
+        force, moment = self._load()
         length, limits = self._lengths(base)
         warnings = rod.unit_warnings(
             length if length is not None else limits[0] if limits else math.inf
@@ -193,6 +203,8 @@ class _RodReader:
             start=f"{self.name}_start" if start is None else start.text(),
             tip=f"{self.name}_tip" if tip is None else tip.text(),
             bulge=self._bulge(),
+            force=force,
+            moment=moment,
             warnings=warnings,
         )
 
@@ -324,6 +336,28 @@ class _RodReader:
             return (0.0, 0.0, 0.0)
         x, y, z = vector(field, 3, "curvature about d1 and d2, twist about d3, [1/m]")
         return (float(x), float(y), float(z))
+
+    def _strain(self) -> tuple[float, float, float]:
+        field = self.get("v0")
+        if field is None:
+            return (0.0, 0.0, 1.0)
+        what = "shear along d1 and d2, stretch along d3, [m/m]; 0 0 1 is a rod without any"
+        x, y, z = vector(field, 3, what)
+        return (float(x), float(y), float(z))
+
+    def _load(self) -> tuple[Vector3, Vector3]:
+        field = self.get("load")
+        if field is None:
+            return np.zeros(3), np.zeros(3)
+        units = {"force": "[N/m]", "moment": "[N]"}
+        field.mapping(tuple(units))
+        force, moment = (
+            vector(field[key], 3, f"per length, in world axes, {unit}")
+            if field.has(key)
+            else np.zeros(3)
+            for key, unit in units.items()
+        )
+        return force, moment
 
     def _lengths(self, base: str | None) -> tuple[float | None, tuple[float, float] | None]:
         length = self.optional("length", above=0.0)

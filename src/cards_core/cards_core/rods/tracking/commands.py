@@ -292,6 +292,7 @@ def _spans(robot: RodRobot) -> tuple[Array, Array, Array]:
 def _end_of_span(limb: Limb, joint: Array) -> tuple[Array, float]:
     """Return the point that a rod must reach, where its plate joint is, and its length, [m]."""
     length = limb.base.upper if limb.base.kind is BaseKind.EXTENSIBLE else limb.length
+    length *= limb.rod.free_stretch
     if limb.tip.kind.free[3:].any():  # the tip may lie anywhere around the joint's centre
         return joint[:3, 3], length + float(np.linalg.norm(limb.tip.attach[:3, 3]))
     return (joint @ limb.tip.attach)[:3, 3], length

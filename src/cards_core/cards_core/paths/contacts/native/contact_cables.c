@@ -1,4 +1,4 @@
-/* Cables that slide without friction over rods, spheres and edges; see
+/* Cables that slide over rods, spheres and edges, with or without friction; see
    `cards_core.paths.contacts.cables`. Rotations are stored by rows. A rod lies along the z axis of
    its frame, a sphere is a rod of no length. An edge is a rod of radius zero with its solid on the
    side of -x: cables pass it on the side of +x. */
@@ -8,6 +8,7 @@
 
 enum { LONGEST = 128, SWEEPS = 800, ROUNDS = 2000, HITS = 32, RING = 32,
        SEEN = 256, AGAIN = 2 };
+static const double STEEP = 2.0; /* FRICTION_MARGIN of `cards_core.paths.layout` */
 enum { ROD, HULL, FIELD };
 
 typedef struct { double R[9], t[3]; } pose_t;
@@ -25,10 +26,14 @@ typedef struct { long kind, link, first, count, rows; } kind_t;
 /* in the frame of its shape; the normals of its faces are cos x + sin y and cos x - sin y */
 typedef struct { pose_t place; double half, cos, sin; } edge_t;
 
+/* inverse mass and inertia of a link, zero where it does not move; centre of mass, in the link */
+typedef struct { double mass, inertia[9], com[3]; } body_t;
+
 /* n shapes, c cables, l links (the world is link l) */
 typedef struct {
   long n, c, links;
   long fresh;                  /* nothing is known of what was before */
+  double dt;                   /* time step of the host; 0: friction is as steep as described */
   const shape_t *shapes;
   const kind_t *kinds;
   const edge_t *edges;
@@ -50,6 +55,15 @@ typedef struct {
   const double *twists;        /* (l + 1, 6) */
   const double *tensions;      /* (c,) */
   double *wrenches;            /* (l + 1, 6): added to */
+  /* capstan friction */
+  const double *friction, *slide_speed; /* (c,): mu, v0 */
+  const unsigned char *elastic; /* (c,): stretches along its length, not at its first end */
+  const double *feeds;         /* (c,): rate of the rest length, at the first end */
+  const body_t *bodies;        /* (l + 1,) */
+  double *bends;               /* (c, LONGEST): angle by which the shape turns the cable */
+  double *pieces;              /* (c, LONGEST + 1): tension of every straight piece */
+  double *slides;              /* (c, LONGEST): speed over the shape, towards the second end */
+  double *scratch;             /* (l + 1, 6): zeros */
 } cables_t;
 
 /* what a cable can go around */
@@ -62,10 +76,13 @@ typedef struct {
 typedef struct {
   rod_t rod;
   double sense, turn, arc, left; /* left: angle of the arc, <= 0 when the cable lifts off */
+  double bend;                   /* angle by which it turns the cable, of rods and spheres */
   int cap, held;                 /* on the cap alone; stays at a corner */
   int slipped;                   /* +1 or -1: off the side over this cap, until released */
   double a[3], b[3], a0[3], b0[3];
 } contact_t;
+
+#define inlined static inline __attribute__((always_inline))
 
 /* fmin and fmax are calls */
 static double lesser(double a, double b) { return a < b ? a : b; }
@@ -216,6 +233,12 @@ static int slope_at_seams(double whole, const seam_t *seams, double r, double *b
   return 1;
 }
 
+/* Angle by which a helix turns that goes by an angle about its axis: of its curvature
+   cos^2 beta/r along the arc */
+static double helix_bend(double r, double angle, double arc) {
+  return arc > 0.0 ? r*angle*angle/arc : 0.0;
+}
+
 /* The way from p to q, in the frame of a rod, of which a part is on a cap and a part on the side.
    out: -1, 0, +1 for each end that leaves the side over a cap, as far as is known. Returns 0 where
    it slips off. */
@@ -257,6 +280,7 @@ static int over_seams(const double *p, const double *q, double turn, const int *
     if (next[0] == side[0] && next[1] == side[1]) {
       c->turn = turn;
       c->arc = arc + hypot(r*wound, seam[1][2] - seam[0][2]);
+      c->bend = arc/r + helix_bend(r, wound, c->arc - arc);
       c->left = c->arc/r;
       outward(&c->rod.now, place[0], c->a);
       outward(&c->rod.now, place[1], c->b);
@@ -295,7 +319,7 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
       x[2] = lesser(s->half, larger(-s->half, x[2]));
       /* a neighbour on the axis, at a common corner, tells no angle */
       if (dp > 0.0 && dq > 0.0) c->turn = c->left = turn;
-      c->arc = 0.0;
+      c->arc = c->bend = 0.0;
       outward(&s->now, x, c->a);
       memcpy(c->b, c->a, sizeof c->a);
       return;
@@ -316,6 +340,7 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
       y[1] = fq*(cq*q[1] - c->sense*aq*q[0]);
       c->turn = c->left = turn;
       c->arc = copysign(hypot(r*turn, y[2] - x[2]), turn);
+      c->bend = helix_bend(r, turn, c->arc);
       outward(&s->now, x, c->a);
       outward(&s->now, y, c->b);
       return;
@@ -334,6 +359,7 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     }
   }
   c->arc = r*c->left;
+  c->bend = larger(0.0, c->left);
   outward(&s->now, x, c->a);
   outward(&s->now, y, c->b);
 }
@@ -1313,6 +1339,7 @@ static void solve_cable(const cables_t *m, long cable) {
     m->sense[first + i] = c[i].sense;
     m->turn[first + i] = c[i].turn;
     m->arcs[first + i] = c[i].arc;
+    m->bends[first + i] = c[i].bend;
     memcpy(x, c[i].a, 3*sizeof *x);
     memcpy(x + 3, c[i].b, 3*sizeof *x);
   }
@@ -1344,14 +1371,14 @@ void contact_cables_solve(const cables_t *m) {
   for (long i = 0; i < m->c; i++) solve_cable(m, i);
 }
 
-static void velocity(const cables_t *m, long link, const double *x, double *v) {
+inlined void velocity(const cables_t *m, long link, const double *x, double *v) {
   const double *T = m->link_pose + 16*link, *twist = m->twists + 6*link;
   const double arm[3] = {x[0] - T[3], x[1] - T[7], x[2] - T[11]};
   cross(twist + 3, arm, v);
   for (int i = 0; i < 3; i++) v[i] += twist[i];
 }
 
-static void pull(const cables_t *m, long link, const double *x, const double *f, double sign) {
+inlined void pull(const cables_t *m, long link, const double *x, const double *f, double sign) {
   const double *T = m->link_pose + 16*link;
   const double arm[3] = {x[0] - T[3], x[1] - T[7], x[2] - T[11]};
   double moment[3];
@@ -1362,28 +1389,130 @@ static void pull(const cables_t *m, long link, const double *x, const double *f,
   }
 }
 
+/* a straight piece of a cable, from p on one link to q on another */
+typedef struct { const double *p, *q; long from, to; double length, rate, u[3]; } piece_t;
+
+inlined piece_t piece(const cables_t *m, long k, long i) {
+  const long j = LONGEST*k + i, count = m->count[k];
+  const double *ends = m->ends + 6*k;
+  piece_t s;
+  s.p = i ? m->points + 6*(j - 1) + 3 : ends;
+  s.q = i < count ? m->points + 6*j : ends + 3;
+  s.from = i ? m->kinds[m->contact_shape[j - 1]].link : m->end_link[2*k];
+  s.to = i < count ? m->kinds[m->contact_shape[j]].link : m->end_link[2*k + 1];
+  s.length = distance(s.p, s.q);
+  s.rate = 0.0;
+  for (int d = 0; d < 3; d++) s.u[d] = 0.0;
+  if (!(s.length > 0.0)) return s;
+  double vp[3], vq[3];
+  for (int d = 0; d < 3; d++) s.u[d] = (s.q[d] - s.p[d])/s.length;
+  velocity(m, s.from, s.p, vp);
+  velocity(m, s.to, s.q, vq);
+  s.rate = dot(s.u, vq) - dot(s.u, vp);
+  return s;
+}
+
+inlined void pull_piece(const cables_t *m, const piece_t *s, double tension) {
+  double f[3];
+  for (int d = 0; d < 3; d++) f[d] = s->u[d]*tension;
+  pull(m, s->from, s->p, f, 1.0);
+  pull(m, s->to, s->q, f, -1.0);
+}
+
+static void add_unit(const cables_t *m, long link, const double *x, const double *u, double sign) {
+  const double *T = m->link_pose + 16*link, *com = m->bodies[link].com;
+  double arm[3], moment[3];
+  for (int i = 0; i < 3; i++) arm[i] = x[i] - T[4*i + 3] - dot(T + 4*i, com);
+  cross(arm, u, moment);
+  for (int i = 0; i < 3; i++) {
+    m->scratch[6*link + i] += sign*u[i];
+    m->scratch[6*link + 3 + i] += sign*moment[i];
+  }
+}
+
+/* w' M^-1 w of what `add_unit` gave a link, which is forgotten */
+static double mobility_of(const cables_t *m, long link) {
+  double *w = m->scratch + 6*link, turned[3], out = 0.0;
+  const double *T = m->link_pose + 16*link;
+  const body_t *body = m->bodies + link;
+  for (int i = 0; i < 3; i++) turned[i] = T[i]*w[3] + T[4 + i]*w[4] + T[8 + i]*w[5];
+  for (int i = 0; i < 3; i++) out += body->mass*w[i]*w[i] + turned[i]*dot(body->inertia + 3*i, turned);
+  memset(w, 0, 6*sizeof *w);
+  return out;
+}
+
+/* Rates and forces of a cable that rubs. With W the share of the length that each piece stands for,
+   half of the arcs beside it included, and s_i the sliding speed at contact i:
+     s_i = sum over the pieces behind it of l_j' - W_j (l' - L0'),
+     T_i+1 = T_i exp(mu phi_i tanh(s_i/v0)),   sum of W_j T_j = T;
+   what is lost is the sum of (T_i+1 - T_i) s_i, no term of which is negative. */
+static void pull_rubbing(const cables_t *m, long k) {
+  const long count = m->count[k], first = LONGEST*k;
+  const double tension = m->tensions[k];
+  piece_t s[LONGEST + 1];
+  double W[LONGEST + 1], rub[LONGEST], *slide = m->slides + first;
+  double length = 0.0, rate = 0.0;
+  for (long i = 0; i <= count; i++) {
+    s[i] = piece(m, k, i);
+    rate += s[i].rate;
+    W[i] = s[i].length;
+    if (i) W[i] += 0.5*larger(m->arcs[first + i - 1], 0.0);
+    if (i < count) W[i] += 0.5*larger(m->arcs[first + i], 0.0);
+    length += W[i];
+  }
+  m->rates[k] = rate;
+  for (long i = 0; i <= count; i++)
+    W[i] = m->elastic[k] && length > 0.0 ? W[i]/length : i == 0 ? 1.0 : 0.0;
+  double behind = 0.0;
+  for (long i = count - 1; i >= 0; i--) {
+    behind += s[i + 1].rate - W[i + 1]*(rate - m->feeds[k]);
+    slide[i] = behind;
+  }
+  /* as in `Paths.friction_factors`: what is steep against the step would overshoot in every step */
+  double v0 = m->slide_speed[k], steep = 0.0, share = 1.0;
+  for (long i = 0; i < count; i++) {
+    const double angle = m->bends[first + i], *u = s[i].u, *v = s[i + 1].u;
+    double n[3];
+    cross(u, v, n);
+    rub[i] = m->friction[k]*(angle > 0.0 ? angle : atan2(sqrt(dot(n, n)), dot(u, v)));
+    share -= W[i];
+    if (!(m->dt*tension*rub[i] > 0.0)) continue;
+    for (long j = 0; j <= count; j++) {
+      const double d = (j > i) - share; /* of the rate of this piece in the sliding speed */
+      add_unit(m, s[j].from, s[j].p, s[j].u, -d);
+      add_unit(m, s[j].to, s[j].q, s[j].u, d);
+    }
+    double mobility = 0.0;
+    for (long j = 0; j <= count; j++) mobility += mobility_of(m, s[j].from) + mobility_of(m, s[j].to);
+    steep += rub[i]*mobility;
+  }
+  v0 = larger(v0, STEEP*tension*m->dt*steep);
+  double factor[LONGEST + 1], mean = W[0];
+  factor[0] = 1.0;
+  for (long i = 0; i < count; i++) {
+    factor[i + 1] = factor[i]*exp(rub[i]*tanh(slide[i]/v0));
+    mean += W[i + 1]*factor[i + 1];
+  }
+  for (long i = 0; i <= count; i++) {
+    const double t = tension*factor[i]/mean;
+    m->pieces[first + k + i] = t;
+    pull_piece(m, s + i, t);
+  }
+}
+
 /* rates, and what the tensions do to the links */
 void contact_cables_pull(const cables_t *m) {
   for (long k = 0; k < m->c; k++) {
-    const double *ends = m->ends + 6*k;
-    const long count = m->count[k];
+    if (m->friction[k] > 0.0) {
+      pull_rubbing(m, k);
+      continue;
+    }
     m->rates[k] = 0.0;
-    for (long i = 0; i <= count; i++) {
-      const long j = LONGEST*k + i;
-      const double *p = i ? m->points + 6*(j - 1) + 3 : ends;
-      const double *q = i < count ? m->points + 6*j : ends + 3;
-      const long from = i ? m->kinds[m->contact_shape[j - 1]].link : m->end_link[2*k];
-      const long to = i < count ? m->kinds[m->contact_shape[j]].link : m->end_link[2*k + 1];
-      const double size = distance(p, q);
-      if (!(size > 0.0)) continue;
-      double u[3], vp[3], vq[3];
-      for (int d = 0; d < 3; d++) u[d] = (q[d] - p[d])/size;
-      velocity(m, from, p, vp);
-      velocity(m, to, q, vq);
-      m->rates[k] += dot(u, vq) - dot(u, vp);
-      for (int d = 0; d < 3; d++) u[d] *= m->tensions[k];
-      pull(m, from, p, u, 1.0);
-      pull(m, to, q, u, -1.0);
+    for (long i = 0; i <= m->count[k]; i++) {
+      const piece_t s = piece(m, k, i);
+      m->pieces[LONGEST*k + k + i] = m->tensions[k];
+      m->rates[k] += s.rate;
+      pull_piece(m, &s, m->tensions[k]);
     }
   }
 }

@@ -12,17 +12,19 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cards.robots import check_robot
-from cards.simulation import AnyWorld, configured, muscle_simulator
 from cards_core.checks import check_choice, check_count, check_kind, finite_number, real_array
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.formats.locate import shipped_parameters
+from cards_core.formats.sdf.world import AnyWorld, described_world
 from cards_core.muscles.batch_steps import BatchSteps, obstacle_to_batches
 from cards_core.muscles.command import CommandPart
+from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.model import Robot
 from cards_core.robot.perturb import perturbed
 from cards_core.typing import Array
+from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.host import SimulatorHost
 from cards_sim.native_steps import advance_all
@@ -135,15 +137,14 @@ class Batch:
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        check_robot(robot)
-        check_kind(robot, Robot, "robot", "a robot with muscles")
+        check_kind(robot, Robot, "the robot", 'a robot with muscles, e.g. cards.load("planar_2r")')
         check_kind(errors, ModelErrors, "errors", "a ModelErrors")
         check_count(n, "n")
         check_choice(physics, "physics", ("auto", "compiled", "mujoco"))
         self.robot, self.n, self.errors = robot, n, errors
         self.threads = (os.cpu_count() or 1) if threads is None else threads
         check_count(self.threads, "threads")
-        given = configured(robot, "simulator")
+        given = shipped_parameters(robot, "simulator")
         self.dt = float(given.get("dt", 1e-3) if dt is None else dt)
         grounds = ("world", "terrain", "ground")
         free = terrain is None and world is None and not any(given.get(k) for k in grounds)
@@ -440,6 +441,11 @@ class _Hosts:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         errors, n = batch.errors, batch.n
+        values = shipped_parameters(batch.robot, "simulator")
+        values |= {"dt": batch.dt, "command_timeout": HELD}
+        if terrain is not None:
+            values["terrain"] = terrain
+        around = None if world is None else described_world(world)
         masses = errors.mass_factors(n)
         self._hosts: list[SimulatorHost] = []
         for i in range(n):
@@ -452,10 +458,7 @@ class _Hosts:
                     moment_arm_error=errors.moment_arm,
                     seed=int(np.random.SeedSequence([errors.seed, 3, i]).generate_state(1)[0]),
                 )
-            host = muscle_simulator(
-                robot, batch.dt, world=world, terrain=terrain, command_timeout=HELD
-            )
-            self._hosts.append(host)
+            self._hosts.append(build_host(ParameterSet(values, "simulator"), robot, around))
             if progress is not None:
                 progress(i + 1, n)
         self._diverged = np.zeros(n, dtype=np.bool_)

@@ -1,0 +1,248 @@
+"""A viser server that asks `cards_viz.pages.access.Access` about every request.
+
+viser serves page and websocket from one port and asks nobody. It calls
+``websockets.asyncio.server.serve``, which has places for what is needed: a function that sees each
+request first, and a class of connections, whose messages spectators may not send. viser passes
+neither on, so the call is completed while the server starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http
+import io
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import viser
+import websockets.asyncio.server
+from viser import _messages as messages
+from websockets.asyncio.server import ServerConnection
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from cards_core.errors import CardsError
+from cards_viz.pages.access import PARAMETER, Access, RefusalLog, RefusedError, Role
+
+SPECTATORS_SEND = (
+    messages.ViewerCameraMessage,
+    messages.LocalStorageGetItemResponseMessage,
+)
+"""Messages of spectators that are taken: where they look from, and that they have drawn."""
+
+NOBODY_SENDS = (messages.ShareUrlRequest, messages.ShareUrlDisconnect)
+"""Messages that open a tunnel to a server of viser's authors, for all the world."""
+
+WIDTH = "width"
+"""Parameter of the websocket's address: width of the window, [px]."""
+
+_STARTING = threading.Lock()
+
+SCRIPT = """<script>
+(() => {
+  const token = new URLSearchParams(location.search).get("%(parameter)s");
+  const post = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (data, ...rest) {
+    if (data && data.type === "set_server")
+      data = {...data, server: `${data.server}/?%(parameter)s=${encodeURIComponent(token)}` +
+        `&%(width)s=${window.innerWidth}`};
+    return post.call(this, data, ...rest);
+  };
+  document.documentElement.dataset.role = "%(role)s";
+})();
+</script>
+<style>
+[data-role=spectator] input, [data-role=spectator] .mantine-Slider-root,
+[data-role=spectator] .mantine-Button-root, [data-role=spectator] .mantine-Checkbox-root {
+  pointer-events: none !important; opacity: 0.55;
+}
+[data-role=spectator] body::after {
+  content: "read-only"; position: fixed; left: 50%%; top: 8px; transform: translateX(-50%%);
+  font: 600 12px system-ui, sans-serif; color: #fff; background: #495057; border-radius: 4px;
+  padding: 3px 10px; z-index: 9999; pointer-events: none;
+}
+%(style)s
+</style>
+"""
+"""Of the page: the websocket gets the token too; controls of spectators are grey."""
+
+STYLE = """
+@media (max-width: 576px) {
+  #root { height: 54dvh !important; }
+  .mantine-Paper-root[style*="width: 20em"] {
+    width: 100% !important; height: 46dvh; max-height: 46dvh !important;
+  }
+  .mantine-Paper-root[style*="width: 20em"] div[style*="width: 20em"] { width: 100% !important; }
+}
+"""
+"""Of phones: the robot has the upper half of the window, the panels the lower one."""
+
+REFUSAL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>CARDS</title></head>
+<body style="font:16px system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em">
+<h1 style="font-size:20px">This page needs its link</h1>
+<p>Open the whole link that was printed in the terminal, with <code>?token=...</code> at its end.
+A program that was started again has another one.</p></body></html>
+"""
+
+
+class GuardedConnection(ServerConnection):
+    """A connection that drops what its client may not send.
+
+    Attributes:
+        role: Of the client, set when its request has been accepted.
+        window: Width of its window, [px], if it said so.
+        refusals: Told what was dropped.
+    """
+
+    role: Role | None = None
+    window: int | None = None
+    refusals: RefusalLog | None = None
+
+    async def recv(self, decode: bool | None = None) -> Any:
+        """Return the next message that the client may send."""
+        while True:
+            raw = await super().recv(decode)
+            if self._may_send(raw):
+                return raw
+
+    def _may_send(self, raw: Any) -> bool:
+        if not isinstance(raw, bytes):
+            return False  # viser has no such messages, and would end the connection
+        try:
+            message = messages.Message.deserialize(raw)
+        except Exception:  # whatever a stranger sends must not end the connection of others
+            return self._dropped("a message that cannot be read")
+        if isinstance(message, NOBODY_SENDS):
+            return self._dropped("a tunnel for others")
+        if self.role is Role.OPERATOR or isinstance(message, SPECTATORS_SEND):
+            return True
+        return self._dropped("a command of a spectator")
+
+    def _dropped(self, what: str) -> bool:
+        if self.refusals is not None:
+            self.refusals.note(what)
+        return False
+
+
+def guarded_server(host: str, port: int, label: str, access: Access) -> viser.ViserServer:
+    """Start a viser server that answers those alone who have the token.
+
+    Args:
+        host: Address to listen on.
+        port: Free port.
+        label: Title of the page.
+        access: Decides.
+
+    Raises:
+        CardsError: This version of viser cannot be guarded; nothing is served then.
+    """
+    refusals = RefusalLog(port)
+    with _completed(access, refusals) as called, contextlib.redirect_stdout(io.StringIO()):
+        server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
+        if not called:
+            server.stop()
+            raise CardsError(
+                f"viser {viser.__version__} starts its server in a way of its own, which would "
+                "let anybody command (expected: the version in requirements/)"
+            )
+    return server
+
+
+def window_width(server: viser.ViserServer, client: int) -> int | None:
+    """Return the width of a client's window when it connected, [px]; None if it is not known."""
+    connection = server._websock_server._live_connections.get(client)
+    return connection.window if isinstance(connection, GuardedConnection) else None
+
+
+def minimize(client: viser.ClientHandle, panel: viser.PanelHandle) -> None:
+    """Minimize a panel in one page alone: `viser.PanelHandle.minimize` does it in all."""
+    gui = panel._placement_gui_api
+    message = messages.GuiSetPanelCollapsedMessage(
+        panel._placement_uuid, True, gui._next_layout_counter(), gui._layout_run_id
+    )
+    client.gui._websock_interface.queue_message(message)
+
+
+@contextlib.contextmanager
+def _completed(access: Access, refusals: RefusalLog) -> Iterator[list[bool]]:
+    """Complete calls of ``websockets.asyncio.server.serve``; the list is empty without one."""
+    plain = websockets.asyncio.server.serve
+    called: list[bool] = []
+
+    def serve(*args: Any, process_request: Any = None, **options: Any) -> Any:
+        called.append(True)
+        return plain(
+            *args,
+            process_request=_asking(access, refusals, process_request),
+            create_connection=GuardedConnection,
+            **options,
+        )
+
+    with _STARTING:
+        websockets.asyncio.server.serve = serve  # type: ignore[assignment,misc]
+        try:
+            yield called
+        finally:
+            websockets.asyncio.server.serve = plain  # type: ignore[misc]
+
+
+def _asking(
+    access: Access,
+    refusals: RefusalLog,
+    answer: Callable[[ServerConnection, Request], Response | None],
+) -> Callable[[ServerConnection, Request], Response | None]:
+    """Return what answers requests that `access` lets pass."""
+
+    def process(connection: ServerConnection, request: Request) -> Response | None:
+        headers = request.headers
+        opens_socket = headers.get("Upgrade", "").lower() == "websocket"
+        try:
+            # several headers of one name: which one counts would be a matter of taste
+            names = ("Host", "Origin")
+            host, origin = (_only(headers.get_all(name), name) for name in names)
+            role = access.role(request.path, host, origin, socket=opens_socket)
+        except RefusedError as refused:
+            refusals.note(str(refused))
+            return _response(http.HTTPStatus.FORBIDDEN, REFUSAL)
+        if opens_socket:
+            assert isinstance(connection, GuardedConnection)
+            connection.role, connection.refusals = role, refusals
+            width = parse_qs(urlsplit(request.path).query).get(WIDTH, [""])[0]
+            connection.window = int(width) if re.fullmatch("[0-9]{1,5}", width) else None
+            return answer(connection, request)
+        for name in ("Accept-Encoding", "Range"):  # plain text, to be completed
+            if name in headers:
+                del headers[name]
+        found = answer(connection, request)
+        if found is None or found.status_code != http.HTTPStatus.OK:
+            return found
+        text = found.body.decode()
+        script = SCRIPT % {
+            "parameter": PARAMETER, "width": WIDTH, "role": role.value, "style": STYLE,
+        }  # fmt: skip
+        return _response(http.HTTPStatus.OK, text.replace("<head>", f"<head>{script}", 1))
+
+    return process
+
+
+def _only(values: list[str], name: str) -> str | None:
+    if len(values) > 1:
+        raise RefusedError(f"several headers {name}")
+    return values[0] if values else None
+
+
+def _response(status: http.HTTPStatus, text: str) -> Response:
+    body = text.encode()
+    headers = Headers(
+        {
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+        }
+    )
+    return Response(status.value, status.phrase, headers, body)
