@@ -40,6 +40,7 @@ from cards_rods.node_parameters import parameters as rod_parameters
 from cards_ros.interface import ROD_SERVICES, ROD_TOPICS, SERVICES, TOPICS, Service, Topic
 from cards_sim.node_parameters import general_parameters, robot_parameters
 from controllers.joint_estimator import parameters as joint_estimator_parameters
+from controllers.trajectory_action import parameters as trajectory_action_parameters
 
 HERE = Path(__file__).parent
 
@@ -64,6 +65,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
             "impedance": controller_parameters("impedance", load("tetraspine_hardware")),
             "cpg": controller_parameters("cpg", load("tetrahedral_6")),
             "joint_estimator": joint_estimator_parameters(),
+            "trajectory_action": trajectory_action_parameters(),
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_analysis_parameters(),
             "rod_solver": rod_parameters(),
