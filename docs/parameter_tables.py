@@ -106,11 +106,13 @@ def option_tables() -> dict[str, dict[str, list[Parameter]]]:
             "wrench_feasible": _options_of("wrench_feasible"),
             "capacity_margin": _options_of("capacity_margin", beyond="wrench_feasible"),
             "dynamic": _options_of("dynamic", beyond="wrench_feasible"),
+            "acceleration_margin": _options_of("acceleration_margin"),
             "static": _options_of("static"),
             "dexterity": [
                 *_options_of("condition_number"),
                 *(o for name in dexterity for o in _options_of(name, beyond="condition_number")),
             ],
+            "modified_tension_factor": _options_of("modified_tension_factor"),
             "joint_limits": _options_of("joint_limits"),
         },
         "interference.md": {"interference": _options_of("interference")},
