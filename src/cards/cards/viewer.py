@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypedDict, cast
 
 import numpy as np
@@ -97,13 +98,16 @@ class Player:
             with self._changed:
                 # what was changed while the snapshot was shown has been notified already
                 wait = None if self._paused else 1.0 / RATE
-                self._changed.wait_for(lambda seen=seen: self._changes != seen, wait)
+                self._changed.wait_for(partial(self._differs, seen), wait)
                 now = time.monotonic()
                 if not self._paused:
                     self._shown += self._speed * (now - before)
                     if self._shown > self._times[-1] + 1.0:
                         self._shown = self._times[0]
                 before = now
+
+    def _differs(self, changes: int) -> bool:
+        return self._changes != changes
 
     def _notify(self) -> None:
         self._changes += 1
