@@ -69,7 +69,8 @@ def include(file, **arguments):
     from launch_ros.actions import Node
 
     context = LaunchContext()
-    description = IncludeLaunchDescription(PythonLaunchDescriptionSource(str(file)))
+    source = PythonLaunchDescriptionSource(str(file))
+    description = IncludeLaunchDescription(source, launch_arguments=list(arguments.items()))
     context.launch_configurations.update(arguments)
     nodes, declared = [], {}
     pending = list(description.visit(context))

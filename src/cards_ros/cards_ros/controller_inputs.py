@@ -19,6 +19,7 @@ The stamps of references are not used.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -208,7 +209,9 @@ def subscribe_reference(
 
 
 def subscribe_forces(node: Node, controller: Controller, taken: Callable[[], None]) -> None:
-    """Subscribe a node to the forces that links are to exert, if its controller takes any.
+    """Subscribe a node to forces that links are to exert and that act on them, if it takes any.
+
+    A wrench on a link is answered by minus this, see `Controller.set_contact_force`.
 
     Args:
         node: The node.
@@ -221,15 +224,18 @@ def subscribe_forces(node: Node, controller: Controller, taken: Callable[[], Non
         # the first force on a frame builds code for it, which takes longer than boards wait
         controller.set_contact_force(frame.name, (0.0, 0.0, 0.0))
 
-    def on_message(message: WrenchStamped) -> None:
+    def take(message: WrenchStamped, topic: str, sign: float) -> None:
         force, moment = (
-            [part.x, part.y, part.z] for part in (message.wrench.force, message.wrench.torque)
+            [sign * part.x, sign * part.y, sign * part.z]
+            for part in (message.wrench.force, message.wrench.torque)
         )
         try:
             controller.set_contact_force(message.header.frame_id, force, moment=moment)
         except CardsError as error:
-            node.get_logger().error(f"~/hand_force refused: {error}")
+            node.get_logger().error(f"{topic} refused: {error}")
             return
         taken()
 
-    node.create_subscription(WrenchStamped, topics.HAND_FORCE, on_message, topics.WRENCH_QOS)
+    for topic, sign in ((topics.HAND_FORCE, 1.0), (topics.EXTERNAL_WRENCH, -1.0)):
+        on_message = functools.partial(take, topic=topic, sign=sign)
+        node.create_subscription(WrenchStamped, topic, on_message, topics.WRENCH_QOS)

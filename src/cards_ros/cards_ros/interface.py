@@ -178,6 +178,14 @@ TOPICS = (
         "state",
     ),
     Topic(
+        topics.CONTACT_FORCES,
+        "",
+        _WRENCH,
+        "what touches the links of a robot, see the [world](ros_interface.md#the-world)",
+        "simulator ->",
+        "wrench",
+    ),
+    Topic(
         topics.APPLY_WRENCH,
         "",
         _WRENCH,
@@ -206,8 +214,16 @@ TOPICS = (
         topics.HAND_FORCE,
         "<controller>",
         _WRENCH,
-        "force and moment that a link is to exert (`mrc` only), see "
-        "[`mrc`](ros_interface.md#nodes-ctc_joint-and-ctc_operational)",
+        "force and moment that a link is to exert (`ctc_joint`, `ctc_operational`, `mrc`), see "
+        "[external forces](ros_interface.md#external-forces)",
+        "-> controller",
+        "wrench",
+    ),
+    Topic(
+        topics.EXTERNAL_WRENCH,
+        "<controller>",
+        _WRENCH,
+        "force and moment that act on a link, likewise: minus this on `hand_force`",
         "-> controller",
         "wrench",
     ),

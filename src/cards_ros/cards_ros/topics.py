@@ -23,6 +23,7 @@ IMPEDANCE_COMMAND = "impedance_command"
 ROBOT_DESCRIPTION = "robot_description"
 OBJECT_STATES = "object_states"
 CONTACTS = "contacts"
+CONTACT_FORCES = "contact_forces"
 APPLY_WRENCH = "apply_wrench"
 MODEL = "model"
 CLOCK = "/clock"
@@ -61,6 +62,7 @@ REPORT_SERVICE = "~/report"
 
 REFERENCE = "~/reference"
 HAND_FORCE = "~/hand_force"
+EXTERNAL_WRENCH = "~/external_wrench"
 DESIRED = "~/desired"
 ERROR = "~/error"
 RELAXATION = "~/relaxation"
@@ -125,7 +127,8 @@ RECENT_QOS = _profile(10, reliable=False)
 """For readers that look now and then and need the states of one instant from two topics."""
 
 WRENCH_QOS = _profile(10)
-"""``apply_wrench``, ``hand_force``: those of several bodies come at once, and all must arrive."""
+"""``apply_wrench``, ``contact_forces``, ``hand_force``, ``external_wrench``: those of several
+bodies come at once, and all must arrive."""
 
 CLOCK_QOS = _profile(1, reliable=False)
 """``/clock`` as ROS subscribes to it."""

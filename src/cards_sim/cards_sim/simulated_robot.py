@@ -17,7 +17,7 @@ from cards_ros.model_topic import ModelTopic
 from cards_sim.build import PlacedRobot
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.time_control import TimeControl
-from cards_sim.world_topics import WorldTopics, grasped_text
+from cards_sim.world_topics import ContactForceTopic, WorldTopics, grasped_text
 
 
 class SimulatedRobot:
@@ -35,6 +35,7 @@ class SimulatedRobot:
         host: World, command gate and log.
         parameters: Of the robot.
         shell: Its topics.
+        contact_forces: What touches its links.
         models: What this and other nodes say of their models.
         health: What is said on ``/diagnostics``.
     """
@@ -56,6 +57,7 @@ class SimulatedRobot:
         self._world = world
         self._stale_after = round(value["command_timeout"] * NANOSECONDS)
         robot = self.host.robot
+        self.contact_forces = ContactForceTopic(node, self.host.simulator)
         self.models = ModelTopic(node, "host", identity_of(robot), lambda: value[ACCEPT])
         self.health = HostHealth(node, self.host, self, self.models)
         self.shell = HostShell(

@@ -200,9 +200,14 @@ class SimulatorNode(Node):
         if control.steps % self._steps_per_clock == 0:
             self._first.shell.topics.publish_clock(world.stamp)
         if control.steps % self._steps_per_world == 0 or control.paused:
-            self._world_topics.publish(world.stamp)
+            self._publish_world(world.stamp)
         for robot in self.robots:
             robot.shell.record()
+
+    def _publish_world(self, stamp: int) -> None:
+        self._world_topics.publish(stamp)
+        for robot in self.robots:
+            robot.contact_forces.publish(stamp)
 
     def _publish_state(self) -> None:
         self._published = time.monotonic()
@@ -220,7 +225,7 @@ class SimulatorNode(Node):
         self.set_parameters([RosParameter("grasped", value=self._grasped)])
         self.control.begin(time.monotonic())
         self._publish_state()
-        self._world_topics.publish(self.world.stamp)
+        self._publish_world(self.world.stamp)
         response.success = True
         response.message = "back at t = 0; time starts with the next command"
         if self.control.released:
@@ -284,6 +289,7 @@ class SimulatorNode(Node):
         self._world_topics.refresh()
         for robot in self.robots:
             robot.shell.refresh()
+            robot.contact_forces.refresh()
 
     def close(self) -> None:
         """Say how it was, write the logs and destroy the nodes."""

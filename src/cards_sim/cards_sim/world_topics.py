@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3, Wrench, WrenchStamped
 from rclpy.node import Node
 from sensor_msgs.msg import MultiDOFJointState
@@ -20,6 +21,7 @@ from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import HotPublisher
+from cards_sim.simulator import Simulator
 from cards_sim.world_simulator import Contact, WorldSimulator
 
 PAIR = "/"
@@ -102,6 +104,50 @@ class WorldTopics:
             self._logger.error(self.refusal)
         else:
             self.refusal = ""
+
+
+class ContactForceTopic:
+    """Publishes what touches the links of one robot.
+
+    A message for each link that is touched, all at one time, and one of zeros for a link that is
+    so no more: what a controller has as ``external_wrench``.
+
+    Args:
+        node: Of the robot.
+        simulator: The robot.
+    """
+
+    def __init__(self, node: Node, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self._touched: set[str] = set()
+        self._forces = HotPublisher(node, WrenchStamped, topics.CONTACT_FORCES, topics.WRENCH_QOS)
+
+    def refresh(self) -> None:
+        """Look who listens; meant for whenever `NodeLoop.serve` returns True."""
+        self._forces.refresh()
+
+    def publish(self, stamp: int) -> None:
+        """Publish the forces of the step that led to the present state, for those who listen.
+
+        Args:
+            stamp: Its time, [ns].
+        """
+        if not self._forces.wanted:
+            return
+        found = self._simulator.contact_wrenches()
+        for link in sorted(self._touched - set(found)):
+            self._forces.publish(_wrench_message(stamp, link, np.zeros(6)))
+        for link, wrench in found.items():
+            self._forces.publish(_wrench_message(stamp, link, wrench))
+        self._touched = set(found)
+
+
+def _wrench_message(stamp: int, link: str, wrench: Array) -> WrenchStamped:
+    message = WrenchStamped()
+    message.header.frame_id = link
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, NANOSECONDS)
+    message.wrench = Wrench(force=_vector(wrench[:3]), torque=_vector(wrench[3:]))
+    return message
 
 
 def contact_message(stamp: int, contacts: tuple[Contact, ...]) -> MultiDOFJointState:

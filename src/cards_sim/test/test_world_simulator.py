@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, DescriptionError, ShapeError, UnknownNameError
 from cards_core.formats import load
 from cards_core.formats.sdf.world import load_world, read_world
@@ -447,3 +448,34 @@ def test_a_world_that_diverges_stops_as_a_whole():
         sim.world.step()
     sim.reset()
     sim.world.step()
+
+
+def test_contact_wrenches_do_the_work_of_the_contacts():
+    """J' of the links' wrenches is what contacts put on the joints in MuJoCo's own equations."""
+    robot = load("roboy_arm")
+    sim = Simulator(robot, world=load_world("table"))
+    for _ in range(3000):  # at the least tensions the arm comes to lie on the desk
+        sim.step(np.full(len(robot.muscles), 10.0))
+    found = sim.contact_wrenches()
+    assert set(found) <= {link.name for link in robot.links}
+    forces = sim.state.contact_forces
+    for i, link in enumerate(robot.links):
+        np.testing.assert_allclose(found.get(link.name, np.zeros(6))[:3], forces[i], atol=1e-9)
+    dynamics = make_dynamics(robot, "numeric")
+    torque = np.zeros(robot.tree.nv)
+    for link, wrench in found.items():
+        jacobian = dynamics.operational(sim.state.q, np.zeros(robot.tree.nv), link).jacobian
+        torque += jacobian.T @ wrench
+    assert np.abs(torque).max() > 0.1
+    names = [sim._placed.prefixed(name) for name in robot.tree.velocity_names]
+    total = np.array([sim.data.joint(name).qfrc_constraint[0] for name in names])
+    # the first joint leans against its limit, which is a constraint too
+    q, lower = sim.state.q, robot.tree.lower
+    assert [abs(a - b) < 1e-3 for a, b in zip(q, lower, strict=True)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    np.testing.assert_allclose(torque[1:], total[1:], rtol=1e-4, atol=1e-5)
+    assert abs(torque[0] - total[0]) > 0.1

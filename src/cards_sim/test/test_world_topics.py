@@ -82,6 +82,36 @@ def test_contacts_carry_the_box(domain, probe):
     np.testing.assert_allclose(xyz(states[-1].wrench[0].force), force, atol=1e-3)
 
 
+def test_contact_forces_of_links(domain, probe):
+    """What `contacts` says of the arm, summed by link; moments about the link's origin."""
+    with table(domain) as thread:
+        forces = probe.listen(WrenchStamped, topics.CONTACT_FORCES)
+        contacts = probe.listen(MultiDOFJointState, topics.CONTACTS)
+        probe.until(lambda: forces and thread.node.steps > 2000, "forces on the arm")
+        probe.forget()
+
+        def both():
+            stamps = {_stamp(message) for message in forces}
+            return [m for m in contacts if _stamp(m) in stamps]
+
+        probe.until(both, "forces and contacts of one instant")
+    found = both()[-1]
+    link = {m.header.frame_id: m for m in forces if _stamp(m) == _stamp(found)}
+    assert set(link) == {"lower_arm"}
+    total = np.zeros(3)
+    for name, item in zip(found.joint_names, found.wrench, strict=True):
+        first, second = name.split("/")
+        if HAND in (first, second):
+            total += (1.0 if second == HAND else -1.0) * xyz(item.force)
+    np.testing.assert_allclose(xyz(link["lower_arm"].wrench.force), total, atol=1e-12)
+    assert np.linalg.norm(total) > 1.0
+    assert np.linalg.norm(xyz(link["lower_arm"].wrench.torque)) > 0.1
+
+
+def _stamp(message):
+    return message.header.stamp.sec, message.header.stamp.nanosec
+
+
 def test_nothing_is_computed_for_nobody(domain, probe, monkeypatch):
     with table(domain) as thread:
         world = thread.node.world.simulator

@@ -240,6 +240,35 @@ def test_a_load_that_a_hand_carries_is_told_by_topic(domain, processes):
     assert "hand_force refused: force of 'left_hand' is" in output
 
 
+def test_a_push_that_is_told_moves_the_arm_less(domain, processes):
+    """`apply_wrench` on a link, and what it does told to the controller as `external_wrench`."""
+    common = {"model": "planar_2r"}
+    gains = {"kp": [400.0, 0.0, 0.0, 400.0], "kd": [40.0, 0.0, 0.0, 40.0]}  # matrices
+    start(processes, "controllers.ctc_joint", common | gains)
+    world = {"mode": "lockstep", "wrench_duration": 3600.0}
+    start(processes, "cards_sim.simulator_node", common | world)
+    with Probe(domain) as probe:
+        errors = probe.listen(JointState, "ctc_joint/error")
+        pushes = probe.node.create_publisher(WrenchStamped, "apply_wrench", 8)
+        told = probe.node.create_publisher(WrenchStamped, "ctc_joint/external_wrench", 8)
+        for publisher in (pushes, told):
+            probe.until(lambda p=publisher: p.get_subscription_count() > 0, "a subscriber")
+        message = WrenchStamped()
+        message.header.frame_id = "link_2"
+        message.wrench.force.x = 1.0
+
+        def size():
+            return max(abs(value) for value in errors[-1].position)
+
+        pushes.publish(message)
+        probe.until(lambda: errors and size() > 2e-3, "an error")
+        told.publish(message)
+        probe.until(lambda: size() < 2e-4, "no error")
+        message.wrench.force.x = 0.0
+        told.publish(message)
+        probe.until(lambda: size() > 2e-3, "an error again")
+
+
 def test_a_spine_crawls_over_topics_and_bends_when_told(domain, processes):
     """Node `impedance` with the simulator on a terrain; its set-points change while it runs."""
     common = {"model": "tetraspine_hardware"}

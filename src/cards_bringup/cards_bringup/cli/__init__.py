@@ -34,6 +34,7 @@ COMMANDS = {
     ),
     "calibrate": ("cards_bringup.cli.calibrate", "set zero points of a real robot's sensors"),
     "models": ("cards_bringup.cli.models", "list the available robots"),
+    "layout": ("cards_bringup.cli.layout", "layout files of Foxglove and PlotJuggler for a robot"),
     "new": ("cards_bringup.cli.new", "create a small robot that moves at once, to edit"),
     "controllers": (
         "cards_bringup.cli.controllers",

@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
   ./cards demo roboy_arm --world table --reference carry    the arm takes a box aside
+  ./cards demo roboy_arm --headless --video arm.mp4         and a film of it
   ./cards demo two_arms                           two arms in one world
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
   ./cards demo planar_2r --controller examples/springs.py        a controller of your own
@@ -117,6 +118,12 @@ def add_demo(subparsers: Any) -> None:
         metavar="FILE",
         help="with --hil: another ROBOT.boards.yaml than the one in config/, "
         "e.g. without joint sensors",
+    )
+    add(
+        "--video",
+        type=Path,
+        metavar="FILE",
+        help="film of the run afterwards: .mp4, .webm or .gif",
     )
     add("--json", action="store_true", help="print summary.json at the end, nothing else")
     parser.set_defaults(run=run)

@@ -46,6 +46,7 @@ _FOR_MUSCLES = {
     "firmware": None,
     "boards": None,
     "no_wait": False,
+    "video": None,
 }
 
 _FOR_GAZEBO: dict[str, Any] = {"world": None, "physics_engine": None}

@@ -16,6 +16,7 @@ from typing import Any
 
 from cards_bringup.reproduce import (
     cardsflow,
+    continuum_robots,
     model_compilation,
     muscle_relaxation,
     tensegrity_crawl,
@@ -33,6 +34,7 @@ OWN: dict[str, Experiment] = {
     one.key: one
     for one in (
         *cardsflow.EXPERIMENTS,
+        *continuum_robots.EXPERIMENTS,
         *muscle_relaxation.EXPERIMENTS,
         *tensegrity_crawl.EXPERIMENTS,
         *tensegrity_hardware.EXPERIMENTS,

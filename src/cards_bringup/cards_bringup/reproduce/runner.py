@@ -35,6 +35,7 @@ from cards_core.errors import CardsError
 from cards_core.files import inside, locked, making, replacing, write_atomically, writing_together
 from cards_core.formats import load
 from cards_core.loop.model_identity import identity_of
+from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.shared_files import find_file
 from cards_core.typing import Array
 from cards_viz.plots.drawing import save
@@ -202,8 +203,8 @@ def fingerprint(key: str, run: str, setup: Mapping[str, Any]) -> str:
     Args:
         key: Of the experiment.
         run: Name of the run.
-        setup: Its set-up; of its ``robot`` the description counts and of its ``pattern`` the
-            file, not only the name.
+        setup: Its set-up; of its ``robot`` and its robot of ``rods`` the descriptions count and
+            of its ``pattern`` the file, not only the name.
 
     Raises:
         CardsError: The robot cannot be read, or the set-up is no data for JSON.
@@ -215,6 +216,10 @@ def fingerprint(key: str, run: str, setup: Mapping[str, Any]) -> str:
         data["robot"] = json.dumps(asdict(identity_of(robot)), sort_keys=True)
         if robot.source is not None:  # has parameters of actuators, too
             data["description"] = hashlib.sha256(Path(robot.source).read_bytes()).hexdigest()
+    if "rods" in setup:
+        rods = read_rod_robot(setup["rods"])
+        files = [Path(file) for file in (rods.source, rods.rods_source) if file is not None]
+        data["rods"] = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     if "pattern" in setup:
         file = find_file(setup["pattern"], folder="config/patterns", suffix=".yaml")
         data["pattern"] = hashlib.sha256(file.read_bytes()).hexdigest()

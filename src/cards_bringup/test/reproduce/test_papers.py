@@ -15,6 +15,7 @@ from cards_bringup.reproduce.runner import Reproduction
 from cards_bringup.reproduce.simulated_run import reference_of
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
+from cards_core.rods import read_rod_robot
 from cards_core.trajectories import load_references
 from cards_core.trajectories.library import find_reference_file
 
@@ -27,7 +28,10 @@ def test_set_ups_are_data_and_name_robots(key):
     for name in one.runs:
         setup = one.setup_of(name)
         assert json.loads(json.dumps(setup)) == setup
-        load(setup["robot"])
+        if "rods" in setup:
+            read_rod_robot(setup["rods"])
+        else:
+            load(setup["robot"])
 
 
 @pytest.mark.parametrize(("key", "name"), [("000.A", "there_and_back"), ("000.B", "flower")])

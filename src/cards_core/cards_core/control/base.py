@@ -7,7 +7,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from cards_core.control.contact_force import ContactForces
 from cards_core.control.interface import (
     Controller,
     ControlOutput,
@@ -49,11 +51,13 @@ class QpController(Controller):
     `_formulate`. Other bounded variables may follow, e.g. accelerations: columns of the matrix,
     with bounds and a weight.
 
+    Forces that links are to exert (`set_contact_force`) ask for ``J' F`` beside M, C and G.
+
     Args:
         model: What the controller knows of the robot.
         reference_names: Name of every entry of y.
         error_names: Name of every entry of the error, k of them.
-        kp: Stiffness, [1/s^2], one number or shape (k,).
+        kp: Stiffness, [1/s^2]: one number, shape (k,), or a matrix (k, k).
         kd: Damping, [1/s], likewise; None: critical.
         tension_min: Minimum tensions, [N]; None: those of the muscles.
         tension_max: Maximum tensions, [N]; None: those of the muscles.
@@ -65,6 +69,8 @@ class QpController(Controller):
         tension_min, tension_max: Limits of the command, shape (m,), [N].
         motors: Joints with a motor of their own.
     """
+
+    takes_forces = True
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class QpController(Controller):
         super().__init__(model)
         self.dynamics = dynamics = model.dynamics
         self._load = model.load
+        self._forces = ContactForces(dynamics, 0.0)
         self.reference_names = tuple(reference_names)
         self.error_names = tuple(error_names)
         self.gains = Gains(error_names, kp, kd)
@@ -131,16 +138,40 @@ class QpController(Controller):
         return tuple(part for part in parts if part.names or len(parts) == 1)
 
     def set_gains(self, kp: Setting, kd: Setting | None = None) -> None:
-        """Set stiffness [1/s^2] and damping [1/s] of the error, one number or one per velocity.
+        """Set stiffness [1/s^2] and damping [1/s] of the error.
 
         Args:
-            kp: >= 0.
-            kd: >= 0; None is critical damping, ``2 sqrt(kp)``.
+            kp: >= 0, one number, one per velocity, or a symmetric matrix, shape (k, k).
+            kd: Likewise; None is critical damping, ``2 sqrt(kp)``, of a matrix the matrix root.
 
         Raises:
-            ParameterError: Wrong size, not finite or negative; nothing is changed then.
+            ParameterError: Wrong size, not finite, negative or not symmetric; nothing is changed
+                then.
         """
         self.gains.set(kp, kd)
+
+    def set_contact_force(
+        self,
+        link: str,
+        force: npt.ArrayLike,
+        point: npt.ArrayLike | None = None,
+        moment: npt.ArrayLike | None = None,
+    ) -> None:
+        """Add ``J_p' F + J_w' M`` to the torques; see `Controller.set_contact_force`.
+
+        Each link has a force of its own. A force from outside, ``-F``, does not move the robot
+        then. Without that it leaves, at rest, an error ``y_d - y`` of ``Kp^-1 M^-1 J_p' F`` in
+        joint space and of ``Kp^-1 J M^-1 J_p' F`` in an operational space.
+        """
+        self._forces.set(link, force, point, moment)
+
+    def _add_loads(self, q: Array, qd: Array, torque: Array) -> None:
+        """Add to a torque what passive muscles and forces to exert ask for."""
+        if self._load is not None:
+            np.add(torque, self._load(q, qd), out=torque)
+        exerted = self._forces.torque(q)
+        if exerted is not None:
+            np.add(torque, exerted, out=torque)
 
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
         """Track ``reference(t - start)`` from the next step on.
@@ -212,9 +243,9 @@ class QpController(Controller):
     def _feedback(self, desired_dot: Array, acceleration: Array) -> None:
         """Set ``output.acceleration = ydd + kd (yd - actual_dot) + kp error``."""
         out, term = self.output, self._scratch
-        np.subtract(desired_dot, out.actual_dot, out=out.acceleration)
-        np.multiply(out.acceleration, self.gains.kd, out=out.acceleration)
-        np.multiply(out.error, self.gains.kp, out=term)
+        np.subtract(desired_dot, out.actual_dot, out=term)
+        self.gains.damp(term, out.acceleration)
+        self.gains.stiffen(out.error, term)
         np.add(out.acceleration, term, out=out.acceleration)
         np.add(out.acceleration, acceleration, out=out.acceleration)
 

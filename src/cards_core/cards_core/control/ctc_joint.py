@@ -22,15 +22,16 @@ class CtcJoint(QpController):
     """Track joint coordinates [Trendel2018]_.
 
         minimise    1/2 f' Hf f + 1/2 tau' Ht tau,   of all f, tau with the least  s' W s
-        subject to  M a_c + C + G + w = -L' f + S tau + s,   fmin <= f <= fmax,   |tau| <= taumax
+        subject to  M a_c + C + G + w + J' F = -L' f + S tau + s
+                    fmin <= f <= fmax,   |tau| <= taumax
                     a_c = qdd_d + Kd (qd_d - qd) + Kp (q_d - q)
 
     tau are the efforts of the joint motors, if any (`cards_core.robot.motors`), w is the load
-    of muscles that take no command (`cards_core.control.model`). Where muscles
-    and motors can produce the torque, s is zero and the joints obey ``edd + Kd ed + Kp e = 0``.
-    Where they cannot, s is the least torque that is missing: the tensions stay continuous and
-    `ControlOutput.status` says ``INFEASIBLE``. How that is solved, and why not with a weight for s
-    beside Hf: `cards_core.optimize.goal_program`.
+    of muscles that take no command (`cards_core.control.model`), F what links are to exert
+    (`set_contact_force`). Where muscles and motors can produce the torque, s is zero and the
+    joints obey ``edd + Kd ed + Kp e = 0``. Where they cannot, s is the least torque that is
+    missing: the tensions stay continuous and `ControlOutput.status` says ``INFEASIBLE``. How that
+    is solved, and why not with a weight for s beside Hf: `cards_core.optimize.goal_program`.
 
     Rotations of ball joints: q_d - q is the rotation vector from q to q_d in child axes
     (`Tree.difference`), and qd_d, qdd_d of the reference, in the axes of the desired child frame,
@@ -38,8 +39,8 @@ class CtcJoint(QpController):
 
     Args:
         model: What the controller knows of the robot.
-        kp: Kp, [1/s^2], one number or one per joint velocity.
-        kd: Kd, [1/s]; None is critical damping 2 sqrt(kp).
+        kp: Kp, [1/s^2], one number, one per joint velocity, or a symmetric matrix (nv, nv).
+        kd: Kd, [1/s], likewise; None is critical damping 2 sqrt(kp).
         solver: ``daqp`` or ``osqp``.
         force_weight: Diagonal of Hf, [1/N^2], > 0, one number or one per muscle; relative sizes
             share the load among the muscles.
@@ -148,8 +149,7 @@ class CtcJoint(QpController):
         np.dot(state.mass_matrix, out.acceleration, out=torque)
         np.add(torque, state.coriolis, out=torque)
         np.add(torque, state.gravity, out=torque)
-        if self._load is not None:
-            np.add(torque, self._load(q, qd), out=torque)
+        self._add_loads(q, qd, torque)
         np.divide(torque, self._torque_unit, out=torque)
 
     def _carry_over(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:

@@ -43,12 +43,14 @@ class CtcOperational(QpController):
     """Track the position, and optionally the orientation, of a frame [Trendel2018]_.
 
         minimise    1/2 |qdd - qdd_p|^2_Hq + 1/2 f' Hf f + 1/2 tau' Ht tau
-        subject to  M qdd + C + G + w = -L' f + S tau,    fmin <= f <= fmax,   |tau| <= taumax
+        subject to  M qdd + C + G + w + J' F = -L' f + S tau
+                    fmin <= f <= fmax,   |tau| <= taumax
                     qdd_lo <= qdd + r <= qdd_hi               least |r|, then
                     J qdd + Jdot qd + s = ydd_d + Kd (yd_d - yd) + Kp (y_d - y)    least s' Wt s
 
     - tau are the efforts of the joint motors, if any (`cards_core.robot.motors`), w is the
-      load of muscles that take no command (`cards_core.control.model`).
+      load of muscles that take no command (`cards_core.control.model`), F what links are to
+      exert (`set_contact_force`).
     - qdd_p = Kp_p (q_p - q) - Kd_p qd pulls the motion that the task leaves free to the posture
       q_p, so that the arm does not drift; with zero posture gains the cost is the plain
       ``1/2 qdd' Hq qdd + 1/2 f' Hf f``.
@@ -76,8 +78,8 @@ class CtcOperational(QpController):
         orientation: True adds the orientation; the reference is then the position followed by a
             quaternion (w, x, y, z), its derivatives end with the angular velocity and
             acceleration in world axes.
-        kp: Kp, [1/s^2], one number or one per task velocity.
-        kd: Kd, [1/s]; None is critical damping 2 sqrt(kp).
+        kp: Kp, [1/s^2], one number, one per task velocity, or a symmetric matrix, shape (k, k).
+        kd: Kd, [1/s], likewise; None is critical damping 2 sqrt(kp).
         solver: ``daqp`` or ``osqp``.
         acceleration_weight: Diagonal of Hq, [s^4/rad^2], > 0, one number or one per velocity.
         force_weight: Diagonal of Hf, [1/N^2], > 0, one number or one per muscle.
@@ -250,8 +252,8 @@ class CtcOperational(QpController):
             np.subtract(q, self._posture, out=pull)
         else:
             np.negative(self.dynamics.tree.difference(self._posture, q), out=pull)
-        np.multiply(pull, gains.kp, out=pull)
-        np.multiply(qd, gains.kd, out=self._damp)
+        gains.stiffen(pull, pull)  # these are diagonal
+        gains.damp(qd, self._damp)
         np.add(pull, self._damp, out=pull)
         np.multiply(pull, self._pull_weight, out=pull)
 
@@ -262,8 +264,7 @@ class CtcOperational(QpController):
         np.multiply(state.muscle_jacobian.T, self._lever, out=self._motion_f)
         np.multiply(state.mass_matrix, self._inertia, out=self._motion_qdd)
         np.add(state.coriolis, state.gravity, out=self._motion)
-        if self._load is not None:
-            np.add(self._motion, self._load(q, qd), out=self._motion)
+        self._add_loads(q, qd, self._motion)
         np.divide(self._motion, self._torque_unit, out=self._motion)
 
     def _pose_error(self, position: Array, rotation: Array) -> None:

@@ -30,7 +30,7 @@ from cards_core.trajectories.base import Reference, Sample, Space, as_reference
 from cards_core.typing import Array
 
 Setting: TypeAlias = float | Sequence[float] | Array
-"""A number for all entries, or one number per entry."""
+"""A number for all entries, or one number per entry. Gains of the error may be matrices too."""
 
 
 class ControlStatus(IntEnum):
@@ -262,8 +262,8 @@ class Controller(ABC):
             CardsError: This controller takes no forces.
         """
         raise CardsError(
-            f"controller '{self.kind}' takes no contact forces (expected: 'mrc', or another one "
-            "that does)"
+            f"controller '{self.kind}' takes no contact forces (expected: 'ctc_joint', "
+            "'ctc_operational', 'mrc', or another one that does)"
         )
 
     def change(self, values: Mapping[str, Any]) -> None:  # noqa: B027  most have no live ones
@@ -331,8 +331,58 @@ def number(value: float, what: str, *, minimum: float = 0.0, strict: bool = Fals
     return float(vector(value, [what], what, minimum=minimum, strict=strict)[0])
 
 
+def gain(value: Setting, names: Sequence[str], what: str) -> Array:
+    """Return a gain as a vector, shape (k,), or as a symmetric matrix, shape (k, k).
+
+    Args:
+        value: One number for all, one per name, or a matrix, shape (k, k).
+        names: What the entries belong to, for messages.
+        what: Name of the parameter, for messages.
+
+    Raises:
+        ParameterError: As in `vector`; or the matrix has another shape, is not finite, not
+            symmetric, or has a negative eigenvalue.
+    """
+    if np.ndim(value) != 2:
+        return vector(value, names, what)
+    k = len(names)
+    try:
+        matrix = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{what} is {value!r}; expected {k} rows of {k} numbers") from None
+    if matrix.shape != (k, k):
+        shape = " x ".join(map(str, matrix.shape))
+        raise ParameterError(f"{what} is a {shape} matrix; expected {k} x {k}: {', '.join(names)}")
+    if not np.isfinite(matrix).all():
+        raise ParameterError(f"{what} has an entry that is not finite; expected finite numbers")
+    size = float(np.abs(matrix).max(initial=0.0))
+    skew = np.abs(matrix - matrix.T)
+    if skew.max(initial=0.0) > 1e-9 * size:
+        i, j = divmod(int(np.argmax(skew)), k)
+        raise ParameterError(
+            f"{what} has {matrix[i, j]:g} for '{names[i]}', '{names[j]}' and {matrix[j, i]:g} for "
+            f"'{names[j]}', '{names[i]}'; expected a symmetric matrix"
+        )
+    matrix = 0.5 * (matrix + matrix.T)
+    least = float(np.linalg.eigvalsh(matrix)[0])
+    if least < -1e-12 * size:
+        raise ParameterError(
+            f"{what} has the eigenvalue {least:g}; expected a positive definite matrix (or 0 in "
+            "directions without a gain)"
+        )
+    return np.diagonal(matrix).copy() if k == 1 else matrix
+
+
+def critical_damping(stiffness: Array) -> Array:
+    """Return ``2 sqrt(kp)`` of a vector of stiffnesses or, as a matrix root, of a matrix."""
+    if stiffness.ndim == 1:
+        return np.asarray(2.0 * np.sqrt(stiffness))
+    values, vectors = np.linalg.eigh(stiffness)
+    return np.asarray((vectors * (2.0 * np.sqrt(np.maximum(values, 0.0)))) @ vectors.T)
+
+
 class Gains:
-    """Stiffness and damping of a second-order error ``edd + kd ed + kp e = 0``.
+    """Stiffness and damping of a second-order error ``edd + Kd ed + Kp e = 0``.
 
     Args:
         names: What the k entries belong to, for messages.
@@ -341,8 +391,8 @@ class Gains:
         prefix: Put before the names of the parameters in messages.
 
     Attributes:
-        kp: Shape (k,), [1/s^2], >= 0.
-        kd: Shape (k,), [1/s], >= 0.
+        kp: [1/s^2], >= 0; shape (k,): the diagonal of Kp, or (k, k): Kp.
+        kd: [1/s], >= 0; likewise, of Kd.
     """
 
     def __init__(
@@ -350,18 +400,30 @@ class Gains:
     ) -> None:
         self._names = tuple(names)
         self._prefix = prefix  # of the parameters' names in messages
-        self.kp = np.zeros(len(names))
-        self.kd = np.zeros(len(names))
         self.set(kp, kd)
 
     def set(self, kp: Setting, kd: Setting | None) -> None:
         """Check both, then set both. Raises `ParameterError` and changes nothing."""
-        stiffness = vector(kp, self._names, f"{self._prefix}kp")
-        damping = 2.0 * np.sqrt(stiffness)
+        stiffness = gain(kp, self._names, f"{self._prefix}kp")
+        damping = critical_damping(stiffness)
         if kd is not None:
-            damping = vector(kd, self._names, f"{self._prefix}kd")
-        self.kp[:] = stiffness
-        self.kd[:] = damping
+            damping = gain(kd, self._names, f"{self._prefix}kd")
+        self.kp, self.kd = stiffness, damping
+
+    def stiffen(self, error: Array, out: Array) -> None:
+        """Set ``out = Kp error``; the two must not overlap unless Kp is diagonal."""
+        _apply(self.kp, error, out)
+
+    def damp(self, rate: Array, out: Array) -> None:
+        """Set ``out = Kd rate``; likewise."""
+        _apply(self.kd, rate, out)
+
+
+def _apply(gain: Array, values: Array, out: Array) -> None:
+    if gain.ndim == 1:
+        np.multiply(values, gain, out=out)
+    else:
+        np.dot(gain, values, out=out)
 
 
 def tension_limits(

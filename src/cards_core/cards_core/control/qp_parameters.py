@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.control.interface import Controller
+from cards_core.control.interface import Controller, critical_damping
+from cards_core.errors import ParameterError
 from cards_core.optimize.qp import QP_INFINITY
 from cards_core.optimize.qp_backends import QP_SOLVERS
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
+
+_MATRIX = ", or its symmetric matrix by rows"
 
 CRITICAL = -1.0
 """Value of a damping that stands for critical damping, ``2 sqrt(stiffness)``."""
@@ -32,7 +35,12 @@ def default_of(controller: type[Controller], name: str) -> Any:
 
 
 def stiffness_parameter(
-    controller: type[Controller], name: str, names: Sequence[str], what: str
+    controller: type[Controller],
+    name: str,
+    names: Sequence[str],
+    what: str,
+    *,
+    square: bool = False,
 ) -> Parameter:
     """Return the live parameter of a stiffness, [1/s^2], with one entry per name.
 
@@ -41,36 +49,42 @@ def stiffness_parameter(
         name: Name of the parameter.
         names: What the entries belong to.
         what: Meaning of the parameter.
+        square: Whether a full matrix may be given too.
     """
     return Parameter(
         name,
         [default_of(controller, name)] * len(names),
-        f"Stiffness of {what}.",
+        f"Stiffness of {what}{_MATRIX if square else ''}.",
         "1/s^2",
         lower=0.0,
         length=len(names),
         names=tuple(names),
         live=True,
+        square=square,
     )
 
 
-def damping_parameter(name: str, names: Sequence[str], what: str) -> Parameter:
+def damping_parameter(
+    name: str, names: Sequence[str], what: str, *, square: bool = False
+) -> Parameter:
     """Return the live parameter of a damping, [1/s]: one entry per name, critical by default.
 
     Args:
         name: Name of the parameter.
         names: What the entries belong to.
         what: Meaning of the parameter.
+        square: Whether a full matrix may be given too.
     """
     return Parameter(
         name,
         [CRITICAL] * len(names),
-        f"Damping of {what}; -1: critical, 2 sqrt(stiffness).",
+        f"Damping of {what}{_MATRIX if square else ''}; -1: critical, 2 sqrt(stiffness).",
         "1/s",
         lower=CRITICAL,
         length=len(names),
         names=tuple(names),
         live=True,
+        square=square,
     )
 
 
@@ -88,8 +102,8 @@ def qp_parameters(
     count = len(muscles)
     motors = motors_of(robot.tree).names
     return [
-        stiffness_parameter(controller, "kp", gain_names, "the error"),
-        damping_parameter("kd", gain_names, "the error"),
+        stiffness_parameter(controller, "kp", gain_names, "the error", square=True),
+        damping_parameter("kd", gain_names, "the error", square=True),
         Parameter(
             "solver",
             default_of(controller, "solver"),
@@ -153,8 +167,25 @@ def qp_parameters(
 
 
 def damping(stiffness: Array, values: Array) -> Array:
-    """Return damping with `CRITICAL` replaced by ``2 sqrt(stiffness)``."""
-    return np.where(values < 0.0, 2.0 * np.sqrt(stiffness), values)
+    """Return damping with `CRITICAL` replaced by ``2 sqrt(stiffness)``.
+
+    Args:
+        stiffness: Shape (k,) or, as a matrix, (k, k).
+        values: Likewise; a matrix is returned as it is.
+
+    Raises:
+        ParameterError: The stiffness is a matrix, and some of the values are `CRITICAL`.
+    """
+    if values.ndim == 2 or not (values < 0.0).any():
+        return values
+    if stiffness.ndim == 1:
+        return np.where(values < 0.0, critical_damping(np.maximum(stiffness, 0.0)), values)
+    if not (values < 0.0).all():
+        raise ParameterError(
+            f"kd is {values.tolist()} beside a matrix kp; expected -1 (critical) for all, or for "
+            "none"
+        )
+    return critical_damping(stiffness)
 
 
 def declared(parameters: ParameterStore, specs: Sequence[Parameter]) -> dict[str, Any]:

@@ -50,6 +50,9 @@ class Parameter:
         length: Accepted length of a vector; None means any.
         names: What the entries of a vector belong to, for messages.
         or_vector: A text may also be given as a vector of `length` numbers.
+        square: A vector of `length` numbers may also be given as a square matrix: its rows, or
+            all of its numbers by rows. It is an array of two dimensions then, and the limits do
+            not hold for its entries. One number alone is no matrix.
         infinite: Infinite numbers are accepted where a limit allows them.
         live: May be changed while the node runs.
         default_text: Says what the default is where it comes from the model.
@@ -69,6 +72,7 @@ class Parameter:
     length: int | None = None
     names: tuple[str, ...] = ()
     or_vector: bool = False
+    square: bool = False
     infinite: bool = False
     live: bool = False
     default_text: str = ""
@@ -196,6 +200,8 @@ class Parameter:
         expected = "numbers" if self.length is None else f"{self.length} numbers"
         if self.names:
             expected += f", one for each of {', '.join(self.names)}"
+        if self.square and self.length is not None:
+            expected += f", or {self.length**2}, a matrix by rows"
         entries = value.tolist() if isinstance(value, np.ndarray) else value
         if _is_number(entries):
             entries = [entries] * (1 if self.length is None else self.length)
@@ -203,15 +209,27 @@ class Parameter:
         listed = isinstance(numbers, Iterable) and not isinstance(numbers, str | bytes | Mapping)
         if listed:
             numbers = [v.item() if isinstance(v, np.generic) else v for v in numbers]
+            if self.square and all(isinstance(row, list | tuple) for row in numbers):
+                if any(len(row) != len(numbers) for row in numbers):
+                    raise self._wrong(value, f"a list of {expected}")
+                numbers = [number for row in numbers for number in row]
         if not listed or not all(map(_is_number, numbers)):
             raise self._wrong(value, f"a list of {expected}")
         array = np.array(list(numbers), dtype=float)
+        if self._is_matrix(array.size):
+            if not np.all(np.isfinite(array)):
+                raise self._wrong(value, "finite numbers")
+            return array.reshape(-1, math.isqrt(array.size))
         if self.length is not None and array.size != self.length:
             raise ParameterError(
                 f"{self.noun} '{self.name}' has {array.size} values (expected: {expected})"
             )
         self._check_range(array, value)
         return array
+
+    def _is_matrix(self, size: int) -> bool:
+        """Tell whether so many numbers are those of a matrix."""
+        return self.square and self.length is not None and size == self.length**2 > self.length
 
     def _check_range(self, array: np.ndarray, value: Any) -> None:
         good = (array >= self.lower) & (array <= self.upper)

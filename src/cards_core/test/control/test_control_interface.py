@@ -64,7 +64,7 @@ def test_controllers_follow_the_protocol(kind, planar):
     ("value", "message"),
     [
         ([1.0, 2.0, 3.0], "kp has 3 values; expected one number or 2: "),
-        ([[1.0, 2.0]], "kp has 2 values; expected one number or 2"),
+        ([[1.0, 2.0]], "kp is a 1 x 2 matrix; expected 2 x 2"),
         (-1.0, r"is -1.0; expected a finite number >= 0"),
         ([1.0, math.nan], r"kp of '.*' is nan; expected a finite number"),
         ([math.inf, 1.0], r"kp of '.*' is inf"),

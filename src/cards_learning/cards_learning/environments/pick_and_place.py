@@ -199,6 +199,11 @@ class PickAndPlaceTask(Task):
         lengths = self._model.batch(self._set_points)["l"]
         self.batch.command(self._prestress, rest_lengths=lengths)
 
+    def target(self, i: int) -> Array:
+        """Return where the platform is to go next; see `Task`."""
+        out: Array = self._next()[i]
+        return out
+
     def _next(self) -> Array:
         """Return where each is to go next, shape (n, 3), [m]."""
         return np.where(self._carrying[:, None], self._put, self._pick)

@@ -142,6 +142,10 @@ class Task(ABC):
             )
         return array
 
+    def target(self, i: int) -> Array | None:
+        """Return where robot i is to go, shape (3,), [m]; None if that is no point."""
+        return None
+
     @abstractmethod
     def _draw(self, i: int, generator: np.random.Generator) -> None:
         """Draw everything random of an episode of robot i."""

@@ -25,7 +25,7 @@ from websockets.exceptions import InvalidMessage
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError
 from cards_viz.pages.access import Access, page_url, spectator_token, token
-from cards_viz.pages.guard import guarded_server
+from cards_viz.pages.guard import guarded_server, minimize, window_width
 from cards_viz.pages.ports import is_reserved, reserve
 from cards_viz.pages.scene import Camera
 
@@ -45,6 +45,9 @@ FIRST_ASPECT = 1.2
 
 FIT_PERIOD = 0.5
 """Time between two looks at the shapes of the pages' pictures, [s]."""
+
+WIDE = 1400
+"""Width of windows from which on plots and panels stand beside the robot, [px]."""
 
 ShownT = TypeVar("ShownT")
 """What is handed over: a snapshot of the robot."""
@@ -145,6 +148,7 @@ class Page(ABC, Generic[ShownT]):
         updates: Number of updates sent so far.
         pace: How fast the open pages can take updates; the page slows down to it.
         updates_ahead: Updates that may wait in a page that does not keep up.
+        plot_panel: The panel that is minimized in narrow windows, if there is one.
         text_period: Minimum time between two updates of what is costly for the browser, [s].
 
     Raises:
@@ -153,6 +157,7 @@ class Page(ABC, Generic[ShownT]):
 
     text_period = TEXT_PERIOD
     updates_ahead = 1
+    plot_panel: viser.PanelHandle | None = None
 
     def __init__(self, label: str, *, host: str, port: int, rate: float) -> None:
         self.updates = 0
@@ -208,9 +213,16 @@ class Page(ABC, Generic[ShownT]):
         start.position, start.look_at, start.fov = camera.position, camera.look_at, camera.fov
         start.near = 0.01 * self.size
         self.server.on_client_connect(self._place_client_camera)
+        self.server.on_client_connect(self._make_room)
         self.pace = ClientPace(self.server, self.updates_ahead)
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
         self._thread.start()
+
+    def _make_room(self, client: viser.ClientHandle) -> None:
+        """Minimize the plots where they would leave too little to the robot."""
+        width = window_width(self.server, client.client_id)
+        if self.plot_panel is not None and width is not None and width < WIDE:
+            minimize(client, self.plot_panel)
 
     def _add_camera_button(self) -> None:
         """Add a button that fits the robot into the picture, at the current layout position."""
@@ -266,6 +278,11 @@ class Page(ABC, Generic[ShownT]):
         """Show a message in every open page."""
         for client in self.server.get_clients().values():
             client.add_notification("Not done", text, auto_close_seconds=8.0, color="red")
+
+    def say(self, text: str) -> None:
+        """Show a piece of good news in every open page."""
+        for client in self.server.get_clients().values():
+            client.add_notification("Done", text, auto_close_seconds=10.0, color="green")
 
     def wait(self, running: Callable[[], bool] = lambda: True) -> None:
         """Block until `stop` is called or ``running()`` is false."""
@@ -406,6 +423,11 @@ class ClientPace:
         """Number of pages that have answered, and so worked off all that was sent before."""
         with self._lock:
             return len(self._answers)
+
+    def waiting(self, client: int) -> bool:
+        """Tell whether a page has not answered yet, or is gone."""
+        with self._lock:
+            return client in self._asked or client not in self._answers
 
     def stop(self) -> None:
         """Stop asking."""

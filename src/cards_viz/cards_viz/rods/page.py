@@ -150,7 +150,7 @@ class RodPage(Page[RodSnapshot]):
 
     def _build_plots(self) -> None:
         gui, robot = self.server.gui, self.robot
-        panel = gui.add_panel()
+        self.plot_panel = panel = gui.add_panel()
         tab = panel.add_tab("Plots", viser.Icon.CHART_LINE)
         panel.dock_left()
         panel.set_width(330)
@@ -164,12 +164,12 @@ class RodPage(Page[RodSnapshot]):
         with tab:
             self._charts = {
                 "eigenvalue": LivePlot(
-                    gui, "Stiffness, smallest eigenvalue", ["eigenvalue"], height=130
+                    gui, "Stiffness, smallest eigenvalue [N/m, Nm]", ["eigenvalue"], height=140
                 ),
                 "joints": LivePlot(
                     gui, title or "", [limb.base.joint or limb.name for limb in driven], height=150
                 ),
-                "curvature": LivePlot(gui, "Largest curvature [1/m]", names, height=150),
+                "curvature": LivePlot(gui, "Largest curvature", names, unit="1/m", height=150),
             }
 
     def _connect_gizmo(self) -> None:

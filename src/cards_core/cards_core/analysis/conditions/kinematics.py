@@ -7,6 +7,8 @@ u >= 1, and rho = 1/sqrt(1 + |u|^2):
 
     condition number         s_1 / s_nv
     manipulability           sqrt(det (L S)'(L S)) = s_1 ... s_nv       [Yoshikawa1985]
+    modified tension factor  max of t s_nv / s_1 of L, and of L without one muscle each; t: the
+                             tension factor
     unilateral dexterity     sqrt(m + 1) rho s_nv / s_1                 [Kurtz1994]
     force amplification      1 / (s_nv rho)                             [Kurtz1994]
 
@@ -185,6 +187,15 @@ class ConditionNumberOptions(_ScaledOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModifiedTensionFactorOptions(_ScaledOptions):
+    """Options of `ModifiedTensionFactor`."""
+
+    least: float = option(
+        1e-10, "Modified tension factor from which a point is feasible.", lower=0.0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ManipulabilityOptions(_ScaledOptions):
     """Options of `Manipulability`."""
 
@@ -243,6 +254,47 @@ class ConditionNumber(_Singular):
         values = sigma[:, 0] / sigma[:, -1]
         most = np.inf if self.options.max is None else self.options.max
         return self._result(status, values, values <= most)
+
+
+class ModifiedTensionFactor(_Singular):
+    """Tension factor over condition number, the better one with or without a muscle, in 0..1.
+
+    CASPR's variant of the tension factor: it is near 1 only where internal loads are even and all
+    directions alike, and a muscle that is in the way does not count. CASPR takes the load of least
+    sum that its solver returns; here it is the largest factor, which is unique.
+
+    Args:
+        dynamics: Of the robot; used by this condition's thread alone.
+        options: See `ModifiedTensionFactorOptions`.
+    """
+
+    name = "modified_tension_factor"
+    columns = (
+        STATUS,
+        Column("modified_tension_factor", "float64", "", "tension factor over condition number"),
+    )
+
+    def __init__(self, dynamics: Dynamics, options: ModifiedTensionFactorOptions) -> None:
+        super().__init__(dynamics, options)
+        self.options = options
+
+    def _answer(self, q: Array, state: BatchState) -> Results:
+        whole = self._actuation.jacobian(state)
+        status, best = self._rated(whole)
+        if whole.shape[1] > whole.shape[2] + 1:
+            for row in range(whole.shape[1]):
+                _, rated = self._rated(np.delete(whole, row, axis=1))
+                best = np.fmax(best, rated)
+        # where all muscles leave no closure, some of them do not either
+        return self._result(status, best, best >= self.options.least)
+
+    def _rated(self, jacobian: Array) -> tuple[Status, Array]:
+        status, factor, _ = tension_factors(jacobian, rank_tolerance=self._rank_tolerance)
+        _, sigma = singular_values(jacobian, self._scale, rank_tolerance=self._rank_tolerance)
+        answered = np.isin(status, (PointStatus.FEASIBLE, PointStatus.INFEASIBLE))
+        status[answered] = PointStatus.FEASIBLE
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return status, np.where(answered, factor * sigma[:, -1] / sigma[:, 0], np.nan)
 
 
 class Manipulability(_Singular):

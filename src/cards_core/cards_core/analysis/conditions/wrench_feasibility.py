@@ -15,7 +15,6 @@ number of muscles and any rank of L.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -267,9 +266,7 @@ class _Contained(PointCondition):
     @property
     def facets(self) -> int:
         """Combinations of nv - 1 muscles that facets of W can belong to."""
-        actuation = self._actuation
-        wide = int(np.count_nonzero(actuation.upper > actuation.lower))
-        return math.comb(wide, max(len(actuation.coordinates) - 1, 0))
+        return self._actuation.facets
 
     @property
     def corners(self) -> int:

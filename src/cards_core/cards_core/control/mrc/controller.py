@@ -6,7 +6,7 @@ Blocks, each at a rate of its own on the time of the states:
                                 `cards_core.control.mrc.joint_angles`
     125 Hz  self-body image     l_ff = f(q_d, T_ff) - (T_ff - T0)/K
      40 Hz  geometric model     tau = what the pose needs against gravity and for wanted forces,
-                                `cards_core.control.mrc.contact_force`
+                                `cards_core.control.contact_force`
      40 Hz  necessary tensions  `cards_core.control.mrc.necessary_tension`
     125 Hz  relaxation          dl,  `cards_core.control.mrc.relaxation`
     125 Hz  safety              s,   `cards_core.control.mrc.temperature_safety`
@@ -30,6 +30,7 @@ import numpy.typing as npt
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
 from cards_core.body_image.learned import LearnedBodyImage
+from cards_core.control.contact_force import ContactForces
 from cards_core.control.interface import (
     Controller,
     ControlOutput,
@@ -41,7 +42,6 @@ from cards_core.control.interface import (
     number,
 )
 from cards_core.control.model import ControlModel
-from cards_core.control.mrc.contact_force import ContactForces
 from cards_core.control.mrc.hand_over import HandOver
 from cards_core.control.mrc.joint_angles import (
     JOINT_ANGLES,

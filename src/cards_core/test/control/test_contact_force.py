@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cards_core.control import make_controller
-from cards_core.control.mrc.contact_force import ContactForces
+from cards_core.control.contact_force import ContactForces
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.formats import load
@@ -95,5 +95,7 @@ def test_what_is_no_force_is_refused_and_the_last_one_kept(link, force, point, e
 
 
 def test_controllers_that_take_no_forces_say_so():
-    with pytest.raises(CardsError, match=r"'ctc_joint' takes no contact forces \(expected: 'mrc'"):
-        make_controller("ctc_joint", load("planar_2r")).set_contact_force("link_1", [0, 0, 1])
+    with pytest.raises(
+        CardsError, match=r"'impedance' takes no contact forces \(expected: .*'mrc'"
+    ):
+        make_controller("impedance", load("tetraspine_hardware")).set_contact_force("x", [0, 0, 1])

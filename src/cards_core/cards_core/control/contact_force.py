@@ -104,6 +104,9 @@ class ContactForces:
         if last is not None and (*last.target, *last.point) == (*wrench, *place):
             return  # a publisher that repeats itself must not put the end of the ramp off
         at_once = self._ramp == 0.0
+        if at_once and not wrench.any():
+            self._forces.pop(name, None)
+            return
         self._forces[name] = _ContactForce(wrench if at_once else now, wrench, place, self._ramp)
 
     def advance(self, dt: float) -> None:
