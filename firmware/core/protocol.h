@@ -222,7 +222,7 @@ enum mlp_estop_reason {
     MLP_ESTOP_OTHER_BOARD = 4, /* another board stopped */
 };
 
-/* CalibrateAction: What a CALIBRATE does. */
+/* CalibrateAction: Kinds of CALIBRATE. */
 enum mlp_calibrate_action {
     MLP_CALIBRATE_TENSION_ZERO = 1, /* the present load is tension 0; value unused */
     MLP_CALIBRATE_LENGTH = 2, /* the present length is value [um] */

@@ -223,7 +223,7 @@ class WrenchFeasibleOptions(RequiredOptions):
 class CapacityMarginOptions(WrenchFeasibleOptions):
     """Options of `CapacityMargin`."""
 
-    least: float = option(0.0, "Margin from which a point is feasible.", "N or Nm")
+    min: float = option(0.0, "Margin from which a point is feasible.", "N or Nm")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,7 +368,7 @@ class CapacityMargin(_Contained):
     def __init__(self, dynamics: Dynamics, options: CapacityMarginOptions) -> None:
         if options.method == "vertices":
             raise ConditionError("capacity_margin: a margin needs the method 'facets'")
-        super().__init__(dynamics, replace(options, method="facets"), options.least)
+        super().__init__(dynamics, replace(options, method="facets"), options.min)
 
 
 @dataclass(frozen=True, kw_only=True)
