@@ -280,7 +280,7 @@ class MuscleCommand:
     def estop(self) -> None:
         """Put all that was commanded to the minimum at once and refuse commands until `reset`.
 
-        Muscles get their least tension, motors no effort.
+        Muscles get their minimum tension, motors no effort.
         """
         self._stopped = True
         told = np.isfinite(self._times)

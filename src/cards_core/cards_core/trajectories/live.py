@@ -169,7 +169,7 @@ def from_joint_trajectory(
 
     Raises:
         UnknownNameError: A name that is not one of `joint_names`.
-        TrajectoryError: Names missing or doubled, wrong numbers of values, not finite, times
+        TrajectoryError: Names missing or duplicate, wrong numbers of values, not finite, times
             that do not increase, or no `start` where one is needed.
     """
     order = list(joint_names if joint_names is not None else names)

@@ -42,7 +42,7 @@ def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
         MODEL,
-        Parameter("rate", 20.0, "Greatest rate of updates.", "Hz", lower=0.1, upper=20.0),
+        Parameter("rate", 20.0, "Maximum rate of updates.", "Hz", lower=0.1, upper=20.0),
         Parameter(
             "origin",
             [0.0] * 6,
@@ -123,7 +123,7 @@ class GazeboMarkersNode(DrawingNode):
         ]
 
     def _look(self) -> bool:
-        """Look for a GUI now and then; return whether one has appeared."""
+        """Poll for a GUI; return whether one has appeared."""
         now = time.monotonic()
         if now - self._looked < LOOK_PERIOD:
             return False

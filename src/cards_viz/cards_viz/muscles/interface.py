@@ -34,7 +34,7 @@ class BarLimits:
     """Where bars end and change their colour.
 
     Attributes:
-        released: Greatest released length, [m]; None: a round number above what was seen.
+        released: Largest released length, [m]; None: a round number above what was seen.
         soft, hard: Temperatures from which on a muscle gives way, and is let go, [degC].
     """
 

@@ -61,7 +61,7 @@ HAND_PERIOD = 0.02
 
 
 class CommandError(CardsError):
-    """A command that no node can carry out."""
+    """A command that no node can execute."""
 
 
 @dataclass
@@ -593,7 +593,7 @@ def parameters() -> list[Parameter]:
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the view to the network."
         ),
         PORT,
-        Parameter("rate", 30.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=60.0),
+        Parameter("rate", 30.0, "Maximum rate of updates.", "Hz", lower=1.0, upper=60.0),
         WINDOW,
         Parameter(
             "simulator",

@@ -196,7 +196,7 @@ class History:
     def append(self, time: float, values: Array) -> None:
         """Add a row.
 
-        A time before the last one starts anew (the simulation was reset), the same time replaces
+        A time before the last one restarts (the simulation was reset), the same time replaces
         the last row (it is paused).
         """
         rows = self._rows

@@ -42,7 +42,7 @@ KINDS = {
 EXAMPLES = """examples:
   ./cards analyse id planar_2r --q=0.3,-0.5
   ./cards analyse workspace ipanema_1 --condition wrench_closure --grid x=-2:2:41,z=0:2:21
-  ./cards analyse KIND --help       all about one kind
+  ./cards analyse KIND --help       help on one kind
 """
 
 
