@@ -1,11 +1,12 @@
-"""Write the documentation's tables of parameters, launch arguments and options of conditions.
+"""Write the documentation's tables of parameters, topics, launch arguments and options.
 
-Run ``python docs/parameter_tables.py`` after a change of a parameter; a test compares.
+Run ``python docs/parameter_tables.py`` after a change of a declaration; a test compares.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from cards_bringup.nodes.launch_arguments import argument_table
@@ -36,8 +37,10 @@ from cards_model_compiler.live_analysis.parameters import parameters as live_ana
 from cards_muscle_plugin.simulation_time import pace
 from cards_rod_plugin.node_parameters import parameters as rod_plugin_parameters
 from cards_rods.node_parameters import parameters as rod_parameters
+from cards_ros.interface import ROD_SERVICES, ROD_TOPICS, SERVICES, TOPICS, Service, Topic
 from cards_sim.node_parameters import general_parameters, robot_parameters
 from controllers.joint_estimator import parameters as joint_estimator_parameters
+from controllers.trajectory_action import parameters as trajectory_action_parameters
 
 HERE = Path(__file__).parent
 
@@ -62,6 +65,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
             "impedance": controller_parameters("impedance", load("tetraspine_hardware")),
             "cpg": controller_parameters("cpg", load("tetrahedral_6")),
             "joint_estimator": joint_estimator_parameters(),
+            "trajectory_action": trajectory_action_parameters(),
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_analysis_parameters(),
             "rod_solver": rod_parameters(),
@@ -127,6 +131,7 @@ def rows() -> dict[str, dict[str, list[str]]]:
         page: {f"parameters of {name}": parameter_table(specs) for name, specs in named.items()}
         for page, named in tables().items()
     }
+    out["ros_interface.md"] |= topic_tables()
     out["bringup.md"] = {"launch arguments": argument_table()}
     for page, options in option_tables().items():
         out[page] = {
@@ -147,6 +152,30 @@ def rows() -> dict[str, dict[str, list[str]]]:
         if own := [spec for spec in parameters_of(cls) if spec not in common]:
             out["terrain.md"][f"parameters of {name}"] = attribute_table(own)
     return out
+
+
+def topic_tables() -> dict[str, list[str]]:
+    """Return the rows of the tables of topics and services, by mark."""
+    out = {"topics": topic_table(TOPICS), "topics of rod_solver": topic_table(ROD_TOPICS)}
+    for service in (*SERVICES, *ROD_SERVICES):
+        of_node = [one for one in (*SERVICES, *ROD_SERVICES) if one.node == service.node]
+        out[f"services of {service.node}"] = service_table(of_node)
+    return out
+
+
+def topic_table(topics: Sequence[Topic]) -> list[str]:
+    """Return the rows of a table of topics."""
+    rows = ["| topic | type | content | from -> to | QoS |", "|---|---|---|---|---|"]
+    for one in topics:
+        kinds = ", ".join(one.type)
+        rows.append(f"| `{one.full_name}` | {kinds} | {one.content} | {one.route} | {one.qos} |")
+    return rows
+
+
+def service_table(services: Sequence[Service]) -> list[str]:
+    """Return the rows of a table of services."""
+    rows = ["| service | type | action |", "|---|---|---|"]
+    return rows + [f"| `{one.full_name}` | {one.type} | {one.action} |" for one in services]
 
 
 def with_tables(page: str, text: str) -> str:

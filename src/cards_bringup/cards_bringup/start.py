@@ -25,8 +25,8 @@ Makes the environment that every other command makes when it is needed: .venv in
 or the folder that CARDS_VENV names.
 
 options:
-  --test       add what testing and developing need
-  --recreate   remove an environment that ./cards made, and make it anew
+  --test       add what testing, developing and building the documentation need
+  --recreate   remove an environment that ./cards made, and rebuild it
 
 examples:
   ./cards setup
@@ -76,7 +76,7 @@ def _main(checkout: Path, arguments: list[str]) -> int:
         return ExitCode.ERROR if status is None else status
     if command == "test":
         _check_tests(arguments[1:], checkout)
-    environment.ensure(environment.sets(test=command == "test"))
+    environment.ensure(environment.sets(docs=command == "docs", test=command == "test"))
     environment.become("cards_bringup", arguments)
     return ExitCode.ERROR
 

@@ -60,7 +60,7 @@ def declared(spec, parameters):
 def test_every_section_belongs_to_a_node(robot):
     read = node_list.read(robot)
     sections = set(yaml.safe_load(read.parameter_file.read_text())) - {"/**"}
-    assert sections <= {node.name for node in read.nodes}
+    assert sections <= {name for node in read.nodes for name in (node.name, node.full_name)}
 
 
 @pytest.mark.parametrize("robot", ROBOTS)

@@ -69,7 +69,8 @@ def include(file, **arguments):
     from launch_ros.actions import Node
 
     context = LaunchContext()
-    description = IncludeLaunchDescription(PythonLaunchDescriptionSource(str(file)))
+    source = PythonLaunchDescriptionSource(str(file))
+    description = IncludeLaunchDescription(source, launch_arguments=list(arguments.items()))
     context.launch_configurations.update(arguments)
     nodes, declared = [], {}
     pending = list(description.visit(context))
@@ -318,6 +319,31 @@ def test_robot_moves_and_stops_on_ctrl_c(robot, simulator, tmp_path, listener):
     assert (tmp_path / "simulator.npz").is_file()
     assert (tmp_path / "controller.npz").is_file()
     assert launch.left_behind() == []
+
+
+@needs_workspace
+@pytest.mark.gazebo
+@pytest.mark.parametrize(
+    ("robot", "coordinates"),
+    [("prism_3", 21), ("ipanema_1", 6), ("planar_3rfr", 3), ("spatial_3pfr", 3)],
+)
+def test_other_kinds_of_robots_in_gazebo(robot, coordinates, tmp_path, listener):
+    needs("gazebo")
+    states = listener.states("joint_states")
+    with Launch(
+        tmp_path, "cards_bringup", f"{robot}.launch.py", "headless:=true", "simulator:=gazebo",
+        f"log_dir:={tmp_path}",
+    ) as launch:  # fmt: skip
+        listener.wait(
+            lambda: states and states[-1].header.stamp.nanosec > 200_000_000, 120, launch
+        )
+        assert len(states[-1].name) == coordinates
+        assert launch.interrupt() == 0, launch.text
+    assert "Traceback" not in launch.text
+    assert "process has died" not in launch.text
+    assert launch.left_behind() == []
+    host = "rod_solver" if f"{robot}.launch.py" in {file.name for file in RODS} else "simulator"
+    assert (tmp_path / f"{host}.npz").is_file()
 
 
 @needs_workspace

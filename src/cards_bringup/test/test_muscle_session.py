@@ -14,7 +14,10 @@ from cards_core.loop.closed_loop import run_closed_loops
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_file import own_parameters
+from cards_core.trajectories.live import TARGET_SPEEDS
 from cards_sim.build import build_simulation
+from cards_viz.muscles.pushing import Push
 from cards_viz.pages.page import free_port
 
 pytestmark = pytest.mark.serial
@@ -23,7 +26,9 @@ pytestmark = pytest.mark.serial
 class Run:
     """A robot, its controller and its page, stepped by hand."""
 
-    def __init__(self, name="planar_2r", controller="ctc_joint", pacer=None, **given):
+    def __init__(
+        self, name="planar_2r", controller="ctc_joint", pacer=None, reference="wiggle", **given
+    ):
         store = ParameterSet({"model": name, **given}, "simulator")
         self.simulation = build_simulation(store, lambda *_: store)
         (robot,) = self.simulation.robots
@@ -31,7 +36,7 @@ class Run:
         self.control = self.parameters = None
         if controller:
             self.parameters = ParameterSet(
-                {"model": name, "backend": "numeric", "reference": "wiggle", "kp": 100.0},
+                {"model": name, "backend": "numeric", "reference": reference, "kp": 100.0},
                 controller,
             )
             self.control = make_control_loop(controller, self.parameters)
@@ -139,19 +144,124 @@ def test_gains_and_what_does_not_fit(made):
     with pytest.raises(CardsError, match="as fast as it can"):
         run.page.set_speed(2.0)
     with pytest.raises(CardsError, match="ctc_joint commands the muscles"):
-        run.page.set_tension("cable_1", 20.0)
+        run.page.set_command("cable_1", "force", 20.0)
 
 
 def test_tensions_by_hand_without_a_controller(made):
     run = made(controller="")
     run.steps(1)
-    run.page.set_tension("cable_2", 40.0)
+    run.page.set_command("cable_2", "force", 40.0)
     run.steps(3)
     np.testing.assert_allclose(run.host.state.tensions, [10.0, 40.0, 10.0, 10.0])
     with pytest.raises(UnknownNameError, match="cable_1"):
-        run.page.set_tension("rope", 1.0)
+        run.page.set_command("rope", "force", 1.0)
     with pytest.raises(CardsError, match="no controller"):
         run.page.set_gains([1.0], [1.0])
+
+
+def test_a_pushed_link_goes_to_the_cursor_and_comes_back(made):
+    """The controller's stiffness and the spring's balance; afterwards nothing is left of it."""
+    run = made()
+    run.steps(300)
+    names = [link.name for link in run.host.robot.links]
+    row = names.index("link_2")
+
+    def tip():
+        pose = run.host.simulator.link_poses()[row]
+        return pose[:3, :3] @ point + pose[:3, 3]
+
+    point = np.array([0.0, 0.0, 0.3])
+    before = tip()
+    sideways = before + np.array([0.2, 0.0, 0.0])
+    push = Push("link_2", point, sideways, 5.0, 0.5)
+    run.page.push(push)
+    run.steps(1)
+    force = run.host.simulator.data.xfrc_applied.copy()
+    run.steps(400)
+    assert tip()[0] - before[0] > 1e-3
+    run.page.push(None)
+    run.steps(1)
+    pushed = run.host.simulator.data.xfrc_applied - force
+    assert np.abs(pushed).max() > 0.5  # that of the spring is gone
+    run.steps(1500)
+    free = made()
+    free.steps(300 + 1 + 400 + 1 + 1500)
+    np.testing.assert_allclose(run.host.state.q, free.host.state.q, atol=2e-3)
+
+
+def test_gains_are_saved_in_the_parameter_file(made, tmp_path):
+    run = made()
+    with pytest.raises(CardsError, match="no parameter file"):
+        run.page.save_gains()
+    file = tmp_path / "robot.yaml"
+    file.write_text("ctc_joint:\n  ros__parameters:\n    kp: 100.0  # by hand\n")
+    run.session.parameter_file = file
+    run.page.set_gains([250.0, 250.0], [30.0, 20.0])
+    run.steps(1)
+    run.page.save_gains()
+    assert own_parameters(file, "ctc_joint") == {"kp": [250.0, 250.0], "kd": [30.0, 20.0]}
+    assert "# by hand" in file.read_text()
+    assert [one.suffix for one in sorted(tmp_path.iterdir())] == [".yaml", ".bak"]
+    shared = tmp_path / "standard" / "robot.yaml"
+    shared.parent.mkdir()
+    shared.write_text(file.read_text())
+    run.session.parameter_file = shared
+    with pytest.raises(CardsError, match="all robots share it"):
+        run.page.save_gains()
+
+
+def test_a_target_is_reached_smoothly_and_held_until_a_reset(made):
+    run = made()
+    run.steps(200)
+    names = run.host.robot.tree.position_names
+    target = np.array([-0.3, 0.7])
+    run.page.set_target(names, target)
+    desired = []
+    for _ in range(2500):
+        run.steps(1)
+        desired.append(run.control.controller.output.desired.copy())
+    # speeds within that of targets, from the first step on (the reference moved at 1 mrad a step)
+    assert np.abs(np.diff(desired, axis=0)).max() <= 1.05 * 0.001 * TARGET_SPEEDS["rad"]
+    np.testing.assert_allclose(desired[-1], target, atol=1e-12)
+    np.testing.assert_allclose(run.host.state.q, target, atol=2e-3)
+    assert run.page.snapshot().desired == pytest.approx(target)
+    # another on the way takes over where the first is
+    run.page.set_target(names, -target)
+    run.steps(300)
+    before = run.control.controller.output.desired.copy()
+    run.page.set_target(names, target)
+    run.steps(2)
+    assert np.abs(run.control.controller.output.desired - before).max() < 3e-3
+    with pytest.raises(CardsError, match="no target set for x"):
+        run.page.set_target(("x", "y"), target)
+    run.page.reset()
+    run.steps(2)
+    wiggle = run.control.controller.output.desired.copy()
+    free = made()
+    free.steps(1)
+    np.testing.assert_allclose(wiggle, free.control.controller.output.desired, atol=5e-3)
+
+
+def test_a_target_of_the_hand(made):
+    run = made("roboy_arm", "ctc_operational", reference="flower")
+    run.steps(100)
+    goal = run.control.controller.output.desired[:3] + np.array([0.0, 0.02, 0.02])
+    run.page.set_target(("x", "y", "z"), goal)
+    run.steps(800)
+    np.testing.assert_allclose(run.control.controller.output.desired[:3], goal, atol=1e-12)
+
+
+def test_a_reset_lets_go(made):
+    run = made()
+    run.page.push(Push("link_2", np.zeros(3), np.ones(3), 5.0, 0.5))
+    run.steps(3)
+    run.page.reset()
+    run.steps(1)
+    assert run.host.state.time == 0.0
+    free = made()
+    run.steps(50)
+    free.steps(50)
+    np.testing.assert_allclose(run.host.state.q, free.host.state.q, atol=1e-9)
 
 
 def test_the_speed_is_the_pacers(made):

@@ -98,7 +98,7 @@ def test_every_robot_has_a_launch_file_and_a_valid_list(robot):
         assert plan.notes == ()
         for node in plan.nodes:
             assert node.role == "tool" or importlib.util.find_spec(node.module)
-            for argument in node.arguments:
+            for argument in plan.arguments(node):
                 assert "/" not in argument or Path(argument).is_file()
 
 
@@ -173,7 +173,7 @@ def test_unknown_robot():
         ("role: host", "role: boss", 9, "host, controller, view, tool"),
         ("when: {sim: true", "when: {simm: true", 10, "did you mean 'sim'"),
         ("mode: mode", "mode: mod", 11, "did you mean 'mode'"),
-        ('"{config}/toy.png"', '"{confog}/toy.png"', 12, "{config} or {urdf}"),
+        ('"{config}/toy.png"', '"{confog}/toy.png"', 12, "{config} or {urdf} or {rviz}"),
         ("speed: 2.5", "speed: [1, 2]", 12, "a single value"),
         ("name: push", "name: simulator", 14, "appears twice"),
         ("controller: push", "controller: pull", 3, "no controller 'pull'"),

@@ -274,7 +274,7 @@ def test_several_robots_have_namespaces():
         assert made.parameters(node)["kp"] == [2000.0] * 3
         line = node.command(made.parameter_file, made.parameters(node))
         assert line[line.index(f"__ns:=/{node.namespace}") - 1] == "-r"
-    embedded = plan("two_arms", simulator="mujoco", log_dir="/logs")
+    embedded = plan("two_arms", simulator="mujoco", log_dir="/logs", rviz="false")
     assert names(embedded) == ["simulator", "ctc_operational", "ctc_operational"]
     assert Path(embedded.parameters(embedded.nodes[0])["world"]).stem == "two_arms"
     folders = [embedded.parameters(node)["log_dir"] for node in embedded.nodes]
@@ -410,3 +410,27 @@ def test_terrain_reaches_simulator_and_views(tmp_path, monkeypatch):
 def test_a_reference_that_nobody_follows_is_refused():
     with pytest.raises(CardsError, match=r"reference:=circle: no node of tetraspine follows"):
         make_plan({"reference": "circle"}, "tetraspine")
+
+
+def test_two_arms_have_views():
+    """Muscles of both in Gazebo's window, where each arm stands; the left one in RViz."""
+    from cards_bringup.gazebo.world import make_world
+
+    made = plan(
+        "two_arms", installed=(*GAZEBO, "rviz2", "robot_state_publisher"), simulator="gazebo"
+    )
+    drawn = {node.full_name: node for node in made.nodes if node.name == "gazebo_markers"}
+    text = make_world(shared_folder() / "worlds" / "two_arms.sdf", robot="roboy_arm").text
+    for arm in ("left_arm", "right_arm"):
+        origin = made.given(f"{arm}/gazebo_markers")["origin"]
+        pose = text.split(f"<name>{arm}</name>")[1].split("<pose>")[1].split("</pose>")[0]
+        assert origin == [float(value) for value in pose.split()]
+    assert set(drawn) == {"left_arm/gazebo_markers", "right_arm/gazebo_markers"}
+    in_rviz = {"muscle_markers", "robot_state_publisher", "rviz"}
+    assert {n.full_name for n in made.nodes if n.name in in_rviz} == {
+        f"left_arm/{name}" for name in in_rviz
+    }
+    (rviz,) = (node for node in made.nodes if node.name == "rviz")
+    assert "/left_arm/muscle_markers" in Path(made.arguments(rviz)[1]).read_text()
+    (publisher,) = (node for node in made.nodes if node.name == "robot_state_publisher")
+    assert "<robot" in made.parameters(publisher)["robot_description"]

@@ -40,7 +40,7 @@ from cards_core.control.set_points import told_muscles
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats import load
 from cards_core.robot.model import Robot
-from cards_core.robot.terrain import read_terrain
+from cards_core.robot.terrain import ground_shapes, read_terrain
 from cards_core.shared_files import find_file
 from cards_core.typing import Array
 from cards_core.yaml_fields import Field, parse_yaml, read_yaml
@@ -255,7 +255,7 @@ def _read(root: Field, source: str) -> Experiment:
     terrains = root["terrains"].items()
     for item in terrains:
         text = item.text()
-        _checked(item, lambda text=text: read_terrain(text.replace("{seed}", "1")).shapes())
+        _checked(item, lambda text=text: ground_shapes(read_terrain(text.replace("{seed}", "1"))))
     goals = tuple(
         _pair(item, "x, y")
         for item in (root["goals"].items(at_least=0) if root.has("goals") else ())

@@ -26,6 +26,7 @@ from cards_core.trajectories.library import (  # noqa: E402
     load_references,
 )
 from cards_learning.environments import IDS  # noqa: E402
+from cards_learning.environments.environment import ArmReachEnv  # noqa: E402
 from cards_learning.environments.quantities import Layout, Quantity  # noqa: E402
 from cards_learning.environments.task import FAILURE  # noqa: E402
 
@@ -60,7 +61,7 @@ def test_gymnasium_has_nothing_to_say(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         environment = gymnasium.make(name, **SMALL.get(name, {}))
-        check_env(environment.unwrapped)
+        check_env(environment.unwrapped, skip_render_check=True)  # it would need OpenGL
         environment.close()
     for space in (environment.observation_space, environment.action_space):
         assert np.isfinite(space.low).all()
@@ -118,7 +119,7 @@ def test_episodes_are_truncated_after_their_steps(name):
     flags = [many.step(0.0 * many.action_space.sample()) for _ in range(5)]
     assert [bool(step[3].all()) for step in flags] == [False, False, True, False, False]
     assert not any(step[2].any() for step in flags)
-    assert flags[3][1].tolist() == [0.0, 0.0]  # the step in which they begin anew
+    assert flags[3][1].tolist() == [0.0, 0.0]  # the step in which they start again
 
 
 def test_bad_actions_are_named_and_nothing_is_done(name):
@@ -224,7 +225,7 @@ def test_the_page_has_all_ids_and_options():
 
 
 def test_a_tensegrity_that_diverges_is_over():
-    """Velocities beyond what MuJoCo takes; the others go on, and it begins anew."""
+    """Velocities beyond what MuJoCo takes; the others go on, and it starts again."""
     options = {**SMALL["cards/Tensegrity-v0"], "perturbation": 1e9}
     many = gymnasium.make_vec("cards/Tensegrity-v0", num_envs=2, **options)
     many.reset(seed=0)
@@ -570,3 +571,39 @@ def test_only_platforms_in_ideal_cables_carry():
     ):
         with pytest.raises(CardsError, match=message):
             gymnasium.make("cards/PickAndPlace-v0", **options)
+
+
+def test_pictures_show_the_robot_and_its_target():
+    environment = gymnasium.make("cards/ArmReach-v0", render_mode="rgb_array")
+    assert environment.metadata["render_fps"] == 50
+    environment.reset(seed=1)
+    try:
+        picture = environment.render()
+    except CardsError as error:
+        pytest.skip(f"no OpenGL here: {error}")
+    assert (picture.shape, picture.dtype) == ((480, 640, 3), np.uint8)
+    red, others = picture[:, :, 0].astype(int), picture[:, :, 1:].astype(int).max(axis=2)
+    assert ((red > 100) & (others < red / 2)).sum() > 20
+    environment.step(np.ones(environment.action_space.shape, dtype=np.float32))
+    assert not np.array_equal(environment.render(), picture)
+    environment.close()
+    environment.close()
+    many = gymnasium.make_vec(
+        "cards/ArmReach-v0",
+        num_envs=2,
+        vectorization_mode="vector_entry_point",
+        render_mode="rgb_array",
+    )
+    many.reset(seed=1)
+    first, second = many.render()
+    assert (first != picture).any(axis=2).sum() < 50  # rounding may move an edge by a pixel
+    assert (second != picture).any(axis=2).sum() > 1000
+    many.close()
+
+
+def test_without_a_mode_there_is_no_picture():
+    environment = gymnasium.make("cards/ArmReach-v0").unwrapped
+    environment.reset(seed=1)
+    assert environment.render() is None
+    with pytest.raises(CardsError, match="rgb_array"):
+        ArmReachEnv(render_mode="human")

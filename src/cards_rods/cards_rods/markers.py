@@ -1,14 +1,17 @@
 """RViz markers of a robot of rods: rods in colours, plate, base joints, load.
 
 Namespaces: ``rods`` (LINE_STRIP, id = index of the limb), ``plate`` (TRIANGLE_LIST), ``bases``
-(SPHERE_LIST), ``load`` (ARROW).
+(SPHERE_LIST), ``load`` (ARROW), ``joints`` (TEXT_VIEW_FACING, id = index of the limb: the joint
+coordinate in degrees or millimetres, where the rod starts at home).
 
-All messages have the same markers with the same numbers of points, so one is laid out when the
-robot is known, and afterwards only numbers in its bytes are overwritten: 0.1 ms instead of 5 ms,
-which would be a step of the solver that is left out.
+All messages have the same markers with the same numbers of points and texts of the same length, so
+one is laid out when the robot is known, and afterwards only numbers in its bytes are overwritten:
+0.1 ms instead of 5 ms, which would be a step of the solver that is left out.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -18,7 +21,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from cards_core.errors import CardsError
-from cards_core.rods.robots.robot import RodRobot, rod_starts
+from cards_core.rods.robots.robot import BaseKind, RodRobot, rod_starts
 from cards_core.rods.robots.solution import RobotShapes
 from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
@@ -31,12 +34,17 @@ ROD_COLOR = (0.75, 0.14, 0.12)
 
 PLATE_COLOR = (0.55, 0.58, 0.62)
 
+TEXT_COLOR = (0.16, 0.18, 0.22)
+
 BASE_COLOR = (0.28, 0.30, 0.33)
 
 LOAD_COLOR = (0.08, 0.59, 0.35)
 
+_TEXT_HEIGHT = 0.06
+"""Height of the letters, as a part of the rods' length."""
+
 _LOAD_LENGTH = 0.25
-"""Length of the arrow of the greatest load so far, as a part of the rods' length."""
+"""Length of the arrow of the maximum load so far, as a part of the rods' length."""
 
 
 class RodMarkers:
@@ -68,7 +76,21 @@ class RodMarkers:
             ],
             [*[points] * n, 6 * n, n, 2],
             [*[points] * n, 0, 0, 0],
+            self._texts(),
         )
+
+    def _texts(self) -> list[Marker]:
+        """Return the texts of the joint coordinates, with as many letters as they will have."""
+        robot, height = self._robot, _TEXT_HEIGHT * self._size
+        starts = rod_starts(robot, robot.home_q)[:, :3, 3]
+        out = []
+        for i, start in enumerate(starts.tolist()):
+            marker = _marker("joints", i, Marker.TEXT_VIEW_FACING, TEXT_COLOR, (0, 0, height))
+            x, y, z = start
+            marker.pose.position = Point(x=x, y=y, z=z + height)
+            marker.text = _coordinate_text(robot, i, 0.0)
+            out.append(marker)
+        return out
 
     def make(self, simulation: RodSimulation, shapes: RobotShapes, by: str, stamp: int) -> bytes:
         """Return the MarkerArray of one state, serialised.
@@ -86,6 +108,8 @@ class RodMarkers:
         for place, rgb in zip(message.colors, self._rgb(shapes, by), strict=False):
             place[:, :3] = rgb
         corners = self._corners @ solution.pose[:3, :3].T + solution.pose[:3, 3]
+        for i, value in enumerate(solution.q.tolist()):
+            message.write(i, _coordinate_text(self._robot, i, value))
         plate, bases, load = message.points[-3:]
         plate[:] = _fan(corners)
         bases[:] = rod_starts(self._robot, solution.q)[:, :3, 3]
@@ -107,29 +131,51 @@ class RodMarkers:
         return np.array([tip - _LOAD_LENGTH * self._size / self._load * force, tip])
 
 
+def _coordinate_text(robot: RodRobot, index: int, value: float) -> str:
+    """Return name and value of a joint coordinate; of one joint always equally many bytes."""
+    name = robot.joint_names[index]
+    if robot.limbs[index].base.kind is BaseKind.REVOLUTE:
+        return f"{name} {math.degrees(value):+7.1f}°"
+    return f"{name} {1e3 * value:+8.1f} mm"
+
+
 class _PackedMarkers:
-    """A serialised MarkerArray whose points, colours and stamps can be overwritten.
+    """A serialised MarkerArray whose points, colours, stamps and texts can be overwritten.
 
     Args:
         markers: Without points and colours.
         points, colors: How many each marker has.
+        texts: Markers with texts, after the others.
 
     Attributes:
         points: Views of the points, shapes (count, 3).
         colors: Views of the colours of points, red green blue alpha in 0..1, shapes (count, 4).
     """
 
-    def __init__(self, markers: list[Marker], points: list[int], colors: list[int]) -> None:
+    def __init__(
+        self,
+        markers: list[Marker],
+        points: list[int],
+        colors: list[int],
+        texts: list[Marker],
+    ) -> None:
         # numbers that occur nowhere else show where the numbers of each kind are
-        for i, (marker, p, c) in enumerate(zip(markers, points, colors, strict=True)):
+        for i, marker in enumerate((*markers, *texts)):
             marker.header.stamp = Time(sec=10_000_019 + i, nanosec=1009 + i)
+        for i, (marker, p, c) in enumerate(zip(markers, points, colors, strict=True)):
             marker.points = [Point(x=1e6 + i + k / 1024.0, y=0.5, z=0.25) for k in range(p)]
             marker.colors = [ColorRGBA(r=4096.0 + i + k / 1024.0, a=1.0) for k in range(c)]
-        self._buffer = bytearray(serialize_message(MarkerArray(markers=markers)))
+        shown = [marker.text.encode() for marker in texts]
+        for i, (marker, text) in enumerate(zip(texts, shown, strict=True)):
+            marker.text = f"~{i:05d}".ljust(len(text), "~")
+        self._buffer = bytearray(serialize_message(MarkerArray(markers=[*markers, *texts])))
+        self._texts = [
+            self._view("<u1", len(text), f"~{i:05d}".encode()) for i, text in enumerate(shown)
+        ]
         stamp = np.dtype([("sec", "<i4"), ("nanosec", "<u4")])
         self._stamps = [
             self._view(stamp, 1, np.array([(10_000_019 + i, 1009 + i)], dtype=stamp).tobytes())
-            for i in range(len(markers))
+            for i in range(len(markers) + len(texts))
         ]
         self.points = [
             self._view("<f8", 3 * p, np.array([1e6 + i, 0.5, 0.25]).tobytes()).reshape(p, 3)
@@ -147,6 +193,12 @@ class _PackedMarkers:
         if self._buffer.count(begin) != 1:
             raise CardsError("the layout of MarkerArray messages is not understood")
         return np.frombuffer(self._buffer, kind, count, self._buffer.index(begin))
+
+    def write(self, index: int, text: str) -> None:
+        """Replace a text; what is too long is cut, what is too short ends in blanks."""
+        place = self._texts[index]
+        encoded = text.encode()[: len(place)].ljust(len(place))
+        place[:] = np.frombuffer(encoded, "<u1")
 
     def bytes(self, stamp: int) -> bytes:
         """Return the message with a stamp, [ns]."""

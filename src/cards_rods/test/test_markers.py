@@ -51,7 +51,7 @@ def test_markers_are_where_the_robot_is(simulation):
     simulation.solve(5.0)
     shapes, pose = shapes_of(simulation), simulation.result.solution.pose
     found = decoded(markers.make(simulation, shapes, "curvature", 12_000_000_034))
-    assert len(found) == robot.n_limbs + 3
+    assert len(found) == 2 * robot.n_limbs + 3
     for marker in found.values():
         assert marker.header.frame_id == FRAME
         assert (marker.header.stamp.sec, marker.header.stamp.nanosec) == (12, 34)
@@ -75,6 +75,28 @@ def test_markers_are_where_the_robot_is(simulation):
     np.testing.assert_allclose(end, pose[:3, 3], atol=1e-12)
     along = (end - start) / np.linalg.norm(end - start)
     np.testing.assert_allclose(along, [0.0, 1.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize(("model", "unit"), [("stewart_6pfs", " mm"), ("planar_3rfr", "°")])
+def test_joint_coordinates_are_written_beside_the_rods(model, unit):
+    simulation = RodSimulation(read_rod_robot(model))
+    robot = simulation.robot
+    markers = RodMarkers(robot, POINTS)
+    q = robot.home_q.copy()
+    q[1] += 0.02
+    simulation.command_joints((), q)
+    for step in range(50):
+        simulation.step(0.01 * step)
+    texts = decoded(markers.make(simulation, shapes_of(simulation), "none", 1))
+    scale = 1e3 if unit == " mm" else 180.0 / np.pi
+    for i, name in enumerate(robot.joint_names):
+        text = texts["joints", i]
+        assert text.type == Marker.TEXT_VIEW_FACING
+        assert text.text.startswith(name)
+        assert text.text.endswith(unit)
+        shown = float(text.text.removeprefix(name).removesuffix(unit))
+        assert shown == pytest.approx(scale * simulation.solution.q[i], abs=0.051)
+    assert simulation.solution.q[1] == pytest.approx(q[1], abs=1e-9)
 
 
 def test_the_next_message_does_not_change_the_last(simulation):

@@ -139,6 +139,12 @@ class NativeSteps:
             if muscles.feeding is not None and not bank.ideal:
                 place("feeding", muscles.feeding.astype(np.int_))
         setup.dt = bank.dt
+        setup.near = len(views["near_rows"])
+        for name in ("near_rows", "near_bodies"):
+            place(name, views[name].astype(np.int_))
+        for name in ("all_sensed", "all_twists", "all_applied"):
+            place(name, views[name])
+        place("near_poses", np.tile(np.eye(4), (setup.near, 1, 1)))
         self._kinds = np.zeros(m, dtype=np.int_)
         place("kinds", self._kinds)
         self._values: Array = np.zeros(m)
@@ -305,6 +311,9 @@ class _Steps(ctypes.Structure):
         *_fields(ctypes.c_void_p, "link_twists", "cable_tensions", "cable_wrenches"),
         *_fields(ctypes.c_void_p, "cable_lengths", "cable_rates", "feeding", "cable_feeds"),
         ("dt", ctypes.c_double),
+        ("near", ctypes.c_long),
+        *_fields(ctypes.c_void_p, "near_rows", "near_bodies", "all_sensed", "all_twists"),
+        *_fields(ctypes.c_void_p, "near_poses", "all_applied"),
         *_fields(ctypes.c_void_p, "rows", "lengths", "rates"),
     ]
 

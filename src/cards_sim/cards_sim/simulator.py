@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import mujoco
@@ -18,10 +19,13 @@ from cards_core.errors import CardsError, CompilationError, ShapeError
 from cards_core.formats.mjcf.writer import Integrator, merged_links
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.system import MuscleSystem
+from cards_core.paths.wrapping.mesh import mesh_path
+from cards_core.robot.elements import Collision, Link, Mesh
 from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
 from cards_core.robot.world import World, WorldModel, empty_world_with
+from cards_core.spatial import Pose
 from cards_core.typing import Array
 from cards_sim.model import at_centres_of_mass
 from cards_sim.native_steps import NativeSteps
@@ -119,6 +123,7 @@ class Simulator:
         self.model, self.data = world.model, world.data
         self._placed = placed
         self._merged = merged_links(robot)
+        self._touches = any(muscle.contact for muscle in robot.muscles)
         names = [link.name for link in robot.links]
         self._rows = np.array([i for i, x in enumerate(names) if x not in self._merged], np.intp)
         self._bodies = np.array(
@@ -127,12 +132,14 @@ class Simulator:
         self._coms = np.zeros((len(names), 3))
         self._coms[self._rows] = self.model.body_ipos[self._bodies]
         relocated = at_centres_of_mass(robot, dict(zip(names, self._coms, strict=True)))
+        near = world.world.neighbours(placed.name) if self._touches else ()
         self.muscles = MuscleSystem(
             robot,
             self.dt,
             muscle_backend,
             engine_robot=relocated,
             surroundings=world.world.surroundings(placed.name),
+            neighbours=[self._at_centre(other, link) for other, link in near],
         )
         self.motors = motors_of(self.tree)
         n, m, k = len(robot.links), len(robot.muscles), len(self.motors)
@@ -151,6 +158,14 @@ class Simulator:
         self._sensed_poses = poses.reshape(n, 4, 3).transpose(0, 2, 1)
         twists = 12 * total + 6 * first
         self._twists = sensors[twists : twists + 6 * n].reshape(n, 6)
+
+        # of what else its cables touch
+        index = {link.name: i for i, link in enumerate(world.combined.links)}
+        names_near = [other.prefixed(link.name) for other, link in near]
+        self._near_rows = np.array([index[name] for name in names_near], dtype=np.intp)
+        self.others = np.array([self.model.body(name).id for name in names_near], dtype=np.intp)
+        self._all_poses = sensors[: 12 * total].reshape(total, 4, 3).transpose(0, 2, 1)
+        self._all_twists = sensors[12 * total : 18 * total].reshape(total, 6)
 
         # what pulls at the links, in MuJoCo's memory if its bodies are in the same order
         self._applied: Array | None = None
@@ -180,6 +195,11 @@ class Simulator:
             "poses": self._poses,
             "applied": self._applied,
             "last_actuators": self._last_actuators,
+            "all_sensed": sensors[: 12 * total],
+            "all_twists": self._all_twists,
+            "all_applied": data.xfrc_applied,
+            "near_rows": self._near_rows,
+            "near_bodies": self.others,
         }
         self._native: NativeSteps | None = None
         self._native_suits = NativeSteps.suits(self)
@@ -272,6 +292,11 @@ class Simulator:
     def steps(self) -> int:
         """Number of steps since the last reset."""
         return self.world.steps
+
+    @property
+    def place(self) -> Pose:
+        """Pose of the robot's axes in the world."""
+        return self._placed.pose
 
     def link_poses(self) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4), in the order of robot.links."""
@@ -415,7 +440,7 @@ class Simulator:
         self._efforts[:] = 0.0
 
     def begin(self) -> None:
-        """Begin anew with the motion at time zero."""
+        """Start again with the motion at time zero."""
         self.muscles.reset(self._poses)
 
     def pull(self) -> None:
@@ -441,9 +466,17 @@ class Simulator:
             self.data.xfrc_applied[self._bodies] = muscles.wrenches[self._rows]
         self._given = (muscles.tensions, efforts)
 
+    def pull_others(self) -> None:
+        """Add what the cables do to links of other models, after all robots wrote theirs."""
+        np.add.at(self.data.xfrc_applied, self.others, self.muscles.engine.neighbour_wrenches)
+
     def refresh(self) -> None:
         """Take over the motion of the links."""
         self._poses[:, :3] = self._sensed_poses
+        if self.others.size:
+            engine = self.muscles.engine
+            engine.neighbour_poses[:, :3] = self._all_poses[self._near_rows]
+            engine.neighbour_twists[:] = self._all_twists[self._near_rows]
         self._motion = None
 
     def undo(self) -> None:
@@ -478,6 +511,20 @@ class Simulator:
         self._given = (native.tensions, self._told[0][self._tensions.size :])
 
     # Inside -----------------------------------------------------------------------------------
+
+    def _at_centre(self, other: WorldModel, link: Link) -> Link:
+        """Return a link of another model with its shapes relative to its centre of mass."""
+        com = self.model.body_ipos[self.model.body(other.prefixed(link.name)).id]
+
+        def moved(shape: Collision) -> Collision:
+            geometry = shape.geometry
+            if isinstance(geometry, Mesh):
+                path = mesh_path(geometry.uri, other.robot.source)
+                geometry = geometry if path is None else replace(geometry, uri=str(path))
+            pose = Pose(shape.pose.rotation, shape.pose.translation - com)
+            return replace(shape, geometry=geometry, pose=pose)
+
+        return replace(link, collisions=tuple(moved(shape) for shape in link.collisions))
 
     def _refuse(self, values: Array) -> None:
         muscles = [f"muscle '{muscle.name}'" for muscle in self.robot.muscles]

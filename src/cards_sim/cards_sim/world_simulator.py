@@ -14,6 +14,7 @@ from typing import Protocol
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.checks import finite_array, finite_number
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
@@ -77,16 +78,25 @@ class SeveralSteps(Protocol):
 
 
 class Puller(Protocol):
-    """What gives wrenches to the links of a world, once a step."""
+    """What gives wrenches to the links of a world, once a step.
+
+    Attributes:
+        others: MuJoCo's indices of bodies that are not its own but that it pulls at.
+    """
+
+    others: npt.NDArray[np.intp]
 
     def put(self) -> None:
         """Put the coordinates and velocities at time zero into MuJoCo's memory."""
 
     def begin(self) -> None:
-        """Begin anew with the motion at time zero."""
+        """Start again with the motion at time zero."""
 
     def pull(self) -> None:
         """Write the wrenches and joint efforts of this step into MuJoCo's memory."""
+
+    def pull_others(self) -> None:
+        """Add the wrenches of this step on `others`, after all pullers wrote theirs."""
 
     def refresh(self) -> None:
         """Take over the motion of the links."""
@@ -288,7 +298,13 @@ class WorldSimulator:
             data.xfrc_applied[[push.body for push in self._pushes]] = 0.0
             self._pushes = [push for push in self._pushes if push.steps > 0]
         for puller in self.pullers:
+            if puller.others.size:
+                data.xfrc_applied[puller.others] = 0.0
+        for puller in self.pullers:
             puller.pull()
+        for puller in self.pullers:
+            if puller.others.size:
+                puller.pull_others()
         if self._pushes:
             self._apply_pushes()
         # MuJoCo warns instead of failing; asked twice, so that the cause is found, not what

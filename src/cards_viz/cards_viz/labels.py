@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,15 @@ def numbered(width: int, error_width: int) -> Labels:
     names = tuple(f"y{i + 1}" for i in range(width))
     error_names = tuple(f"e{i + 1}" for i in range(error_width))
     return Labels(names, ("",) * width, error_names, ("",) * error_width)
+
+
+def natural_order(names: Sequence[str]) -> list[int]:
+    """Return the indices that sort names as people do: ``motor9`` before ``motor10``."""
+    parts = [
+        [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in split]
+        for split in (re.split(r"(\d+)", name) for name in names)
+    ]
+    return sorted(range(len(parts)), key=parts.__getitem__)
 
 
 STATE_UNITS: Mapping[str, tuple[str, float]] = {

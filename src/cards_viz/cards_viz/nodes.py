@@ -93,6 +93,10 @@ class OpenPage(Protocol):
         """Show a message."""
         ...
 
+    def say(self, text: str) -> None:
+        """Show a piece of good news."""
+        ...
+
     def stop(self) -> None:
         """Close the page."""
         ...

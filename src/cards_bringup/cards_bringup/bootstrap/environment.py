@@ -35,7 +35,7 @@ VENV_OPTIONS: tuple[str, ...] = ()
 
 STAMP = "cards-stamp.json"
 PATH_FILE = "cards_workspace.pth"
-SPACE_NEEDED = {"runtime": 1.3e9, "ros": 0.3e9, "test": 1.2e9}
+SPACE_NEEDED = {"runtime": 1.3e9, "ros": 0.3e9, "docs": 0.2e9, "test": 1.2e9}
 """Free disk space that installing a set takes, with the downloads, [bytes]."""
 
 
@@ -61,11 +61,18 @@ class Environment:
         """The interpreter in it."""
         return self.path / "bin" / "python"
 
-    def sets(self, *, test: bool = False) -> list[str]:
-        """Return the names of the requirement files to install."""
+    def sets(self, *, docs: bool = False, test: bool = False) -> list[str]:
+        """Return the names of the requirement files to install.
+
+        Args:
+            docs: With what building the documentation needs.
+            test: With what testing needs; a test builds the documentation.
+        """
         names = ["runtime"]
         if self.ros_kind == ros.WHEELS:
             names.append("ros")
+        if docs or test:
+            names.append("docs")
         if test:
             names.append("test")
         return names
@@ -145,7 +152,7 @@ class Environment:
             _check_venv_module()
             ros.check_source(self.ros_kind, os.environ, python)
             if stamp:
-                print("cards: the environment is not whole, making it anew", file=sys.stderr)
+                print("cards: environment incomplete; rebuilding", file=sys.stderr)
                 self._clear()
             stamp = self._create(python)
         missing = self._missing(stamp, sets)

@@ -45,15 +45,19 @@ def add_calibrate(subparsers: Any) -> None:
     add("--baudrate", type=COUNT, help="[baud] (default: of the layout)")
     add("--layout", metavar="NAME", help="boards, a file or config/NAME.boards.yaml (ROBOT)")
     add("--namespace", default="", help="only the boards of this namespace of the layout")
-    add("--steps", help="some of tension,length,joints,check (default: all)")
-    add("--q", help="where the robot is held in steps 2 and 3 (default: home)")
+    add("--steps", help="subset of tension,length,joints,check (default: all)")
+    add("--q", help="pose in which the robot is held in steps 2 and 3 (default: home)")
     text = "incremental encoders: step 2 from N unknown poses, the first one near --q"
     add("--poses", type=POSES, metavar="N", help=text)
-    add("--seconds", type=SECONDS, default=1.0, help="how long to average [s] (%(default)s)")
+    add("--seconds", type=SECONDS, default=1.0, help="averaging time [s] (%(default)s)")
     add("--check-seconds", type=CHECK_SECONDS, default=10.0, help="of step 4 [s] (%(default)s)")
-    add("--no-save", action="store_true", help="not to the boards' flash, put back at the end")
+    add(
+        "--no-save",
+        action="store_true",
+        help="do not write to the boards' flash; restore the old values at the end",
+    )
     add("--out", type=Path, metavar="FILE", help="report, .yaml or .json")
-    add("--yes", action="store_true", help="no questions: everything is in place")
+    add("--yes", action="store_true", help="ask nothing: all preparations are done")
     add("--json", action="store_true", help="print the report, nothing else; with --yes")
     parser.set_defaults(run=run)
 

@@ -106,26 +106,27 @@ def add_export(subparsers: Any) -> None:
         help="none: as derived; trig: normal form, sums of angles; full: also SymPy's simplify",
     )
     parser.add_argument(
-        "--subexpressions", action="store_true", help="put what repeats into a table (texts)"
+        "--subexpressions", action="store_true", help="list common subexpressions in a table"
     )
     parser.add_argument(
         "--muscles",
         choices=("all", "straight", "none"),
         default="all",
-        help="which have equations; wrapped ones have no closed form without cases",
+        help="muscles with equations; wrapped muscles have no closed form without case "
+        "distinctions",
     )
     parser.add_argument(
         "--time-limit",
         type=Number(above=0.0, infinite=True),
         default=math.inf,
         metavar="SECONDS",
-        help="of --simplify full; the rest is then left as trig has it (default: inf, no limit)",
+        help="time limit of --simplify full; the rest stays as with trig (default: inf, no limit)",
     )
     parser.add_argument(
         "--limit",
         type=Number(above=0.0, infinite=True),
         metavar="SIZE",
-        help="largest predicted size of a robot that is taken; inf takes any",
+        help="maximum predicted size of the equations; inf: no limit",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=_run_export)

@@ -122,7 +122,7 @@ class InProcessRun:
             return
         from cards_bringup.nodes.muscle_session import MuscleSession
 
-        session = MuscleSession(simulation, pacer)
+        session = MuscleSession(simulation, pacer, self.plan.parameter_file)
         try:
             for robot, control, parameters in shown:
                 if robot.namespace in views:

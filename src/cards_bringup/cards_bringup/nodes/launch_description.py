@@ -6,6 +6,7 @@ This module imports ``launch`` and ``launch_ros``, which come with ROS 2.
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Mapping
 
 from launch import LaunchContext, LaunchDescription
@@ -81,24 +82,34 @@ def _start(context: LaunchContext, robot: str) -> list[LaunchDescriptionEntity]:
 
 
 def _node(node: NodeSpec, plan: Plan) -> Node:
-    parameters = {
-        name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
-        for name, value in plan.parameters(node).items()
-    }
+    given = plan.parameters(node)
+    namespace = "/".join(filter(None, (plan.values["namespace"], node.namespace)))
+    ros_arguments = ["--log-level", plan.values["log_level"]]
     ours: Mapping[str, object] = {}
-    if node.role != "tool":
-        ours = {"parameters": [str(plan.parameter_file), parameters]}
-    elif parameters:
-        ours = {"parameters": [parameters]}
+    if node.role == "host" and not namespace:
+        # the system's host may have a node in the namespace of each robot: without a namespace,
+        # launch_ros would have all nodes of the process leave theirs (__ns:=/)
+        ours = {"parameters": [str(plan.parameter_file)]}
+        for name, value in given.items():
+            ros_arguments += ["-p", f"{node.name}:{name}:={json.dumps(value)}"]
+    else:
+        ours = {"namespace": namespace}
+        parameters = {
+            name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
+            for name, value in given.items()
+        }
+        if node.role != "tool":
+            ours = {**ours, "parameters": [str(plan.parameter_file), parameters]}
+        elif parameters:
+            ours = {**ours, "parameters": [parameters]}
     if node.stop_time is not None:
         ours = {**ours, "sigterm_timeout": str(node.stop_time)}
     return Node(
         package=node.package,
         executable=node.executable,
         name=node.name,
-        namespace="/".join(filter(None, (plan.values["namespace"], node.namespace))),
-        arguments=list(node.arguments),
-        ros_arguments=["--log-level", plan.values["log_level"]],
+        arguments=plan.arguments(node),
+        ros_arguments=ros_arguments,
         additional_env=plan.environment(),
         output="screen",
         on_exit=_host_ended if node.role == "host" else None,

@@ -10,6 +10,7 @@ import math
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,18 @@ import numpy as np
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.pacing import Pacer
-from cards_core.muscles.command import CommandRefusedError, command_of
+from cards_core.muscles.command import CommandPart, CommandRefusedError, command_limits
 from cards_core.parameters.declaration import ParameterSet
+from cards_core.parameters.parameter_saving import save_parameters
+from cards_core.robot.actuators import CommandKind
+from cards_core.trajectories.base import Reference
+from cards_core.trajectories.live import TARGET_SPEEDS, PoseMotion, joint_target
 from cards_core.typing import Array
 from cards_sim.build import PlacedRobot, Simulation
 from cards_viz.labels import Labels, joint_labels, operational_labels
 from cards_viz.muscles.interface import MuscleSnapshot, Switch
 from cards_viz.muscles.page import MusclePage
+from cards_viz.muscles.pushing import Push
 from cards_viz.muscles.tracking import Tracking, tracked
 from cards_viz.muscles.world_scene import WorldScene
 
@@ -32,6 +38,9 @@ RATE = 30.0
 
 PATIENCE = 0.05
 """How long a paused simulation waits between two looks at the queue, [s]."""
+
+PUSHED = 0.02
+"""How long a push lasts that is not renewed, [s] of the simulation; it is, in every step."""
 
 SPEED_PERIOD = 1.0
 """Over how long the ratio of simulated to elapsed time is taken, [s]."""
@@ -43,6 +52,7 @@ class MuscleSession:
     Args:
         simulation: The world and its robots.
         pacer: Of the loop that steps; None where it runs as fast as possible.
+        parameter_file: In which gains are saved; None: nowhere.
 
     Attributes:
         pages: Those that are open.
@@ -50,7 +60,10 @@ class MuscleSession:
         stopped: Whether an emergency stop holds.
     """
 
-    def __init__(self, simulation: Simulation, pacer: Pacer | None) -> None:
+    def __init__(
+        self, simulation: Simulation, pacer: Pacer | None, parameter_file: Path | None = None
+    ) -> None:
+        self.parameter_file = parameter_file
         self._simulation = simulation
         self._pacer = pacer
         self._todo: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -104,6 +117,7 @@ class MuscleSession:
         def stepped() -> None:
             for page in self.pages:
                 page.command_by_hand()
+                page.push_by_hand()
             step()
             self._show(time.monotonic())
             self._serve()
@@ -205,7 +219,8 @@ class RobotPage:
         if parameters is not None:
             live = (spec for spec in parameters.specs if spec.live)
             self._live = {spec.name: parameters[spec.name] for spec in live}
-        self._hand: dict[str, float] = {}
+        self._hand: dict[str, tuple[CommandKind, float]] = {}
+        self._push: Push | None = None
         self._labels = None if control is None else _labels(control)
 
     def open(self, host: str, port: int) -> None:
@@ -243,29 +258,94 @@ class RobotPage:
         """Set simulated seconds per second."""
         self._session.set_speed(factor)
 
-    def set_tension(self, name: str, tension: float) -> None:
-        """Command one muscle, [N], and let the others keep their tension.
+    def set_command(self, name: str, kind: CommandKind, value: float) -> None:
+        """Command one muscle by hand, and let ideal cables keep their tension.
+
+        Args:
+            name: Of the muscle.
+            kind: What it is told.
+            value: [N], [m], [Pa] or 0..1.
 
         Raises:
             UnknownNameError: There is no such muscle.
-            CardsError: A controller commands the muscles, or the muscle takes no tension.
+            CardsError: A controller commands the muscles, or the muscle takes no such command.
         """
         muscles = {muscle.name: muscle for muscle in self._robot.muscles}
         if name not in muscles:
             raise UnknownNameError("muscle", name, muscles)
         if self._control is not None:
-            kind = self._control.controller.kind
+            running = self._control.controller.kind
             raise CardsError(
-                f"tension of '{name}' not set: {kind} commands the muscles (expected: "
+                f"{kind} of '{name}' not set: {running} commands the muscles (expected: "
                 "--controller none)"
             )
-        if not muscles[name].takes_tension:
-            raise CardsError(f"tension of '{name}' not set: it takes no tension")
-        self._session.later(lambda: self._set_hand(name, tension))
+        accepted = muscles[name].actuator.accepted_commands
+        if kind not in accepted:
+            raise CardsError(
+                f"{kind} of '{name}' not set: it takes {' or '.join(accepted) or 'no'} commands"
+            )
+        self._session.later(lambda: self._set_hand(name, kind, value))
+
+    def push(self, push: Push | None) -> None:
+        """Pull at a link with a spring until told otherwise; None: let go."""
+        self._session.later(lambda: self._set_push(push))
 
     def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
         """Set the gains of the controller; raises `CardsError` for those that do not fit."""
         self._change({"kp": list(kp), "kd": list(kd)})
+
+    def set_target(self, names: Sequence[str], target: Array) -> None:
+        """Move smoothly to a target and stay there; a reset goes back to the reference.
+
+        Args:
+            names: Of the coordinates: joints, or axes of the hand's position.
+            target: One value each, [rad] or [m].
+
+        Raises:
+            CardsError: No controller tracks these coordinates.
+        """
+        control = self._control
+        if control is None or self._labels is None:
+            raise CardsError("no target set: there is no controller with a reference")
+        if tuple(names) != self._labels.names[: len(names)]:
+            raise CardsError(
+                f"no target set for {', '.join(names)} (expected: {', '.join(self._labels.names)})"
+            )
+        units = self._labels.units
+        goal = np.array(target, dtype=float)
+
+        def go() -> None:
+            output = control.controller.output
+            present = (
+                output.desired.copy(),
+                output.desired_dot.copy(),
+                np.zeros_like(output.error),
+            )
+            try:
+                motion: Reference
+                if control.controller.space == "joint":
+                    motion = joint_target(names, present, goal, units)
+                else:
+                    turn = output.desired[len(goal) :]
+                    rotation = turn.copy() if turn.size else None
+                    speed = TARGET_SPEEDS["m"]
+                    motion = PoseMotion(present, goal, rotation, speed=speed)
+                control.follow(motion, self._host.state.time)
+            except CardsError as error:
+                self.page.notify(str(error))
+
+        self._session.later(go)
+
+    def save_gains(self) -> None:
+        """Write the present gains into the parameter file of the run."""
+        control, file = self._control, self._session.parameter_file
+        if control is None or not {"kp", "kd"} <= self._live.keys():
+            raise CardsError("gains not saved: there is no controller with kp and kd")
+        if file is None:
+            raise CardsError("gains not saved: this run has no parameter file")
+        gains = {name: np.atleast_1d(self._live[name]).tolist() for name in ("kp", "kd")}
+        backup = save_parameters(file, control.controller.kind, gains)
+        self.page.say(f"gains saved in {file}; as it was: {backup.name}")
 
     def set_switch(self, name: str, on: bool) -> None:
         """Set a boolean live parameter of the controller."""
@@ -293,29 +373,57 @@ class RobotPage:
 
     # Between two steps ------------------------------------------------------------------------
 
-    def _set_hand(self, name: str, tension: float) -> None:
+    def _set_hand(self, name: str, kind: CommandKind, value: float) -> None:
         if not self._hand:
             now = self._host.state.measured("tensions")
+            # others have a state of their own, which stays
             self._hand = {
-                muscle.name: float(np.clip(now[i], muscle.tension_min, muscle.tension_max))
+                muscle.name: ("force", float(np.clip(now[i], *command_limits(muscle, "force"))))
                 for i, muscle in enumerate(self._robot.muscles)
-                if muscle.takes_tension
+                if muscle.actuator.accepted_commands == ("force", "impedance")
             }
-        self._hand[name] = tension
+        self._hand[name] = (kind, value)
 
     def command_by_hand(self) -> None:
-        """Repeat the tensions that were set by hand, if any."""
+        """Repeat what was commanded by hand, if anything."""
         if not self._hand or self._session.stopped:
             return
+        kinds = dict.fromkeys(kind for kind, _ in self._hand.values())
+        told = {k: {n: v for n, (kind, v) in self._hand.items() if kind == k} for k in kinds}
         try:
-            self._host.submit(command_of(tuple(self._hand), np.array(list(self._hand.values()))))
+            self._host.submit(
+                tuple(
+                    CommandPart(k, tuple(t), np.array(list(t.values()))) for k, t in told.items()
+                )
+            )
         except CommandRefusedError as error:
             self._hand.clear()
+            self.page.notify(str(error))
+
+    def _set_push(self, push: Push | None) -> None:
+        before, self._push = self._push, push
+        if before is not None and (push is None or push.link != before.link):
+            self._host.simulator.apply_wrench(before.link, (0.0, 0.0, 0.0), duration=PUSHED)
+
+    def push_by_hand(self) -> None:
+        """Pull at the link that is pushed, as long as the spring is about to last."""
+        push = self._push
+        if push is None:
+            return
+        simulator = self._host.simulator
+        row = [link.name for link in self._robot.links].index(push.link)
+        pose = np.linalg.inv(simulator.place.matrix) @ simulator.link_poses()[row]
+        force = simulator.place.rotation @ push.force(pose)
+        try:
+            simulator.apply_wrench(push.link, force, duration=PUSHED, point=push.point)
+        except CardsError as error:
+            self._push = None
             self.page.notify(str(error))
 
     def restart(self) -> None:
         """Begin again after the robot was reset."""
         self._hand.clear()
+        self._push = None
         if self._control is not None:
             self._control.start()
 

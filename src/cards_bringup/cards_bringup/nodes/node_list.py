@@ -15,11 +15,12 @@ Launch files and ``./cards`` read the same list. Format::
         when: {sim: true, simulator: mujoco}      # launch argument: value or list of values
         from_arguments: {mode: mode}      # parameter: launch argument (empty ones are not passed)
         parameters: {ground: true}        # beyond those in the parameter file
-        arguments: ["-d", "{config}/roboy_arm.rviz"]
+        arguments: ["-d", "{rviz}"]
         optional: false                   # true: left out where the package is not installed
 
 A name may appear more than once where the namespaces differ, or where ``when`` lets one of them
-run at most. ``{config}`` stands for the folder of the file, ``{urdf}`` for the robot as URDF text.
+run at most. ``{config}`` stands for the folder of the file, ``{urdf}`` for the robot as URDF text,
+``{rviz}`` for a file with the RViz configuration of the robot.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SUFFIX = ".nodes.yaml"
 ROLES = ("host", "controller", "view", "tool")
 """host: simulator or hardware; the system ends with it. tool: programs that are not ours."""
 
-PLACEHOLDERS = ("config", "urdf")
+PLACEHOLDERS = ("config", "urdf", "rviz")
 
 STANDARD = "standard"
 """Folder in ``config`` with the lists of robots that have none of their own."""
@@ -321,7 +322,7 @@ def _value(item: Field, config: Path) -> Any:
     if not isinstance(item.value, str):
         return item.value
     value = item.value.replace("{config}", str(config))
-    if "{" in value.replace("{urdf}", ""):
+    if "{" in value.replace("{urdf}", "").replace("{rviz}", ""):
         raise item.error(f"is '{item.value}'", f"{{{'} or {'.join(PLACEHOLDERS)}}} in braces")
     return value
 

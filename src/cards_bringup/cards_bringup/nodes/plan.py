@@ -94,6 +94,17 @@ class Plan:
                 out[name] = value.replace("{urdf}", self._urdf())
         return out
 
+    def arguments(self, node: NodeSpec) -> list[str]:
+        """Return the command line arguments of a node."""
+        if not any("{rviz}" in argument for argument in node.arguments):
+            return list(node.arguments)
+        from cards_bringup.nodes.rviz_config import rviz_config
+
+        namespace = "/".join(filter(None, (self.values["namespace"], node.namespace)))
+        rods = any(one.package == "cards_rods" or one.name == "rod_solver" for one in self.nodes)
+        file = str(rviz_config(self._model(), rods=rods, namespace=namespace))
+        return [argument.replace("{rviz}", file) for argument in node.arguments]
+
     def parameters_of(self, node: str, overrides: Mapping[str, Mapping[str, Any]]) -> ParameterSet:
         """Return the parameters of a node: those of the file, launch arguments, overrides.
 
@@ -123,8 +134,11 @@ class Plan:
         from cards_core.formats import load
         from cards_core.formats.urdf import to_urdf
 
+        return to_urdf(load(self._model()))
+
+    def _model(self) -> str:
         host = next(node for node in self.nodes if node.role == "host")
-        return to_urdf(load(self.given(host.full_name).get("model") or self.values["robot"]))
+        return self.given(host.full_name).get("model") or self.values["robot"]
 
 
 def is_installed(package: str) -> bool:

@@ -111,7 +111,7 @@ TEXTS = {
 
 def parsers_of(words):
     """Yield the parser of a command."""
-    parser = cli.make_parser(words[0])
+    parser = cli.make_parser(words[0], words[1:])
     for word in words:
         (choices,) = (
             action.choices
@@ -128,7 +128,7 @@ def options_of(monkeypatch):
     for words in COMMANDS:
         monkeypatch.setattr(sys, "argv", ["cards", *words])
         found += [(tuple(words), action) for action in parsers_of(words)._actions]
-    found += [(("import",), action) for action in caspr_cli._parser()._actions]
+    found += [(("import",), action) for action in caspr_cli.caspr_parser()._actions]
     return [
         (words, action)
         for words, action in found

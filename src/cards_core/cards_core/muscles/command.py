@@ -230,7 +230,7 @@ class MuscleCommand:
         self._upper = np.full((len(KINDS), count), -np.inf)
         for i, muscle in enumerate(robot.muscles):
             for kind in self._accepts[i]:
-                low, high = _limits(muscle, kind)
+                low, high = command_limits(muscle, kind)
                 self._lower[KINDS.index(kind), i] = low
                 self._upper[KINDS.index(kind), i] = min(high, _LARGEST)
         if motors is not None:
@@ -280,7 +280,7 @@ class MuscleCommand:
     def estop(self) -> None:
         """Put all that was commanded to the minimum at once and refuse commands until `reset`.
 
-        Muscles get their least tension, motors no effort.
+        Muscles get their minimum tension, motors no effort.
         """
         self._stopped = True
         told = np.isfinite(self._times)
@@ -604,8 +604,16 @@ class MuscleCommand:
         return out
 
 
-def _limits(muscle: Muscle, kind: CommandKind) -> tuple[float, float]:
-    """Return what a muscle can be told."""
+def command_limits(muscle: Muscle, kind: CommandKind) -> tuple[float, float]:
+    """Return the least and greatest value that a muscle can be told.
+
+    Args:
+        muscle: The muscle.
+        kind: What the value is: [N], [m], [Pa] or 0..1.
+
+    Raises:
+        UnknownNameError: A muscle takes no such command.
+    """
     if kind not in _LIMITS:
         raise UnknownNameError(f"command of muscle '{muscle.name}'", kind, _LIMITS)
     return _LIMITS[kind](muscle)

@@ -15,7 +15,9 @@ the surface changes no length (envelope theorem). The forces and moments of ever
 zero, with or without friction, and without friction ``tau = -L' f``.
 
 Cables with ``contact`` have their contacts from `cards_core.paths.contacts`, by the same formulas.
-Their state is that of the last poses: hosts give poses in the order of time.
+Their state is that of the last poses: hosts give poses in the order of time. What they touch may
+be links of other models, the neighbours: a host that has them fills in their motion before each
+call, and applies what the cables do to them.
 
 Capstan friction over via points and surfaces makes the tension differ from piece to piece
 (`cards_core.paths.numeric.Paths.friction_factors`); ``f`` is the tension at the origin, where the
@@ -39,7 +41,7 @@ from cards_core.paths.drawing import drawn_paths
 from cards_core.paths.layout import link_layout
 from cards_core.paths.numeric import Paths
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.robot.elements import Collision
+from cards_core.robot.elements import Collision, Link
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -73,15 +75,21 @@ class MuscleEngine:
         robot: The description; its joints do not matter.
         backend: ``compiled`` (native code, cached) or ``numeric`` (NumPy, the reference).
         surroundings: What does not move and cables with ``contact`` touch, in the world.
+        neighbours: Links of other models that these cables touch.
 
     Attributes:
         robot: As given.
+        neighbour_poses: Of the neighbours now, set by the host, shape (k, 4, 4).
+        neighbour_twists: Their velocities, in world axes as those of the links, shape (k, 6).
+        neighbour_wrenches: What the cables do to them, as of the last `update`, shape (k, 6),
+            about their origins.
         layout: Its paths as tables; frames are the links.
         mobility: Time step of the host by the mass that each muscle feels, shape (m,), [s/kg]: how
             smooth friction has to be, see `cards_core.paths.numeric`. Zero, i.e. as smooth as
             described, until a host sets it.
         contacts: The cables with ``contact``, in the order of the muscles; None without any.
         touching: The indices of these muscles.
+        straight_update: As `update`, with cables with ``contact`` straight.
         motion_kernel, pull_kernel: Of lengths and rates, and of the wrenches too; None where NumPy
             computes them. Cables with ``contact`` count as straight there.
 
@@ -95,6 +103,7 @@ class MuscleEngine:
         robot: Robot,
         backend: Backend = "compiled",
         surroundings: Sequence[Collision] = (),
+        neighbours: Sequence[Link] = (),
     ) -> None:
         check_choice(backend, "backend", get_args(Backend))
         self.robot = robot
@@ -118,11 +127,18 @@ class MuscleEngine:
         self.motion = self._motion_numeric
         if backend == "compiled":
             self._bind_native()
-        self.touching, self.contacts = contact_cables(robot, surroundings)
+        self.straight_update = self.update
+        self.touching, self.contacts = contact_cables(robot, surroundings, neighbours)
+        near = len(neighbours)
+        self._contact_poses = np.tile(np.eye(4), (n_links + near + 1, 1, 1))
+        self._contact_twists = np.zeros((n_links + near + 1, 6))
+        self.neighbour_poses: Array = self._contact_poses[n_links:-1]
+        self.neighbour_twists: Array = self._contact_twists[n_links:-1]
+        self.neighbour_wrenches: Array = np.zeros((near, 6))
         if self.contacts is not None:
             self._straight_tensions = np.zeros(len(robot.muscles))
             self._solved_contacts = b""
-            self._straight_update, self._straight_motion = self.update, self.motion
+            self._straight_motion = self.motion
             self.update, self.motion = self._update_contacts, self._motion_contacts
 
     def _bind_native(self) -> None:
@@ -203,18 +219,19 @@ class MuscleEngine:
     def _pull_contacts(self, link_poses: Array, link_twists: Array, tensions: Array) -> Array:
         """Return the wrenches of cables that touch; contacts advance once for each pose."""
         assert self.contacts is not None
-        key = link_poses.tobytes()
+        count = len(self.robot.links)
+        self._contact_poses[:count] = link_poses
+        key = self._contact_poses.tobytes()
         if key != self._solved_contacts:
-            self._poses[:-1] = link_poses
-            self.contacts.solve(self._poses)
+            self.contacts.solve(self._contact_poses)
             self._solved_contacts = key
-        self._twists[:-1] = link_twists
-        return self.contacts.pull(self._twists, tensions)
+        self._contact_twists[:count] = link_twists
+        return self.contacts.pull(self._contact_twists, tensions)
 
     def contacts_are_solved(self) -> None:
         """Take note that somebody advanced the contacts to the poses that they have now."""
         assert self.contacts is not None
-        self._solved_contacts = self.contacts.solved_poses[:-1].tobytes()
+        self._solved_contacts = self.contacts.solved_poses.tobytes()
 
     def _motion_contacts(self, link_poses: Array, link_twists: Array) -> tuple[Array, Array]:
         lengths, rates = self._straight_motion(link_poses, link_twists)
@@ -232,10 +249,12 @@ class MuscleEngine:
         straight[:] = tensions
         pulling = straight[touching]
         straight[touching] = 0.0
-        state = self._straight_update(link_poses, link_twists, straight)
+        state = self.straight_update(link_poses, link_twists, straight)
         wrenches = self._pull_contacts(link_poses, link_twists, pulling)
-        state.wrenches += wrenches[:-1]
+        count = len(self.robot.links)
+        state.wrenches += wrenches[:count]
         state.world_wrench += wrenches[-1]
+        self.neighbour_wrenches[:] = wrenches[count:-1]
         state.tensions[touching] = pulling
         state.lengths[touching] = self.contacts.lengths
         state.rates[touching] = self.contacts.rates

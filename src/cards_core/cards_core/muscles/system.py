@@ -15,10 +15,11 @@ import numpy.typing as npt
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.muscles.engine import MuscleEngine, MuscleState
+from cards_core.muscles.explicit_steps import warn_if_unstable
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.paths.layout import Indices
-from cards_core.robot.elements import Collision
+from cards_core.robot.elements import Collision, Link
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 
@@ -33,6 +34,7 @@ class MuscleSystem:
         backend: ``compiled`` or ``numeric``.
         engine_robot: The same robot with other link frames, if the host's poses refer to those.
         surroundings: What does not move and cables with ``contact`` touch, in the world.
+        neighbours: Links of other models that these cables touch; see `MuscleEngine`.
 
     Attributes:
         engine: The paths.
@@ -52,9 +54,10 @@ class MuscleSystem:
         *,
         engine_robot: Robot | None = None,
         surroundings: Sequence[Collision] = (),
+        neighbours: Sequence[Link] = (),
     ) -> None:
         self.robot = robot
-        self.engine = MuscleEngine(engine_robot or robot, backend, surroundings)
+        self.engine = MuscleEngine(engine_robot or robot, backend, surroundings, neighbours)
         self.actuators = ActuatorBank(robot, dt, backend)
         self.ideal = self.actuators.ideal
         has_friction = self.engine.layout.friction
@@ -69,6 +72,9 @@ class MuscleSystem:
         # rest lengths of cables that touch and rub: what a winch feeds slides over the contacts
         self.feeding: Indices | None = None
         contacts = self.engine.contacts
+        # one step for all of them: whether it is too long is found at the first poses
+        free = all(joint.kind == "free" for joint in robot.joints)
+        self._judged = contacts is None or not (springs and robot.joints and free)
         if contacts is not None and contacts.rubs:
             contacts.set_step(dt)
             places = {name: i for i, name in enumerate(self.actuators.state_names)}
@@ -90,7 +96,15 @@ class MuscleSystem:
         return self._temperatures.among(self.state_values)
 
     def reset(self, link_poses: Array) -> None:
-        """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4)."""
+        """Forget everything that was: actuators at rest for these poses, shape (n, 4, 4).
+
+        The first time, a `RuntimeWarning` says if the cables of a robot of free bodies, some with
+        ``contact``, are too stiff for the step; see `cards_core.muscles.explicit_steps`.
+        """
+        if not self._judged:
+            self._judged = True
+            stiffness, damping = self.actuators.stiffness, self.actuators.damping
+            warn_if_unstable(self.engine, link_poses, stiffness, damping, self.actuators.dt)
         self.engine.reset()
         if self.implicit is not None:
             self.implicit.reset()

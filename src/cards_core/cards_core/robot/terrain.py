@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import ParameterError, UnknownNameError
+from cards_core.errors import CardsError, ParameterError, UnknownNameError
 from cards_core.parameters.declaration import REQUIRED, Parameter, parameter, parameters_of
 from cards_core.robot.elements import (
     WORLD,
@@ -49,6 +49,9 @@ NAME = "terrain"
 COLOUR = (0.72, 0.68, 0.6, 1.0)
 
 _PLANE = (20.0, 20.0)  # [m], drawn size
+
+FARTHEST = 1e5
+"""Farthest that ground may reach, [m]: beyond, single-precision heights err by centimetres."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,6 +351,29 @@ def terrain_text(terrain: Terrain) -> str:
     return f"{terrain.kind}:{','.join(parts)}" if parts else terrain.kind
 
 
+def ground_shapes(terrain: Terrain) -> list[tuple[Geometry, Pose]]:
+    """Return what the ground is made of, as `Terrain.shapes`, if it is of a size to compute with.
+
+    Raises:
+        CardsError: A file cannot be used, or the ground reaches farther than `FARTHEST`.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        shapes = terrain.shapes()
+    for shape, pose in shapes:
+        values = [pose.translation]
+        if isinstance(shape, HeightField):
+            values += [shape.heights.ravel(), np.array(shape.size)]
+        elif isinstance(shape, Box):
+            values.append(np.asarray(shape.size))
+        reach = float(np.abs(np.concatenate(values)).max())  # NaN stays NaN
+        if not reach <= FARTHEST:
+            raise CardsError(
+                f"terrain '{terrain_text(terrain)}' has heights or places of {reach:g} m "
+                f"(expected: at most {FARTHEST:g} m)"
+            )
+    return shapes
+
+
 # As a model --------------------------------------------------------------------------------------
 
 
@@ -359,12 +385,12 @@ def terrain_model(terrain: Terrain, level: float | None = None) -> Robot:
         level: z of height zero, [m]; None: the terrain's own, or 0.
 
     Raises:
-        CardsError: A file cannot be used.
+        CardsError: As `ground_shapes`.
     """
     if level is None:
         level = terrain.level or 0.0
     lift = Pose(translation=np.array([0.0, 0.0, level]))
-    shapes = [(shape, lift @ pose) for shape, pose in terrain.shapes()]
+    shapes = [(shape, lift @ pose) for shape, pose in ground_shapes(terrain)]
     link = Link(
         NAME,
         Inertia(0.0, np.zeros(3), np.zeros((3, 3))),
@@ -381,7 +407,7 @@ def terrain_model(terrain: Terrain, level: float | None = None) -> Robot:
 
 def height_function(terrain: Terrain) -> Callable[[npt.ArrayLike, npt.ArrayLike], Array]:
     """Return z(x, y) of the ground with height zero at z = 0, [m]; NaN where there is none."""
-    shapes = terrain.shapes()
+    shapes = ground_shapes(terrain)
 
     def height(x: npt.ArrayLike, y: npt.ArrayLike) -> Array:
         xs, ys = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))

@@ -19,6 +19,7 @@ from cards_core.robot.elements import (
     WORLD,
     Collision,
     Joint,
+    Link,
     Muscle,
     PathElement,
     Wrap,
@@ -144,6 +145,16 @@ class World:
                     at = model.pose @ place
                     found += [replace(c, pose=at @ c.pose) for c in link.collisions]
         return tuple(found)
+
+    def neighbours(self, name: str) -> tuple[tuple[WorldModel, Link], ...]:
+        """Return the links with shapes of all models but one that move, with their models."""
+        return tuple(
+            (model, link)
+            for model in self.models
+            if model.name != name
+            for link in model.robot.links
+            if link.collisions and model.robot.tree.link_node[link.name][0] != WORLD_NODE
+        )
 
     def with_robot(self, robot: Robot, name: str | None = None, pose: Pose | None = None) -> World:
         """Return the world with one more model, after those it has.

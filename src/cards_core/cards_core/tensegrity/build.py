@@ -344,6 +344,14 @@ def _notes(
     if motors:
         which = "1 cable has" if motors == 1 else f"{motors} cables have"
         yield f"{which} a motor; the SDF has its largest speed as winch_speed"
+    tight = [c for c in cables if c.pretension > c.tension_max * (1.0 + 1e-9)]
+    if tight:
+        worst = max(tight, key=lambda cable: cable.pretension / cable.tension_max)
+        more = f", and {len(tight) - 1} more are above theirs" if len(tight) > 1 else ""
+        yield (
+            f"cable '{worst.name}' has {worst.pretension:.6g} N as built, above its tension_max "
+            f"of {worst.tension_max:.6g} N{more}"
+        )
     if within:
         yield f"within one body, without effect: {', '.join(within)}"
     if doubled:

@@ -153,6 +153,24 @@ def test_files_that_cannot_be_used(tmp_path):
             terrain_model(read_terrain(text))
 
 
+def test_ground_beyond_all_measure_is_refused(tmp_path):
+    """Heights of 1e308 m ran into infinities, with a warning of NumPy's or none."""
+    (tmp_path / "far.csv").write_text("0,1e308\n-1e308,0\n")
+    (tmp_path / "one.csv").write_text("0,1\n1,0\n")
+    for text, height in (
+        (f"heightmap:file={tmp_path}/far.csv", r"1e\+308"),
+        (f"heightmap:file={tmp_path}/far.csv,scale=10", "inf"),
+        (f"heightmap:file={tmp_path}/one.csv,scale=1e6", r"1e\+06"),
+        ("hills:amplitude=1e308", r"e\+30[78]"),
+        ("stairs:rise=1e308", r"1e\+308"),
+        ("blocks:height=1e200", r"1e\+200"),
+    ):
+        with pytest.raises(CardsError, match=rf"terrain '.*{height} m \(expected: at most 100000"):
+            terrain_model(read_terrain(text))
+        with pytest.raises(CardsError, match="expected: at most"):
+            height_function(read_terrain(text))
+
+
 def test_the_ground_is_below_the_robot():
     robot = load("tetraspine_hardware")  # 1 mm above zero
     assert level_under(read_terrain("flat"), robot) == 0.0

@@ -1,6 +1,7 @@
 """What structure files mean: our format and NASA's, bodies, tags, bonds; and their mistakes."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -321,6 +322,19 @@ def test_friction_of_cables_that_touch_is_in_the_sdf(tmp_path):
         build(write(tmp_path, changed(text, "contact: true, ", "")))
     with pytest.raises(DescriptionError, match=r":\d+: .*friction.*-1"):
         build(write(tmp_path, changed(text, "friction: 0.25", "friction: -1")))
+
+
+def test_tensions_above_the_largest_are_noted(tmp_path):
+    """The limit is for commands: a spring that is stretched more has what its law says."""
+    for given in ("tension_max: 5", "actuator: {tension_max: 5, speed_max: 0.1}"):
+        text = changed(TWO_RODS, "stiffness: 100}", f"stiffness: 100, pretension: 6, {given}}}")
+        (note,) = build(write(tmp_path, text)).notes
+        assert re.fullmatch(r"cable '.*' has 6 N as built, above its tension_max of 5 N", note)
+        text = changed(text, "pretension: 6", "pretension: 5")
+        assert build(write(tmp_path, text)).notes == ()
+    text = changed(TWO_RODS, "stiffness: 100}", "stiffness: 100, rest_length: 0.3}")
+    (note,) = build(write(tmp_path, text)).notes  # k L0 without a limit: stretched by more than L0
+    assert "above its tension_max of 30 N" in note
 
 
 def test_a_motor_with_rotor_is_in_the_sdf(tmp_path):

@@ -148,6 +148,11 @@ class ArmTask(Task):
         }
         return terms, np.zeros(self.n, dtype=np.bool_), {"distance": distance}
 
+    def target(self, i: int) -> Array:
+        """Return where the hand should be; see `Task`."""
+        out: Array = self._wanted(self.batch.state)[i]
+        return out
+
     @abstractmethod
     def _wanted(self, state: BatchRobotState) -> Array:
         """Return where the hand should be, shape (n, 3), [m]."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -17,6 +18,7 @@ from cards_core.errors import CardsError, UnknownNameError
 from cards_core.typing import Array
 from cards_learning.environments.arm import ReachTask
 from cards_learning.environments.pick_and_place import PickAndPlaceTask
+from cards_learning.environments.rendering import MODES, Renderer
 from cards_learning.environments.task import ActionError, Flags, Outcome, Task
 from cards_learning.environments.tensegrity import TensegrityTask
 from cards_learning.environments.tracking import TrackingTask
@@ -29,7 +31,7 @@ class RobotEnv(gymnasium.Env[Array, Array]):
     registered.
 
     Args:
-        render_mode: None; there are no pictures.
+        render_mode: ``rgb_array``: `render` returns a picture; None: there are none.
         **options: Of the task, see its class.
 
     Attributes:
@@ -41,12 +43,13 @@ class RobotEnv(gymnasium.Env[Array, Array]):
     """
 
     make_task: ClassVar[Callable[..., Task]]
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": list(MODES)}  # noqa: RUF012  as Gymnasium has it
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
-        _check_mode(render_mode)
         self.render_mode = render_mode
         self.task = type(self).make_task(1, threads=1, **options)
+        self._renderer = Renderer(self.task, render_mode)
+        self.metadata = _metadata(self.task)
         self.observation_space, self.action_space = _spaces(self.task)
 
     def reset(
@@ -86,12 +89,24 @@ class RobotEnv(gymnasium.Env[Array, Array]):
         reward = float(outcome.rewards[0])
         return outcome.observations[0], reward, bool(outcome.terminated[0]), False, info
 
+    def render(self) -> npt.NDArray[np.uint8] | None:
+        """Return a picture, shape (480, 640, 3), with the target in red; None without a mode.
+
+        Raises:
+            CardsError: Nothing on this machine can draw off-screen.
+        """
+        return None if self.render_mode is None else self._renderer.draw(0)
+
+    def close(self) -> None:
+        """Let go of what pictures need."""
+        self._renderer.close()
+
 
 class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
     """n robots with a task each, stepped together.
 
     They are those of n single environments, number for number: with the seed s, robot i is that
-    of ``reset(seed=s + i)``. An episode that has ended begins anew, as with the vectors of
+    of ``reset(seed=s + i)``. An episode that has ended starts again, as with the vectors of
     Gymnasium: in the next step, whose action is not used and whose reward is zero
     (``NEXT_STEP``); or at once (``SAME_STEP``), and the information has ``final_obs`` and
     ``final_info``.
@@ -101,7 +116,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         max_episode_steps: After how many an episode is truncated; None: never.
         autoreset_mode: `AutoresetMode.NEXT_STEP` or `SAME_STEP`, or their names.
         threads: How many share the work; as many as there are processors if None.
-        render_mode: None; there are no pictures.
+        render_mode: ``rgb_array``: `render` returns a picture of every robot; None.
         **options: Of the task, see its class.
 
     Attributes:
@@ -123,14 +138,14 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         **options: Any,
     ) -> None:
         check_count(num_envs, "num_envs")
-        _check_mode(render_mode)
         if max_episode_steps is not None:
             check_count(max_episode_steps, "max_episode_steps")
         self._mode = _autoreset(autoreset_mode)
-        self.metadata = {"render_modes": [], "autoreset_mode": self._mode}
         self.render_mode = render_mode
         self.num_envs, self._most_steps = num_envs, max_episode_steps
         self.task = type(self).make_task(num_envs, threads=threads, **options)
+        self._renderer = Renderer(self.task, render_mode)
+        self.metadata = {**_metadata(self.task), "autoreset_mode": self._mode}
         self.single_observation_space, self.single_action_space = _spaces(self.task)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -171,7 +186,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         return self.task.reset(range(self.num_envs), self._generators), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Flags, Flags, dict[str, Any]]:
-        """Act for a period; robots whose episode has ended begin anew.
+        """Act for a period; robots whose episode has ended start again.
 
         Args:
             actions: Shape (n, size of an action).
@@ -212,6 +227,16 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
             observations = self.task.reset(rows, [self._generators[i] for i in rows])
         return observations, np.where(going, outcome.rewards, 0.0), terminated, truncated, info
 
+    def render(self) -> tuple[npt.NDArray[np.uint8], ...] | None:
+        """Return a picture of every robot; see `RobotEnv.render`."""
+        if self.render_mode is None:
+            return None
+        return tuple(self._renderer.draw(i) for i in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Let go of what pictures need."""
+        self._renderer.close()
+
 
 def _spaces(task: Task) -> tuple[spaces.Box, spaces.Box]:
     return (
@@ -245,9 +270,8 @@ def _autoreset(mode: AutoresetMode | str) -> AutoresetMode:
     raise UnknownNameError("autoreset_mode", mode, [known.name for known in modes])
 
 
-def _check_mode(mode: str | None) -> None:
-    if mode is not None:
-        raise CardsError(f"render_mode is '{mode}' (expected: None, there are no pictures)")
+def _metadata(task: Task) -> dict[str, Any]:
+    return {"render_modes": list(MODES), "render_fps": max(1, round(1.0 / task.period))}
 
 
 def _check_options(options: dict[str, Any] | None) -> None:

@@ -46,7 +46,7 @@ BOX = ((-0.8, -0.6, 0.4), (0.8, 0.6, 1.2))
 """Corners of the box of IPAnema 1 in which the points are, [m]."""
 
 APART = 0.25
-"""Least distance of both points, as share of the diagonal of the box."""
+"""Smallest distance of both points, as share of the diagonal of the box."""
 
 BEYOND = 0.3
 """Range of places that is shown beyond the box, and of the way to the set-point, [m]."""
@@ -198,6 +198,11 @@ class PickAndPlaceTask(Task):
         self._set_points[:, :3] = np.clip(moved, *self._corners)
         lengths = self._model.batch(self._set_points)["l"]
         self.batch.command(self._prestress, rest_lengths=lengths)
+
+    def target(self, i: int) -> Array:
+        """Return where the platform is to go next; see `Task`."""
+        out: Array = self._next()[i]
+        return out
 
     def _next(self) -> Array:
         """Return where each is to go next, shape (n, 3), [m]."""

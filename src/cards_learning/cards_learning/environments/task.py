@@ -88,7 +88,7 @@ class Task(ABC):
         self.period = self.steps * batch.dt
 
     def reset(self, rows: Sequence[int], generators: Sequence[np.random.Generator]) -> Array:
-        """Let robots begin anew; return the observations of all, shape (n, k).
+        """Let robots start again; return the observations of all, shape (n, k).
 
         Args:
             rows: Their numbers.
@@ -141,6 +141,10 @@ class Task(ABC):
                 "number, -1 to 1)"
             )
         return array
+
+    def target(self, i: int) -> Array | None:
+        """Return where robot i is to go, shape (3,), [m]; None if that is no point."""
+        return None
 
     @abstractmethod
     def _draw(self, i: int, generator: np.random.Generator) -> None:

@@ -63,6 +63,11 @@ typedef struct {
   const double *cable_lengths, *cable_rates;
   const long *feeding;                        /* (touching,): state that is a rest length, -1; or 0 */
   double *cable_feeds, dt;
+  /* links of other models that they touch: places among all links and among MuJoCo's bodies */
+  long near;
+  const long *near_rows, *near_bodies;
+  const double *all_sensed, *all_twists;      /* (all, 4, 3), (all, 6) */
+  double *near_poses, *all_applied;           /* (near, 4, 4), (bodies, 6) */
   /* what every step but the last led to: q, qd, lengths, rates, tensions, actuators; or 0 */
   double *rows;
   double *lengths, *rates;                    /* (m,): for this program */
@@ -77,26 +82,37 @@ static long warned(const steps_t *s) {
   return 0;
 }
 
+/* the upper rows of a link's matrix, as sensors have them */
+static void pose_of(const double *sensed, double *pose) {
+  for (long r = 0; r < 3; r++)
+    for (long c = 0; c < 4; c++) pose[4*r + c] = sensed[3*c + r];
+}
+
 static void refresh(steps_t *s) {
-  for (long i = 0; i < s->links; i++)
-    for (long r = 0; r < 3; r++)
-      for (long c = 0; c < 4; c++) s->poses[16*i + 4*r + c] = s->sensed[12*i + 3*c + r];
+  for (long i = 0; i < s->links; i++) pose_of(s->sensed + 12*i, s->poses + 16*i);
 }
 
 /* Wrenches of the cables that touch; their contacts advance once for each pose */
 static void drag(steps_t *s, const double *tensions) {
-  const size_t size = (size_t)s->links*16*sizeof(double);
-  if (s->cables[3] || memcmp(s->link_pose, s->poses, size)) {
+  const size_t size = (size_t)s->links*16*sizeof(double), near = (size_t)s->near*16*sizeof(double);
+  double *others = s->link_pose + 16*s->links, *twists = s->link_twists + 6*s->links;
+  for (long i = 0; i < s->near; i++) {
+    pose_of(s->all_sensed + 12*s->near_rows[i], s->near_poses + 16*i);
+    memcpy(twists + 6*i, s->all_twists + 6*s->near_rows[i], 6*sizeof(double));
+  }
+  if (s->cables[3] || memcmp(s->link_pose, s->poses, size) ||
+      (s->near && memcmp(others, s->near_poses, near))) {
     memcpy(s->link_pose, s->poses, size);
-    double *world = s->link_pose + 16*s->links;
+    if (s->near) memcpy(others, s->near_poses, near);
+    double *world = others + 16*s->near;
     for (long i = 0; i < 16; i++) world[i] = i%5 == 0;
     s->touch(s->cables);
     s->cables[3] = 0;
   }
   memcpy(s->link_twists, s->twists, (size_t)s->links*6*sizeof(double));
-  memset(s->link_twists + 6*s->links, 0, 6*sizeof(double));
+  memset(twists + 6*s->near, 0, 6*sizeof(double));
   for (long k = 0; k < s->touching; k++) s->cable_tensions[k] = tensions ? tensions[s->touched[k]] : 0.0;
-  memset(s->cable_wrenches, 0, (size_t)(s->links + 1)*6*sizeof(double));
+  memset(s->cable_wrenches, 0, (size_t)(s->links + s->near + 1)*6*sizeof(double));
   s->drag(s->cables);
 }
 
@@ -192,7 +208,11 @@ static void pull(steps_t *s) {
       s->cable_feeds[k] = i < 0 ? 0.0 : (s->bank.io[s->bank_state + i] - s->last_actuators[i])/s->dt;
     }
     drag(s, s->tensions);
-    for (long i = 0; i < 6*(s->links + 1); i++) wrenches[i] += s->cable_wrenches[i];
+    const double *others = s->cable_wrenches + 6*s->links, *world = others + 6*s->near;
+    for (long i = 0; i < 6*s->links; i++) wrenches[i] += s->cable_wrenches[i];
+    for (long i = 0; i < 6; i++) wrenches[6*s->links + i] += world[i];
+    for (long i = 0; i < s->near; i++)
+      memcpy(s->all_applied + 6*s->near_bodies[i], others + 6*i, 6*sizeof(double));
   }
   memcpy(s->applied, wrenches, (size_t)s->links*6*sizeof(double));
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, ShapeError
 from cards_core.robot.elements import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from cards_core.typing import Array
 from cards_viz.colors import TensionScale, first_scale
@@ -35,6 +36,13 @@ KINDS = ("egl", "osmesa", "glfw")
 FLOOR_BELOW = 0.002
 """How far the floor is below the lowest point of the robot, relative to its size."""
 
+MOST_TARGETS = 64
+
+TARGET_SIZE = 0.015
+"""Radius of a target, relative to the size of the robot."""
+
+TARGET_COLOR = (0.84, 0.15, 0.16, 1.0)
+
 
 class Pictures:
     """Draws a robot; a context manager.
@@ -44,7 +52,8 @@ class Pictures:
         width, height: Of the pictures, [pixel].
         view: Where the camera is.
         scale: Colours of tensions; None: that of the robot, which grows.
-        ground: Height of the floor, [m]; None: just below the robot at home.
+        ground: Height of the floor, [m]; None: just below the robot at home, or all of ``fixed``.
+        fixed: Shapes of the world that do not move, e.g. a terrain.
 
     Raises:
         CardsError: Nothing on this machine can draw off-screen.
@@ -59,15 +68,21 @@ class Pictures:
         view: View | None = None,
         scale: TensionScale | None = None,
         ground: float | None = None,
+        fixed: Sequence[Shape] = (),
     ) -> None:
         self.scene, self.view = scene, view or View()
         self.scale = scale or first_scale(scene.robot)
-        self._ground = scene.lower[2] - FLOOR_BELOW * scene.size if ground is None else ground
+        self._fixed = [shape for shape in fixed if len(shape.faces)]
+        if ground is None:
+            lowest = [shape.pose.apply(shape.vertices)[:, 2].min() for shape in self._fixed]
+            ground = float(min(scene.lower[2], *lowest, np.inf)) - FLOOR_BELOW * scene.size
+        self._ground = ground
         self._size = width, height
         self._model = self._compiled()
         self._data = mujoco.MjData(self._model)
         muscles = len(scene.segment_muscle) + len(scene.point_muscle)
-        self._screen = _Screen(self._model, width, height, self._model.ngeom + muscles + 64)
+        shapes = self._model.ngeom + muscles + MOST_TARGETS
+        self._screen = _Screen(self._model, width, height, shapes)
         self._camera = mujoco.MjvCamera()
         self._camera.azimuth = self.view.azimuth
         self._camera.elevation = self.view.elevation
@@ -87,15 +102,28 @@ class Pictures:
         trace: TracebackType | None,
     ) -> None:
         """Let go of the context of OpenGL."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the context of OpenGL; there are no more pictures then."""
         self._screen.close()
 
-    def draw(self, q: Array, tensions: Array) -> Image:
+    def draw(self, q: Array, tensions: Array, targets: Array | None = None) -> Image:
         """Return a picture.
 
         Args:
             q: Joint coordinates, shape (nq,).
             tensions: Of the muscles, shape (m,), [N].
+            targets: Points that are marked by spheres, shape (k, 3), k <= `MOST_TARGETS`, [m].
+
+        Raises:
+            ShapeError: More targets, or another shape.
         """
+        marked = np.zeros((0, 3)) if targets is None else np.asarray(targets, dtype=float)
+        if marked.ndim != 2 or marked.shape[1] != 3 or len(marked) > MOST_TARGETS:
+            raise ShapeError(
+                f"targets has shape {marked.shape}, expected (k, 3) with k at most {MOST_TARGETS}"
+            )
         scene = self.scene
         frame = scene.frame(q, tensions, self.scale.high)
         self.scale.include(tensions)
@@ -112,7 +140,16 @@ class Pictures:
             self._camera.lookat[:2] = self._home[:2] + moved[:2]
         self._screen.place(self._data, self._camera)
         self._add_muscles(frame.segments, frame.points, self.scale.colors(tensions) / 255.0)
+        for target in marked:
+            self._add_sphere(target, TARGET_SIZE * self.scene.size, TARGET_COLOR)
         return self._screen.read()
+
+    def _add_sphere(self, place: Array, radius: float, rgba: Sequence[float]) -> None:
+        drawn = self._screen.scene
+        color = np.array(rgba, dtype=np.float32)
+        sphere, size = mujoco.mjtGeom.mjGEOM_SPHERE, np.full(3, radius)
+        mujoco.mjv_initGeom(drawn.geoms[drawn.ngeom], sphere, size, place, _TURN, color)
+        drawn.ngeom += 1
 
     def _add_muscles(self, segments: Array, points: Array, colors: Array) -> None:
         drawn = self._screen.scene
@@ -126,11 +163,7 @@ class Pictures:
             mujoco.mjv_connector(geom, mujoco.mjtGeom.mjGEOM_CAPSULE, radius, a, b)
             drawn.ngeom += 1
         for point, muscle in zip(points, self.scene.point_muscle.tolist(), strict=True):
-            geom = drawn.geoms[drawn.ngeom]
-            rgba = np.array([*(0.7 * colors[muscle]), 1.0], dtype=np.float32)
-            size = np.full(3, 1.6 * radius)
-            mujoco.mjv_initGeom(geom, mujoco.mjtGeom.mjGEOM_SPHERE, size, point, _TURN, rgba)
-            drawn.ngeom += 1
+            self._add_sphere(point, 1.6 * radius, [*(0.7 * colors[muscle]), 1.0])
 
     def _compiled(self) -> Any:
         """Return a model of MuJoCo in which every shape is a body that is put somewhere."""
@@ -192,6 +225,17 @@ class Pictures:
                 contype=0, conaffinity=0, rgba=list(shape.rgba), **self._form(spec, number, shape)
             )
             self._bodies.append(sum(b >= 0 for b in self._bodies))
+        for number, shape in enumerate(self._fixed, len(self._bodies)):
+            quaternion = np.zeros(4)
+            mujoco.mju_mat2Quat(quaternion, shape.pose.rotation.ravel())
+            world.add_geom(
+                contype=0,
+                conaffinity=0,
+                pos=shape.pose.translation,
+                quat=quaternion,
+                rgba=list(shape.rgba),
+                **self._form(spec, number, shape),
+            )
         return spec.compile()
 
     def _form(self, spec: Any, number: int, shape: Shape) -> dict[str, Any]:

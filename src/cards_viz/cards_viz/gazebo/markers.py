@@ -1,6 +1,7 @@
 """Shows muscles in Gazebo's GUI; the only module of the package that talks to Gazebo.
 
-Lines in the GUI are too thin to show colours, so muscles are drawn as cylinders.
+Lines in the GUI are too thin to show colours, so muscles are drawn as cylinders; the path of the
+hand is lines.
 """
 
 from __future__ import annotations
@@ -39,6 +40,21 @@ class Cylinder:
     quaternion: Array
     length: float
     diameter: float
+    rgb: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class PathLines:
+    """A path as separate lines.
+
+    Attributes:
+        number: From 1.
+        segments: Begin and end of each line, shape (k, 2, 3), [m].
+        rgb: Colour, each 0..1.
+    """
+
+    number: int
+    segments: Array
     rgb: tuple[float, float, float]
 
 
@@ -149,6 +165,7 @@ class GazeboMarkers:
         node, self._markers, self._answer = _bindings()
         self._node = node()
         self._namespace = namespace
+        self._path_namespace = f"{namespace}/path"
 
     def available(self) -> bool:
         """Tell whether a GUI offers the service.
@@ -157,8 +174,19 @@ class GazeboMarkers:
         """
         return SERVICE in self._node.service_list()
 
-    def send(self, cylinders: Iterable[Cylinder], gone: Sequence[int] = ()) -> bool:
-        """Show cylinders, remove those numbered ``gone``; return whether the GUI took it."""
+    def send(
+        self,
+        cylinders: Iterable[Cylinder],
+        gone: Sequence[int] = (),
+        paths: Iterable[PathLines] = (),
+    ) -> bool:
+        """Show cylinders and paths, remove cylinders; return whether the GUI took it.
+
+        Args:
+            cylinders: To show.
+            gone: Numbers of those to remove.
+            paths: To show in place of what they were; paths that are left out stay.
+        """
         request = self._markers()
         for number in gone:
             marker = request.marker.add(ns=self._namespace, id=number)
@@ -168,13 +196,21 @@ class GazeboMarkers:
             marker = request.marker.add(ns=self._namespace, id=cylinder.number)
             marker.action, marker.type = marker.ADD_MODIFY, marker.CYLINDER
             _fill(marker, cylinder)
+        for path in paths:
+            marker = request.marker.add(ns=self._path_namespace, id=path.number)
+            if len(path.segments):
+                marker.action, marker.type = marker.ADD_MODIFY, marker.LINE_LIST
+                _fill_lines(marker, path)
+            else:
+                marker.action = marker.DELETE_MARKER
         return self._request(request)
 
     def clear(self) -> bool:
-        """Remove all markers of our namespace."""
+        """Remove all our markers."""
         request = self._markers()
-        marker = request.marker.add(ns=self._namespace)
-        marker.action = marker.DELETE_ALL
+        for namespace in (self._namespace, self._path_namespace):
+            marker = request.marker.add(ns=namespace)
+            marker.action = marker.DELETE_ALL
         return self._request(request)
 
     def _request(self, request: Any) -> bool:
@@ -194,7 +230,18 @@ def _fill(marker: Any, cylinder: Cylinder) -> None:
     orientation.w, orientation.x, orientation.y, orientation.z = cylinder.quaternion.tolist()
     # the GUI's cylinder has diameter 1 and length 1
     scale.x, scale.y, scale.z = cylinder.diameter, cylinder.diameter, cylinder.length
-    for color in (marker.material.ambient, marker.material.diffuse):
-        color.r, color.g, color.b = cylinder.rgb
-        color.a = 1.0
+    _paint(marker, cylinder.rgb)
     marker.material.lighting = True
+
+
+def _fill_lines(marker: Any, path: PathLines) -> None:
+    marker.pose.orientation.w = 1.0
+    for x, y, z in path.segments.reshape(-1, 3).tolist():
+        marker.point.add(x=x, y=y, z=z)
+    _paint(marker, path.rgb)
+
+
+def _paint(marker: Any, rgb: tuple[float, float, float]) -> None:
+    for color in (marker.material.ambient, marker.material.diffuse):
+        color.r, color.g, color.b = rgb
+        color.a = 1.0

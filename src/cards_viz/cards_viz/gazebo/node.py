@@ -1,5 +1,7 @@
 """Node ``gazebo_markers``: muscles coloured by tension in Gazebo's GUI, at most 20 times a second.
 
+Beside them the path of the operational frame, and the one that the controller wants, dashed.
+
 It runs beside Gazebo, reads the same topics as every other view, and hands the muscles to the
 GUI's service ``/marker_array``. Without a GUI it waits for one. Environment variables that set
 Gazebo's network apart (``GZ_PARTITION``, ``GZ_IP``) must be those of the GUI.
@@ -19,11 +21,18 @@ from cards_core.spatial import Pose
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
 from cards_viz.colors import first_scale
-from cards_viz.gazebo.markers import GazeboMarkers, MuscleCylinders
-from cards_viz.muscles.scene import Scene
+from cards_viz.gazebo.markers import GazeboMarkers, MuscleCylinders, PathLines
+from cards_viz.muscles.hand_paths import HandPaths
+from cards_viz.muscles.scene import DASH, Scene
 from cards_viz.muscles.watcher import MODEL, DrawingNode
 
 NODE_NAME = "gazebo_markers"
+
+PATH_PERIOD = 0.2
+"""Least time between two messages of the paths, [s]."""
+
+DESIRED_RGB = (0.35, 0.37, 0.40)
+ACTUAL_RGB = (0.12, 0.37, 0.66)
 
 LOOK_PERIOD = 1.0
 """Time between two looks for a GUI, [s]."""
@@ -33,7 +42,7 @@ def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
         MODEL,
-        Parameter("rate", 20.0, "Greatest rate of updates.", "Hz", lower=0.1, upper=20.0),
+        Parameter("rate", 20.0, "Maximum rate of updates.", "Hz", lower=0.1, upper=20.0),
         Parameter(
             "origin",
             [0.0] * 6,
@@ -68,7 +77,10 @@ class GazeboMarkersNode(DrawingNode):
         self._gui = GazeboMarkers("/".join(filter(None, ("cards", space, self.robot.name))))
         self._scene = Scene(self.robot, with_shapes=False)
         origin = self.values["origin"]
-        self._cylinders = MuscleCylinders(self._scene, Pose.from_xyz_rpy(origin[:3], origin[3:]))
+        self._origin = Pose.from_xyz_rpy(origin[:3], origin[3:])
+        self._cylinders = MuscleCylinders(self._scene, self._origin)
+        self._paths = HandPaths(self._scene)
+        self._path_sent = -PATH_PERIOD
         self._scale = first_scale(self.robot)
         self._present = False
         self._looked = -LOOK_PERIOD
@@ -85,15 +97,33 @@ class GazeboMarkersNode(DrawingNode):
             return
         self._scale.include(watcher.tensions)
         frame = self._scene.frame(watcher.q, watcher.tensions, self._scale.high)
-        if self._gui.send(*self._cylinders.update(frame, watcher.tensions, self._scale)):
+        self._paths.follow(watcher, frame)
+        cylinders, gone = self._cylinders.update(frame, watcher.tensions, self._scale)
+        if self._gui.send(cylinders, gone, self._new_paths(appeared)):
             self.sent += 1
         else:
             # perhaps it was closed; if so the next one knows none of our cylinders
             self._looked = -LOOK_PERIOD
             self._cylinders.forget()
 
+    def _new_paths(self, appeared: bool) -> list[PathLines]:
+        """Return the paths if they have grown, or a GUI has appeared; they grow long."""
+        now = time.monotonic()
+        if not appeared and (not self._paths.changed or now - self._path_sent < PATH_PERIOD):
+            return []
+        self._path_sent = now
+        self._paths.seen()
+        dash = DASH * self._scene.size
+        lines = self._paths.desired.segments(dash), self._paths.actual.segments()
+        # a path that is empty has one segment without length
+        lines = tuple(line[np.ptp(line, axis=1).any(axis=1)] for line in lines)
+        return [
+            PathLines(number, self._origin.apply(line), rgb)
+            for number, line, rgb in zip((1, 2), lines, (DESIRED_RGB, ACTUAL_RGB), strict=True)
+        ]
+
     def _look(self) -> bool:
-        """Look for a GUI now and then; return whether one has appeared."""
+        """Poll for a GUI; return whether one has appeared."""
         now = time.monotonic()
         if now - self._looked < LOOK_PERIOD:
             return False

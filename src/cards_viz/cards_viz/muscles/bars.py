@@ -15,7 +15,7 @@ import viser
 from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 from cards_viz.colors import NOT_A_NUMBER, TensionScale, css, css_gradient, nice_ceiling
-from cards_viz.labels import TEMPERATURE_STATES
+from cards_viz.labels import TEMPERATURE_STATES, natural_order
 from cards_viz.muscles.interface import BarLimits, MuscleSnapshot
 
 COLD = 20.0
@@ -89,9 +89,10 @@ class MuscleTable:
         runs: Sequence[str] = (),
     ) -> None:
         self._names = [muscle.name for muscle in muscles]
+        self._order = natural_order(self._names)
         self._scale = scale
         self._runs = tuple(runs)
-        self._released = 0.0  # greatest so far, [m]
+        self._released = 0.0  # largest so far, [m]
         self._html = gui.add_html("")
 
     def draw(self, *snapshots: MuscleSnapshot) -> None:
@@ -102,7 +103,7 @@ class MuscleTable:
             if snapshot.released is not None and np.isfinite(snapshot.released).any():
                 self._released = max(self._released, float(np.nanmax(snapshot.released)))
         columns = columns_of(self._names, snapshots, self._scale, self._released)
-        self._html.content = table_html(self._names, columns, self._runs)
+        self._html.content = table_html(self._names, columns, self._runs, self._order)
 
 
 def columns_of(
@@ -114,7 +115,7 @@ def columns_of(
         names: Of the muscles, length m.
         snapshots: One of each run.
         scale: Range of the tensions.
-        released: Greatest released length so far, [m]; counts where no limit is known.
+        released: Largest released length so far, [m]; counts where no limit is known.
     """
     columns = [_tension_column(snapshots, scale)]
     if any(snapshot.released is not None for snapshot in snapshots):
@@ -202,11 +203,24 @@ def temperatures_of(names: Sequence[str], states: Mapping[str, float]) -> Array 
     return out if found else None
 
 
-def table_html(names: Sequence[str], columns: Sequence[Column], runs: Sequence[str] = ()) -> str:
-    """Return the table as HTML: a row for each muscle, a stacked bar in each cell for each run."""
+def table_html(
+    names: Sequence[str],
+    columns: Sequence[Column],
+    runs: Sequence[str] = (),
+    order: Sequence[int] | None = None,
+) -> str:
+    """Return the table as HTML: a row for each muscle, a stacked bar in each cell for each run.
+
+    Args:
+        names: Of the muscles.
+        columns: Of the table.
+        runs: What they are called, where there are two.
+        order: Of the rows; default: that of the names.
+    """
     head = "".join(_head(column) for column in columns)
     rows = []
-    for i, name in enumerate(names):
+    for i in range(len(names)) if order is None else order:
+        name = names[i]
         cells = "".join(_cell(column, i) for column in columns)
         line = "#f1f3f5" if len(columns[0].runs) > 1 else "transparent"
         rows.append(

@@ -92,7 +92,7 @@ class ComparisonPage(Page[Pair]):
         with tabs.add_tab("Muscles", viser.Icon.ADJUSTMENTS):
             self._table = MuscleTable(gui, robot.muscles, self.scale, self.labels)
         with tabs.add_tab("Run", viser.Icon.PLAYER_PLAY):
-            self._run_panel = RunPanel(gui, commands, run)
+            self._run_panel = RunPanel(gui, commands, run, live=False)
         with tabs.add_tab("View", viser.Icon.EYE):
             DrawingPanel(
                 gui,
@@ -105,7 +105,7 @@ class ComparisonPage(Page[Pair]):
                 ],
             )
             self._add_camera_button()
-        panel = gui.add_panel()
+        self.plot_panel = panel = gui.add_panel()
         self._charts: dict[str, LivePlot] = {}
         self._tab = panel.add_tab("Plots", viser.Icon.CHART_LINE)
         panel.dock_left()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cards_core.control.mrc.temperature_safety import TemperatureLimits
+from cards_core.robot.actuators import CommandKind
 from cards_core.typing import Array, Vector3
+
+if TYPE_CHECKING:
+    from cards_viz.muscles.pushing import Push
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class BarLimits:
     """Where bars end and change their colour.
 
     Attributes:
-        released: Greatest released length, [m]; None: a round number above what was seen.
+        released: Largest released length, [m]; None: a round number above what was seen.
         soft, hard: Temperatures from which on a muscle gives way, and is let go, [degC].
     """
 
@@ -55,6 +59,7 @@ class MuscleSnapshot:
         error: Tracking error, shape (e,).
         desired_position: Desired origin of the operational frame, shape (3,), [m].
         controller: Name of the controller that commands the muscles, None if none does.
+        idle: Name of a controller that is there but does not command: disabled, or silent.
         paused, stopped: Simulation paused; emergency stop active.
         real: Whether the robot is a real one, without pause, step, reset and speed.
         real_time_factor: Simulated by elapsed time.
@@ -81,6 +86,7 @@ class MuscleSnapshot:
     error: Array | None = None
     desired_position: Vector3 | None = None
     controller: str | None = None
+    idle: str | None = None
     paused: bool = False
     stopped: bool = False
     real: bool = False
@@ -119,12 +125,29 @@ class MuscleCommands(Protocol):
         """Engage the emergency stop (all tensions to their safe minimum) or release it."""
         ...
 
-    def set_tension(self, name: str, tension: float) -> None:
-        """Command one muscle, [N]; only while no controller runs."""
+    def set_command(self, name: str, kind: CommandKind, value: float) -> None:
+        """Command one muscle by hand, [N], [m], [Pa] or 0..1; only while no controller runs."""
+        ...
+
+    def push(self, push: Push | None) -> None:
+        """Pull at a link with a spring from now on, in place of the one before; None: let go."""
         ...
 
     def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
         """Set the controller's gains, [1/s^2] and [1/s], one value or one for each coordinate."""
+        ...
+
+    def set_target(self, names: Sequence[str], target: Array) -> None:
+        """Move smoothly to a target of the controlled coordinates, and stay there.
+
+        Args:
+            names: As `MuscleSnapshot.names`.
+            target: Shape (d,), [rad] or [m].
+        """
+        ...
+
+    def save_gains(self) -> None:
+        """Write the present gains into the parameter file of the controller."""
         ...
 
     def set_switch(self, name: str, on: bool) -> None:

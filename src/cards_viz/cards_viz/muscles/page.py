@@ -14,6 +14,7 @@ import viser
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_viz.colors import first_scale
+from cards_viz.labels import joint_labels
 from cards_viz.muscles.bars import MuscleTable
 from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
 from cards_viz.muscles.page_scene import MusclePageScene
@@ -26,11 +27,13 @@ from cards_viz.muscles.panels import (
     StatusPanel,
     SwitchPanel,
 )
+from cards_viz.muscles.pushing import PushPanel, usual_limit
 from cards_viz.muscles.scene import Scene, SceneFrame
+from cards_viz.muscles.targets import TargetPanel
 from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.pages.page import Page
 from cards_viz.pages.scene import Camera
-from cards_viz.pages.widgets import DrawingPanel, guarded
+from cards_viz.pages.widgets import DrawingPanel, Guard, guarded
 
 PANEL_WIDTH = 370
 """Of the panel on the right, [px]: names of 24 letters and three bars beside them."""
@@ -44,6 +47,7 @@ class MusclePage(Page[MuscleSnapshot]):
         commands: What the buttons and sliders do.
         host, port, rate: As of `Page`.
         window: Length of the live plots, [s].
+        live: Whether the robot can be commanded; a recording can only be played.
         world: What is around the robot, if anything.
 
     Attributes:
@@ -63,6 +67,7 @@ class MusclePage(Page[MuscleSnapshot]):
         port: int = 8080,
         rate: float = 30.0,
         window: float = 10.0,
+        live: bool = True,
         world: WorldScene | None = None,
     ) -> None:
         super().__init__(robot.name, host=host, port=port, rate=rate)
@@ -73,10 +78,10 @@ class MusclePage(Page[MuscleSnapshot]):
         self._last: MuscleSnapshot | None = None
         self._frame: SceneFrame | None = None
         self._tensions = np.zeros(len(robot.muscles))
-        self._build_panels(commands, window)
+        self._build_panels(commands, window, live)
         self._start()
 
-    def _build_panels(self, commands: MuscleCommands, window: float) -> None:
+    def _build_panels(self, commands: MuscleCommands, window: float, live: bool) -> None:
         gui, robot = self.server.gui, self.robot
         run = guarded(self.notify)
         gui.main_panel.dock_right()
@@ -84,12 +89,14 @@ class MusclePage(Page[MuscleSnapshot]):
         self._status = StatusPanel(gui)
         tabs = gui.add_tab_group()
         with tabs.add_tab("Run", viser.Icon.PLAYER_PLAY):
-            self._run_panel = RunPanel(gui, commands, run)
+            self._run_panel = RunPanel(gui, commands, run, live=live)
+            self._targets = self._target_panel(commands, run) if live else None
             self._gains = GainsPanel(gui, commands, run)
+            self._push = self._push_panel(commands, run) if live else None
             self._switches = SwitchPanel(gui, commands, run)
             self._table = MuscleTable(gui, robot.muscles, self.scale)
         with tabs.add_tab("Muscles", viser.Icon.ADJUSTMENTS):
-            self._muscle_panel = MusclePanel(gui, robot.muscles, commands, run)
+            self._muscle_panel = MusclePanel(gui, robot.muscles, self.scene.lengths, commands, run)
             self._state_table = StateTable(gui)
         with tabs.add_tab("View", viser.Icon.EYE):
             nodes = self._nodes
@@ -107,12 +114,33 @@ class MusclePage(Page[MuscleSnapshot]):
             self._add_camera_button()
         self._plots = PlotPanel(
             gui,
-            self.scene.tree.position_names,
+            joint_labels(self.scene.tree),
             [muscle.name for muscle in robot.muscles],
             window,
         )
-
+        self.plot_panel = self._plots.panel
         again.on_click(lambda _: nodes.clear_paths())
+
+    def _target_panel(self, commands: MuscleCommands, run: Guard) -> TargetPanel:
+        scene = self.scene
+        return TargetPanel(self.server.gui, scene.tree, (scene.lower, scene.upper), commands, run)
+
+    def _push_panel(self, commands: MuscleCommands, run: Guard) -> PushPanel:
+        """Let the links be dragged."""
+        links = [link.name for link in self.robot.links]
+
+        def pose_of(link: str) -> Array | None:
+            frame = self._frame
+            return None if frame is None else frame.link_poses[links.index(link)]
+
+        panel = PushPanel(
+            self.server.gui, commands, run,
+            limit=usual_limit(self.robot), size=self.scene.size, pose_of=pose_of,
+        )  # fmt: skip
+        for shape, handle in self._nodes.shapes:
+            if shape.link is not None:
+                panel.attach(handle, links[shape.link])
+        return panel
 
     def camera(self, aspect: float) -> Camera:
         """Return the camera that lets the robot fill a picture of this aspect."""
@@ -152,6 +180,8 @@ class MusclePage(Page[MuscleSnapshot]):
         self._plots.append(snapshot)
 
     def _draw_scene(self) -> None:
+        if self._push is not None:
+            self._push.watch(self.pace)
         if self._frame is not None:
             self._nodes.draw(self._frame, self._tensions)
             if self._last is not None:
@@ -160,6 +190,11 @@ class MusclePage(Page[MuscleSnapshot]):
     def _draw_texts(self) -> None:
         if self._last is None:
             return
+        if self._push is not None:
+            self._push.set_visible(not self._last.real)
+            self._push.draw()
+        if self._targets is not None:
+            self._targets.draw(self._last)
         self._nodes.draw_paths()
         self._status.draw(self._last)
         self._run_panel.draw(self._last)

@@ -20,6 +20,9 @@ ARROW_COLOR = (20, 150, 90)
 DESIRED_COLOR = (90, 94, 102)
 ACTUAL_COLOR = (31, 95, 168)
 
+SMALL = 0.05
+"""Extent of a link below which axes show where it is, relative to the size of the robot."""
+
 
 class MusclePageScene:
     """The scene nodes of one robot.
@@ -59,9 +62,9 @@ class MusclePageScene:
         self.actual = Trail(SPACING * scene.size)
         self._add_lights_and_ground()
         self._links = self._add_links()
-        for shape in scene.shapes:
-            self._add_shape(shape)
+        self.shapes = [(shape, self._add_shape(shape)) for shape in scene.shapes]
         self._surfaces = [self._add_shape(shape) for shape in scene.surfaces]
+        self._add_axes()
         frame = scene.frame(scene.tree.home, np.zeros(len(scene.robot.muscles)), 1.0)
         self._add_muscles(frame)
         self._add_paths()
@@ -120,6 +123,25 @@ class MusclePageScene:
             wxyz=matrix_quaternion(shape.pose.rotation),
             position=shape.pose.translation,
         )
+
+    def _add_axes(self) -> None:
+        """Add axes to the operational frame where its link could be overlooked, as a platform."""
+        scene, name = self.scene, self.scene.robot.operational_frame
+        if name is None:
+            return
+        frame = scene.robot.frame(name)
+        index = next((i for i, li in enumerate(scene.robot.links) if li.name == frame.link), None)
+        points = [shape.vertices for shape in scene.shapes if shape.link == index]
+        extent = np.ptp(np.concatenate(points), axis=0).max() if points else 0.0
+        if index is not None and extent < SMALL * scene.size:
+            self._api.add_frame(
+                f"{self._root}/robot/{frame.link}/axes",
+                axes_length=0.06 * scene.size,
+                axes_radius=0.9 * scene.radius,
+                origin_radius=1.5 * scene.radius,
+                wxyz=matrix_quaternion(frame.pose.rotation),
+                position=frame.pose.translation,
+            )
 
     def _add_muscles(self, frame: SceneFrame) -> None:
         radius = self.scene.radius

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 import viser
 
+from cards_core.muscles.command import command_limits
+from cards_core.robot.actuators import CommandKind
 from cards_core.robot.elements import Muscle
+from cards_core.typing import Array
 from cards_viz.colors import nice_ceiling
-from cards_viz.labels import split_state, state_title, state_unit
+from cards_viz.labels import Labels, natural_order, split_state, state_title, state_unit
 from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot, Switch
-from cards_viz.pages.widgets import TOUCHED, Guard, LivePlot
+from cards_viz.pages.widgets import TOUCHED, Guard, LivePlot, add_key
 
 SLIDER_RANGE = 500.0
 """Upper end of the tension sliders where the muscle's limit is higher or absent, [N]."""
+
+
+PLOTS_WIDTH = 390
+"""Of the panel with the plots, [px]."""
 
 
 class StatusPanel:
@@ -56,7 +64,9 @@ def status_html(snapshot: MuscleSnapshot) -> str:
         f"{escape(text)}</div></div>"
         for name, text in cells
     )
-    controller = snapshot.controller or "no controller"
+    controller = snapshot.controller or (
+        f"{snapshot.idle}, disabled" if snapshot.idle else "no controller"
+    )
     message = ""
     if snapshot.message:
         message = (
@@ -106,20 +116,33 @@ def _worst_error(snapshot: MuscleSnapshot) -> tuple[float | None, str]:
         return None, ""
     if set(snapshot.units) == {"m"}:
         return 1e3 * float(np.linalg.norm(error)), "mm"
-    worst = float(np.max(np.abs(error)))
-    return (1e3 * worst, "mrad") if set(snapshot.units) == {"rad"} else (worst, "")
+    worst = 1e3 * float(np.max(np.abs(error)))
+    if set(snapshot.units) == {"rad"} or len(error) != len(snapshot.units):
+        return worst, "mrad"
+    if set(snapshot.units) <= {"rad", "m"}:
+        # of coordinates of two kinds: that of the largest number, with its unit
+        return worst, "mm" if snapshot.units[int(np.argmax(np.abs(error)))] == "m" else "mrad"
+    return 1e-3 * worst, ""
 
 
 class RunPanel:
-    """Pause, step, reset, emergency stop, speed; for a real robot the emergency stop only."""
+    """Pause, step, reset, emergency stop, speed; for a real robot the emergency stop only.
 
-    def __init__(self, gui: viser.GuiApi, commands: MuscleCommands, run: Guard) -> None:
+    Args:
+        gui, commands, run: Where to add it, what it does, and how.
+        live: Whether there is something to stop; a recording has no emergency stop.
+    """
+
+    def __init__(
+        self, gui: viser.GuiApi, commands: MuscleCommands, run: Guard, *, live: bool = True
+    ) -> None:
         self._paused = self._stopped = self._real = False
         self._estop = gui.add_button(
             "Emergency stop",
             icon=viser.Icon.HAND_STOP,
             color="red",
             hint="All tensions to minimum",
+            visible=live,
         )
         self._pause = gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE, color="blue")
         self._step = gui.add_button(
@@ -132,6 +155,14 @@ class RunPanel:
             hint="Simulated seconds per second (realtime mode)",
         )  # fmt: skip
 
+        def space() -> None:
+            if self._real:
+                run(lambda: commands.estop(True))  # never a release: that is a deliberate act
+            else:
+                run(lambda: commands.pause(not self._paused))
+
+        add_key(gui, "Pause or go on", "space", space, "With a real robot: emergency stop")
+        add_key(gui, "One step", "S", lambda: run(commands.step), "Of a paused simulation")
         self._estop.on_click(lambda _: run(lambda: commands.estop(not self._stopped)))
         self._pause.on_click(lambda _: run(lambda: commands.pause(not self._paused)))
         self._step.on_click(lambda _: run(commands.step))
@@ -169,6 +200,12 @@ class GainsPanel:
         self._run = run
         self._folder = gui.add_folder("Gains", visible=False)
         self._sliders: list[list[viser.GuiSliderHandle[float]]] = []
+        with self._folder:
+            save = gui.add_button(
+                "Save gains", icon=viser.Icon.DEVICE_FLOPPY, color="gray", order=1e6,
+                hint="Into the parameter file, which is kept as it was beside it",
+            )  # fmt: skip
+        save.on_click(lambda _: run(commands.save_gains))
 
     def set_gains(self, kp: Sequence[float], kd: Sequence[float], names: Sequence[str]) -> None:
         """Show these gains, [1/s^2] and [1/s], of the controlled coordinates ``names``."""
@@ -255,54 +292,122 @@ def switch_label(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
+@dataclass(frozen=True)
+class ByHand:
+    """How muscles of one kind are commanded by hand.
+
+    Attributes:
+        title: Of the sliders.
+        unit: Shown; empty without one.
+        factor: Shown value by SI value.
+        step: Of the sliders, in shown units.
+    """
+
+    title: str
+    unit: str
+    factor: float
+    step: float
+
+
+BY_HAND: Mapping[CommandKind, ByHand] = {
+    "excitation": ByHand("Excitation", "", 1.0, 0.01),
+    "pressure": ByHand("Pressure", "kPa", 1e-3, 1.0),
+    "length": ByHand("Rest length", "mm", 1e3, 0.5),
+    "force": ByHand("Tension", "N", 1.0, 0.1),
+}
+"""The first of these that a muscle accepts has the slider."""
+
+LENGTH_RANGE = (0.6, 1.2)
+"""Ends of the sliders of rest lengths, relative to the length of the path at home."""
+
+
+def kind_by_hand(muscle: Muscle) -> CommandKind | None:
+    """Return how a muscle is commanded by hand; None for one that takes no command."""
+    accepted = muscle.actuator.accepted_commands
+    return next((kind for kind in BY_HAND if kind in accepted), None)
+
+
 class MusclePanel:
-    """One tension slider for each muscle that accepts force commands.
+    """A slider for what each muscle can be told: excitation, pressure, rest length or tension.
 
     The sliders command only while no controller runs.
+
+    Args:
+        gui: Where to add it.
+        muscles: Of the robot.
+        lengths: Of their paths at home, shape (m,), [m].
+        commands: What the sliders do.
+        run: How.
     """
 
     def __init__(
-        self, gui: viser.GuiApi, muscles: Sequence[Muscle], commands: MuscleCommands, run: Guard
+        self,
+        gui: viser.GuiApi,
+        muscles: Sequence[Muscle],
+        lengths: Array,
+        commands: MuscleCommands,
+        run: Guard,
     ) -> None:
         self._commanded = False
-        taking = [i for i, m in enumerate(muscles) if "force" in m.actuator.accepted_commands]
-        self._indices = np.array(taking, dtype=np.intp)
-        self._muscles = muscles = [muscles[i] for i in taking]
-        self._note = gui.add_markdown("_Tensions commanded by hand, no controller running._")
-        highest = max((muscle.tension_max for muscle in muscles), default=0.0)
-        self._sliders = [
-            gui.add_slider(
-                muscle.name,
-                min=muscle.tension_min,
-                max=self._end(muscle, SLIDER_RANGE),
-                step=0.1,
-                initial_value=muscle.tension_min,
-            )
-            for muscle in muscles
-        ]
+        self._note = gui.add_markdown(_NOBODY)
+        self._tensions: list[tuple[int, viser.GuiSliderHandle[float]]] = []
+        self._sliders: list[viser.GuiSliderHandle[float]] = []
+        kinds = [kind_by_hand(muscle) for muscle in muscles]
+        order = natural_order([muscle.name for muscle in muscles])
+        for kind, how in BY_HAND.items():
+            places = [i for i in order if kinds[i] == kind]
+            if not places:
+                continue
+            unit = f" [{how.unit}]" if how.unit else ""
+            gui.add_markdown(f"**{how.title}{unit}**")
+            for i in places:
+                low, high = self._range(muscles[i], kind, float(lengths[i]))
+                start = float(lengths[i]) if kind == "length" else low
+                slider = gui.add_slider(
+                    muscles[i].name,
+                    min=round(how.factor * low, 1),
+                    max=max(round(how.factor * high, 1), round(how.factor * low, 1) + how.step),
+                    step=how.step,
+                    initial_value=round(how.factor * start, 1),
+                )
+                self._sliders.append(slider)
+                if kind == "force":
+                    self._tensions.append((i, slider))
+
+                def send(
+                    event: Any,
+                    name: str = muscles[i].name,
+                    kind: CommandKind = kind,
+                    factor: float = how.factor,
+                ) -> None:
+                    # values that we set ourselves (event.client is None) are not commands
+                    if event.client is not None and not self._commanded:
+                        value = float(event.target.value) / factor
+                        run(lambda: commands.set_command(name, kind, value))
+
+                slider.on_update(send)
+        self._muscles = muscles
+        highest = max((muscles[i].tension_max for i, _ in self._tensions), default=0.0)
         if highest > SLIDER_RANGE:
             end = gui.add_number(
                 "range [N]", SLIDER_RANGE, min=1.0, step=50.0, hint="Upper end of the sliders"
             )
-
             end.on_update(lambda _: self._set_range(float(end.value)))
 
-        for muscle, slider in zip(muscles, self._sliders, strict=True):
-
-            def send(event: Any, name: str = muscle.name, slider: Any = slider) -> None:
-                # values that we set ourselves (event.client is None) are not commands
-                if event.client is not None and not self._commanded:
-                    run(lambda: commands.set_tension(name, float(slider.value)))
-
-            slider.on_update(send)
+    @staticmethod
+    def _range(muscle: Muscle, kind: CommandKind, length: float) -> tuple[float, float]:
+        """Return the ends of a slider in SI units."""
+        low, high = command_limits(muscle, kind)
+        if kind == "length":
+            return LENGTH_RANGE[0] * length, LENGTH_RANGE[1] * length
+        if kind == "force":
+            return low, max(min(high, SLIDER_RANGE), low + 1.0)
+        return low, high
 
     def _set_range(self, highest: float) -> None:
-        for muscle, slider in zip(self._muscles, self._sliders, strict=True):
-            slider.max = max(self._end(muscle, highest), float(slider.value))
-
-    @staticmethod
-    def _end(muscle: Muscle, highest: float) -> float:
-        return max(min(muscle.tension_max, highest), muscle.tension_min + 1.0)
+        for i, slider in self._tensions:
+            low, high = command_limits(self._muscles[i], "force")
+            slider.max = max(min(high, highest), low + 1.0, float(slider.value))
 
     def draw(self, snapshot: MuscleSnapshot) -> None:
         """Enable the sliders while no controller runs; show what the controller commands."""
@@ -310,18 +415,19 @@ class MusclePanel:
         if commanded != self._commanded:
             self._commanded = commanded
             self._note.content = (
-                f"_Tensions commanded by **{snapshot.controller}**._"
-                if commanded
-                else "_Tensions commanded by hand, no controller running._"
+                f"_Muscles commanded by **{snapshot.controller}**._" if commanded else _NOBODY
             )
             for slider in self._sliders:
                 slider.disabled = commanded
         if commanded:
-            tensions = snapshot.tensions[self._indices]
-            for slider, tension in zip(self._sliders, tensions, strict=True):
-                value = round(float(np.clip(np.nan_to_num(tension), slider.min, slider.max)), 1)
+            for i, slider in self._tensions:
+                tension = float(np.nan_to_num(snapshot.tensions[i]))
+                value = round(float(np.clip(tension, slider.min, slider.max)), 1)
                 if value != slider.value:
                     slider.value = value
+
+
+_NOBODY = "_Commanded by hand, no controller running._"
 
 
 class StateTable:
@@ -390,63 +496,95 @@ def _number(value: float) -> str:
 
 
 class PlotPanel:
-    """Charts of a robot; rebuilt when a controller with other coordinates takes over."""
+    """Charts of a robot; rebuilt when a controller with other coordinates takes over.
+
+    Coordinates of different units have charts of their own. While no controller commands, what was
+    tracked before stays.
+    """
 
     def __init__(
-        self, gui: viser.GuiApi, joints: Sequence[str], muscles: Sequence[str], window: float
+        self, gui: viser.GuiApi, joints: Labels, muscles: Sequence[str], window: float
     ) -> None:
         self.window = window
         self._gui = gui
-        self._joints = tuple(joints)
-        self._muscles = tuple(muscles)
-        self._panel = gui.add_panel()
-        self._tab = self._panel.add_tab("Plots", viser.Icon.CHART_LINE)
-        self._key: tuple[str, ...] | None = None
-        self._charts: dict[str, LivePlot] = {}
-        self._panel.dock_left()
-        self._panel.set_width(390)
+        self._joints = joints
+        self._order = natural_order(muscles)
+        self._muscles = [muscles[i] for i in self._order]
+        self.panel = gui.add_panel()
+        self._tab = self.panel.add_tab("Plots", viser.Icon.CHART_LINE)
+        self._key: tuple[tuple[str, ...], int] | None = None
+        self._groups: list[tuple[str, LivePlot, list[int]]] = []
+        self._tension: LivePlot | None = None
+        self.panel.dock_left()
+        self.panel.set_width(PLOTS_WIDTH)
+        self._build((), ())
 
-    def _build(self, names: Sequence[str], units: Sequence[str]) -> None:
-        for chart in self._charts.values():
+    def _build(self, names: Sequence[str], units: Sequence[str], errors: int = 0) -> None:
+        for _, chart, _ in self._groups:
             chart.remove()
-        unit = f" [{units[0]}]" if len(set(units)) == 1 else ""
-        small = {"rad": "mrad", "m": "mm"}.get(units[0], "") if len(set(units)) == 1 else ""
+        if self._tension is not None:
+            self._tension.remove()
+        self._groups, self._tension = [], None
+        joints = self._joints
         with self._tab:
-            self._charts = {}
             if names:
-                title = "Position" if unit == " [m]" else "Joints"
-                self._charts["tracking"] = LivePlot(
-                    self._gui, title + unit, names, with_desired=True
-                )
-                title = f"Tracking error [{small}]" if small else "Tracking error"
-                self._charts["error"] = LivePlot(self._gui, title, names, height=115)
-            if tuple(names) != self._joints:
-                self._charts["joints"] = LivePlot(
-                    self._gui, "Joint coordinates", self._joints, height=140
-                )
+                title = "Position" if set(units) == {"m"} else "Coordinates"
+                title = "Joints" if tuple(names) == joints.names else title
+                self._add("tracking", title, names, units, with_desired=True)
+                error_names, error_units = tuple(names), tuple(units)
+                if errors != len(names):  # of quaternions
+                    error_names, error_units = joints.error_names, joints.error_units
+                if errors in (0, len(error_names)):
+                    self._add("error", "Tracking error", error_names, error_units, height=130)
+            if tuple(names) != joints.names:
+                self._add("joints", "Joints", joints.names, joints.units, height=150)
             if self._muscles:
-                self._charts["tension"] = LivePlot(self._gui, "Tension [N]", self._muscles)
-        self._scale = 1e3 if small else 1.0
+                self._tension = LivePlot(self._gui, "Tension", self._muscles, unit="N")
+
+    def _add(
+        self, what: str, title: str, names: Sequence[str], units: Sequence[str], **options: Any
+    ) -> None:
+        """Add a chart for each unit."""
+        for unit in dict.fromkeys(units):
+            places = [i for i, other in enumerate(units) if other == unit]
+            shown = [names[i] for i in places]
+            chart = LivePlot(self._gui, title, shown, unit=unit, **options)
+            self._groups.append((what, chart, places))
 
     def append(self, snapshot: MuscleSnapshot) -> None:
         """Add the values of a snapshot."""
-        names = tuple(snapshot.names) if snapshot.actual is not None else ()
-        if names != self._key:
-            self._build(names, tuple(snapshot.units) if names else ())
-            self._key = names
+        tracks = snapshot.actual is not None
+        if tracks:
+            names = tuple(snapshot.names)
+            errors = 0 if snapshot.error is None else len(snapshot.error)
+            if self._key is None or names != self._key[0] or errors not in (0, self._key[1]):
+                self._build(names, snapshot.units, errors)
+                self._key = names, errors
         t = snapshot.time
-        if names and snapshot.actual is not None:
-            self._charts["tracking"].append(t, snapshot.actual, snapshot.desired)
-            error = snapshot.error
-            if error is None or len(error) != len(names):
-                error = np.full(len(names), np.nan)
-            self._charts["error"].append(t, self._scale * error)
-        if "joints" in self._charts:
-            self._charts["joints"].append(t, snapshot.q)
-        if "tension" in self._charts:
-            self._charts["tension"].append(t, snapshot.tensions)
+        error = snapshot.error
+        for what, chart, places in self._groups:
+            if what == "joints":
+                chart.append(t, snapshot.q[places])
+            elif what == "tracking":
+                width = len(places)
+                actual = snapshot.actual[places] if snapshot.actual is not None else _nan(width)
+                goal = None if snapshot.desired is None else snapshot.desired[places]
+                chart.append(t, actual, goal)
+            else:
+                known = tracks and error is not None and len(error) > max(places)
+                chart.append(
+                    t, error[places] if known and error is not None else _nan(len(places))
+                )
+        if self._tension is not None:
+            self._tension.append(t, snapshot.tensions[self._order])
 
     def draw(self) -> None:
         """Send all charts to the browser."""
-        for chart in self._charts.values():
+        for _, chart, _ in self._groups:
             chart.draw(self.window)
+        if self._tension is not None:
+            self._tension.draw(self.window)
+
+
+def _nan(count: int) -> Array:
+    return np.full(count, np.nan)

@@ -16,7 +16,7 @@ from cards_core.dynamics import make_dynamics
 from cards_core.muscles.engine import MuscleEngine
 from cards_core.paths.drawing import ARC_POINTS
 from cards_core.paths.layout import PathLayout, link_layout
-from cards_core.robot.elements import WORLD, Capsule, Geometry, Sphere, WrapGeometry
+from cards_core.robot.elements import WORLD, Box, Capsule, Geometry, Sphere, WrapGeometry
 from cards_core.robot.model import Robot, Tree
 from cards_core.spatial import Pose, rotation_z_to
 from cards_core.typing import Array, Backend, Vector3
@@ -54,7 +54,7 @@ class Shape:
     faces: Faces
 
     def link_pose(self, link_poses: Array) -> Array:
-        """Return the pose of its link, shape (4, 4), among those of all links."""
+        """Return the pose of its link, shape (4, 4), from the poses of all links."""
         return np.eye(4) if self.link is None else np.asarray(link_poses[self.link])
 
 
@@ -96,6 +96,7 @@ class Scene:
         tree: Its coordinates.
         shapes: Shapes of the links; links without visuals get a skeleton of capsules.
         surfaces: Wrap surfaces, ``<link>/wrap_surfaces/<surface>``; those of the world too.
+        lengths: Of the muscles at home, shape (m,), [m].
         outline: Points of robot and muscles at home that show their extent, shape (k, 3), [m].
         lower, upper: Corners of the box around these points, shape (3,), [m].
         size: Diagonal of that box, [m].
@@ -120,6 +121,8 @@ class Scene:
         self._link_index = {link.name: i for i, link in enumerate(robot.links)}
         poses = self.link_poses(self.tree.home)
         paths = self._muscles.path_points(poses)
+        pieces = (np.linalg.norm(np.diff(path, axis=0), axis=1).sum() for path in paths)
+        self.lengths = np.array(list(pieces), dtype=float)
         reach = [poses[:, :3, 3], *paths]
         self.size = float(np.linalg.norm(np.ptp(np.concatenate(reach), axis=0))) or 1.0
         self.shapes = self._shapes() if with_shapes else ()
@@ -217,9 +220,10 @@ class Scene:
         found: list[Shape] = []
         drawn = any(link.visuals for link in robot.links)
         surfaces = {(surface.link, surface.name) for surface in robot.wrap_surfaces}
+        pulled = {point.link for muscle in robot.muscles for point in muscle.via_points}
         for index, link in enumerate(robot.links):
             parts = [(v.name, v.geometry, v.pose, v.rgba) for v in link.visuals]
-            if not drawn:
+            if not parts and (not drawn or link.name in pulled):
                 parts = [
                     (f"bone_{k}", geometry, pose, BONE)
                     for k, (geometry, pose) in enumerate(self._skeleton(link.name))
@@ -234,8 +238,20 @@ class Scene:
         return tuple(found)
 
     def _skeleton(self, link: str) -> list[tuple[Geometry, Pose]]:
-        """Capsules from a link's joint to its children's joints, centre of mass and frames."""
+        """Capsules from a link's joint to its children's joints, centre of mass and frames.
+
+        A platform, which at least three muscles pull at different points, is the plate between
+        these: the box around them.
+        """
         robot = self.robot
+        points = np.array(
+            [p.position for m in robot.muscles for p in m.via_points if p.link == link]
+        ).reshape(-1, 3)
+        extent = np.sort(np.ptp(points, axis=0)) if len(points) else np.zeros(3)
+        if len(points) >= 3 and extent[1] > 0.3 * extent[2]:
+            sides = np.maximum(np.ptp(points, axis=0), 0.05 * extent[2])
+            middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+            return [(Box(sides), Pose(translation=middle))]
         parent = next(joint for joint in robot.joints if joint.child == link)
         start = parent.joint_to_child.inverse().translation
         ends = [j.parent_to_joint.translation for j in robot.joints if j.parent == link]

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 import queue
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from rcl_interfaces.msg import ParameterType
 from rclpy.context import Context
 from rclpy.node import Node
@@ -23,18 +26,28 @@ from rclpy.parameter_client import AsyncParameterClient
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int32, String
 from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.muscles.command import command_limits
+from cards_core.parameters.parameter_saving import parameter_file_of, save_parameters
+from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
+from cards_core.trajectories.live import target_duration
+from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import StopFlag, run
 from cards_ros.messages import JointStateWriter
 from cards_ros.parameters import Parameter
+from cards_viz.labels import Labels
 from cards_viz.muscles.controller_parameters import ControllerParameters
 from cards_viz.muscles.interface import MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
-from cards_viz.muscles.tracking import tracked
+from cards_viz.muscles.pushing import Push
+from cards_viz.muscles.scene import Scene
+from cards_viz.muscles.tracking import Tracking, tracked
 from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode, MuscleWatcher
+from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.muscles.world_watcher import watch_world
 from cards_viz.nodes import PORT, WINDOW, PageNode
 
@@ -48,7 +61,7 @@ HAND_PERIOD = 0.02
 
 
 class CommandError(CardsError):
-    """A command that no node can carry out."""
+    """A command that no node can execute."""
 
 
 @dataclass
@@ -74,6 +87,8 @@ class MuscleRosCommands:
         watcher: Knows the controller and the time.
         simulator: Node name of the simulator.
         notify: Called with the text of what went wrong.
+        say: Called with the text of what was done.
+        file: Parameter file in which gains are saved, None: nowhere.
     """
 
     def __init__(
@@ -84,7 +99,10 @@ class MuscleRosCommands:
         *,
         simulator: str,
         notify: Callable[[str], None],
+        say: Callable[[str], None] = lambda _: None,
+        file: Path | None = None,
     ) -> None:
+        self._say, self._file = say, file
         self._node = node
         self._watcher = watcher
         self._notify = notify
@@ -94,11 +112,21 @@ class MuscleRosCommands:
         self._waiting: list[_Call] = []
         self._simulator = simulator
         self._muscles = {muscle.name: muscle for muscle in robot.muscles}
-        self._hand: dict[str, float] = {}  # tensions commanded by hand
+        self._hand: dict[str, tuple[CommandKind, float]] = {}  # commanded by hand
         self._hand_active = False
         self._hand_sent = 0.0
-        self._publisher: Any = None
-        self._writer = JointStateWriter([], ("effort",))
+        self._publishers: dict[CommandKind, Any] = {}
+        self._writers: dict[CommandKind, JointStateWriter] = {}
+        self._references: dict[str, Any] = {}
+        self._later: list[Callable[[], None]] = []
+        self._unsent = 0.0
+        self._joint_names = robot.tree.position_names
+        self._push: Push | None = None
+        self._wrenches: Any = None
+        self._unheard = 0.0
+        self._links = [link.name for link in robot.links]
+        self._body, self._wrench_topic, self._turn = "", topics.APPLY_WRENCH, np.eye(3)
+        self._link_poses: Callable[[Array], Array] | None = None
         self._gain_lengths: dict[str, int] = {}  # of those gains that are lists
         for name, kind in self._host_services().items():
             self._client(name, kind)
@@ -114,6 +142,15 @@ class MuscleRosCommands:
     @staticmethod
     def _of(node: str, service: str) -> str:
         return service.replace("~", node)
+
+    def draws(self, scene: Scene, world: WorldScene | None) -> None:
+        """Take over what is drawn: where links are, and what they are called in their world."""
+        self._link_poses = scene.link_poses
+        if world is not None:
+            self._body = world.model or scene.robot.name
+            self._turn = world.world_to_robot[:3, :3].T
+            # the world of robots with namespaces has none
+            self._wrench_topic = f"{'/' if world.namespace else ''}{topics.APPLY_WRENCH}"
 
     # Protocol, any thread ---------------------------------------------------------------------
 
@@ -144,33 +181,111 @@ class MuscleRosCommands:
         """
         self._todo.put(self._stop if active else self._release)
 
-    def set_tension(self, name: str, tension: float) -> None:
+    def set_command(self, name: str, kind: CommandKind, value: float) -> None:
         """Command a muscle by hand from now on, and ideal cables to keep their tension.
 
         Raises:
-            CommandError: A controller commands the muscles, or the muscle takes no tension.
+            CommandError: A controller commands the muscles, or the muscle takes no such command.
             UnknownNameError: There is no such muscle.
         """
         if name not in self._muscles:
             raise UnknownNameError("muscle", name, self._muscles)
         accepted = self._muscles[name].actuator.accepted_commands
-        if "force" not in accepted:
+        if kind not in accepted:
             raise CommandError(
-                f"tension of '{name}' not set: a {self._muscles[name].kind} takes "
+                f"{kind} of '{name}' not set: a {self._muscles[name].kind} takes "
                 f"{' or '.join(accepted) or 'no'} commands"
             )
         controller = self._watcher.controller
         if controller is not None:
             raise CommandError(
-                f"tension of '{name}' not set: {controller} commands the muscles (expected: no "
+                f"{kind} of '{name}' not set: {controller} commands the muscles (expected: no "
                 "controller, or a disabled one)"
             )
-        self._todo.put(lambda: self._set_hand(name, tension))
+        self._todo.put(lambda: self._set_hand(name, kind, value))
+
+    def push(self, push: Push | None) -> None:
+        """Publish ``apply_wrench`` as often as the page is drawn; None: no more.
+
+        Raises:
+            CommandError: The robot is a real one.
+        """
+        self._need_simulator("pushed")
+        self._todo.put(lambda: self._set_push(push))
 
     def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
         """Set the parameters ``kp`` and ``kd`` of the controller; one value means all equal."""
         stiffness, damping = list(kp), list(kd)
         self._todo.put(lambda: self._set_gains(stiffness, damping))
+
+    def set_target(self, names: Sequence[str], target: Array) -> None:
+        """Publish the controller's ``~/reference``.
+
+        Raises:
+            CommandError: The robot is a real one, or no controller tracks these coordinates.
+        """
+        self._need_simulator("sent to a target from the page")
+        tracking, controller = self._watcher.tracking, self._watcher.known_controller
+        if tracking is None or controller is None or not self._tracks(tracking.labels, names):
+            raise CommandError("no target set: no controller tracks these coordinates")
+        message: Any
+        if tuple(names) == self._joint_names:
+            message = self._trajectory(tracking, np.asarray(target, dtype=float))
+        else:
+            message = self._pose(tracking, names, target)
+        self._todo.put(lambda: self._send_reference(controller, message))
+
+    @staticmethod
+    def _tracks(labels: Labels, names: Sequence[str]) -> bool:
+        return tuple(labels.names[: len(names)]) == tuple(names)
+
+    def _trajectory(self, tracking: Tracking, target: Array) -> JointTrajectory:
+        duration = target_duration(tracking.desired, target, tracking.labels.units)
+        rest = [0.0] * len(target)
+        point = JointTrajectoryPoint(
+            positions=target.tolist(), velocities=rest, accelerations=rest
+        )
+        point.time_from_start.sec = int(duration)
+        point.time_from_start.nanosec = int(1e9 * (duration % 1.0))
+        return JointTrajectory(joint_names=list(tracking.labels.names), points=[point])
+
+    def _pose(self, tracking: Tracking, names: Sequence[str], target: Array) -> PoseStamped:
+        message = PoseStamped()
+        message.header.frame_id = "world"
+        for name, value in zip(names, target, strict=True):
+            setattr(message.pose.position, name, float(value))
+        if len(tracking.desired) == len(names) + 4:  # the orientation stays
+            turn = message.pose.orientation
+            turn.w, turn.x, turn.y, turn.z = (float(x) for x in tracking.desired[len(names) :])
+        return message
+
+    def _send_reference(self, controller: str, message: Any) -> None:
+        name = self._of(controller, topics.REFERENCE)
+        if name not in self._references:
+            self._references[name] = self._node.create_publisher(
+                type(message), name, topics.COMMAND_QOS
+            )
+            self._unsent = time.monotonic() + PATIENCE
+        publisher = self._references[name]
+        if publisher.get_subscription_count():
+            publisher.publish(message)
+        elif time.monotonic() < self._unsent:  # not found each other yet
+            self._later.append(lambda: self._send_reference(controller, message))
+        else:
+            self._notify(f"no target set: nobody reads {name}")
+
+    def save_gains(self) -> None:
+        """Write the controller's parameters ``kp`` and ``kd`` into the parameter file.
+
+        Raises:
+            CommandError: This node was started without a parameter file.
+        """
+        if self._file is None:
+            raise CommandError(
+                "gains not saved: the view was started without a parameter file (expected: "
+                "--ros-args --params-file FILE, as ./cards demo and launch files do)"
+            )
+        self._todo.put(self._save_gains)
 
     def set_speed(self, factor: float) -> None:
         """Set the parameter ``speed`` of the simulator."""
@@ -192,6 +307,9 @@ class MuscleRosCommands:
 
     def update(self) -> None:
         """Carry out what is queued, repeat the commands by hand."""
+        later, self._later = self._later, []
+        for action in later:
+            action()
         while True:
             try:
                 action = self._todo.get_nowait()
@@ -203,6 +321,7 @@ class MuscleRosCommands:
         for call in waiting:
             self._try(call, now)
         self._command_by_hand(now)
+        self._push_on(now)
 
     def _client(self, name: str, kind: type) -> Any:
         if name not in self._clients:
@@ -269,20 +388,17 @@ class MuscleRosCommands:
 
     # Commands by hand -------------------------------------------------------------------------
 
-    def _set_hand(self, name: str, tension: float) -> None:
+    def _set_hand(self, name: str, kind: CommandKind, value: float) -> None:
         if not self._hand_active:
             self._hand_active = True
+            self._hand = {}
             # what only knows tensions keeps the one it has; others have a state of their own
-            self._hand = {
-                muscle.name: float(np.clip(now, muscle.tension_min, muscle.tension_max))
-                if np.isfinite(now)
-                else muscle.tension_min
-                for muscle, now in zip(self._muscles.values(), self._watcher.tensions, strict=True)
-                if muscle.actuator.accepted_commands == ("force", "impedance")
-            }
-        self._hand[name] = tension
-        if tuple(self._hand) != self._writer.names:
-            self._writer = JointStateWriter(list(self._hand), ("effort",))
+            for muscle, now in zip(self._muscles.values(), self._watcher.tensions, strict=True):
+                if muscle.actuator.accepted_commands == ("force", "impedance"):
+                    low, high = command_limits(muscle, "force")
+                    kept = float(np.clip(now, low, high)) if np.isfinite(now) else low
+                    self._hand[muscle.name] = ("force", kept)
+        self._hand[name] = (kind, value)
         self._hand_sent = 0.0
 
     def _command_by_hand(self, now: float) -> None:
@@ -291,14 +407,52 @@ class MuscleRosCommands:
         if self._watcher.controller is not None:
             self._hand_active = False
             return
-        if self._publisher is None:
-            # not before it is needed: who publishes commands counts as a controller
-            self._publisher = self._node.create_publisher(
-                JointState, topics.FORCE_COMMAND, topics.COMMAND_QOS
-            )
         self._hand_sent = now
-        tensions = np.array(list(self._hand.values()))
-        self._publisher.publish(self._writer.write(max(self._watcher.stamp, 0), tensions))
+        stamp = max(self._watcher.stamp, 0)
+        for kind in dict.fromkeys(kind for kind, _ in self._hand.values()):
+            told = {name: value for name, (k, value) in self._hand.items() if k == kind}
+            if kind not in self._publishers:
+                # not before it is needed: who publishes commands counts as a controller
+                self._publishers[kind] = self._node.create_publisher(
+                    JointState, topics.COMMAND_TOPICS[kind], topics.COMMAND_QOS
+                )
+            writer = self._writers.get(kind)
+            if writer is None or writer.names != tuple(told):
+                writer = JointStateWriter(list(told), topics.COMMAND_FIELDS[kind])
+                self._writers[kind] = writer
+            self._publishers[kind].publish(writer.write(stamp, np.array(list(told.values()))))
+
+    # Pushes -----------------------------------------------------------------------------------
+
+    def _set_push(self, push: Push | None) -> None:
+        if self._wrenches is None:
+            self._wrenches = self._node.create_publisher(
+                WrenchStamped, self._wrench_topic, topics.WRENCH_QOS
+            )
+            self._unheard = time.monotonic() + PATIENCE
+        if self._push is not None and (push is None or push.link != self._push.link):
+            self._publish_wrench(self._push.link, np.zeros(6))
+        self._push = push
+
+    def _push_on(self, now: float) -> None:
+        push = self._push
+        if push is None or self._link_poses is None or not np.isfinite(self._watcher.q).all():
+            return
+        if not self._wrenches.get_subscription_count():
+            if now > self._unheard:
+                self._push = None
+                self._notify("nothing pushed: the host of this robot takes no wrenches")
+            return
+        poses = self._link_poses(self._watcher.q)
+        self._publish_wrench(push.link, push.wrench(poses[self._links.index(push.link)]))
+
+    def _publish_wrench(self, link: str, wrench: Array) -> None:
+        message = WrenchStamped()
+        message.header.frame_id = f"{self._body}::{link}" if self._body else link
+        force, torque = message.wrench.force, message.wrench.torque
+        turned = np.concatenate([self._turn @ wrench[:3], self._turn @ wrench[3:]])
+        force.x, force.y, force.z, torque.x, torque.y, torque.z = turned.tolist()
+        self._wrenches.publish(message)
 
     # Parameters -------------------------------------------------------------------------------
 
@@ -341,6 +495,36 @@ class MuscleRosCommands:
                     self._notify(result.reason)
 
         client.set_parameters(values, answered)
+
+    def _save_gains(self) -> None:
+        controller, file = self._watcher.known_controller, self._file
+        if controller is None or file is None:
+            self._notify("gains not saved: no controller publishes commands")
+            return
+        client = self.remote(controller)
+        if not client.services_are_ready():
+            self._notify(f"gains not saved: {controller} does not answer")
+            return
+
+        def answered(future: Any) -> None:
+            if future.exception() is not None:
+                self._notify(f"gains not saved: {controller}: {future.exception()}")
+                return
+            values = {}
+            for name, value in zip(("kp", "kd"), future.result().values, strict=False):
+                numbers = _numbers(value)
+                values[name] = numbers[0] if value.type in _SCALARS and numbers else numbers
+            if len(values) < 2 or not all(values.values()):
+                self._notify(f"gains not saved: {controller} has no kp and kd")
+                return
+            try:
+                backup = save_parameters(file, controller.rpartition("/")[2], values)
+            except CardsError as error:
+                self._notify(str(error))
+            else:
+                self._say(f"gains of {controller} saved in {file}; as it was: {backup.name}")
+
+        client.get_parameters(["kp", "kd"], answered)
 
     def read_gains(self, node: str, then: Callable[[list[float], list[float]], None]) -> bool:
         """Ask a controller for its gains; ``then`` gets kp and kd, with -1 replaced.
@@ -409,7 +593,7 @@ def parameters() -> list[Parameter]:
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the view to the network."
         ),
         PORT,
-        Parameter("rate", 30.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=60.0),
+        Parameter("rate", 30.0, "Maximum rate of updates.", "Hz", lower=1.0, upper=60.0),
         WINDOW,
         Parameter(
             "simulator",
@@ -440,7 +624,13 @@ class BrowserViewNode(PageNode, DrawingNode):
         super().__init__(NODE_NAME, parameters(), context, stop, robot, **node_options)
         value = self.values
         self.commands = MuscleRosCommands(
-            self, self.robot, self.watcher, simulator=value["simulator"], notify=self.tell
+            self,
+            self.robot,
+            self.watcher,
+            simulator=value["simulator"],
+            notify=self.tell,
+            say=self._say,
+            file=parameter_file_of(sys.argv),
         )
         self._controller_parameters = ControllerParameters(self.commands.remote)
         world = watch_world(self, self.robot, value["world"], value["terrain"])
@@ -458,9 +648,14 @@ class BrowserViewNode(PageNode, DrawingNode):
             window=value["window"],
             world=None if world is None else world[0],
         )
+        self.commands.draws(self.page.scene, None if world is None else world[0])
         # the page answers from here on
         self._pages = self.create_publisher(Int32, topics.PAGES, topics.LATCHED_QOS)
         self._watching = -1
+
+    def _say(self, text: str) -> None:
+        self.get_logger().info(text)
+        self.page.say(text)
 
     def _on_run_state(self, message: String) -> None:
         self._run_state = message.data
@@ -499,6 +694,7 @@ class BrowserViewNode(PageNode, DrawingNode):
             watcher.tensions,
             states=watcher.states,
             controller=watcher.controller,
+            idle=watcher.known_controller if watcher.controller is None else None,
             paused=watcher.paused,
             stopped=watcher.stopped,
             real=watcher.real_host is not None,

@@ -54,6 +54,7 @@ class WorldScene:
 
     Attributes:
         namespace: That of the robot, if it is one of the world's own.
+        model: Name of that robot in the world; empty without one.
         bodies: Names of what moves, ``model::link``.
         start: Their poses at the start, by name, shape (4, 4).
         fixed: Shapes that do not move.
@@ -75,6 +76,7 @@ class WorldScene:
             if namespace not in names:
                 raise UnknownNameError("namespace of a robot", namespace, names)
             self._own = world.model(names[namespace])
+        self.model = "" if self._own is None else self._own.name
         self.namespace = "" if self._own is None else namespace
         self.world_to_robot = (Pose() if self._own is None else self._own.pose).inverse().matrix
         self.bodies: list[str] = []

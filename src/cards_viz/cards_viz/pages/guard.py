@@ -11,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import http
 import io
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import viser
 import websockets.asyncio.server
@@ -34,6 +36,9 @@ SPECTATORS_SEND = (
 NOBODY_SENDS = (messages.ShareUrlRequest, messages.ShareUrlDisconnect)
 """Messages that open a tunnel to a server of viser's authors, for all the world."""
 
+WIDTH = "width"
+"""Parameter of the websocket's address: width of the window, [px]."""
+
 _STARTING = threading.Lock()
 
 SCRIPT = """<script>
@@ -42,10 +47,18 @@ SCRIPT = """<script>
   const post = Worker.prototype.postMessage;
   Worker.prototype.postMessage = function (data, ...rest) {
     if (data && data.type === "set_server")
-      data = {...data, server: data.server + "/?%(parameter)s=" + encodeURIComponent(token)};
+      data = {...data, server: `${data.server}/?%(parameter)s=${encodeURIComponent(token)}` +
+        `&%(width)s=${window.innerWidth}`};
     return post.call(this, data, ...rest);
   };
   document.documentElement.dataset.role = "%(role)s";
+  // a button that keeps the focus would be pressed again by the space bar, which is a key of ours
+  addEventListener("click", event => event.target.closest?.("button")?.blur(), true);
+  addEventListener("keydown", event => {
+    if (event.key === "?" && !event.target.closest?.("input, textarea"))
+      document.documentElement.dispatchEvent(new KeyboardEvent("keydown",
+        {key: "k", code: "KeyK", ctrlKey: true, metaKey: false, bubbles: true}));
+  });
 })();
 </script>
 <style>
@@ -58,9 +71,22 @@ SCRIPT = """<script>
   font: 600 12px system-ui, sans-serif; color: #fff; background: #495057; border-radius: 4px;
   padding: 3px 10px; z-index: 9999; pointer-events: none;
 }
+%(style)s
 </style>
 """
-"""Of the page: the websocket gets the token too; controls of spectators are grey."""
+"""Of the page: the websocket gets the token too, ``?`` lists the keys (as Ctrl-K does), and the
+controls of spectators are grey."""
+
+STYLE = """
+@media (max-width: 576px) {
+  #root { height: 54dvh !important; }
+  .mantine-Paper-root[style*="width: 20em"] {
+    width: 100% !important; height: 46dvh; max-height: 46dvh !important;
+  }
+  .mantine-Paper-root[style*="width: 20em"] div[style*="width: 20em"] { width: 100% !important; }
+}
+"""
+"""Of phones: the robot has the upper half of the window, the panels the lower one."""
 
 REFUSAL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>CARDS</title></head>
 <body style="font:16px system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em">
@@ -75,10 +101,12 @@ class GuardedConnection(ServerConnection):
 
     Attributes:
         role: Of the client, set when its request has been accepted.
+        window: Width of its window, [px], if it said so.
         refusals: Told what was dropped.
     """
 
     role: Role | None = None
+    window: int | None = None
     refusals: RefusalLog | None = None
 
     async def recv(self, decode: bool | None = None) -> Any:
@@ -131,6 +159,21 @@ def guarded_server(host: str, port: int, label: str, access: Access) -> viser.Vi
     return server
 
 
+def window_width(server: viser.ViserServer, client: int) -> int | None:
+    """Return the width of a client's window when it connected, [px]; None if it is not known."""
+    connection = server._websock_server._live_connections.get(client)
+    return connection.window if isinstance(connection, GuardedConnection) else None
+
+
+def minimize(client: viser.ClientHandle, panel: viser.PanelHandle) -> None:
+    """Minimize a panel in one page alone: `viser.PanelHandle.minimize` does it in all."""
+    gui = panel._placement_gui_api
+    message = messages.GuiSetPanelCollapsedMessage(
+        panel._placement_uuid, True, gui._next_layout_counter(), gui._layout_run_id
+    )
+    client.gui._websock_interface.queue_message(message)
+
+
 @contextlib.contextmanager
 def _completed(access: Access, refusals: RefusalLog) -> Iterator[list[bool]]:
     """Complete calls of ``websockets.asyncio.server.serve``; the list is empty without one."""
@@ -175,6 +218,8 @@ def _asking(
         if opens_socket:
             assert isinstance(connection, GuardedConnection)
             connection.role, connection.refusals = role, refusals
+            width = parse_qs(urlsplit(request.path).query).get(WIDTH, [""])[0]
+            connection.window = int(width) if re.fullmatch("[0-9]{1,5}", width) else None
             return answer(connection, request)
         for name in ("Accept-Encoding", "Range"):  # plain text, to be completed
             if name in headers:
@@ -183,7 +228,9 @@ def _asking(
         if found is None or found.status_code != http.HTTPStatus.OK:
             return found
         text = found.body.decode()
-        script = SCRIPT % {"parameter": PARAMETER, "role": role.value}
+        script = SCRIPT % {
+            "parameter": PARAMETER, "width": WIDTH, "role": role.value, "style": STYLE,
+        }  # fmt: skip
         return _response(http.HTTPStatus.OK, text.replace("<head>", f"<head>{script}", 1))
 
     return process

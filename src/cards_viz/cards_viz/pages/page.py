@@ -25,7 +25,7 @@ from websockets.exceptions import InvalidMessage
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError
 from cards_viz.pages.access import Access, page_url, spectator_token, token
-from cards_viz.pages.guard import guarded_server
+from cards_viz.pages.guard import guarded_server, minimize, window_width
 from cards_viz.pages.ports import is_reserved, reserve
 from cards_viz.pages.scene import Camera
 
@@ -35,7 +35,7 @@ PORTS_TRIED = 20
 """How many ports from the wanted one upwards are tried."""
 
 TEXT_PERIOD = 0.1
-"""Least time between two updates of texts, charts and paths, costly for the browser, [s]."""
+"""Minimum time between two updates of texts, charts and paths, costly for the browser, [s]."""
 
 UNWATCHED_PERIOD = 0.5
 """Time between two updates while no page is open, [s]."""
@@ -45,6 +45,9 @@ FIRST_ASPECT = 1.2
 
 FIT_PERIOD = 0.5
 """Time between two looks at the shapes of the pages' pictures, [s]."""
+
+WIDE = 1400
+"""Width of windows from which on plots and panels stand beside the robot, [px]."""
 
 ShownT = TypeVar("ShownT")
 """What is handed over: a snapshot of the robot."""
@@ -141,11 +144,12 @@ class Page(ABC, Generic[ShownT]):
         url: Address of the page, with the token of those who may command.
         spectator_url: The same for those who may look on.
         port: Its port.
-        server: The viser server, to add things of one's own.
+        server: The viser server, to add things of your own.
         updates: Number of updates sent so far.
         pace: How fast the open pages can take updates; the page slows down to it.
         updates_ahead: Updates that may wait in a page that does not keep up.
-        text_period: Least time between two updates of what is costly for the browser, [s].
+        plot_panel: The panel that is minimized in narrow windows, if there is one.
+        text_period: Minimum time between two updates of what is costly for the browser, [s].
 
     Raises:
         PortError: No port to listen on.
@@ -153,6 +157,7 @@ class Page(ABC, Generic[ShownT]):
 
     text_period = TEXT_PERIOD
     updates_ahead = 1
+    plot_panel: viser.PanelHandle | None = None
 
     def __init__(self, label: str, *, host: str, port: int, rate: float) -> None:
         self.updates = 0
@@ -208,9 +213,16 @@ class Page(ABC, Generic[ShownT]):
         start.position, start.look_at, start.fov = camera.position, camera.look_at, camera.fov
         start.near = 0.01 * self.size
         self.server.on_client_connect(self._place_client_camera)
+        self.server.on_client_connect(self._make_room)
         self.pace = ClientPace(self.server, self.updates_ahead)
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
         self._thread.start()
+
+    def _make_room(self, client: viser.ClientHandle) -> None:
+        """Minimize the plots where they would leave too little to the robot."""
+        width = window_width(self.server, client.client_id)
+        if self.plot_panel is not None and width is not None and width < WIDE:
+            minimize(client, self.plot_panel)
 
     def _add_camera_button(self) -> None:
         """Add a button that fits the robot into the picture, at the current layout position."""
@@ -266,6 +278,11 @@ class Page(ABC, Generic[ShownT]):
         """Show a message in every open page."""
         for client in self.server.get_clients().values():
             client.add_notification("Not done", text, auto_close_seconds=8.0, color="red")
+
+    def say(self, text: str) -> None:
+        """Show a piece of good news in every open page."""
+        for client in self.server.get_clients().values():
+            client.add_notification("Done", text, auto_close_seconds=10.0, color="green")
 
     def wait(self, running: Callable[[], bool] = lambda: True) -> None:
         """Block until `stop` is called or ``running()`` is false."""
@@ -392,7 +409,7 @@ class ClientPace:
         server.on_client_connect(self._start)
 
     def interval(self) -> float:
-        """Return the least time between two updates that the slowest page needs, [s]."""
+        """Return the minimum time between two updates that the slowest page needs, [s]."""
         now = time.monotonic()
         with self._lock:
             answers = list(self._answers.values())
@@ -407,8 +424,13 @@ class ClientPace:
         with self._lock:
             return len(self._answers)
 
+    def waiting(self, client: int) -> bool:
+        """Tell whether a page has not answered yet, or is gone."""
+        with self._lock:
+            return client in self._asked or client not in self._answers
+
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         self._stopped.set()
 
     def _start(self, client: viser.ClientHandle) -> None:

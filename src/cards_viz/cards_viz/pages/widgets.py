@@ -7,11 +7,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 import viser
 from viser import uplot
+from viser._messages import HotkeyKey
 
 from cards_core.errors import CardsError
 from cards_core.typing import Array
@@ -37,6 +39,26 @@ def guarded(notify: Callable[[str], None]) -> Guard:
             notify(f"command failed: {error}")
 
     return run
+
+
+def add_key(
+    gui: viser.GuiApi,
+    label: str,
+    key: HotkeyKey,
+    action: Callable[[], None],
+    description: str = "",
+) -> None:
+    """Let a key of the keyboard do something, and list it among the commands of the page.
+
+    Args:
+        gui: Of the page.
+        label: What it does, in a word or two.
+        key: As viser calls it, e.g. ``space``.
+        action: What it does.
+        description: The same in a sentence.
+    """
+    command = gui.add_command(label, description=description or None, hotkey=key)
+    command.on_trigger(lambda _: action())
 
 
 class DrawingPanel:
@@ -174,7 +196,7 @@ class History:
     def append(self, time: float, values: Array) -> None:
         """Add a row.
 
-        A time before the last one starts anew (the simulation was reset), the same time replaces
+        A time before the last one restarts (the simulation was reset), the same time replaces
         the last row (it is paused).
         """
         rows = self._rows
@@ -206,7 +228,8 @@ def _legend_html(names: Sequence[str], note: str = "") -> str:
     items = "".join(
         f'<span style="white-space:nowrap;margin-right:9px">'
         f'<span style="display:inline-block;width:9px;height:9px;border-radius:5px;'
-        f'background:{LINE_COLORS[i % len(LINE_COLORS)]};margin-right:3px"></span>{name}</span>'
+        f'background:{LINE_COLORS[i % len(LINE_COLORS)]};margin-right:3px"></span>'
+        f"{escape(name)}</span>"
         for i, name in enumerate(names)
     )
     tail = f'<span style="color:#888">{note}</span>' if note else ""
@@ -216,8 +239,49 @@ def _legend_html(names: Sequence[str], note: str = "") -> str:
     return f'<div style="font-size:11px;line-height:1.45;padding:0 10px">{items}{tail}</div>'
 
 
+PREFIXES = {1e-3: "k", 1.0: "", 1e3: "m", 1e6: "µ", 1e9: "n"}
+"""SI prefixes, by the factor from the unit without one."""
+
+PREFIXED = frozenset({"m", "rad", "N", "m/s", "rad/s"})
+"""Units that take a prefix; others get a power of ten."""
+
+FINEST_SPAN = 0.01
+"""Smallest range of a chart, in its unit: the browser writes three decimals at its ticks."""
+
+
+def unit_and_factor(unit: str, largest: float, factor: float = 1.0) -> tuple[str, float]:
+    """Return the unit in which a quantity is shown, and the factor on its SI values.
+
+    Numbers are shown between about 0.4 and 1000, where three decimals tell ticks apart.
+
+    Args:
+        unit: SI unit; empty for a number without one.
+        largest: Largest absolute value to show.
+        factor: The present one, kept while it will do: a unit that changes all the time cannot be
+            read.
+    """
+    if np.isfinite(largest) and largest > 0.0 and not 0.4 <= largest * factor < 1000.0:
+        fitting = [f for f in PREFIXES if largest * f < 1000.0]
+        factor = min(
+            (f for f in fitting if largest * f >= 0.4), default=max(fitting, default=1e-3)
+        )
+    if unit in PREFIXED:
+        return PREFIXES[factor] + unit, factor
+    power = {1e-3: "10³", 1.0: "", 1e3: "10⁻³", 1e6: "10⁻⁶", 1e9: "10⁻⁹"}[factor]
+    return " ".join(filter(None, (power, unit))), factor
+
+
 class LivePlot:
-    """One chart with its legend: values as coloured lines, desired values as grey ones."""
+    """One chart with its legend: values as coloured lines, desired values as grey ones.
+
+    Args:
+        gui: Where to add it, at the present place of the layout.
+        title: Without the unit.
+        names: Of the series.
+        unit: SI unit of the values; shown with the prefix that fits them.
+        with_desired: Whether there is a desired value for each.
+        height: In pixels.
+    """
 
     def __init__(
         self,
@@ -225,10 +289,13 @@ class LivePlot:
         title: str,
         names: Sequence[str],
         *,
+        unit: str = "",
         with_desired: bool = False,
-        height: int = 155,
+        height: int = 165,
     ) -> None:
         self.names = tuple(names)
+        self._title, self._unit = title, unit
+        self._shown, self._factor = unit_and_factor(unit, 0.0)
         self._desired = len(names) if with_desired else 0
         self._history = History(len(names) + self._desired)
         series: list[uplot.Series] = [{"label": "time [s]"}]
@@ -238,6 +305,8 @@ class LivePlot:
         for i, name in enumerate(self.names):
             color = LINE_COLORS[i % len(LINE_COLORS)]
             series.append({"label": name, "stroke": color, "width": 1.4})
+        # not drawn: keeps the range from getting finer than the numbers at the ticks
+        series.append({"label": "range", "stroke": "transparent", "width": 0.0})
         axis: uplot.Axis = {
             "stroke": "#555",
             "font": "11px system-ui, sans-serif",
@@ -246,15 +315,24 @@ class LivePlot:
         }
         # not empty: a page that draws a chart without a time once never finds its scale again
         blank = (np.array([0.0, 1.0]), *(np.full(2, np.nan) for _ in series[1:]))
-        self._legend = gui.add_html(
-            f'<div style="font-weight:600;font-size:12.5px;padding:2px 10px">{title}</div>'
-            + _legend_html(self.names, "grey: desired" if with_desired else "")
-        )
+        self._legend = gui.add_html("")
+        self._write_legend()
         self._plot = gui.add_uplot(
             blank,
             tuple(series),
             scales={"x": {"time": False}, "y": {"auto": True}},
-            axes=({**axis, "size": 22, "gap": 1}, {**axis, "size": 52, "gap": 3, "space": 18}),
+            axes=(
+                {
+                    **axis,
+                    "size": 20,
+                    "gap": 1,
+                    "label": "time [s]",
+                    "labelSize": 13,
+                    "labelFont": "10px system-ui, sans-serif",
+                    "labelGap": -2,
+                },
+                {**axis, "size": 52, "gap": 3, "space": 18},
+            ),
             legend={"show": False},
             cursor={"show": False},
             height=height,
@@ -270,9 +348,31 @@ class LivePlot:
 
     def draw(self, window: float) -> None:
         """Send the last ``window`` seconds to the browser."""
-        columns = self._history.columns(window)
-        if columns[0].size:
-            self._plot.data = columns
+        time, *rows = self._history.columns(window)
+        if not time.size:
+            return
+        values = np.array(rows).reshape(len(rows), -1)
+        finite = values[np.isfinite(values)]
+        largest = float(np.abs(finite).max()) if finite.size else 0.0
+        shown, self._factor = unit_and_factor(self._unit, largest, self._factor)
+        if shown != self._shown:
+            self._shown = shown
+            self._write_legend()
+        values = self._factor * values
+        extent = np.full(len(time), np.nan)
+        if finite.size and len(time) > 1:
+            low, high = self._factor * float(finite.min()), self._factor * float(finite.max())
+            missing = max(FINEST_SPAN - (high - low), 0.0)
+            extent[0], extent[-1] = low - 0.5 * missing, high + 0.5 * missing
+        self._plot.data = (time, *values, extent)
+
+    def _write_legend(self) -> None:
+        unit = f" [{self._shown}]" if self._shown else ""
+        self._legend.content = (
+            '<div style="font-weight:600;font-size:12.5px;padding:2px 10px">'
+            f"{escape(self._title + unit)}</div>"
+            + _legend_html(self.names, "grey: desired" if self._desired else "")
+        )
 
     def remove(self) -> None:
         """Remove chart and legend."""

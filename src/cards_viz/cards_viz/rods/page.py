@@ -31,13 +31,13 @@ from cards_viz.rods.panels import (
 from cards_viz.rods.tubes import QUANTITIES, RodColors
 
 TEXT_PERIOD = 0.2
-"""Least time between two updates of texts and sliders, [s]."""
+"""Minimum time between two updates of texts and sliders, [s]."""
 
 PLOT_PERIOD = 0.5
-"""Least time between two updates of the plots, the costliest part for a browser, [s]."""
+"""Minimum time between two updates of the plots, the costliest part for a browser, [s]."""
 
 POINT_PERIOD = 0.05
-"""Least time between two points of the plots, [s]: more could not be told apart."""
+"""Minimum time between two points of the plots, [s]: more could not be told apart."""
 
 
 class RodPage(Page[RodSnapshot]):
@@ -150,7 +150,7 @@ class RodPage(Page[RodSnapshot]):
 
     def _build_plots(self) -> None:
         gui, robot = self.server.gui, self.robot
-        panel = gui.add_panel()
+        self.plot_panel = panel = gui.add_panel()
         tab = panel.add_tab("Plots", viser.Icon.CHART_LINE)
         panel.dock_left()
         panel.set_width(330)
@@ -164,12 +164,12 @@ class RodPage(Page[RodSnapshot]):
         with tab:
             self._charts = {
                 "eigenvalue": LivePlot(
-                    gui, "Stiffness, smallest eigenvalue", ["eigenvalue"], height=130
+                    gui, "Stiffness, smallest eigenvalue [N/m, Nm]", ["eigenvalue"], height=140
                 ),
                 "joints": LivePlot(
                     gui, title or "", [limb.base.joint or limb.name for limb in driven], height=150
                 ),
-                "curvature": LivePlot(gui, "Largest curvature [1/m]", names, height=150),
+                "curvature": LivePlot(gui, "Largest curvature", names, unit="1/m", height=150),
             }
 
     def _connect_gizmo(self) -> None:

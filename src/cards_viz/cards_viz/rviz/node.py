@@ -1,9 +1,10 @@
 """Node ``muscle_markers``: what RViz cannot know from a URDF, at most 30 times a second.
 
 ``muscle_markers`` holds the muscles coloured by tension, their via points, the forces on the
-links, the surfaces that muscles wrap over, and the world around the robot;
+links, the surfaces that muscles wrap over, the joint angles as text, and the world around the
+robot;
 ``end_effector_path`` where the operational frame has been and where the controller wanted it.
-Nothing is computed while nobody subscribes.
+Nothing is computed without subscribers.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from cards_ros import topics
 from cards_ros.loop import DRAWING_NICE, StopFlag, run
 from cards_ros.parameters import Parameter
 from cards_viz.colors import TensionScale, first_scale
-from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail, without_repeats
-from cards_viz.muscles.tracking import tracked
+from cards_viz.muscles.hand_paths import HandPaths
+from cards_viz.muscles.scene import DASH, Scene, SceneFrame, Shape, Trail, without_repeats
 from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode
 from cards_viz.muscles.world_watcher import watch_world
+from cards_viz.rviz.joint_text import JointTexts
 
 FRAME = "world"
 """Frame of all markers."""
@@ -181,7 +183,7 @@ MARKERS_TOPIC = "muscle_markers"
 PATH_TOPIC = "end_effector_path"
 
 PATH_PERIOD = 0.2
-"""Least time between two messages of the path, which grows long, [s]."""
+"""Minimum time between two messages of the path, which grows long, [s]."""
 
 
 def parameters() -> list[Parameter]:
@@ -190,8 +192,11 @@ def parameters() -> list[Parameter]:
         MODEL,
         WORLD,
         TERRAIN,
-        Parameter("rate", 30.0, "Greatest rate of messages.", "Hz", lower=0.1, upper=30.0),
+        Parameter("rate", 30.0, "Maximum rate of messages.", "Hz", lower=0.1, upper=30.0),
         Parameter("forces", True, "Draw the forces on the links as arrows.", live=True),
+        Parameter(
+            "joint_angles", True, "Write the joint coordinates beside the joints.", live=True
+        ),
     ]
 
 
@@ -209,14 +214,14 @@ class MuscleMarkersNode(DrawingNode):
         super().__init__(NODE_NAME, parameters(), context, stop, robot, **node_options)
         self._scene = Scene(self.robot, with_shapes=False)
         self._scale = first_scale(self.robot)
+        home = self._scene.link_poses(self._scene.tree.home)
+        self._texts = JointTexts(self._scene.tree, self._scene.size, home, FRAME)
         self._surfaces = ShapeMarkers("wrap_surfaces", self._scene.surfaces)
         self._world = watch_world(self, self.robot, self.values["world"], self.values["terrain"])
         if self._world is not None:
             around = self._world[0]
             self._bodies = ShapeMarkers("world", (*around.fixed, *around.moving))
-        self._desired = Trail(SPACING * self._scene.size)
-        self._actual = Trail(SPACING * self._scene.size)
-        self._stamp = -1
+        self._paths = HandPaths(self._scene)
         self._path_sent = 0.0
         self._path_readers = 0
         self._markers = self.create_publisher(MarkerArray, MARKERS_TOPIC, topics.STATE_QOS)
@@ -238,17 +243,9 @@ class MuscleMarkersNode(DrawingNode):
 
     def _draw(self, stamp: Time) -> None:
         watcher = self.watcher
-        if watcher.stamp < self._stamp:
-            # the simulator was reset: another run, another path
-            self._desired.clear()
-            self._actual.clear()
-        self._stamp = watcher.stamp
         self._scale.include(watcher.tensions)
         frame = self._scene.frame(watcher.q, watcher.tensions, self._scale.high)
-        self._actual.add(frame.end_effector)
-        if watcher.tracking is not None:
-            goal = tracked(watcher.tracking, self._scene, watcher.q)
-            self._desired.add(None if goal is None else goal.position)
+        self._paths.follow(watcher, frame)
         if self._markers.get_subscription_count():
             markers = muscle_markers(
                 self._scene,
@@ -259,6 +256,8 @@ class MuscleMarkersNode(DrawingNode):
                 with_forces=self.values["forces"],
             )
             markers.markers.extend(self._surfaces.at(frame.link_poses, stamp))
+            if self.values["joint_angles"]:
+                markers.markers.extend(self._texts.at(watcher.q, frame.link_poses, stamp))
             if self._world is not None:
                 scene, motion = self._world
                 markers.markers.extend(self._bodies.at(scene.poses(motion.poses), stamp))
@@ -268,12 +267,13 @@ class MuscleMarkersNode(DrawingNode):
         """Publish the path when it has grown or somebody new wants it."""
         readers = self._path.get_subscription_count()
         now = time.monotonic()
-        changed = self._actual.changed or self._desired.changed or readers > self._path_readers
+        paths = self._paths
+        changed = paths.changed or readers > self._path_readers
         if readers and changed and now - self._path_sent >= PATH_PERIOD:
-            self._actual.changed = self._desired.changed = False
+            paths.seen()
             self._path_sent = now
             self._path_readers = readers
-            self._path.publish(path_markers(self._scene, self._desired, self._actual, stamp=stamp))
+            self._path.publish(path_markers(self._scene, paths.desired, paths.actual, stamp=stamp))
         self._path_readers = min(self._path_readers, readers)
 
 

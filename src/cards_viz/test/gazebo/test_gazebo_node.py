@@ -166,6 +166,7 @@ def test_muscles_arrive_at_the_service(domain, planar_2r, service_program, messa
         probe.until(drawn, "requests")
         assert len(gui.requests) <= 20.0 * (time.monotonic() - begin) + 1
         request = gui.requests[-1]
+        # a request without a path: the hand rests
         scene = Scene(planar_2r, with_shapes=False, backend="numeric")
         frame = scene.frame(q, TENSIONS, 80.0)
         assert [marker.id for marker in request.marker] == [1, 2, 3, 4]

@@ -28,7 +28,7 @@ class NoCommands:
     def step(self): ...
     def reset(self): ...
     def estop(self, active): ...
-    def set_tension(self, name, tension): ...
+    def set_command(self, name, kind, value): ...
     def set_gains(self, kp, kd): ...
     def set_switch(self, name, on): ...
     def set_speed(self, factor): ...
@@ -196,20 +196,25 @@ def test_arrows_without_length_are_hidden():
     np.testing.assert_array_equal(with_length(np.zeros((2, 2, 3))), np.zeros((2, 2, 3)))
 
 
-def test_sliders_for_muscles_that_can_be_told_a_tension(wrap_arm):
-    """A ligament cannot; the others keep their places in the vector of tensions."""
+def test_sliders_are_for_what_muscles_can_be_told(wrap_arm):
+    """Excitation, pressure or tension; a ligament takes nothing. The cable shows its tension."""
     commands = NoCommands()
     sent = []
-    commands.set_tension = lambda *call: sent.append(call)
+    commands.set_command = lambda *call: sent.append(call)
     with MusclePage(wrap_arm, commands, port=0) as view:
         panel = view._muscle_panel
-        assert [slider.label for slider in panel._sliders] == ["extensor", "flexor", "ring"]
+        assert [slider.label for slider in panel._sliders] == ["extensor", "ring", "flexor"]
         tensions = np.array([10.0, 20.0, 30.0, 40.0])
         view.show(
             MuscleSnapshot(0.0, np.zeros(2), tensions, {"ring/pressure": 2e5}, controller="c")
         )
         wait_for(lambda: view.settled)
-        assert [slider.value for slider in panel._sliders] == [10.0, 20.0, 40.0]
+        assert [slider.value for slider in panel._sliders] == [0.0, 0.0, 20.0]
+        assert [(slider.min, slider.max) for slider in panel._sliders] == [
+            (0.0, 1.0),
+            (0.0, 1e-3 * wrap_arm.muscles[3].actuator.max_pressure),
+            (5.0, 500.0),
+        ]
         assert "200.00" in view._state_table._html.content
         assert sent == []
 

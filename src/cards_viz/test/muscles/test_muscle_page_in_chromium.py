@@ -56,11 +56,20 @@ class Recorder:
     def estop(self, active):
         self._note("estop", active)
 
-    def set_tension(self, name, tension):
-        self._note("set_tension", name, tension)
+    def set_command(self, name, kind, value):
+        self._note("set_command", name, kind, value)
+
+    def push(self, push):
+        self._note("push", push)
 
     def set_gains(self, kp, kd):
         self._note("set_gains", kp, kd)
+
+    def set_target(self, names, target):
+        self._note("set_target", names, target)
+
+    def save_gains(self):
+        self._note("save_gains")
 
     def set_switch(self, name, on):
         self._note("set_switch", name, on)
@@ -151,7 +160,7 @@ def chromium():
 
 
 def open_page(chromium, view, commands, height=720):
-    page = chromium.new_page(viewport={"width": 1280, "height": height})
+    page = chromium.new_page(viewport={"width": 1400, "height": height})
     page.set_default_timeout(1e3 * PATIENCE)
     opened = Opened(view, commands, page)
     page.goto(view.url)
@@ -270,7 +279,7 @@ def test_wrapped_muscles_surfaces_and_states(chromium, wrap_arm):
         opened.draw(MuscleSnapshot(0.0, q, tensions, states))
         opened.page.get_by_role("tab", name="Muscles").click()
         opened.page.get_by_text("210.00").wait_for()
-        assert opened.page.get_by_text("pressure").count() == 1
+        assert opened.page.get_by_text("pressure").count() == 2  # slider and state
         opened.page.get_by_role("tab", name="View").click()
         shown = opened.canvas(opened.picture("wrap_surfaces"))
         opened.page.get_by_label("Wrap surfaces").uncheck()
@@ -388,7 +397,7 @@ def test_tension_sliders_command_only_without_a_controller(opened):
     field = slider_input(page, "cable_2")
     field.fill("73.5")
     field.press("Enter")
-    wait_for(lambda: ("set_tension", "cable_2", 73.5) in commands.calls, "set_tension")
+    wait_for(lambda: ("set_command", "cable_2", "force", 73.5) in commands.calls, "set_command")
     commands.calls.clear()
     opened.draw(tracking(5.1))
     page.get_by_text("commanded by").wait_for()
@@ -403,6 +412,116 @@ def test_tension_sliders_command_only_without_a_controller(opened):
     opened.draw(tracking(5.2))
     wait_for(lambda: float(field.input_value()) == 40.0, "the commanded value again")
     assert commands.calls == []
+
+
+def on_page(opened, point):
+    """Where a point in space is on the page, [px]."""
+    (client,) = opened.view.server.get_clients().values()
+    camera = client.camera
+    box = opened.page.locator("canvas").first.bounding_box()
+    forward = camera.look_at - camera.position
+    forward = forward / np.linalg.norm(forward)
+    right = np.cross(forward, (0.0, 0.0, 1.0))
+    right /= np.linalg.norm(right)
+    away = point - camera.position
+    scale = 0.5 * box["height"] / np.tan(0.5 * camera.fov) / (away @ forward)
+    x = box["x"] + 0.5 * box["width"] + scale * (away @ right)
+    y = box["y"] + 0.5 * box["height"] - scale * (away @ np.cross(right, forward))
+    return float(x), float(y)
+
+
+def middle_of_upper(opened):
+    """Middle of the upper link, which is drawn as a capsule along its z axis, at home."""
+    view = opened.view
+    place = [link.name for link in view.robot.links].index("upper")
+    pose = view.scene.link_poses(view.scene.tree.home)[place]
+    return pose[:3, :3] @ [0.0, 0.0, 0.5] + pose[:3, 3]
+
+
+def test_dragging_a_link_pushes_it(opened):
+    page, commands = opened.page, opened.commands
+    opened.draw(snapshot(5.5))
+    opened.picture("before_push")
+    wait_for(opened.fitted, "the camera")
+    commands.calls.clear()
+    middle = middle_of_upper(opened)
+    x, y = on_page(opened, middle)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 20, y, steps=4)
+    page.mouse.move(x + 90, y, steps=4)
+    wait_for(lambda: len(commands.calls) > 1, "a push")
+    page.get_by_text("pushing upper").wait_for()
+    opened.picture("push")
+    page.mouse.up()
+    wait_for(lambda: commands.calls[-1] == ("push", None), "the end of the push")
+    pushes = [push for _, push in commands.calls[:-1]]
+    assert {name for name, _ in commands.calls} == {"push"}
+    assert {push.link for push in pushes} == {"upper"}
+    place = [link.name for link in opened.view.robot.links].index("upper")
+    pose = opened.view._frame.link_poses[place]
+    # it was caught where the mouse went down, on the surface of the link
+    assert np.linalg.norm(pushes[0].caught(pose) - middle) < 0.15 * opened.view.size
+    # and is pulled to the right, in the plane of the picture
+    x2, y2 = on_page(opened, pushes[-1].target)
+    assert x2 - x == pytest.approx(90.0, abs=6.0)
+    assert y2 - y == pytest.approx(0.0, abs=6.0)
+    assert 0.0 < np.linalg.norm(pushes[-1].force(pose)) <= pushes[-1].limit
+    # beside the robot the mouse turns the camera, and pushes nothing
+    commands.calls.clear()
+    box = page.locator("canvas").first.bounding_box()
+    (client,) = opened.view.server.get_clients().values()
+    before = np.array(client.camera.position)
+    page.mouse.move(box["x"] + 15, box["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 75, box["y"] + 220, steps=5)
+    page.mouse.up()
+    wait_for(lambda: np.linalg.norm(client.camera.position - before) > 0.01, "the camera to turn")
+    assert commands.calls == []
+    opened.view._place_client_camera(client)
+
+
+def test_keys(opened):
+    page, commands = opened.page, opened.commands
+    opened.draw(snapshot(5.7))
+    page.get_by_role("tab", name="Run").click()
+    page.get_by_role("button", name="Reset").click()
+    wait_for(lambda: ("reset",) in commands.calls, "reset")
+    commands.calls.clear()
+    page.keyboard.press("Space")
+    wait_for(lambda: commands.calls, "the space bar")
+    # the button that was clicked last is not pressed again
+    assert commands.calls == [("pause", True)]
+    page.keyboard.press("?")
+    page.get_by_text("Pause or go on").wait_for()
+    page.get_by_text("One step").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text("One step").wait_for(state="hidden")
+    # with a real robot it stops, whatever its state; and never goes on
+    opened.draw(snapshot(5.8, real=True))
+    page.get_by_text("REAL ROBOT").wait_for()
+    commands.calls.clear()
+    page.keyboard.press("Space")
+    wait_for(lambda: commands.calls == [("estop", True)], "the emergency stop")
+    opened.draw(snapshot(5.9))
+
+
+def test_targets(opened):
+    page, commands = opened.page, opened.commands
+    opened.draw(tracking(5.95))
+    page.get_by_role("tab", name="Run").click()
+    page.get_by_text("Target", exact=True).click()
+    field = slider_input(page, "joint_2 [°]")
+    commands.calls.clear()
+    field.fill("30")
+    field.press("Enter")
+    wait_for(lambda: commands.calls, "a target")
+    (name, names, target) = commands.calls[-1]
+    assert (name, tuple(names)) == ("set_target", ("joint_1", "joint_2"))
+    assert target[1] == pytest.approx(np.pi / 6.0)
+    # the other stays where the reference is
+    assert target[0] == pytest.approx(opened.view._last.desired[0])
+    page.get_by_text("Target", exact=True).click()
 
 
 def test_gains_and_speed(opened):

@@ -204,7 +204,8 @@ def test_a_visual_that_is_a_wrap_surface_is_drawn_once(wrap_arm):
     links = (Link("upper", wrap_arm.links[0].inertia, visuals), wrap_arm.links[1])
     robot = dataclasses.replace(wrap_arm, links=links)
     scene = Scene(robot, backend="numeric")
-    assert [shape.name for shape in scene.shapes] == ["upper/bone"]
+    # a link without visuals of its own, at which muscles pull, is drawn too
+    assert [shape.name for shape in scene.shapes] == ["upper/bone", "fore/bone_0"]
     colors = {shape.name: shape.rgba for shape in scene.surfaces}
     assert colors.pop("upper/wrap_surfaces/ring") == rgba
     assert set(colors.values()) == {SURFACE}

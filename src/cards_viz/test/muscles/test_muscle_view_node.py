@@ -126,9 +126,9 @@ def test_a_controlled_run(view, probe, processes):
     until(lambda: not view.snapshot().paused, "continuation")
 
     with pytest.raises(CommandError, match="ctc_joint commands the muscles"):
-        view.commands.set_tension("cable_1", 50.0)
+        view.commands.set_command("cable_1", "force", 50.0)
     with pytest.raises(UnknownNameError, match="cable_1"):
-        view.commands.set_tension("cable_11", 50.0)
+        view.commands.set_command("cable_11", "force", 50.0)
 
     view.commands.estop(True)
     until(lambda: view.snapshot().stopped, "the emergency stop")
@@ -154,27 +154,27 @@ def test_commands_by_hand(view, probe, processes):
     processes.append(start_process("cards_sim.simulator_node", SIMULATOR))
     until(lambda: view.watcher.stamp == 0, "the first state")
     assert view.snapshot().controller is None
-    view.commands.set_tension("cable_2", 35.0)
+    view.commands.set_command("cable_2", "force", 35.0)
     until(lambda: view.watcher.stamp > 300_000_000, "time to start with the first command")
     until(lambda: view.watcher.tensions.tolist() == [10.0, 35.0, 10.0, 10.0], "the tensions")
     # the watchdog of 0.1 s is satisfied although nobody moves the slider any more
     time.sleep(0.5)
     assert view.watcher.tensions.tolist() == [10.0, 35.0, 10.0, 10.0]
-    view.commands.set_tension("cable_1", 20.0)
+    view.commands.set_command("cable_1", "force", 20.0)
     until(lambda: view.watcher.tensions.tolist() == [20.0, 35.0, 10.0, 10.0], "both tensions")
     view.commands.reset()
     until(lambda: view.watcher.stamp == 0, "the reset")
     time.sleep(0.3)
     # nothing moves until a slider does
     assert view.watcher.stamp == 0
-    view.commands.set_tension("cable_1", 20.0)
+    view.commands.set_command("cable_1", "force", 20.0)
     until(lambda: view.watcher.stamp > 0, "time to go on")
     # somebody else takes over
     command = JointState(name=["cable_1"], effort=[30.0])
     probe.publish(command, topics.FORCE_COMMAND)
     until(lambda: view.snapshot().controller == "probe", "the other controller")
     with pytest.raises(CommandError, match="probe commands"):
-        view.commands.set_tension("cable_1", 20.0)
+        view.commands.set_command("cable_1", "force", 20.0)
 
 
 def test_commands_by_hand_leave_muscles_with_a_state_alone(domain, probe, wrap_arm):
@@ -196,13 +196,13 @@ def test_commands_by_hand_leave_muscles_with_a_state_alone(domain, probe, wrap_a
 
         assert probe.until(seen, "states") == {"ring/pressure": 2e5}
         with pytest.raises(CommandError, match="'belly' not set: a ligament takes no commands"):
-            node.commands.set_tension("belly", 30.0)
-        node.commands.set_tension("extensor", 30.0)
+            node.commands.set_command("belly", "force", 30.0)
+        node.commands.set_command("extensor", "force", 30.0)
         probe.until(lambda: received, "a command")
         # the flexor's 700 N are above its limit
         assert list(received[-1].name) == ["flexor", "extensor"]
         assert list(received[-1].effort) == [500.0, 30.0]
-        node.commands.set_tension("ring", 60.0)
+        node.commands.set_command("ring", "force", 60.0)
         probe.until(lambda: len(received[-1].name) == 3, "another command")
         assert dict(zip(received[-1].name, received[-1].effort, strict=True)) == {
             "flexor": 500.0,

@@ -12,6 +12,7 @@ from builtin_interfaces.msg import Time
 from cards_ros import topics
 from cards_viz.colors import first_scale
 from cards_viz.muscles.scene import Scene, Trail
+from cards_viz.rviz.joint_text import JointTexts
 from cards_viz.rviz.node import (
     FRAME,
     MARKERS_TOPIC,
@@ -28,7 +29,7 @@ CONFIG = Path(__file__).parents[4] / "config"
 
 @pytest.fixture(scope="module")
 def manager():
-    path = CONFIG / "roboy_arm.rviz"
+    path = CONFIG / "muscles.rviz"
     if not path.exists():
         pytest.skip(f"{path} is not there: this is not a checkout")
     return yaml.safe_load(path.read_text(encoding="utf-8"))["Visualization Manager"]
@@ -50,6 +51,8 @@ def test_topics_frame_and_namespaces(manager, wrap_arm):
     markers.markers.extend(
         ShapeMarkers("wrap_surfaces", scene.surfaces).at(frame.link_poses, Time())
     )
+    texts = JointTexts(scene.tree, scene.size, frame.link_poses, FRAME)
+    markers.markers.extend(texts.at(scene.tree.home, frame.link_poses, Time()))
     drawn = {
         f"/{MARKERS_TOPIC}": markers,
         f"/{PATH_TOPIC}": path_markers(scene, Trail(0.1), Trail(0.1), stamp=Time()),

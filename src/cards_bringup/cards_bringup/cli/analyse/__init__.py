@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import sys
+from collections.abc import Sequence
 from typing import Any
 
 _HERE = "cards_bringup.cli.analyse."
@@ -43,12 +43,17 @@ KINDS = {
 EXAMPLES = """examples:
   ./cards analyse id planar_2r --q=0.3,-0.5
   ./cards analyse workspace ipanema_1 --condition wrench_closure --grid x=-2:2:41,z=0:2:21
-  ./cards analyse KIND --help       all about one kind
+  ./cards analyse KIND --help       help on one kind
 """
 
 
-def add_analyse(subparsers: Any) -> None:
-    """Declare the command; only the requested kind is imported."""
+def add_analyse(subparsers: Any, words: Sequence[str] = ()) -> None:
+    """Declare the command; only the requested kind is imported.
+
+    Args:
+        subparsers: Receives the command.
+        words: The command line after the command; the first kind in it is the requested one.
+    """
     parser = subparsers.add_parser(
         "analyse",
         help="kinematics, tensions, stiffness, workspaces",
@@ -57,7 +62,7 @@ def add_analyse(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    asked = next((word for word in sys.argv[2:] if word in KINDS), None)
+    asked = next((word for word in words if word in KINDS), None)
     if asked is None:
         for name, (_, text) in KINDS.items():
             kinds.add_parser(name, help=text)

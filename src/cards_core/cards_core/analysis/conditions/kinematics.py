@@ -51,7 +51,7 @@ from cards_core.typing import Array
 class JointLimitsOptions(Options):
     """Options of `JointLimits`."""
 
-    least: float = option(
+    min: float = option(
         0.0, "Distance from the nearest limit from which a point is feasible.", "rad or m"
     )
 
@@ -80,7 +80,7 @@ class JointLimits(PointCondition):
     def _answer(self, q: Array, state: BatchState) -> Results:
         tree = self._dynamics.tree
         margin = np.minimum(q - tree.lower, tree.upper - q).min(axis=1, initial=np.inf)
-        good = margin >= self.options.least
+        good = margin >= self.options.min
         status = np.where(good, PointStatus.FEASIBLE, PointStatus.INFEASIBLE).astype(np.uint8)
         return {"status": status, "limit_margin": margin}
 
@@ -103,9 +103,7 @@ class WrenchClosureOptions(Options):
 class TensionFactorOptions(Options):
     """Options of `TensionFactor`."""
 
-    least: float = option(
-        1e-10, "Tension factor from which a point counts as feasible.", lower=0.0
-    )
+    min: float = option(1e-10, "Tension factor from which a point counts as feasible.", lower=0.0)
     rank_tolerance: float = option(
         RANK_TOLERANCE,
         "Ratio of the singular values of L at which it counts as rank-deficient.",
@@ -161,7 +159,7 @@ class TensionFactor(PointCondition):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, least, _ = tension_factors(
             self._actuation.jacobian(state),
-            threshold=self.options.least,
+            threshold=self.options.min,
             rank_tolerance=self.options.rank_tolerance,
         )
         return {"status": status, "tension_factor": least}
@@ -183,7 +181,7 @@ class _ScaledOptions(Options):
 class ConditionNumberOptions(_ScaledOptions):
     """Options of `ConditionNumber`."""
 
-    most: float | None = option(
+    max: float | None = option(
         None, "Condition number up to which a point is feasible.", kind=float
     )
 
@@ -192,7 +190,7 @@ class ConditionNumberOptions(_ScaledOptions):
 class ModifiedTensionFactorOptions(_ScaledOptions):
     """Options of `ModifiedTensionFactor`."""
 
-    least: float = option(
+    min: float = option(
         1e-10, "Modified tension factor from which a point is feasible.", lower=0.0
     )
 
@@ -201,23 +199,21 @@ class ModifiedTensionFactorOptions(_ScaledOptions):
 class ManipulabilityOptions(_ScaledOptions):
     """Options of `Manipulability`."""
 
-    least: float | None = option(
-        None, "Manipulability from which a point is feasible.", kind=float
-    )
+    min: float | None = option(None, "Manipulability from which a point is feasible.", kind=float)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnilateralDexterityOptions(_ScaledOptions):
     """Options of `UnilateralDexterity`."""
 
-    least: float | None = option(None, "Dexterity from which a point is feasible.", kind=float)
+    min: float | None = option(None, "Dexterity from which a point is feasible.", kind=float)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForceAmplificationOptions(_ScaledOptions):
     """Options of `ForceAmplification`."""
 
-    most: float | None = option(None, "Amplification up to which a point is feasible.", kind=float)
+    max: float | None = option(None, "Amplification up to which a point is feasible.", kind=float)
 
 
 class _Singular(PointCondition):
@@ -256,7 +252,7 @@ class ConditionNumber(_Singular):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, sigma = self._sigma(state)
         values = sigma[:, 0] / sigma[:, -1]
-        most = np.inf if self.options.most is None else self.options.most
+        most = np.inf if self.options.max is None else self.options.max
         return self._result(status, values, values <= most)
 
 
@@ -290,7 +286,7 @@ class ModifiedTensionFactor(_Singular):
                 _, rated = self._rated(np.delete(whole, row, axis=1))
                 best = np.fmax(best, rated)
         # where all muscles leave no closure, some of them do not either
-        return self._result(status, best, best >= self.options.least)
+        return self._result(status, best, best >= self.options.min)
 
     def _rated(self, jacobian: Array) -> tuple[Status, Array]:
         status, factor, _ = tension_factors(jacobian, rank_tolerance=self._rank_tolerance)
@@ -319,7 +315,7 @@ class Manipulability(_Singular):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, sigma = self._sigma(state)
         values: Array = sigma.prod(axis=1)
-        least = 0.0 if self.options.least is None else self.options.least
+        least = 0.0 if self.options.min is None else self.options.min
         return self._result(status, values, values >= least)
 
 
@@ -349,7 +345,7 @@ class UnilateralDexterity(_Unilateral):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, rho, sigma = self._both(state)
         values = np.sqrt(len(self._actuation.lower) + 1.0) * rho * sigma[:, -1] / sigma[:, 0]
-        least = 0.0 if self.options.least is None else self.options.least
+        least = 0.0 if self.options.min is None else self.options.min
         return self._result(status, values, values >= least)
 
 
@@ -377,5 +373,5 @@ class ForceAmplification(_Unilateral):
         status, rho, sigma = self._both(state)
         values = np.full(len(rho), np.inf)
         np.divide(1.0, sigma[:, -1] * rho, out=values, where=rho > 0.0)
-        most = np.inf if self.options.most is None else self.options.most
+        most = np.inf if self.options.max is None else self.options.max
         return self._result(status, values, values <= most)

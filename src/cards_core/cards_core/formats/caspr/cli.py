@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: Arguments after ``import caspr``; default those of the process.
     """
-    options = _parser().parse_args(argv)
+    options = caspr_parser().parse_args(argv)
     try:
         if options.list:
             return _list(options)
@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def caspr_parser() -> argparse.ArgumentParser:
+    """Return the parser of the importer's options."""
     parser = argparse.ArgumentParser(
         prog="cards import caspr",
         description="Import a robot from CASPR's XML files: SDF with muscles, trajectories, and a "

@@ -143,7 +143,13 @@ def _height_asset(assets: ET.Element, field: HeightField) -> str:
 
 
 def add_ground(world: ET.Element, height: float, friction: Mapping[str, str]) -> None:
-    """Add a horizontal plane at a height in [m]; `friction` are the attributes for it."""
+    """Add a horizontal plane at a height in [m]; `friction` are the attributes for it.
+
+    Args:
+        world: The element ``worldbody``.
+        height: z of the plane, [m].
+        friction: Attributes of its friction.
+    """
     attributes = {"type": "plane", "size": "10 10 0.1", "rgba": "0.85 0.85 0.85 1", **friction}
     ET.SubElement(world, "geom", attributes, name="ground", pos=numbers(0.0, 0.0, height))
 

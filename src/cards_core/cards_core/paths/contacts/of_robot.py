@@ -13,35 +13,41 @@ from cards_core.paths.contacts.shapes import ContactGeometry, ContactShape, Hull
 from cards_core.paths.layout import Indices
 from cards_core.paths.wrapping.mesh import mesh_path, mesh_vertices
 from cards_core.robot.actuators import Cable
-from cards_core.robot.elements import Collision, Mesh, Muscle, ViaPoint
+from cards_core.robot.elements import Collision, Link, Mesh, Muscle, ViaPoint
 from cards_core.robot.model import Robot
 
 
 def contact_cables(
-    robot: Robot, surroundings: Sequence[Collision] = ()
+    robot: Robot, surroundings: Sequence[Collision] = (), neighbours: Sequence[Link] = ()
 ) -> tuple[Indices, ContactCables | None]:
     """Return the muscles with ``contact``, and their cables; None where there are none.
 
     They touch the collision shapes of all links but those of their own ends, and of the
     surroundings those that do not hold an end of theirs. Frames are the links, in the order of
-    ``robot.links``.
+    ``robot.links``, then the neighbours.
 
     Args:
         robot: The description.
         surroundings: What does not move, in world coordinates.
+        neighbours: Links of other models, which move; all their shapes are touched.
 
     Raises:
         DescriptionError: Such a muscle whose path is not two via points, or a shape that cables
             cannot touch.
     """
     index = {link.name: i for i, link in enumerate(robot.links)}
-    count = len(index)
+    count = len(robot.links) + len(neighbours)
     touching = np.array([i for i, m in enumerate(robot.muscles) if m.contact], dtype=np.intp)
     if not len(touching):
         return touching, None
     shapes = [
         ContactShape(index[link.name], _geometry(robot, link.name, collision), collision.pose)
         for link in robot.links
+        for collision in link.collisions
+    ]
+    shapes += [
+        ContactShape(len(robot.links) + i, _geometry(robot, link.name, collision), collision.pose)
+        for i, link in enumerate(neighbours)
         for collision in link.collisions
     ]
     shapes += [
@@ -73,7 +79,7 @@ def contact_cables(
                 isinstance(muscle.actuator, Cable) and muscle.actuator.stiffness is not None,
             )
         )
-    inertias = [link.inertia for link in robot.links]
+    inertias = [link.inertia for link in (*robot.links, *neighbours)]
     return touching, ContactCables(count, shapes, cables, inertias)
 
 

@@ -1,6 +1,4 @@
-"""The names in docs/ros_interface.md are those in the code."""
-
-from pathlib import Path
+"""Quality of service of the topics."""
 
 import pytest
 
@@ -10,20 +8,6 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from cards_ros import topics
 
 pytestmark = pytest.mark.ros
-PAGE = Path(__file__).parents[3] / "docs" / "ros_interface.md"
-
-
-@pytest.mark.skipif(not PAGE.is_file(), reason="docs/ros_interface.md is not here")
-def test_all_topics_and_services_are_in_the_documentation():
-    text = PAGE.read_text()
-    names = [v for k, v in vars(topics).items() if k.isupper() and isinstance(v, str)]
-    assert len(names) > 10
-    for name in names:
-        options = [
-            name.replace("~/", f"{node}/")
-            for node in ("<controller>", "<node>", "hardware", "browser_view", topics.ROD_SOLVER)
-        ]
-        assert any(f"`{option}`" in text for option in [name, *options]), name
 
 
 def test_only_the_newest_state_is_kept_and_nothing_reliable_is_lost():

@@ -1,0 +1,67 @@
+"""``./cards layout``: files that arrange Foxglove or PlotJuggler for a robot."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from cards_core.exit_codes import ExitCode
+
+EXAMPLES = """examples:
+  ./cards layout roboy_arm                     roboy_arm.foxglove.json, roboy_arm.plotjuggler.xml
+  ./cards layout robots/MyRobot -o layouts     of a robot of your own
+  ./cards layout stewart_gough --json          which topics they show
+
+Foxglove, Lichtblick: Layouts, Import from file. PlotJuggler: --layout FILE, or File, Load layout.
+They fit recording.mcap of a run and the running robot.
+"""
+
+
+def add_layout(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "layout",
+        help="layout files of Foxglove and PlotJuggler for a robot",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("robot", help="see ./cards models, or the path of one")
+    add(
+        "-o",
+        "--out",
+        "--output",
+        dest="output",
+        type=Path,
+        metavar="DIR",
+        default=Path(),
+        help="folder for the files (default: the current one)",
+    )
+    add("--json", action="store_true", help="print the files and their topics as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from cards_bringup.layouts.content import content_of
+    from cards_bringup.layouts.foxglove import foxglove_layout
+    from cards_bringup.layouts.plotjuggler import plotjuggler_layout
+
+    content = content_of(args.robot)
+    args.output.mkdir(parents=True, exist_ok=True)
+    files = {
+        args.output / f"{content.robot}.foxglove.json": foxglove_layout(content),
+        args.output / f"{content.robot}.plotjuggler.xml": plotjuggler_layout(content),
+    }
+    for file, text in files.items():
+        file.write_text(text, encoding="utf-8")
+    if args.json:
+        curves = [curve for plot in content.plots for curve in plot.curves]
+        topics = sorted({*content.drawn, *(curve.topic for curve in curves)})
+        print(json.dumps({"files": [str(file) for file in files], "topics": topics}))
+    else:
+        print("\n".join(f"wrote {file}" for file in files))
+    return ExitCode.DONE

@@ -1,0 +1,183 @@
+"""Cables that touch what moves in their world: objects and other robots, which they pull along."""
+
+import numpy as np
+import pytest
+
+from cards_core.muscles.command import NO_COMMAND
+from cards_core.robot.actuators import Cable
+from cards_core.robot.elements import (
+    WORLD,
+    Box,
+    Capsule,
+    Collision,
+    Inertia,
+    Joint,
+    Link,
+    Muscle,
+    Sphere,
+    ViaPoint,
+)
+from cards_core.robot.model import Robot
+from cards_core.robot.world import World, WorldModel
+from cards_core.spatial import Pose
+from cards_sim.simulator import Simulator, robots_within
+from cards_sim.world_simulator import WorldSimulator
+
+SHAPES = {
+    "box": Box(np.array([0.03, 0.03, 0.06])),
+    "sphere": Sphere(0.02),
+    "capsule": Capsule(0.008, 0.06),
+}
+
+
+def body(name, place, *shapes, mass=0.05, com=(0.0, 0.0, 0.0)):
+    """A free link and its joint."""
+    link = Link(
+        name,
+        Inertia(mass, np.array(com), np.diag([2e-5, 2.5e-5, 3e-5])),
+        collisions=tuple(Collision(f"c{i}", shape) for i, shape in enumerate(shapes)),
+    )
+    joint = Joint(f"{name}_free", "free", WORLD, name, Pose(translation=np.array(place)))
+    return link, joint
+
+
+def thrower(friction=0.0, *, shape=None, name="thrower", at=0.0):
+    """Two bodies, 10 cm apart along x, and a cable between them that is just taut."""
+    pairs = [body("left", (-0.05, at, 0)), body("right", (0.05, at, 0))]
+    if shape is not None:
+        pairs[0] = body("left", (-0.05, at, 0), shape)
+    links, joints = zip(*pairs, strict=True)
+    ends = (ViaPoint("left", np.array([0.01, 0, 0])), ViaPoint("right", np.array([-0.01, 0, 0])))
+    cable = Muscle(
+        "cable",
+        ends,
+        actuator=Cable(stiffness=200.0, damping=0.5, rest_length=0.08),
+        contact=True,
+        friction=friction,
+    )
+    return Robot(name, links, joints, muscles=(cable,), gravity=np.zeros(3))
+
+
+def thing(shape, com=(0.0, 0.0, 0.0)):
+    link, joint = body("thing", (0.003, 0.06, 0.0), shape, mass=0.08, com=com)
+    return Robot("thing", (link,), (joint,))
+
+
+def momentum(world):
+    """Linear momentum of all bodies, [N s]."""
+    masses = world.model.body_mass
+    total = np.zeros(3)
+    for i in range(1, world.model.nbody):
+        rotation = world.data.xmat[i].reshape(3, 3)
+        name = world.model.body(i).name
+        twist = world.velocity(name)
+        arm = rotation @ world.model.body_ipos[i]
+        total += masses[i] * (twist[:3] + np.cross(twist[3:], arm))
+    return total
+
+
+def thrown(simulator, speed=0.6):
+    qd = np.zeros(simulator.tree.nv)
+    qd[1] = qd[7] = speed
+    simulator.reset(qd=qd)
+    return np.zeros(len(simulator.robot.muscles))
+
+
+def passive(simulator):
+    """Kinds that command nothing: the cable is a spring."""
+    return np.full(len(simulator.robot.muscles), NO_COMMAND)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.4])
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_cable_carries_off_a_free_object(kind, friction):
+    world = World("w", (WorldModel("thing", thing(SHAPES[kind])),), gravity=np.zeros(3))
+    simulator = Simulator(thrower(friction), world=world)
+    commands, kinds = thrown(simulator), passive(simulator)
+    start, energy = momentum(simulator.world), simulator.energy()[0]
+    touched, most = 0, 0.0
+    for _ in range(250):  # later the cable is wound up and its ends get into the object
+        simulator.step(commands, kinds)
+        touched += len(simulator.muscles.engine.contacts.contacts(0)) > 0
+        most = max(most, simulator.energy()[0])
+        assert np.abs(momentum(simulator.world) - start).max() < 1e-10
+    assert touched > 20
+    assert simulator.world.velocity("thing")[1] > 0.05
+    assert most < 1.001 * energy  # within the error of the step
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_what_cables_do_to_all_bodies_is_in_balance(kind):
+    """Forces and moments, with a centre of mass beside the origin of the link."""
+    shape = thing(SHAPES[kind], (0.004, -0.006, 0.002))
+    world = World("w", (WorldModel("thing", shape),), gravity=np.zeros(3))
+    simulator = Simulator(thrower(0.3), world=world)
+    commands, kinds = thrown(simulator), passive(simulator)
+    data, most = simulator.data, 0.0
+    for _ in range(300):
+        places = data.xipos.copy()
+        simulator.step(commands, kinds)
+        force, moment = data.xfrc_applied[:, :3], data.xfrc_applied[:, 3:]
+        most = max(most, np.abs(force[simulator.model.body("thing::thing").id]).max())
+        assert np.abs(force.sum(axis=0)).max() < 1e-12
+        assert np.abs((moment + np.cross(places, force)).sum(axis=0)).max() < 1e-12
+    assert most > 0.3
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.4])
+def test_several_steps_natively_are_single_steps_to_the_last_bit(friction):
+    world = World("w", (WorldModel("thing", thing(SHAPES["box"])),), gravity=np.zeros(3))
+    found = []
+    for count in (1, 7):
+        simulator = Simulator(thrower(friction), world=world)
+        commands, kinds = thrown(simulator), passive(simulator)
+        simulator.tell(commands, kinds)
+        for _ in range(210 // count):
+            taken = simulator.world.advance(count)
+            assert taken == count
+        assert (simulator._native is not None) == (count > 1)
+        assert len(simulator.muscles.engine.contacts.contacts(0)) > 0
+        found.append(simulator.data.qpos.tobytes() + simulator.data.qvel.tobytes())
+    assert found[0] == found[1]
+
+
+def test_cables_of_two_robots_and_their_rods_pull_at_each_other():
+    """The second robot's rod is in the way of the first one's cable; both have cables."""
+    second = thrower(shape=Capsule(0.005, 0.1), name="second")  # across the first one's way
+    models = (
+        WorldModel("first", thrower(), Pose()),
+        WorldModel("second", second, Pose(translation=np.array([0.05, 0.06, 0.0]))),
+    )
+    world = WorldSimulator(World("w", models, gravity=np.zeros(3)))
+    robots = robots_within(world)
+    first = robots["first"]
+    qd = np.zeros(12)
+    qd[1] = qd[7] = 0.6
+    first.begin_at(qd=qd)
+    world.reset()
+    start, touched, tight = momentum(world), 0, 0.0
+    for robot in robots.values():
+        robot.tell(np.zeros(1), passive(robot))
+    for _ in range(400):
+        world.step()
+        touched += len(first.muscles.engine.contacts.contacts(0)) > 0
+        tight = max(tight, robots["second"].state.tensions[0])
+        assert np.abs(momentum(world) - start).max() < 1e-10
+    assert touched > 20
+    assert tight > 0.01  # its own cable passes on what its rod feels
+    assert world.velocity("second::left")[1] > 0.05
+
+
+def test_pushes_on_what_a_cable_touches_add_up():
+    """A push replaces nothing of what cables do, and ends without a trace."""
+    world = World("w", (WorldModel("thing", thing(SHAPES["sphere"])),), gravity=np.zeros(3))
+    simulator = Simulator(thrower(), world=world)
+    commands, kinds = thrown(simulator), passive(simulator)
+    start = momentum(simulator.world)
+    for _ in range(120):
+        simulator.step(commands, kinds)
+    simulator.world.apply_wrench("thing", [0.0, 0.0, 0.3], duration=0.02)
+    for _ in range(100):
+        simulator.step(commands, kinds)
+    given = momentum(simulator.world) - start
+    assert given == pytest.approx([0.0, 0.0, 0.3 * 0.02], abs=1e-10)
