@@ -56,7 +56,7 @@ class Memory:
             self.rows.setdefault(name, []).append(resident(number))
 
     def summary(self) -> dict[str, dict[str, float | None]]:
-        """Return per process first, settled, last and greatest memory [MB], and its growth.
+        """Return per process first, settled, last and largest memory [MB], and its growth.
 
         The growth, [MB] per minute, is the slope of a line through all that was seen once the
         run had settled.

@@ -113,7 +113,7 @@ def time_periods(
             start = time.perf_counter_ns()
             controller.step(state)
             every.append(time.perf_counter_ns() - start)
-            if controller.necessary is not necessary:  # found anew
+            if controller.necessary is not necessary:  # found again
                 heavy.append(every[-1])
         medians.append((np.median(every) / 1e3, np.median(heavy) / 1e3))
     all_periods, with_model = np.min(medians, axis=0)

@@ -40,6 +40,7 @@ from cards_rods.node_parameters import parameters as rod_parameters
 from cards_ros.interface import ROD_SERVICES, ROD_TOPICS, SERVICES, TOPICS, Service, Topic
 from cards_sim.node_parameters import general_parameters, robot_parameters
 from controllers.joint_estimator import parameters as joint_estimator_parameters
+from controllers.trajectory_action import parameters as trajectory_action_parameters
 
 HERE = Path(__file__).parent
 
@@ -64,6 +65,7 @@ def tables() -> dict[str, dict[str, list[Parameter]]]:
             "impedance": controller_parameters("impedance", load("tetraspine_hardware")),
             "cpg": controller_parameters("cpg", load("tetrahedral_6")),
             "joint_estimator": joint_estimator_parameters(),
+            "trajectory_action": trajectory_action_parameters(),
             "model_compiler": model_compiler_parameters(),
             "live_analysis": live_analysis_parameters(),
             "rod_solver": rod_parameters(),
@@ -104,11 +106,13 @@ def option_tables() -> dict[str, dict[str, list[Parameter]]]:
             "wrench_feasible": _options_of("wrench_feasible"),
             "capacity_margin": _options_of("capacity_margin", beyond="wrench_feasible"),
             "dynamic": _options_of("dynamic", beyond="wrench_feasible"),
+            "acceleration_margin": _options_of("acceleration_margin"),
             "static": _options_of("static"),
             "dexterity": [
                 *_options_of("condition_number"),
                 *(o for name in dexterity for o in _options_of(name, beyond="condition_number")),
             ],
+            "modified_tension_factor": _options_of("modified_tension_factor"),
             "joint_limits": _options_of("joint_limits"),
         },
         "interference.md": {"interference": _options_of("interference")},

@@ -1,4 +1,4 @@
-"""A control law of one's own: each cable is a spring with a damper, shorter than it is now."""
+"""A control law of your own: each cable is a spring with a damper, shorter than it is now."""
 
 import numpy as np
 

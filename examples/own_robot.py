@@ -1,4 +1,4 @@
-"""A robot of one's own from SDF: a hanging rod that two cables turn, from nothing to control."""
+"""A robot of your own from SDF: a hanging rod that two cables turn, from nothing to control."""
 
 import cards
 

@@ -1,4 +1,4 @@
-"""A controller of one's own, for ./cards demo planar_2r --controller examples/springs.py.
+"""A controller of your own, for ./cards demo planar_2r --controller examples/springs.py.
 
 Muscles are springs about their first lengths: f = f0 + k (l - l0).
 """

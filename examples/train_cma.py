@@ -28,7 +28,7 @@ def values_of(candidates: np.ndarray, environment: Any, episodes: int, seed: int
 
     Args:
         candidates: W and b of each, shape (c, (k + 1) x actions).
-        environment: Of c x episodes robots, that begin anew in the next step.
+        environment: Of c x episodes robots, that start again in the next step.
         episodes: Of each candidate.
         seed: Of the first episode; the same for all candidates.
     """

@@ -29,7 +29,7 @@ class SideBySide(VecEnv):
     """A vector environment of Gymnasium as one of Stable-Baselines3.
 
     Args:
-        environment: Whose episodes begin anew at once (``SAME_STEP``).
+        environment: Whose episodes start again at once (``SAME_STEP``).
         seed: Of the first robot.
     """
 

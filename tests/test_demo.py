@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 pytestmark = pytest.mark.serial
 
@@ -344,6 +345,9 @@ def test_ctrl_c_keeps_what_was_simulated_and_leaves_no_process(cards, tmp_path):
         (("planar_2r", "--world", "moon"), "two_arms"),
         (("two_arms", "--world", "table"), "a world with left_arm, right_arm"),
         (("two_arms", "--hil"), "several robots"),
+        (("two_arms", "--video", "arms.mp4"), "./cards video OUT/ROBOT"),
+        (("planar_2r", "--video", "arm.txt"), ".mp4, .webm, .gif"),
+        (("planar_2r", "--video", "nowhere/arm.gif"), "no folder nowhere"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(cards, tmp_path, arguments, message):
@@ -459,6 +463,20 @@ def test_a_controller_from_a_file(demo, tmp_path, transport):
     assert summary["sim_time_s"] == pytest.approx(0.5)
     with np.load(tmp_path / "simulator.npz") as log:
         assert np.ptp(log["tensions"]) > 1.0
+
+
+def test_a_film_of_the_run(cards, tmp_path):
+    film, out = tmp_path / "arm.gif", tmp_path / "run"
+    arguments = ("--headless", "--no-ros", "--duration", "0.3", "--video", str(film))
+    result = cards("demo", "planar_2r", *arguments, "--out", str(out))
+    assert (out / "summary.json").is_file()
+    if "pictures cannot be drawn here" in result.stderr:
+        assert result.returncode == 2
+        pytest.skip(result.stderr)
+    assert result.returncode == 0, result.stderr
+    assert "arm.gif: 9 pictures" in result.stdout + result.stderr
+    with Image.open(film) as pictures:
+        assert pictures.n_frames == 9
 
 
 @pytest.mark.parametrize("robot", ["planar_2r", "prism_3"])

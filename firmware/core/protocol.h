@@ -198,7 +198,7 @@ enum mlp_event_code {
 enum mlp_severity {
     MLP_SEVERITY_DEBUG = 0, /* for developers */
     MLP_SEVERITY_INFO = 1, /* worth a line */
-    MLP_SEVERITY_WARN = 2, /* works, but somebody should look */
+    MLP_SEVERITY_WARN = 2, /* works, but an operator should look */
     MLP_SEVERITY_ERROR = 3, /* something stopped working */
     MLP_SEVERITY_FATAL = 4, /* the board stopped working */
 };
@@ -216,13 +216,13 @@ enum mlp_reset_cause {
 /* EstopReason: Why an ESTOP was sent. */
 enum mlp_estop_reason {
     MLP_ESTOP_UNKNOWN = 0, /* not known */
-    MLP_ESTOP_OPERATOR = 1, /* somebody pressed a stop button */
+    MLP_ESTOP_OPERATOR = 1, /* a stop button was pressed */
     MLP_ESTOP_HOST = 2, /* the host's program found a reason */
     MLP_ESTOP_LINE = 3, /* the emergency line is open */
     MLP_ESTOP_OTHER_BOARD = 4, /* another board stopped */
 };
 
-/* CalibrateAction: What a CALIBRATE does. */
+/* CalibrateAction: Kinds of CALIBRATE. */
 enum mlp_calibrate_action {
     MLP_CALIBRATE_TENSION_ZERO = 1, /* the present load is tension 0; value unused */
     MLP_CALIBRATE_LENGTH = 2, /* the present length is value [um] */

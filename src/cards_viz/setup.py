@@ -19,7 +19,7 @@ setup(
     extras_require={"test": ["pytest"]},
     zip_safe=False,
     description=(
-        "Seeing robots of muscles and of rods: browser views, RViz markers, run plots, recordings."
+        "Views of robots with muscles or rods: browser, RViz markers, run plots, recordings."
     ),
     license="Apache-2.0",
     entry_points={

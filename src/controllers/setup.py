@@ -30,6 +30,7 @@ setup(
             "cpg = controllers.cpg:main",
             "mrc = controllers.mrc:main",
             "joint_estimator = controllers.joint_estimator:main",
+            "trajectory_action = controllers.trajectory_action:main",
             "ctc_operational = controllers.ctc_operational:main",
         ],
     },

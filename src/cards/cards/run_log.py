@@ -133,6 +133,13 @@ _FIRST = ("tracking", "plate", "tensions")
 class RunLog(Recording):
     """A run of a robot with muscles.
 
+    Args:
+        robot: The robot.
+        simulator: Log of the host, arrays with a row per step.
+        controller: Log of the controller; None without one.
+        info: Mode, times and names of the run.
+        name: Name of the robot in a world of several.
+
     Attributes:
         robot: The robot.
         arrays: ``time``, ``q``, ``qd``, ``muscle_lengths``, ``muscle_rates``, ``tensions``,
@@ -302,6 +309,12 @@ def compare(a: RunLog, b: RunLog) -> Comparison:
 
 class RodRunLog(Recording):
     """A run of a robot of rods.
+
+    Args:
+        robot: The robot.
+        arrays: Arrays of the run by name, a row per step.
+        run: What judges the run.
+        wall_time: Duration of the run in real time, [s].
 
     Attributes:
         robot: The robot.

@@ -299,8 +299,8 @@ def simulate(
     Args:
         sim: The robot, or a world of several. It is not reset: a second call goes on. Its state
             before the first step is recorded for rods only.
-        controller: Answers every state; without one muscles are told nothing, and rods go
-            through their demo motion. At time zero it starts anew: its reference begins, and what
+        controller: Answers every state; without one muscles get no command, and rods go
+            through their demo motion. At time zero it restarts: its reference begins, and what
             it remembers of an earlier run is forgotten. For a world: controllers by the robots'
             names, and what is returned are runs by these names.
         duration: Time to simulate from now on, [s].
@@ -356,7 +356,7 @@ _RUNNING_LOCK = threading.Lock()
 
 @contextmanager
 def _alone(*things: object) -> Iterator[None]:
-    """Let nobody else run these simulators and controllers. Raises `CardsError` if one runs."""
+    """Lock these simulators and controllers for one run. Raises `CardsError` if one runs."""
     keys = [id(thing) for thing in things if thing is not None]
     with _RUNNING_LOCK:
         if set(keys) & set(_RUNNING):

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypedDict, cast
 
 import numpy as np
@@ -27,6 +28,7 @@ from cards_viz.muscles.comparison_page import ComparisonPage
 from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
 from cards_viz.pages.access import network_note
+from cards_viz.pages.widgets import add_key
 from cards_viz.rods.interface import RodCommands, RodSnapshot
 from cards_viz.rods.page import RodPage
 from cards_viz.runs.comparison import check_same_robot
@@ -67,6 +69,7 @@ class Player:
         self._paused = len(self._times) < 2
         self._shown = self._times[0]
         self._changed = threading.Condition()
+        self._changes = 0
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="player", daemon=True)
 
@@ -83,16 +86,19 @@ class Player:
         """End for good."""
         with self._changed:
             self._ended = True
-            self._changed.notify_all()
+            self._notify()
         self._thread.join(timeout=2.0)
 
     def _run(self) -> None:
         before = time.monotonic()
         while not self._ended:
+            seen = self._changes
             index = int(np.searchsorted(self._times, self._shown, side="right")) - 1
             self._show(self._frame(max(index, 0), self._paused))
             with self._changed:
-                self._changed.wait(None if self._paused else 1.0 / RATE)
+                # what was changed while the snapshot was shown has been notified already
+                wait = None if self._paused else 1.0 / RATE
+                self._changed.wait_for(partial(self._differs, seen), wait)
                 now = time.monotonic()
                 if not self._paused:
                     self._shown += self._speed * (now - before)
@@ -100,13 +106,20 @@ class Player:
                         self._shown = self._times[0]
                 before = now
 
+    def _differs(self, changes: int) -> bool:
+        return self._changes != changes
+
+    def _notify(self) -> None:
+        self._changes += 1
+        self._changed.notify_all()
+
     # Buttons of the pages ---------------------------------------------------------------------
 
     def pause(self, paused: bool) -> None:
         """Pause or go on."""
         with self._changed:
             self._paused = paused
-            self._changed.notify_all()
+            self._notify()
 
     def play(self, on: bool) -> None:
         """Go on, or pause."""
@@ -117,7 +130,7 @@ class Player:
         with self._changed:
             after = int(np.searchsorted(self._times, self._shown, side="right"))
             self._shown = self._times[min(after, len(self._times) - 1)]
-            self._changed.notify_all()
+            self._notify()
 
     def home(self) -> None:
         """Go back to the first snapshot."""
@@ -131,7 +144,7 @@ class Player:
         """Go back to the first snapshot."""
         with self._changed:
             self._shown = self._times[0]
-            self._changed.notify_all()
+            self._notify()
 
     @property
     def span(self) -> tuple[float, float]:
@@ -149,7 +162,7 @@ class Player:
         with self._changed:
             first, last = self.span
             self._shown = min(max(time, first), last)
-            self._changed.notify_all()
+            self._notify()
 
     def set_speed(self, factor: float) -> None:
         """Set the speed, 1: as recorded."""
@@ -187,10 +200,23 @@ class View:
                 initial_value=first, hint="Drag to any moment of the run",
             )  # fmt: skip
             self._time.on_update(self._dragged)
+            self._add_keys(first, last)
         self._told = -math.inf
         player.start(self._show)
         # else viser closes it, with a line on the terminal
         atexit.register(self.close)
+
+    def _add_keys(self, first: float, last: float) -> None:
+        """Let the arrow keys go through the run."""
+        gui, player, step = self.page.server.gui, self._player, (last - first) / 50.0
+
+        def by(change: float) -> Callable[[], None]:
+            return lambda: player.seek(player.shown + change)
+
+        add_key(gui, "Back", "arrowleft", by(-step), "By a fiftieth of the run")
+        add_key(gui, "Forward", "arrowright", by(step), "By a fiftieth of the run")
+        add_key(gui, "To the start", "home", lambda: player.seek(first))
+        add_key(gui, "To the end", "end", lambda: player.seek(last))
 
     def _dragged(self, event: Any) -> None:
         if event.client is not None:  # moved in the browser, not by what is played

@@ -357,7 +357,7 @@ def check_cache(here: Installation) -> Iterator[Finding]:
         yield Finding(
             "cache folder",
             "WARN",
-            f"{folder}: {error.strerror}; models are compiled anew each time",
+            f"{folder}: {error.strerror}; models are recompiled each time",
             "let CARDS_CACHE name a folder that you may write",
         )
         return

@@ -61,7 +61,7 @@ class WholeNumber(Number):
 
     Args:
         at_least: Smallest that is accepted.
-        at_most: Greatest that is accepted, None if there is none.
+        at_most: Largest that is accepted, None if there is none.
     """
 
     def __init__(self, *, at_least: int = 0, at_most: int | None = None) -> None:

@@ -26,7 +26,7 @@ or the folder that CARDS_VENV names.
 
 options:
   --test       add what testing, developing and building the documentation need
-  --recreate   remove an environment that ./cards made, and make it anew
+  --recreate   remove an environment that ./cards made, and rebuild it
 
 examples:
   ./cards setup

@@ -15,6 +15,7 @@ from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.pacing import Pacer
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_file import own_parameters
+from cards_core.trajectories.live import TARGET_SPEEDS
 from cards_sim.build import build_simulation
 from cards_viz.muscles.pushing import Push
 from cards_viz.pages.page import free_port
@@ -25,7 +26,9 @@ pytestmark = pytest.mark.serial
 class Run:
     """A robot, its controller and its page, stepped by hand."""
 
-    def __init__(self, name="planar_2r", controller="ctc_joint", pacer=None, **given):
+    def __init__(
+        self, name="planar_2r", controller="ctc_joint", pacer=None, reference="wiggle", **given
+    ):
         store = ParameterSet({"model": name, **given}, "simulator")
         self.simulation = build_simulation(store, lambda *_: store)
         (robot,) = self.simulation.robots
@@ -33,7 +36,7 @@ class Run:
         self.control = self.parameters = None
         if controller:
             self.parameters = ParameterSet(
-                {"model": name, "backend": "numeric", "reference": "wiggle", "kp": 100.0},
+                {"model": name, "backend": "numeric", "reference": reference, "kp": 100.0},
                 controller,
             )
             self.control = make_control_loop(controller, self.parameters)
@@ -205,6 +208,47 @@ def test_gains_are_saved_in_the_parameter_file(made, tmp_path):
     run.session.parameter_file = shared
     with pytest.raises(CardsError, match="all robots share it"):
         run.page.save_gains()
+
+
+def test_a_target_is_reached_smoothly_and_held_until_a_reset(made):
+    run = made()
+    run.steps(200)
+    names = run.host.robot.tree.position_names
+    target = np.array([-0.3, 0.7])
+    run.page.set_target(names, target)
+    desired = []
+    for _ in range(2500):
+        run.steps(1)
+        desired.append(run.control.controller.output.desired.copy())
+    # speeds within that of targets, from the first step on (the reference moved at 1 mrad a step)
+    assert np.abs(np.diff(desired, axis=0)).max() <= 1.05 * 0.001 * TARGET_SPEEDS["rad"]
+    np.testing.assert_allclose(desired[-1], target, atol=1e-12)
+    np.testing.assert_allclose(run.host.state.q, target, atol=2e-3)
+    assert run.page.snapshot().desired == pytest.approx(target)
+    # another on the way takes over where the first is
+    run.page.set_target(names, -target)
+    run.steps(300)
+    before = run.control.controller.output.desired.copy()
+    run.page.set_target(names, target)
+    run.steps(2)
+    assert np.abs(run.control.controller.output.desired - before).max() < 3e-3
+    with pytest.raises(CardsError, match="no target set for x"):
+        run.page.set_target(("x", "y"), target)
+    run.page.reset()
+    run.steps(2)
+    wiggle = run.control.controller.output.desired.copy()
+    free = made()
+    free.steps(1)
+    np.testing.assert_allclose(wiggle, free.control.controller.output.desired, atol=5e-3)
+
+
+def test_a_target_of_the_hand(made):
+    run = made("roboy_arm", "ctc_operational", reference="flower")
+    run.steps(100)
+    goal = run.control.controller.output.desired[:3] + np.array([0.0, 0.02, 0.02])
+    run.page.set_target(("x", "y", "z"), goal)
+    run.steps(800)
+    np.testing.assert_allclose(run.control.controller.output.desired[:3], goal, atol=1e-12)
 
 
 def test_a_reset_lets_go(made):

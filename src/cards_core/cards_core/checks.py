@@ -47,7 +47,13 @@ _SHOWN = 80  # characters
 
 
 def listed(items: Sequence[str], separator: str = ", ", most: int = 3) -> str:
-    """Return a list as text, the first ones and how many more there are."""
+    """Return a list as text, the first ones and how many more there are.
+
+    Args:
+        items: The items.
+        separator: Between two items.
+        most: Maximum number of items that are written out.
+    """
     rest = len(items) - most
     return separator.join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
 

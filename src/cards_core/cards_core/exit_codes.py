@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
     """Ctrl-C."""
     PIPE_CLOSED = 141
-    """Nobody read the output any more, e.g. ``| head``."""
+    """The reader of the output closed the pipe, e.g. ``| head``."""
 
 
 MEANING = {
@@ -33,7 +33,7 @@ MEANING = {
     ExitCode.ERROR: "it could not run: the command line, a file, a robot, a parameter, the "
     "machine; one line says what is wrong and what would be right",
     ExitCode.INTERRUPTED: "Ctrl-C",
-    ExitCode.PIPE_CLOSED: "nobody reads the output any more, as with `| head`",
+    ExitCode.PIPE_CLOSED: "the reader of the output closed the pipe, as with `| head`",
 }
 """For people: `./cards --help` and docs/bringup.md show it."""
 

@@ -47,7 +47,13 @@ def rotation_z_to(direction: Vector3) -> Matrix3:
 
 
 def rpy_matrix(roll: float, pitch: float, yaw: float) -> Matrix3:
-    """Return ``Rz(yaw) Ry(pitch) Rx(roll)``, angles in [rad]."""
+    """Return ``Rz(yaw) Ry(pitch) Rx(roll)``, angles in [rad].
+
+    Args:
+        roll: [rad].
+        pitch: [rad].
+        yaw: [rad].
+    """
     cr, sr = math.cos(roll), math.sin(roll)
     cp, sp = math.cos(pitch), math.sin(pitch)
     cy, sy = math.cos(yaw), math.sin(yaw)

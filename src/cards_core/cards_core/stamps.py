@@ -40,7 +40,13 @@ ROUNDING = 1e-6
 
 
 def is_due(time: float, due: float, period: float) -> bool:
-    """Tell whether something that is done once a period is due at the time of a state, all [s]."""
+    """Tell whether something that is done once a period is due at the time of a state, all [s].
+
+    Args:
+        time: Time of the state, [s].
+        due: When it is due, [s].
+        period: [s].
+    """
     return time + ROUNDING * period >= due
 
 
@@ -51,6 +57,11 @@ def next_due(time: float, due: float, period: float) -> float:
     next one each time would be done too seldom (every 10 ms instead of 8 with states each 2 ms
     that are stamped to a few microseconds). Where a period or more was left out, nothing is made
     up for: one period after now.
+
+    Args:
+        time: Time of the state, [s].
+        due: When it was due, [s].
+        period: [s].
     """
     following = due + period
     if time < following <= time + period * (1.0 + ROUNDING):

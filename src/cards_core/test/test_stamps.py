@@ -48,7 +48,7 @@ def test_what_is_done_once_a_period_keeps_its_pace():
             due = next_due(time, due, 0.008)
             done.append(time)
     assert len(done) == pytest.approx(5000 / 4, abs=1)
-    # what was left out is not made up for, and time that was set back begins anew
+    # what was left out is not made up for, and time that was set back starts again
     assert next_due(10.0, 3.0, 0.008) == 10.008
     assert next_due(0.0, 3.0, 0.008) == 0.008
     assert next_due(0.5, -np.inf, 0.008) == 0.508

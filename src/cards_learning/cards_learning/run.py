@@ -169,7 +169,7 @@ def repeat(experiment: Experiment, number: int, known: TrialResult | None) -> Tr
 
 
 def _independent(experiment: Experiment, number: int) -> Array:
-    """Return the parameters of a trial that no other trial decides."""
+    """Return the parameters of a trial that do not depend on other trials."""
     if number >= experiment.trials:
         raise CardsError(
             f"trial {number} of {experiment.trials} (expected: 0 to {experiment.trials - 1})"

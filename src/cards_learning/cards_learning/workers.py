@@ -378,7 +378,7 @@ def _check_reachable(address: str) -> None:
     """Connect once: Dask itself asks again and again, and complains when it gives up.
 
     Raises:
-        OSError: Nobody listens there.
+        OSError: Nothing listens at that address.
         ValueError: It is no address.
     """
     parts = urlsplit(address if "://" in address else f"tcp://{address}")

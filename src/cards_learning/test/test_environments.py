@@ -119,7 +119,7 @@ def test_episodes_are_truncated_after_their_steps(name):
     flags = [many.step(0.0 * many.action_space.sample()) for _ in range(5)]
     assert [bool(step[3].all()) for step in flags] == [False, False, True, False, False]
     assert not any(step[2].any() for step in flags)
-    assert flags[3][1].tolist() == [0.0, 0.0]  # the step in which they begin anew
+    assert flags[3][1].tolist() == [0.0, 0.0]  # the step in which they start again
 
 
 def test_bad_actions_are_named_and_nothing_is_done(name):
@@ -225,7 +225,7 @@ def test_the_page_has_all_ids_and_options():
 
 
 def test_a_tensegrity_that_diverges_is_over():
-    """Velocities beyond what MuJoCo takes; the others go on, and it begins anew."""
+    """Velocities beyond what MuJoCo takes; the others go on, and it starts again."""
     options = {**SMALL["cards/Tensegrity-v0"], "perturbation": 1e9}
     many = gymnasium.make_vec("cards/Tensegrity-v0", num_envs=2, **options)
     many.reset(seed=0)

@@ -54,14 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser, prog: str) -> None:
     parser.add_argument(
         "--no-simplify",
         action="store_true",
-        help="leave common subexpressions alone, to see what finding them saves",
+        help="do not eliminate common subexpressions",
     )
     parser.add_argument(
         "--nodes",
         action="store_true",
-        help="also what simulators and controllers load, so that they start at once",
+        help="also compile what simulators and controllers load, for a fast start",
     )
-    parser.add_argument("--force", action="store_true", help="compile although the cache has it")
+    parser.add_argument("--force", action="store_true", help="recompile even if cached")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 

@@ -36,7 +36,7 @@ class CompileOptions:
         batch: Compile the code for many states at once, too.
         simplify: Whether common subexpressions are computed once only.
         nodes: Compile what simulators and controllers of the robot load, too.
-        force: Compile although the cache has it.
+        force: Recompile even if cached.
     """
 
     emit: tuple[str, ...] = DEFAULT

@@ -114,7 +114,7 @@ def parameters() -> list[Parameter]:
             live=True,
         ),
         Parameter("batch", False, "Also compile code for many states at once.", live=True),
-        Parameter("force", False, "Compile although the cache has it.", live=True),
+        Parameter("force", False, "Recompile even if cached.", live=True),
     ]
 
 

@@ -267,14 +267,14 @@ class SimulatorNode(Node):
         self._housekeeping()
 
     def fail(self, error: Exception) -> None:
-        """Let go of the muscles, stop time, and say why; a reset of the world starts anew."""
+        """Let go of the muscles, stop time, and say why; a reset of the world restarts."""
         self._failure = error
         self.get_logger().error(f"{describe(error)}; muscles are slack until sim/reset")
         self._gate.hold()
         self._housekeeping()
 
     def close(self) -> None:
-        """Say how it was, write the log, tell what the steps cost, and leave the ROS graph."""
+        """Log verdict and cost of the steps, write the log file, and leave the ROS graph."""
         self.health.tell_verdict("until the end")
         self._shell.close()
         if self.cost.steps:

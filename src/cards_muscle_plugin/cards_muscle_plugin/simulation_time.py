@@ -40,7 +40,7 @@ class TimeGate:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew with the world, which is paused if it was before."""
+        """Start again with the world, which is paused if it was before."""
         self.released = not self._waits
         self._answered = -1
         self.to_start = False
@@ -117,7 +117,7 @@ class Delay:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start again."""
         self._behind = 0.0
         self.interrupt()
 

@@ -95,7 +95,7 @@ class MusclePlugin:
             self._fail(error)
 
     def reset(self, info: Any, ecm: Any) -> None:
-        """Start anew; Gazebo keeps the instance."""
+        """Restart; Gazebo keeps the instance."""
         node, model = self._node, self._model
         if node is None or model is None:
             return

@@ -2,7 +2,7 @@
 
 It has no loop of its own: Gazebo calls `before_step` and `after_step`. Time is simulated time, a
 step of the robot is one of the world. An exception ends in `fail`: the plate is let go, the world
-paused, and a reset of the world starts anew.
+paused, and a reset of the world restarts.
 """
 
 from __future__ import annotations
@@ -211,9 +211,11 @@ class RodGazeboNode(RodSolverNode):
         self._housekeeping()
 
     def fail(self, error: Exception) -> None:
-        """Let the plate go, stop time, and say why; a reset of the world starts anew."""
+        """Let the plate go, stop time, and say why; a reset of the world restarts."""
         self.failure = error
-        self.get_logger().error(f"{describe(error)}; the plate is let go until the world is reset")
+        self.get_logger().error(
+            f"{describe(error)}; the plate is released until the world is reset"
+        )
         self._world.pause(True)
         self._housekeeping()
 

@@ -31,7 +31,7 @@ def parameters() -> list[Parameter]:
         Parameter(
             "base_joints",
             "commands",
-            "Who moves the base joints that the world has; lengths are always commanded.",
+            "What moves base joints that exist in the world; lengths are always commanded.",
             choices=("commands", "world"),
         ),
         Parameter(
@@ -56,7 +56,8 @@ def parameters() -> list[Parameter]:
         Parameter(
             "substeps",
             1,
-            "Most solves in one step; each moves the plate by at most 5 mm or 2 degrees.",
+            "Maximum number of solves per step; each moves the plate by at most 5 mm or 2 "
+            "degrees.",
             lower=1,
             upper=100,
         ),

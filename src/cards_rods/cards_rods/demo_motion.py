@@ -61,7 +61,7 @@ PATIENCE = 20
 """Steps of the tracker in which a point must be reached."""
 
 LOAD = 0.6
-"""Greatest push as a part of the sum of EI/L^2 of all rods, a small part of what buckles them."""
+"""Maximum push as a part of the sum of EI/L^2 of all rods, a small part of what buckles them."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class DemoMotion:
         self._force = min(DEFLECTION * self._size * _softest(robot, stiffness), LOAD * bending)
 
     def fit(self, tracker: Tracker, start: Mapping[str, Any]) -> None:
-        """Choose the greatest of `SCALES` that the robot can follow, at least the smallest.
+        """Choose the largest of `SCALES` that the robot can follow, at least the smallest.
 
         Args:
             tracker: Of the robot; it is led through the motion.
@@ -176,10 +176,10 @@ class DemoMotion:
 
 
 def _softest(robot: RodRobot, stiffness: Array) -> float:
-    """Return the least force per displacement of the plate in any direction, [N/m], >= 0.
+    """Return the minimum force per displacement of the plate in any direction, [N/m], >= 0.
 
     The plate may turn while it is pushed, so this is less than what the stiffness has in its
-    translations: one over the greatest eigenvalue of their part of the compliance.
+    translations: one over the largest eigenvalue of their part of the compliance.
     """
     slots = [PLATE_COORDINATES.index(name) for name in robot.coordinates]
     symmetric = (0.5 * (stiffness + stiffness.T))[np.ix_(slots, slots)]

@@ -44,7 +44,7 @@ _TEXT_HEIGHT = 0.06
 """Height of the letters, as a part of the rods' length."""
 
 _LOAD_LENGTH = 0.25
-"""Length of the arrow of the greatest load so far, as a part of the rods' length."""
+"""Length of the arrow of the maximum load so far, as a part of the rods' length."""
 
 
 class RodMarkers:

@@ -25,7 +25,8 @@ def parameters() -> list[Parameter]:
         Parameter(
             "substeps",
             8,
-            "Most solves in one step; each moves the plate by at most 5 mm or 2 degrees.",
+            "Maximum number of solves per step; each moves the plate by at most 5 mm or 2 "
+            "degrees.",
             lower=1,
             upper=100,
         ),
@@ -48,11 +49,11 @@ def parameters() -> list[Parameter]:
         Parameter(
             "states_file",
             "",
-            "JSON file that keeps the saved states; empty: they end with the node.",
+            "JSON file of the saved states; empty: they are lost when the node ends.",
         ),
         Parameter("play", False, "Begin with the demo motion, as ~/play does."),
         Parameter(
-            "motion_duration", 20.0, "Time of one round of the demo motion.", "s", 1.0, 3600.0
+            "motion_duration", 20.0, "Duration of one cycle of the demo motion.", "s", 1.0, 3600.0
         ),
         Parameter(
             "duration",

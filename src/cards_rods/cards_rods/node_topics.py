@@ -107,7 +107,7 @@ IDLE_PERIOD = 0.5
 """Shapes of a robot at rest are published this often, [s], for late subscribers."""
 
 STATUS_PERIOD = 0.05
-"""Least time between two messages of the status, [s]."""
+"""Minimum time between two messages of the status, [s]."""
 
 
 class RodPublishers:
@@ -246,7 +246,7 @@ def _wrench_message(stamp: int, wrench: Array) -> WrenchStamped:
 
 
 COLUMNS = ("x", "y", "z", "curvature", "stress", "strain")
-"""Fields of a point: world position [m], curvature of bending [1/m], greatest stress [Pa] and
+"""Fields of a point: world position [m], curvature of bending [1/m], maximum stress [Pa] and
 strain along the fibres."""
 
 

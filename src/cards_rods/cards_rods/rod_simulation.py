@@ -192,7 +192,7 @@ class RodSimulation:
     # States -----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Stay where the robot is."""
+        """Take the present state as the target."""
         self._playing_since = None
         self.tracker.stop()
         self._aim_here()

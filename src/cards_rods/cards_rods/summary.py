@@ -5,13 +5,13 @@ time_s                from the first to the last step
 position_error_*_m    distance of the plate from the pose that was told, in steps that follow one,
                       in the coordinates that the robot controls
 rotation_error_*_rad  angle likewise
-joint_error_max       greatest |target - q| in steps that follow joints, [m] or [rad]
-min_eigenvalue        smallest eigenvalue of the plate's stiffness, least value of the run
+joint_error_max       largest |target - q| in steps that follow joints, [m] or [rad]
+min_eigenvalue        smallest eigenvalue of the plate's stiffness, minimum value of the run
 margin_min            the same over its value at the start; the robot collapses at 0
 status                how many steps had which status
 held_steps            steps in which the robot did not follow its command any more
-base_force_max_N      greatest force of a rod on its base
-residual_max          greatest scaled residual of an accepted equilibrium
+base_force_max_N      maximum force of a rod on its base
+residual_max          maximum scaled residual of an accepted equilibrium
 step_p50_us, _p99_us  duration of steps that solved something
 solves_per_step       mean number of solves in these steps
 trajectory_sha256     SHA-256 of q and pose of all steps, little-endian float64, C order

@@ -2,7 +2,7 @@
 
 For every ``joint_states`` message the node publishes one ``force_command`` with the same stamp,
 and one ``effort_command`` if joints of the robot have motors.
-The reference begins with the first state after the controller was enabled, and anew when time
+The reference begins with the first state after the controller was enabled, and again when time
 goes back (the simulator was reset). A state that comes twice gets the same answer twice and does
 not count twice, so a host may repeat a state until it is answered.
 
@@ -173,7 +173,7 @@ class ControllerNode(Node):
         return 0
 
     def _compare_models(self) -> None:
-        """Stop commanding while another node has another model; then begin anew."""
+        """Stop commanding while another node has another model; then start again."""
         self.models.update()
         self._await_host()
         refusal = self.models.refusal
@@ -188,7 +188,7 @@ class ControllerNode(Node):
         self.refusal = refusal
 
     def _await_host(self) -> None:
-        """Stop commanding while a host obeys no commands; then begin anew."""
+        """Stop commanding while a host obeys no commands; then start again."""
         unready = self.models.unready
         if bool(unready) != bool(self.unready):
             self._last_answer = None
@@ -236,7 +236,7 @@ class ControllerNode(Node):
             self._show(sample.stamp)
 
     def _await_muscles(self, data: bytes, stamp: int) -> None:
-        """Keep a state until its muscles come; give it up when those of a later one are there."""
+        """Buffer a state until its muscles arrive; drop it when a later one is complete."""
         if self._muscles.stamp < stamp:
             self._waiting = data
         elif stamp == 0 or stamp < self._answered:
@@ -299,7 +299,7 @@ class ControllerNode(Node):
 
     @property
     def missed(self) -> int:
-        """States that came and went without an answer."""
+        """States that were not answered."""
         return self._missed.count
 
     def _advance_to(self, stamp: int) -> None:
@@ -369,7 +369,7 @@ class ControllerNode(Node):
         self._last_answer = None
 
     def _forget_answer(self) -> None:
-        """Answer the last state anew if it comes again: what the controller is to do changed."""
+        """Answer the last state again if it comes again: what the controller is to do changed."""
         self._last_answer = None
 
     # Services and parameters ------------------------------------------------------------------

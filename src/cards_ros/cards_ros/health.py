@@ -40,7 +40,7 @@ class HostView(Protocol):
 
     @property
     def paused(self) -> bool:
-        """Whether somebody stopped time."""
+        """Whether the simulation is paused."""
         ...
 
     @property
@@ -167,7 +167,7 @@ class HostHealth:
         elif view.paused:
             world.report(Level.WARN, "paused")
         elif now - self._guessed_at < REFUSAL_SHOWN:
-            world.report(Level.WARN, "a muscle path over a surface could not be solved: guessed")
+            world.report(Level.WARN, "a muscle path over a surface did not converge: approximated")
         else:
             world.ok("waiting for a command" if view.waiting and not view.steps else "running")
 
@@ -236,10 +236,11 @@ _LEVELS = {
     ControlStatus.INVALID_STATE: Level.ERROR,
 }
 _TEXTS = {
-    ControlStatus.JOINT_LIMIT: "the task gives way to a joint limit",
-    ControlStatus.INFEASIBLE: "tensions within their limits cannot do what is asked",
-    ControlStatus.FALLBACK: "the QP solver failed and a substitute is used",
-    ControlStatus.INVALID_STATE: "state, reference or model is not finite: tensions are let go",
+    ControlStatus.JOINT_LIMIT: "the task yields to a joint limit",
+    ControlStatus.INFEASIBLE: "no tensions within their limits produce the commanded motion",
+    ControlStatus.FALLBACK: "the QP solver failed; bounded least squares are used instead",
+    ControlStatus.INVALID_STATE: "state, reference or model is not finite: tensions go to "
+    "their minimum",
 }
 _DISABLED, _OTHER_MODEL = "disabled", "no commands: another node has another model"
 _UNREADY = "waiting until {} is active"
@@ -267,7 +268,7 @@ class ControllerView(Protocol):
 
     @property
     def missed(self) -> int:
-        """States that came and went without an answer."""
+        """States that were not answered."""
         ...
 
     @property

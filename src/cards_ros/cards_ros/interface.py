@@ -663,7 +663,7 @@ DIAGNOSTICS: dict[str, dict[str, dict[str, str]]] = {
         "forward_kinematics": {
             "status": "status of the answer",
             "residual": "remaining difference of lengths [m]",
-            "difference": "greatest difference from `joint_states` [rad or m]",
+            "difference": "largest difference from `joint_states` [rad or m]",
             "limit": "parameter `difference_limit`; only while it is exceeded",
         },
         "loop": {

@@ -60,7 +60,7 @@ _WAIT_SLICE = 0.02  # [s], bounds how late a signal is noticed
 
 
 class StopFlag:
-    """Tells a loop to end; set by Ctrl-C, SIGTERM or a test."""
+    """Flag that ends a loop; set by Ctrl-C, SIGTERM or a test."""
 
     def __init__(self) -> None:
         self._stopped = False
@@ -176,7 +176,7 @@ class NodeLoop:
         hot: The subscriptions to wait for.
         stop: Ends the waits early.
         urgent: Services that end a wait and are answered by every call of `serve`.
-        serve_period: Least time between two looks at the other services, [s].
+        serve_period: Minimum time between two looks at the other services, [s].
         others: More nodes of the same context; ``hot`` and ``urgent`` may be theirs.
     """
 
@@ -290,7 +290,7 @@ class NodeLoop:
                 self._logger.error(f"{subscription.topic_name}: {describe(error)}")
 
     def close(self) -> None:
-        """Release what the loop holds of the node."""
+        """Release the entities of the node that the loop holds."""
         self._executor.shutdown()
         self._guard.destroy_when_not_in_use()
 

@@ -78,7 +78,7 @@ class ModelTopic:
         ready = self._ready if self._agreement is None else self._agreement.own.ready
         own = Announcement(name, self._instance, self._role, model, ready=ready)
         if self._agreement is not None:
-            self._resubscribe()  # to compare anew with what was heard
+            self._resubscribe()  # to compare again with what was heard
         self._agreement = Agreement(own)
         self._publish(own)
 

@@ -36,7 +36,7 @@ HELD = 3600.0
 """Time without a command after which tensions fall, [s]: the longest that a host takes."""
 
 LEAST_FACTOR = 0.01
-"""Least factor of masses that is drawn."""
+"""Minimum factor of masses that is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,7 +85,7 @@ class SimulatorHost(SteppedHost):
         self.begin()
 
     def begin(self) -> None:
-        """Begin anew in a world that was put back to time zero."""
+        """Start again in a world that was put back to time zero."""
         super().reset()
         self.read()
 

@@ -20,7 +20,7 @@ def general_parameters() -> list[Parameter]:
         Parameter(
             "terrain",
             "",
-            "What the robot stands on, KIND or KIND:NAME=VALUE,...; in place of a model "
+            "Terrain, KIND or KIND:NAME=VALUE,...; in place of a model "
             "'ground' of the world; empty: nothing.",
         ),
         Parameter("dt", 0.001, "Time step.", "s", lower=1e-6, upper=0.1),
@@ -56,7 +56,7 @@ def general_parameters() -> list[Parameter]:
             "grasped",
             "",
             "What is grasped, LINK/BODY with commas between: welded together as they are; "
-            "all others are let go.",
+            "all others are released.",
             live=True,
         ),
     ]

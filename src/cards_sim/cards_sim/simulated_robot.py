@@ -93,7 +93,7 @@ class SimulatedRobot:
 
     @property
     def paused(self) -> bool:
-        """Whether somebody stopped time."""
+        """Whether the simulation is paused."""
         return self._control.paused
 
     @property

@@ -440,7 +440,7 @@ class Simulator:
         self._efforts[:] = 0.0
 
     def begin(self) -> None:
-        """Begin anew with the motion at time zero."""
+        """Start again with the motion at time zero."""
         self.muscles.reset(self._poses)
 
     def pull(self) -> None:

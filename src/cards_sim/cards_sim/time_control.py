@@ -29,7 +29,7 @@ class TimeControl:
         answered: Whether every step waits for commands.
         clocked: Whether time is not faster than the clock.
         pacer: Deadlines in modes that follow the clock.
-        paused: Whether somebody stopped time.
+        paused: Whether the simulation is paused.
         steps: Done since the last reset.
         failure: Why the world stopped, if it did.
     """

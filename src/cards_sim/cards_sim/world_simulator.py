@@ -90,7 +90,7 @@ class Puller(Protocol):
         """Put the coordinates and velocities at time zero into MuJoCo's memory."""
 
     def begin(self) -> None:
-        """Begin anew with the motion at time zero."""
+        """Start again with the motion at time zero."""
 
     def pull(self) -> None:
         """Write the wrenches and joint efforts of this step into MuJoCo's memory."""

@@ -31,7 +31,7 @@ PAIR = "/"
 class WorldTopics:
     """Publishes what happens in a world, and pushes bodies as it is told.
 
-    Nothing is computed while nobody subscribes.
+    Nothing is computed without subscribers.
 
     Args:
         node: The node.

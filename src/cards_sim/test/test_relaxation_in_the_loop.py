@@ -34,7 +34,7 @@ def live(loop, **values):
 def test_hands_on_a_desk_let_go_and_take_hold_again_without_a_jump(wrong, ratio, relaxed):
     """Switched off in contact, muscles take hold again at the speed at which they let go.
 
-    With a wrong model joints rest at the greatest error allowed, and that ends relaxation early.
+    With a wrong model joints rest at the maximum error allowed, and that ends relaxation early.
     """
     host, loop = closed_loop(TO_DESK, world="desk", **wrong)
     while host.state.time < 2.3:
@@ -70,7 +70,7 @@ def run(host, loop, until, change=None):
 
 
 def jump(tensions):
-    """Return the greatest change within any 8 ms, [N]."""
+    """Return the maximum change within any 8 ms, [N]."""
     return float(np.abs(tensions[8:] - tensions[:-8]).max())
 
 

@@ -69,7 +69,7 @@ def parameters() -> list[Parameter]:
             lower=0.01,
             upper=3600.0,
         ),
-        accept_parameter("Publish although the host has another model (compiler.md)."),
+        accept_parameter("Publish even if the host has a different model (compiler.md)."),
     ]
 
 
@@ -244,7 +244,9 @@ class JointEstimatorNode(Node):
                 if suspect
             ]
             if out:
-                status.report(Level.WARN, f"left out, for they disagree: {', '.join(out)}")
+                status.report(
+                    Level.WARN, f"excluded, inconsistent with the others: {', '.join(out)}"
+                )
             else:
                 status.ok()
 

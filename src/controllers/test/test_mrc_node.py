@@ -88,7 +88,7 @@ class Robot:
 
 
 def jump(tensions):
-    """Return the greatest change of a tension within 8 ms, [N]."""
+    """Return the maximum change of a tension within 8 ms, [N]."""
     return float(np.abs(tensions[8:] - tensions[:-8]).max())
 
 

@@ -111,7 +111,7 @@ def check_same(made_for: str, kind: str, folder: Path) -> None:
         )
     raise SetupError(
         f"{here}, but {folder} was {made}; two rclpy must not mix. Either {back}, "
-        "or make the environment anew for this shell: ./cards setup --recreate"
+        "or rebuild the environment for this shell: ./cards setup --recreate"
     )
 
 

@@ -28,32 +28,35 @@ COMMANDS = {
     "show": ("cards_bringup.cli.show", "a robot, a recorded run or two of them in the browser"),
     "video": ("cards_bringup.cli.video", "a film of a recorded run"),
     "compare": ("cards_bringup.cli.compare", "two runs of one robot in the same figures"),
-    "monitor": ("cards_bringup.cli.monitor", "watch a real robot: muscles, temperatures, faults"),
+    "monitor": (
+        "cards_bringup.cli.monitor",
+        "monitor a real robot: muscles, temperatures, faults",
+    ),
     "calibrate": ("cards_bringup.cli.calibrate", "set zero points of a real robot's sensors"),
-    "models": ("cards_bringup.cli.models", "list the robots there are"),
+    "models": ("cards_bringup.cli.models", "list the available robots"),
     "layout": ("cards_bringup.cli.layout", "layout files of Foxglove and PlotJuggler for a robot"),
-    "new": ("cards_bringup.cli.new", "a small robot of your own that moves at once, to be edited"),
+    "new": ("cards_bringup.cli.new", "create a small robot that moves at once, to edit"),
     "controllers": (
         "cards_bringup.cli.controllers",
         "list the controllers, or parameters of one",
     ),
     "eval": ("cards_bringup.cli.eval", "M, C, G, l, L, J and tensions of a robot at one state"),
     "analyse": ("cards_bringup.cli.analyse", "kinematics, tensions, stiffness, workspaces"),
-    "check": ("cards_bringup.cli.check", "whether a robot of muscles is fit to be controlled"),
+    "check": ("cards_bringup.cli.check", "check whether a robot with muscles can be controlled"),
     "compile": ("cards_bringup.cli.conversion", "turn a robot into native code, with a report"),
-    "export": ("cards_bringup.cli.conversion", "a robot's equations as LaTeX, Markdown or Python"),
-    "build": ("cards_bringup.cli.build", "make a tensegrity from a page of YAML"),
+    "export": ("cards_bringup.cli.conversion", "a robot in another format, or its equations"),
+    "build": ("cards_bringup.cli.build", "build a tensegrity from a YAML file"),
     "import": ("cards_bringup.cli.conversion", "convert a robot of another program to SDF"),
     "bench": ("cards_bringup.cli.bench", "measure the model update, the QP and the control loop"),
     "learn": ("cards_bringup.cli.learn", "learn a gait by trials in the simulator"),
     "reproduce": (
         "cards_bringup.cli.reproduce",
-        "repeat experiments of papers",
+        "reproduce published experiments",
     ),
-    "doctor": ("cards_bringup.cli.doctor", "look at this machine and say what is missing"),
+    "doctor": ("cards_bringup.cli.doctor", "check this machine and report what is missing"),
     "docs": ("cards_bringup.cli.docs", "build the documentation as a site"),
     "test": ("cards_bringup.cli.test", "run the tests"),
-    "setup": (None, "make the environment now (others make it when needed)"),
+    "setup": (None, "create the environment now (other commands create it when needed)"),
 }
 """Command name to its module and one line of help; ``setup`` is handled before Python packages."""
 
@@ -63,10 +66,10 @@ ALIASES = {"analyze": "analyse"}
 EXAMPLES = """examples:
   ./cards demo roboy_arm            the arm draws a flower; watch it in the browser
   ./cards demo planar_2r --headless --mode lockstep --out run
-  ./cards models                    what robots there are
+  ./cards models                    list the robots
   ./cards controllers               what can drive them
   ./cards doctor                    when something does not work
-  ./cards COMMAND --help            all about one command
+  ./cards COMMAND --help            help on one command
 
 The first command that needs it makes an environment in .venv with everything in it.
 Results go to --out, else into runs/ of the current folder.
@@ -114,7 +117,7 @@ class Parser(argparse.ArgumentParser):
         text = action.option_strings and action.type in (None, str, Path) and not action.choices
         if text and "" in arg_strings:
             raise argparse.ArgumentError(
-                action, "'' (expected: a text; without the option its default is taken)"
+                action, "'' (expected: a value, or leave the option out for its default)"
             )
         return super()._get_values(action, arg_strings)
 
@@ -241,12 +244,12 @@ def _words(error: Exception) -> str:
             return str(error)
         case MemoryError():
             what = f": {error}" if str(error) else ""
-            return f"there is not enough memory{what} (expected: a smaller task)"
+            return f"out of memory{what} (expected: a smaller task)"
         case OSError() if error.filename is not None:
             return f"{error.filename}: {error.strerror}"
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return (
-                f"a file cannot be written: {error.strerror} (expected: space where the results "
+                f"cannot write a file: {error.strerror} (expected: free space where the results "
                 "go, in CARDS_CACHE or ~/.cache, and in TMPDIR or /tmp)"
             )
         case OSError():

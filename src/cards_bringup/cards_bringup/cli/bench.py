@@ -57,7 +57,7 @@ def add_bench(subparsers: Any) -> None:
     parser.add_argument(
         "--ntrt",
         metavar="PROGRAM",
-        help="of tensegrity: a program of NTRT to measure beside, called as PROGRAM CASE SECONDS "
+        help="of tensegrity: a program of NTRT to compare with, called as PROGRAM CASE SECONDS "
         "with the cases flat, contact, hills; its last line is the simulated time that it reached",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -27,7 +27,7 @@ def add_build(subparsers: Any) -> None:
 
     parser = subparsers.add_parser(
         "build",
-        help="make a tensegrity from a page of YAML",
+        help="build a tensegrity from a YAML file",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -38,7 +38,7 @@ def add_build(subparsers: Any) -> None:
     add("-o", "--out", "--output", dest="output", type=Path, metavar="DIR", help=text)
     text = "of the lengths in files in NASA's format, which do not say it (default cm)"
     add("--unit", choices=tuple(LENGTHS), default="cm", help=text)
-    add("--force", action="store_true", help="replace a model that is there")
+    add("--force", action="store_true", help="replace an existing model")
     add("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""``./cards check``: whether a robot of muscles is fit to be controlled over a working range."""
+"""``./cards check``: check whether a robot with muscles can be controlled over a working range."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def add_check(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "check",
-        help="whether a robot of muscles is fit to be controlled",
+        help="check whether a robot with muscles can be controlled",
         description=(
-            "Whether a robot of muscles is fit to be controlled over a working range: rank of L, "
+            "Whether a robot with muscles is fit to be controlled over a working range: rank "
+            "of L, "
             "wrench closure, static equilibrium, moment arms, inertias, limits."
         ),
         epilog=EXAMPLES,
@@ -55,7 +56,7 @@ def add_check(subparsers: Any) -> None:
     points("--seed", type=SEED, default=0, help="of --samples (default 0)")
     text = "narrower than the joint limits; or FILE.yaml with such ranges"
     points("--range", action="append", metavar="C=A:B,..", help=text)
-    points("--fix", action="append", metavar="C=V,..", help="coordinates that do not vary")
+    points("--fix", action="append", metavar="C=V,..", help="fixed coordinates")
     points("--grid", action="append", metavar="C=A:B:N,..", help="from A to B, N values each")
     points("--points", metavar="FILE", help=".csv with names in the head line, .parquet, .npz")
     show = parser.add_argument_group("output").add_argument
@@ -162,10 +163,10 @@ def _print(result: Any) -> None:
         ["joints with motors", ", ".join(plain["motors"]) or "-"],
         ["mass that moves", f"{result.mass:.4g} kg"],
         [
-            "least rank of L",
+            "minimum rank of L",
             f"{'-' if rank['least'] is None else rank['least']} of {rank['full']}",
         ],
-        ["least singular value", "-" if value is None else f"{value:.4g}"],
+        ["smallest singular value", "-" if value is None else f"{value:.4g}"],
         ["wrench closure", _percent(result.closure_share)],
         ["static", _percent(result.static_share)],
     ]

@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   ./cards demo planar_2r --headless --mode lockstep --out run
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
   ./cards demo roboy_arm --world table --reference carry    the arm takes a box aside
+  ./cards demo roboy_arm --headless --video arm.mp4         and a film of it
   ./cards demo two_arms                           two arms in one world
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
   ./cards demo planar_2r --controller examples/springs.py        a controller of your own
@@ -60,7 +61,7 @@ def add_demo(subparsers: Any) -> None:
         "--mode",
         choices=MODES,
         help="how time advances: paced waits for each answer of the controller and is not faster "
-        "than real time; lockstep waits too, as fast as possible; realtime waits for nobody "
+        "than real time; lockstep waits too, as fast as possible; realtime never waits "
         "(paced; realtime with --hil or without a controller)",
     )
     add(
@@ -79,11 +80,11 @@ def add_demo(subparsers: Any) -> None:
     add(
         "--no-wait",
         action="store_true",
-        help="begin before the page is open, and end with the run (default: the run begins when a "
+        help="start before the page is open, and end with the run (default: the run begins when a "
         "browser shows the page, or 10 s after it can; then the page replays it until Ctrl-C)",
     )
     port = WholeNumber(at_most=65535)
-    add("--port", type=port, default=8080, help="of the browser view (%(default)s)")
+    add("--port", type=port, default=8080, help="port of the browser view (%(default)s)")
     add(
         "--host",
         default="127.0.0.1",
@@ -96,7 +97,7 @@ def add_demo(subparsers: Any) -> None:
     add(
         "--controller-model",
         metavar="K=V,..",
-        help="make the controller's model wrong: mass_factor, attachment_offset [m], "
+        help="errors of the controller's model: mass_factor, attachment_offset [m], "
         "moment_arm_error",
     )
     add(
@@ -117,6 +118,12 @@ def add_demo(subparsers: Any) -> None:
         metavar="FILE",
         help="with --hil: another ROBOT.boards.yaml than the one in config/, "
         "e.g. without joint sensors",
+    )
+    add(
+        "--video",
+        type=Path,
+        metavar="FILE",
+        help="film of the run afterwards: .mp4, .webm or .gif",
     )
     add("--json", action="store_true", help="print summary.json at the end, nothing else")
     parser.set_defaults(run=run)

@@ -24,7 +24,7 @@ def add_doctor(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "doctor",
-        help="look at this machine and say what is missing",
+        help="check this machine and report what is missing",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

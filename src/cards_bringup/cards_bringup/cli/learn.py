@@ -67,7 +67,7 @@ def add_learn(subparsers: Any) -> None:
     add(
         "--algorithm",
         choices=ALGORITHMS,
-        help="another than the experiment's, with its default settings",
+        help="algorithm instead of the experiment's, with default settings",
     )
     add("--trials", type=COUNT, metavar="N", help="how many (default: the experiment's)")
     add("--seed", type=SEED, metavar="N", help="of all random numbers (default: the experiment's)")
@@ -77,7 +77,7 @@ def add_learn(subparsers: Any) -> None:
     place.add_argument(
         "--out", type=Path, metavar="DIR", help="folder (default: runs/learn_NAME_TIME)"
     )
-    place.add_argument("--resume", type=Path, metavar="DIR", help="go on in this folder")
+    place.add_argument("--resume", type=Path, metavar="DIR", help="resume in this folder")
     add("--trial", type=WholeNumber(at_least=0), metavar="N", help="run this trial again, alone")
     add("--quiet", action="store_true", help="no progress")
     add("--json", action="store_true", help="print one JSON object")
@@ -242,7 +242,7 @@ def _new_folder(name: str) -> Path:
 
 
 def _finite(measures: dict[str, float]) -> dict[str, float | None]:
-    """Return measures with None for those that are no numbers."""
+    """Return measures with None for values that are not numbers."""
     return {name: value if abs(value) < float("inf") else None for name, value in measures.items()}
 
 

@@ -31,7 +31,7 @@ def add_models(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "models",
-        help="list the robots there are",
+        help="list the available robots",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -30,7 +30,7 @@ def add_monitor(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "monitor",
-        help="watch a real robot: muscles, temperatures, faults",
+        help="monitor a real robot: muscles, temperatures, faults",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -41,8 +41,8 @@ def add_monitor(subparsers: Any) -> None:
     add("--baudrate", type=COUNT, help="[baud] (default: of the layout)")
     add("--layout", metavar="NAME", help="boards, a file or config/NAME.boards.yaml (ROBOT)")
     add("--namespace", default="", help="of the robot's topics, or of the layout's boards")
-    add("--rate", type=RATE, default=10.0, help="pictures a second (%(default)s)")
-    add("--once", action="store_true", help="one picture, as text, then end")
+    add("--rate", type=RATE, default=10.0, help="updates per second (%(default)s)")
+    add("--once", action="store_true", help="print one snapshot as text and exit")
     add("--json", action="store_true", help="with --once: as JSON")
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""``./cards new``: a small robot of one's own that moves at once, to be edited."""
+"""``./cards new``: create a small robot that moves at once, to edit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_new(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "new",
-        help="a small robot of your own that moves at once, to be edited",
+        help="create a small robot that moves at once, to edit",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -76,7 +76,7 @@ def write_new(name: str, parent: Path) -> Path:
 
     if not (name.isascii() and name.isidentifier() and len(name) <= LONGEST):
         raise CardsError(
-            f"'{name}' is no name of a new robot (expected: at most {LONGEST} letters, digits and "
+            f"'{name}' is not a valid robot name (expected: at most {LONGEST} letters, digits and "
             "_, no digit first, e.g. my_robot)"
         )
     if name in known_models():

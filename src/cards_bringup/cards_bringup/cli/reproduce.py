@@ -50,7 +50,7 @@ def add_reproduce(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("what", nargs="*", metavar="PAPER[.EXPERIMENT]", help="what to run; nothing: list all")
+    add("what", nargs="*", metavar="PAPER[.EXPERIMENT]", help="what to run (default: list all)")
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
         "--out", type=Path, metavar="DIR", help="folder (default: runs/reproduce_PAPER_TIME)"
@@ -59,7 +59,7 @@ def add_reproduce(subparsers: Any) -> None:
         "--resume",
         type=Path,
         metavar="DIR",
-        help="go on in this folder: finished runs are kept unless their set-up has changed",
+        help="resume in this folder: finished runs are kept unless their set-up has changed",
     )
     add("--quick", action="store_true", help="fewer and shorter runs, where there are many")
     add("--json", action="store_true", help="print one JSON object")

@@ -33,7 +33,7 @@ def add_show(subparsers: Any) -> None:
     add("beside", nargs="?", metavar="RUN_B", help="run folder of the same robot, shown beside it")
     add("--robot", help="robot of the runs, where summary.json does not say where it is from")
     port = WholeNumber(at_most=65535)
-    add("--port", type=port, default=8080, help="of the page (%(default)s)")
+    add("--port", type=port, default=8080, help="port of the page (%(default)s)")
     add(
         "--host",
         default="127.0.0.1",

@@ -52,17 +52,24 @@ def add_video(subparsers: Any) -> None:
         type=Number(at_least=0.0),
         default=0.0,
         metavar="S",
-        help="begin, [s]",
+        help="start time [s]",
     )
-    add("--to", dest="end", type=Number(above=0.0), default=math.inf, metavar="S", help="end, [s]")
-    add("--azimuth", type=Number(), help="direction of the camera, [deg]")
+    add(
+        "--to",
+        dest="end",
+        type=Number(above=0.0),
+        default=math.inf,
+        metavar="S",
+        help="end time [s]",
+    )
+    add("--azimuth", type=Number(), help="azimuth of the view [deg]")
     add(
         "--elevation",
         type=Number(at_least=-90.0, at_most=90.0),
-        help="from above if negative, [deg]",
+        help="elevation of the view [deg]; negative looks down",
     )
-    add("--distance", type=Number(above=0.0), help="of the camera, in sizes of the robot")
-    add("--fixed", action="store_true", help="the camera stays where it is")
+    add("--distance", type=Number(above=0.0), help="distance of the camera in robot sizes")
+    add("--fixed", action="store_true", help="keep the camera fixed")
     add("--robot", help="robot of the run, where summary.json does not say where it is from")
     parser.set_defaults(run=run)
 

@@ -102,6 +102,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     several = len(robots) > 1
     if several and args.hil:
         raise CardsError(f"--hil with {args.robot}, which is several robots (expected: one)")
+    if args.video is not None:
+        _check_video(args.video, several=several)
     name = plan.values["robot"] if several else robots[0].robot.name
     _controller_model(args)  # refused before there is a folder for the run
     out = args.out or new_run_folder(name, controller)
@@ -180,6 +182,8 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
                     start = lambda on_time, _note: in_process.run(on_time)  # noqa: E731
             demo = _Demo(args, plan, name, robots, duration, out, foreseen)
             code, end = _record(demo, start, extras, interrupts)
+            if args.video is not None and end.error is None:
+                _film(args, out)
             stays = bool(pages) and not args.no_wait and not args.hil
             if stays and end.error is None and not end.stopped:
                 show_until_stopped(
@@ -193,6 +197,29 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
                     note=lambda text: say(args, text),
                 )
             return code
+
+
+def _check_video(file: Path, *, several: bool) -> None:
+    from cards_viz.film.film import check_name
+
+    check_name(file)
+    if several:
+        raise CardsError(
+            "--video of several robots (expected: ./cards video OUT/ROBOT for each of them)"
+        )
+    if not file.absolute().parent.is_dir():
+        raise CardsError(f"--video {file}: there is no folder {file.parent} (expected: one)")
+
+
+def _film(args: argparse.Namespace, out: Path) -> None:
+    """Film the run; what was recorded stays if that fails."""
+    from cards_bringup.progress import ShareProgress
+    from cards_viz.film.film import film_run
+    from cards_viz.runs.recorded import RecordedRun
+
+    with ShareProgress(args.video.name, quiet=args.json) as bar:
+        count = film_run(RecordedRun.read(out), args.video, progress=bar.update)
+    say(args, f"{args.video}: {count} pictures")
 
 
 def _default_mode(args: argparse.Namespace) -> str:
@@ -420,6 +447,8 @@ def _write_results(
         "transport": "in process" if args.no_ros else "ROS topics",
         "controller_model": _controller_model(args),
     }
+    if terrain := _text_parameter(plan, "simulator", "terrain"):
+        common["terrain"] = terrain
     summaries = {
         robot.namespace: _write_parts(demo, robot, own, common, end=end, extras=extras)
         for robot, own in zip(demo.robots, parts, strict=True)
@@ -521,8 +550,8 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     show("joint error, RMS", "joint_error_rms_rad", "mrad", 1e3)
     show("hand error, RMS", "op_error_rms_m", "mm", 1e3)
     show("hand error, max", "op_error_max_m", "mm", 1e3)
-    show("least tension", "tension_min_N", "N")
-    show("greatest tension", "tension_max_N", "N")
+    show("minimum tension", "tension_min_N", "N")
+    show("maximum tension", "tension_max_N", "N")
     show("infeasible steps", "qp_infeasible_steps", "")
     show("control rate", "control_rate_hz", "Hz")
     show("control step, median", "loop_p50_us", "us")

@@ -46,6 +46,7 @@ _FOR_MUSCLES = {
     "firmware": None,
     "boards": None,
     "no_wait": False,
+    "video": None,
 }
 
 _FOR_GAZEBO: dict[str, Any] = {"world": None, "physics_engine": None}
@@ -285,10 +286,10 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     show("rate", "rate_hz", "Hz")
     show("plate to its pose, max", "position_error_max_m", "mm", 1e3)
     show("turn to its pose, max", "rotation_error_max_rad", "mrad", 1e3)
-    show("greatest residual, scaled", "residual_max", "")
+    show("maximum residual, scaled", "residual_max", "")
     show("smallest eigenvalue, least", "min_eigenvalue", "N/m, Nm")
     show("of that at the start", "margin_min", "%", 100.0)
-    show("greatest force on a base", "base_force_max_N", "N")
+    show("maximum force on a base", "base_force_max_N", "N")
     show("steps held", "held_steps", "")
     others = [f"{name} {count}" for name, count in summary["status"].items() if name != "OK"]
     if others:

@@ -273,7 +273,7 @@ def say(args: argparse.Namespace, text: str) -> None:
 
 
 def instead(wanted: int, port: int) -> str:
-    """Return what is said of a port behind its address: nothing, or that another was wanted."""
+    """Return the note after a page's address: empty, or that another port was requested."""
     return f" (port {wanted} is in use)" if wanted not in (0, port) else ""
 
 

@@ -36,7 +36,7 @@ LOCK_FILE = ".running"
 """File in a run folder that is locked during a run, and removed afterwards."""
 
 LEAST_TIME = 0.1
-"""Least simulated time of a part for which plots and a recording are made, [s]."""
+"""Minimum simulated time of a part for which plots and a recording are made, [s]."""
 
 
 def new_run_folder(robot: str, controller: str) -> Path:

@@ -89,7 +89,7 @@ ARGUMENTS = (
     Parameter(
         "log_level",
         "info",
-        "Least severity that is printed.",
+        "Minimum severity that is printed.",
         choices=("debug", "info", "warn", "error", "fatal"),
     ),
     Parameter("log_dir", "", "Folder for one .npz log per node; empty: no logs."),

@@ -22,6 +22,8 @@ from cards_core.muscles.command import CommandPart, CommandRefusedError, command
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_saving import save_parameters
 from cards_core.robot.actuators import CommandKind
+from cards_core.trajectories.base import Reference
+from cards_core.trajectories.live import TARGET_SPEEDS, PoseMotion, joint_target
 from cards_core.typing import Array
 from cards_sim.build import PlacedRobot, Simulation
 from cards_viz.labels import Labels, joint_labels, operational_labels
@@ -291,6 +293,48 @@ class RobotPage:
     def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
         """Set the gains of the controller; raises `CardsError` for those that do not fit."""
         self._change({"kp": list(kp), "kd": list(kd)})
+
+    def set_target(self, names: Sequence[str], target: Array) -> None:
+        """Move smoothly to a target and stay there; a reset goes back to the reference.
+
+        Args:
+            names: Of the coordinates: joints, or axes of the hand's position.
+            target: One value each, [rad] or [m].
+
+        Raises:
+            CardsError: No controller tracks these coordinates.
+        """
+        control = self._control
+        if control is None or self._labels is None:
+            raise CardsError("no target set: there is no controller with a reference")
+        if tuple(names) != self._labels.names[: len(names)]:
+            raise CardsError(
+                f"no target set for {', '.join(names)} (expected: {', '.join(self._labels.names)})"
+            )
+        units = self._labels.units
+        goal = np.array(target, dtype=float)
+
+        def go() -> None:
+            output = control.controller.output
+            present = (
+                output.desired.copy(),
+                output.desired_dot.copy(),
+                np.zeros_like(output.error),
+            )
+            try:
+                motion: Reference
+                if control.controller.space == "joint":
+                    motion = joint_target(names, present, goal, units)
+                else:
+                    turn = output.desired[len(goal) :]
+                    rotation = turn.copy() if turn.size else None
+                    speed = TARGET_SPEEDS["m"]
+                    motion = PoseMotion(present, goal, rotation, speed=speed)
+                control.follow(motion, self._host.state.time)
+            except CardsError as error:
+                self.page.notify(str(error))
+
+        self._session.later(go)
 
     def save_gains(self) -> None:
         """Write the present gains into the parameter file of the run."""

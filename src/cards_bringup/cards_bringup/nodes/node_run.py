@@ -123,7 +123,7 @@ class NodeRun:
         return stack.enter_context(Supervisor(self.folder / "logs", environment)), clock
 
     def tell(self, state: str) -> None:
-        """Show in the pages what becomes of the run."""
+        """Show the state of the run in the pages."""
         if self._topics is not None:
             self._topics.tell(state)
 
@@ -193,8 +193,8 @@ class NodeRun:
             limit = STALL_TIMEOUT if last else START_TIMEOUT
             if now - moved > limit and not (self.may_pause and last):
                 raise CardsError(
-                    f"simulated time has stood at {last:.3f} s for {limit:.0f} s although the "
-                    f"nodes run; their output is in {self.folder / 'logs'}"
+                    f"simulation stalled at t = {last:.3f} s for {limit:.0f} s; nodes still "
+                    f"running, their output is in {self.folder / 'logs'}"
                 )
 
 

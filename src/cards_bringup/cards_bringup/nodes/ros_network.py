@@ -82,7 +82,7 @@ class RosListener(ABC):
 
     @property
     def node(self) -> Any:
-        """The node, for subscriptions and clients of one's own."""
+        """The node, for subscriptions and clients of your own."""
         return self._node
 
     @abstractmethod

@@ -65,7 +65,7 @@ def _planar_claims() -> tuple[Claim, ...]:
     claims = [
         Claim(
             f"joint_{i}_error",
-            f"greatest error of joint {i}",
+            f"maximum error of joint {i}",
             source,
             Band.at_most(0.01),
             "rad",
@@ -104,14 +104,14 @@ def _limit_claims(source: str, least: float, greatest: float) -> tuple[Claim, Cl
     return (
         _tension_claim(
             "tension_min",
-            "least tension, limit of the cables",
+            "minimum tension, limit of the cables",
             source,
             Band.at_least(least - 1e-6),
             least,
         ),
         _tension_claim(
             "tension_max",
-            "greatest tension, limit of the cables",
+            "maximum tension, limit of the cables",
             source,
             Band.at_most(greatest + 1e-6),
             greatest,
@@ -195,7 +195,7 @@ def _flower_claims() -> tuple[Claim, ...]:
     return (
         Claim(
             "position_error",
-            "greatest distance of the hand from the reference",
+            "maximum distance of the hand from the reference",
             source,
             Band.at_most(0.003),
             "m",
@@ -204,7 +204,7 @@ def _flower_claims() -> tuple[Claim, ...]:
         ),
         Claim(
             "size",
-            "greatest distance of the hand from the centre (0.45, -0.45, 0.45) m",
+            "maximum distance of the hand from the centre (0.45, -0.45, 0.45) m",
             source,
             Band.around(AMPLITUDE, absolute=0.003),
             "m",

@@ -103,11 +103,11 @@ def _load(run: FinishedRun) -> dict[str, Array]:
 
 _SAME = {
     "fk": (
-        "greatest difference of the coordinates found, interpreted and compiled",
+        "largest difference of the coordinates found, interpreted and compiled",
         1e-6,
         "m or rad",
     ),
-    "id": ("greatest difference of the cable forces, interpreted and compiled", 1e-6, "N"),
+    "id": ("largest difference of the cable forces, interpreted and compiled", 1e-6, "N"),
     "wcc": ("points that only one of interpreted and compiled accepts", 0.0, ""),
     "wfc": ("points that only one of interpreted and compiled accepts", 0.0, ""),
 }
@@ -135,7 +135,7 @@ def curve_claims(what: str, titles: Mapping[str, str]) -> tuple[Claim, ...]:
         claims += [
             Claim(
                 f"{robot}.error",
-                f"{title}: greatest error of the coordinates found from the cable lengths",
+                f"{title}: maximum error of the coordinates found from the cable lengths",
                 f"Figures 3 to 6, {_SOURCES[what]}",
                 Band(0.0, 1e-6),
                 "m or rad",

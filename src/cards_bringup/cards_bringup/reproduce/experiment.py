@@ -42,8 +42,8 @@ class Band:
     """The range of values that is accepted, both ends included.
 
     Attributes:
-        low: Least value.
-        high: Greatest value.
+        low: Minimum value.
+        high: Maximum value.
     """
 
     low: float = -math.inf
@@ -101,7 +101,7 @@ class Claim:
 
     Attributes:
         value: Key of our value in `Outcome.values`.
-        text: What is claimed, e.g. ``greatest error of joint 1``.
+        text: What is claimed, e.g. ``maximum error of joint 1``.
         source: Figure, table or section of the paper, or how the value follows from its data.
         band: Accepted values.
         unit: Of our value and the published one.
@@ -143,7 +143,7 @@ class Judgement:
     Attributes:
         claim: The claim.
         value: Ours.
-        verdict: What follows.
+        verdict: Whether the value agrees with the claim.
     """
 
     claim: Claim

@@ -611,7 +611,7 @@ DESK_CLAIMS = (
         ),
         (
             "released_in_1",
-            "greatest dl in state 1",
+            "largest dl in state 1",
             Band(1.0, 2.0),
             "mm",
             "the muscles that press are released",

@@ -189,7 +189,7 @@ def claim_columns(judgements: Sequence[Judgement]) -> dict[str, list[Any]]:
 
 
 def counts(result: Result) -> str:
-    """Return how many claims have which verdict: ``8 of 9 reproduced, 1 differs``."""
+    """Return the number of claims by verdict: ``8 of 9 reproduced, 1 differs``."""
     names = [j.verdict for j in result.judgements]
     parts = [f"{names.count('reproduced')} of {len(names)} reproduced"]
     if names.count("differs"):
@@ -206,7 +206,7 @@ def line(result: Result) -> str:
 
 
 def _setup_rows(result: Result) -> list[tuple[str, str]]:
-    """Return what all runs have in common, then what each of them changes."""
+    """Return the common set-up of all runs, then the changes of each run."""
     one = result.experiment
     rows = [(name, json.dumps(value)) for name, value in one.setup.items()]
     if len(one.runs) > 1:

@@ -22,7 +22,6 @@ from cards_bringup.reproduce.experiment import (
 )
 from cards_bringup.reproduce.gait_run import (
     OSCILLATIONS,
-    PATTERNS,
     SPREAD,
     Ensemble,
     gait_run,
@@ -30,8 +29,6 @@ from cards_bringup.reproduce.gait_run import (
     switch_run,
 )
 from cards_bringup.reproduce.tensegrity_crawl import PAPER
-from cards_core.errors import UnknownNameError
-from cards_core.shared_files import find_file
 from cards_core.typing import Array
 from cards_viz.colors import ACTUAL, DESIRED
 from cards_viz.plots.drawing import STYLE
@@ -318,18 +315,6 @@ GOAL_RUNS: dict[str, Setup] = {
 
 
 GOAL_PATTERN = "tetrahedral_6_goal"
-
-
-def missing_goal_pattern() -> str:
-    """Return why the spine cannot turn to goals here; empty if it can."""
-    try:
-        find_file(GOAL_PATTERN, folder=PATTERNS, suffix=".yaml")
-    except UnknownNameError:
-        return (
-            f"there is no pattern {GOAL_PATTERN} (expected: best.yaml of ./cards learn "
-            f"{GOAL_PATTERN}, some hours, as config/patterns/{GOAL_PATTERN}.yaml)"
-        )
-    return ""
 
 
 def goal_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
@@ -646,7 +631,6 @@ EXPERIMENTS = (
             "is not said; ours are 60 degrees from each other, at the published 3.5 m.",
         ),
         {"goals": GOALS[::3]},
-        missing_goal_pattern,
     ),
     Experiment(
         PAPER,
@@ -679,7 +663,6 @@ EXPERIMENTS = (
         SLOPE_RUNS,
         NOTES,
         {"repetitions": 1},
-        missing_goal_pattern,
     ),
     Experiment(
         PAPER,

@@ -226,7 +226,7 @@ def _bar_figure(ours: Array, toolkit: Sequence[float]) -> Figure:
 
 
 def _place_figure(run: SpineRun) -> Figure:
-    """Plot the way of the middle along the body."""
+    """Plot the displacement of the middle along the body axis."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.0, 2.4), layout="constrained")
         axis = figure.subplots()

@@ -26,7 +26,7 @@ def test_tables(check):
     code, out, _ = check("planar_2r", "--samples", "50", "--quiet", "--static", "1")
     assert code == 1
     assert out.startswith("planar_2r: UNFIT, 50 poses")
-    assert "least rank of L       2 of 2" in out
+    assert "minimum rank of L        2 of 2" in out
     assert "unfit    static: " in out
     assert "worst at joint_1 " in out
     assert "cable_4" in out

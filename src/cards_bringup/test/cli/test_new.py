@@ -49,7 +49,12 @@ def test_nothing_is_overwritten(here, capsys):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("roboy_arm", "there is a robot"), ("a/b", "no name"), ("2r", "no name"), ("..", "no name")],
+    [
+        ("roboy_arm", "there is a robot"),
+        ("a/b", "not a valid robot name"),
+        ("2r", "not a valid robot name"),
+        ("..", "not a valid robot name"),
+    ],
 )
 def test_names_that_are_none_are_refused(here, capsys, name, words):
     assert main(["new", name]) == 2

@@ -48,7 +48,7 @@ def test_references_are_those_of_the_demos(key, name):
 
 
 def test_the_calculated_tensions_balance_the_planar_arm():
-    """``G = -L' f``, with two cables at their least tension and two that follow from that."""
+    """``G = -L' f``, with two cables at their minimum tension and two that follow from that."""
     dynamics = make_dynamics(load("planar_2r"), "numeric")
     state = dynamics.update(np.array([-0.5, 0.5]), np.zeros(2))
     tensions = np.array(cardsflow.REST_TENSIONS)

@@ -404,7 +404,7 @@ class ForwardKinematics:
         self._count = 0
 
     def reset(self, q: Array | None = None) -> None:
-        """Start anew, from q, shape (nq,), or from the initial point."""
+        """Restart, from q, shape (nq,), or from the initial point."""
         if q is not None:
             self._initial = self._solver.space.clip(self._tree.check_q(q))
         self.q = self._initial

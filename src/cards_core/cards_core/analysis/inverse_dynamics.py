@@ -255,7 +255,14 @@ class InverseDynamics:
         qdd: Array | None = None,
         external: Array | None = None,
     ) -> InverseDynamicsTrack:
-        """Return the tensions of a motion: rows of q (n, nq), qd, qdd, external (n, nv)."""
+        """Return the tensions of a motion: rows of q (n, nq), qd, qdd, external (n, nv).
+
+        Args:
+            q: Coordinates, shape (n, nq).
+            qd: Velocities, shape (n, nv); zero if None.
+            qdd: Accelerations, shape (n, nv); zero if None.
+            external: External generalised forces, shape (n, nv), [N] or [Nm]; zero if None.
+        """
         tree = self._tree
         points = rows_of(q, tree.nq, "q", tree.position_names)
         n = len(points)

@@ -1,4 +1,4 @@
-"""Inverse kinematics of a robot that is pulled: from its operational frame to its muscles.
+"""Inverse kinematics of a robot with muscles: from its operational frame to muscle lengths.
 
     l = l(q),   l' = L qd,   l'' = L qdd + dL/dt qd                         [Lau2016]_
 
@@ -112,7 +112,14 @@ def point_problem(tree: Tree, q: Array, *others: Array) -> PointStatus:
 
 
 def rows_of(values: Array, width: int, name: str, names: tuple[str, ...]) -> Array:
-    """Return an array of shape (n, width); one row may come as a vector. Raises `ShapeError`."""
+    """Return an array of shape (n, width); one row may come as a vector. Raises `ShapeError`.
+
+    Args:
+        values: One row, shape (width,), or rows, shape (n, width).
+        width: Number of columns.
+        name: What the values are, for messages.
+        names: Name of every column, for messages.
+    """
     array = np.atleast_2d(np.asarray(values, dtype=float))
     if array.ndim != 2 or array.shape[1] != width:
         raise ShapeError(

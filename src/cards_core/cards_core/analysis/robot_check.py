@@ -1,9 +1,9 @@
-"""Whether a robot of muscles is fit to be controlled: its description, and L over a working range.
+"""Whether a robot with muscles can be controlled: its description, and L over a range.
 
 At many poses q of the working range:
 
 - *rank* of L over the coordinates that muscles alone move: below nv, some joint forces cannot be
-  made. The least singular value of L is the moment arm in the weakest direction;
+  made. The smallest singular value of L is the moment arm in the weakest direction;
 - *wrench closure*: ``rank L = nv`` and there is f > 0 with ``L'f = 0``, so tensions without upper
   limit resist any small push, whatever gravity does;
 - *static*: there are tensions within their limits with ``-L'f = G`` (and ligaments in G);
@@ -61,7 +61,7 @@ LOOP_POSES = 50
 """Poses at which the loop of the impedance law is looked at; each costs some 10 ms."""
 
 NO_INERTIA = 1e-14
-"""Least over greatest eigenvalue of M from which on it is not positive definite."""
+"""Smallest over largest eigenvalue of M from which on it is not positive definite."""
 
 NO_LENGTH = 1e-6
 """Length of a muscle that counts as none, [m]: its direction is lost."""
@@ -116,7 +116,7 @@ class RobotCheck:
             None if every coordinate has a motor.
         static: Outcome of ``static``, shape (n,); None if every coordinate has a motor without
             effort limit, or limits of tensions make no sense.
-        arm_least, arm_most: Least and greatest moment arm r = -L, shape (m, nv), [m] or [1]; NaN
+        arm_least, arm_most: Minimum and maximum moment arm r = -L, shape (m, nv), [m] or [1]; NaN
             if no pose has a path.
         findings: What is wrong.
     """
@@ -470,7 +470,7 @@ class _Poses:
             return []
         worst = int(np.nanargmin(ratio))
         text = (
-            f"L is nearly singular at {_count(weak)}: its least singular value is "
+            f"L is nearly singular at {_count(weak)}: its smallest singular value is "
             f"{value[worst]:.3g}"
         )
         return [Finding("rank", "warning", "", text, self._pose(worst))]
@@ -598,13 +598,13 @@ def _tension_limits(muscle: Muscle) -> list[Finding]:
         text = f"{span} (expected: the maximum above the minimum)"
         return [Finding("muscle_limits", "unfit", muscle.name, text)]
     if math.isinf(high):
-        text = "no greatest tension: static poses are judged with any tension"
+        text = "no maximum tension: static poses are judged with any tension"
         return [Finding("muscle_limits", "warning", muscle.name, text)]
     return []
 
 
 def _singular(jacobian: Array) -> tuple[npt.NDArray[np.intp], Array, Array]:
-    """Return rank, least singular value, and least over greatest with columns scaled to 1.
+    """Return rank, smallest singular value, and smallest over largest with columns scaled to 1.
 
     Args:
         jacobian: L, shape (n, rows, k) with k >= 1.

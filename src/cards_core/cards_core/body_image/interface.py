@@ -21,7 +21,7 @@ from cards_core.typing import Array
 
 
 class BodyImage(ABC):
-    """Muscle lengths of a robot as somebody believes them to be.
+    """Model of the muscle lengths of a robot.
 
     Attributes:
         kind: ``geometric``, ``polynomial`` or ``learned``.

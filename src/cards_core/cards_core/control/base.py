@@ -53,6 +53,16 @@ class QpController(Controller):
 
     Forces that links are to exert (`set_contact_force`) ask for ``J' F`` beside M, C and G.
 
+    Args:
+        model: What the controller knows of the robot.
+        reference_names: Name of every entry of y.
+        error_names: Name of every entry of the error, k of them.
+        kp: Stiffness, [1/s^2]: one number, shape (k,), or a matrix (k, k).
+        kd: Damping, [1/s], likewise; None: critical.
+        tension_min: Minimum tensions, [N]; None: those of the muscles.
+        tension_max: Maximum tensions, [N]; None: those of the muscles.
+        tension_rate: Maximum change of a tension, [N/s]; None: no limit.
+
     Attributes:
         dynamics: Those of the model, with the muscles that take a tension.
         gains: Stiffness and damping; change them with `set_gains`.

@@ -115,7 +115,8 @@ class CtcJoint(QpController):
             Parameter(
                 "slack_weight",
                 [default_of(cls, "slack_weight")] * tree.nv,
-                "Weight of a missing torque; where not all can be produced, the ratios count.",
+                "Weight of a missing torque; only ratios matter, and only where torques are "
+                "infeasible.",
                 lower=1e-12,
                 length=tree.nv,
                 names=tree.velocity_names,

@@ -399,7 +399,8 @@ def _posture_parameters(
         Parameter(
             "task_weight",
             [default_of(controller, "task_weight")] * len(error_names),
-            "Weight of what the task lacks; where not all can be done, the ratios count.",
+            "Weight of the task residual; only ratios matter, and only where the task is "
+            "infeasible.",
             lower=1e-12,
             length=len(error_names),
             names=error_names,
@@ -407,7 +408,8 @@ def _posture_parameters(
         Parameter(
             "posture",
             default_of(controller, "posture"),
-            "Where free motion is pulled to: mid (of the joint ranges), home, or positions.",
+            "Posture that redundant motion is drawn to: mid (of the joint ranges), home, or "
+            "positions.",
             "rad or m",
             choices=("mid", "home"),
             or_vector=True,
@@ -419,7 +421,7 @@ def _posture_parameters(
         Parameter(
             "limit_rate",
             default_of(controller, "limit_rate"),
-            "How steeply a joint may approach its limit: speed <= rate * distance.",
+            "Maximum approach rate at a joint limit: speed <= rate * distance.",
             "1/s",
             lower=1e-6,
         ),

@@ -58,7 +58,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """Groups of muscles, and the patterns of names that make them."""
 
 _MEANINGS = {
-    "muscles": "Muscles that are told anything: patterns of names with * and ?.",
+    "muscles": "Commanded muscles: name patterns with * and ?.",
     "inside": "Inside muscles, likewise.",
     "left": "Muscles of the left side, likewise.",
     "right": "Muscles of the right side, likewise.",
@@ -99,10 +99,10 @@ class ImpedanceController(SetPointController):
         refresh_rate: How often set-points change, [Hz].
         groups: Patterns of muscle names by group, see `GROUPS`, whose patterns the others have.
         commands: To be replayed.
-        repeat: Whether the replay begins anew at its end.
+        repeat: Whether the replay starts again at its end.
 
     Attributes:
-        names: Of the muscles that are told something.
+        names: Of the commanded muscles.
 
     Raises:
         ParameterError: A value does not fit, or a pattern fits no muscle.
@@ -212,7 +212,7 @@ class ImpedanceController(SetPointController):
         self._phase = self._phase + plain["top_phase"] * self._top
 
     def reset(self) -> None:
-        """Begin the gait anew with the next step; see `Controller.reset`."""
+        """Restart the gait with the next step; see `Controller.reset`."""
         self._begun: float | None = None
         self._last = 0.0
         self._angle = 0.0
@@ -260,7 +260,7 @@ class ImpedanceController(SetPointController):
 def _parameters(names: tuple[str, ...], home: Array) -> list[Parameter]:
     m = len(names)
     return [
-        Parameter("gait", "hold", "What the set-points do over time.", choices=GAITS),
+        Parameter("gait", "hold", "Set-points over time.", choices=GAITS),
         Parameter("tension", [0.0] * m, "T0.", "N", lower=0.0, length=m, names=names, live=True),
         Parameter(
             "rest_length",
@@ -297,7 +297,7 @@ def _parameters(names: tuple[str, ...], home: Array) -> list[Parameter]:
             upper=1e4,
         ),
         Parameter("file", "", "CSV or NPZ of set-points to replay; empty: none."),
-        Parameter("repeat", False, "Begin the replay anew at its end."),
+        Parameter("repeat", False, "Restart the replay at its end."),
     ]
 
 

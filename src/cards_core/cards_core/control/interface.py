@@ -107,7 +107,14 @@ class ControlOutput:
 
     @classmethod
     def empty(cls, muscles: int, motors: int, size: int, velocities: int) -> ControlOutput:
-        """Return an output of zeros: m muscles, j motors, ``size`` task coordinates, k rates."""
+        """Return an output of zeros: m muscles, j motors, ``size`` task coordinates, k rates.
+
+        Args:
+            muscles: m.
+            motors: j.
+            size: Number of task coordinates.
+            velocities: k.
+        """
         k = velocities
         desired, actual = np.zeros(size), np.zeros(size)
         rates = [np.zeros(k) for _ in range(4)]
@@ -162,7 +169,7 @@ class Controller(ABC):
         error_names: Name of every entry of the error, one per velocity of the reference.
         output: How it came to the last command.
         command: The last command. Its values are overwritten by each step.
-        relaxed: The command of an emergency stop, at once: least tensions, no efforts.
+        relaxed: The command of an emergency stop, at once: minimum tensions, no efforts.
         allowance: Norm of the error that it leaves on purpose, in the units of its references;
             a run is judged by the reference's tolerance and this.
         signals: Quantities of its own that are worth looking at; its node publishes them.
@@ -311,7 +318,14 @@ def vector(
 
 
 def number(value: float, what: str, *, minimum: float = 0.0, strict: bool = False) -> float:
-    """Return a scalar parameter, checked as in `vector`."""
+    """Return a scalar parameter, checked as in `vector`.
+
+    Args:
+        value: The value.
+        what: Name of the parameter, for messages.
+        minimum: Smallest value that is accepted.
+        strict: True if ``minimum`` itself is not accepted.
+    """
     if np.ndim(value) != 0:
         raise ParameterError(f"{what} is {value!r}; expected one number")
     return float(vector(value, [what], what, minimum=minimum, strict=strict)[0])
@@ -369,6 +383,12 @@ def critical_damping(stiffness: Array) -> Array:
 
 class Gains:
     """Stiffness and damping of a second-order error ``edd + Kd ed + Kp e = 0``.
+
+    Args:
+        names: What the k entries belong to, for messages.
+        kp: Stiffness, [1/s^2], one number or shape (k,).
+        kd: Damping, [1/s], likewise; None: critical, 2 sqrt(kp).
+        prefix: Put before the names of the parameters in messages.
 
     Attributes:
         kp: [1/s^2], >= 0; shape (k,): the diagonal of Kp, or (k, k): Kp.
@@ -448,6 +468,11 @@ def tension_limits(
 
 def check_reference(reference: Reference, names: Sequence[str], velocities: int) -> None:
     """Refuse a reference of the wrong size.
+
+    Args:
+        reference: The reference.
+        names: Name of every entry of y.
+        velocities: Number of entries of yd and ydd.
 
     Raises:
         TrajectoryError: It is no reference.

@@ -45,11 +45,11 @@ def stiffness_parameter(
     """Return the live parameter of a stiffness, [1/s^2], with one entry per name.
 
     Args:
-        controller: Class with the default.
-        name: Of the parameter.
-        names: What its entries belong to.
-        what: What is stiff, for the description.
-        square: A full matrix may be given too.
+        controller: Class of the controller, which has the default.
+        name: Name of the parameter.
+        names: What the entries belong to.
+        what: Meaning of the parameter.
+        square: Whether a full matrix may be given too.
     """
     return Parameter(
         name,
@@ -67,7 +67,14 @@ def stiffness_parameter(
 def damping_parameter(
     name: str, names: Sequence[str], what: str, *, square: bool = False
 ) -> Parameter:
-    """Return the live parameter of a damping, [1/s]: one entry per name, critical by default."""
+    """Return the live parameter of a damping, [1/s]: one entry per name, critical by default.
+
+    Args:
+        name: Name of the parameter.
+        names: What the entries belong to.
+        what: Meaning of the parameter.
+        square: Whether a full matrix may be given too.
+    """
     return Parameter(
         name,
         [CRITICAL] * len(names),
@@ -125,7 +132,7 @@ def qp_parameters(
         Parameter(
             "tension_min",
             [muscle.tension_min for muscle in robot.muscles],
-            "Least tension, not below the muscle's own limit.",
+            "Minimum tension, not below the muscle's own limit.",
             "N",
             lower=0.0,
             length=count,
@@ -135,7 +142,7 @@ def qp_parameters(
         Parameter(
             "tension_max",
             [muscle.tension_max for muscle in robot.muscles],
-            "Greatest tension, not above the muscle's own limit.",
+            "Maximum tension, not above the muscle's own limit.",
             "N",
             lower=0.0,
             length=count,
@@ -146,14 +153,14 @@ def qp_parameters(
         Parameter(
             "tension_rate",
             NO_RATE_LIMIT,
-            "Greatest change of a tension; 0: no limit.",
+            "Maximum change of a tension; 0: no limit.",
             "N/s",
             lower=0.0,
         ),
         Parameter(
             "residual_tolerance",
             default_of(controller, "residual_tolerance"),
-            "What may be missing in a step that counts as ok, relative to its equation's terms.",
+            "Residual up to which a step counts as OK, relative to the terms of its equation.",
             lower=1e-12,
         ),
     ]

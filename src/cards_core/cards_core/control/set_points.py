@@ -27,7 +27,7 @@ class SetPointController(Controller):
 
     Args:
         model: What the controller knows of the robot.
-        muscles: Patterns of names of the muscles that are told something.
+        muscles: Patterns of names of the commanded muscles.
         refresh_rate: How often set-points change, [Hz].
 
     Attributes:
@@ -81,7 +81,7 @@ class SetPointController(Controller):
 
 
 def told_muscles(robot: Robot, patterns: Sequence[str]) -> tuple[Muscle, ...]:
-    """Return the muscles that are told something; refuse patterns without any."""
+    """Return the commanded muscles; refuse patterns without any."""
     muscles = [m for m in robot.muscles if "impedance" in m.actuator.accepted_commands]
     names = [muscle.name for muscle in muscles]
     chosen = group_members(names, "muscles", {"muscles": patterns}, {})

@@ -103,6 +103,11 @@ class Dynamics(Protocol):
     def operational(self, q: Array, qd: Array, frame: str | None = None) -> OperationalState:
         """Compute pose, Jacobian and bias of a named frame (default: the operational frame).
 
+        Args:
+            q: Coordinates, shape (nq,).
+            qd: Velocities, shape (nv,).
+            frame: Name of a frame or link.
+
         Raises:
             UnknownNameError: No frame or link has this name.
         """

@@ -87,7 +87,7 @@ class CompiledModel:
 
     @property
     def report(self) -> BuildReport:
-        """How the code for one state came to be."""
+        """How the code for one state was obtained."""
         return self._model.report
 
     @property
@@ -148,7 +148,7 @@ def compile_model(
         frame: Frame of y, R, J, Jdot_qd; the operational frame if not given.
         precision: ``double``, or ``single`` for twice as many states side by side.
         simplify: Whether common subexpressions are computed once only; False for measurements.
-        force: Compile although the cache has it.
+        force: Recompile even if cached.
         progress: Told what is being done and the done fraction.
 
     Raises:

@@ -94,7 +94,14 @@ def body_nodes(tree: Tree) -> list[int]:
 
 
 def array_shape(variable: Variable, nv: int, m: int, bodies: int) -> tuple[int, ...]:
-    """Return the shape of a variable's array for nv velocities, m muscles and p bodies."""
+    """Return the shape of a variable's array for nv velocities, m muscles and p bodies.
+
+    Args:
+        variable: The variable.
+        nv: Number of velocities.
+        m: Number of muscles.
+        bodies: p.
+    """
     sizes = {"nv": nv, "m": m, "6p": 6 * bodies}
     dims: Sequence[str | int] = variable.shape
     return tuple(dim if isinstance(dim, int) else sizes[dim] for dim in dims)

@@ -209,7 +209,7 @@ class _Search:
         self._begins = begins
 
     def poses(self, rows: list[int], count: int | None = None) -> tuple[float, list[Array]]:
-        """Return the least residual and the different poses that fit, else the nearest.
+        """Return the smallest residual and the different poses that fit, else the nearest.
 
         Args:
             rows: Of the muscles whose lengths count.

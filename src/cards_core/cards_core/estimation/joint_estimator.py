@@ -56,7 +56,7 @@ TRUSTED = 0.75
 """Of the gate: three sigma. A sound muscle passes a hundred steps three times in four."""
 
 RESTART_AFTER = 5
-"""Implausible steps in a row after which the pose is sought anew."""
+"""Implausible steps in a row after which the pose is searched again."""
 
 RESTART_PAUSE = 250
 """And so many steps later at most again."""
@@ -150,7 +150,7 @@ class JointEstimator:
         q, qd, offsets, covariance: The present belief.
         started: Whether there is one.
         suspect, joint_suspect: See `Estimate`.
-        restarts: How often the pose had to be sought anew.
+        restarts: How often the pose had to be searched again.
 
     Raises:
         CardsError: A number out of range, or a robot without muscles.
@@ -308,6 +308,11 @@ class JointEstimator:
         """Begin at a known pose at rest, give or take ``std`` [rad] or [m] and ``rate_std``.
 
         What is known of the pose tells offsets as a joint sensor would, so none are refused.
+
+        Args:
+            q: The pose, shape (nq,).
+            std: Its standard deviation, [rad] or [m].
+            rate_std: Standard deviation of the velocities, [rad/s] or [m/s].
         """
         self.q = self._space.clip(self._dynamics.tree.check_q(q))
         self.qd = np.zeros(self._nv)
@@ -489,7 +494,7 @@ class JointEstimator:
         out &= good_ones < TRUSTED_AFTER
 
     def _failed(self, lengths: Array, usable: npt.NDArray[np.bool_]) -> None:
-        """Seek the pose anew after some implausible steps, ever more seldom."""
+        """Search the pose again after some implausible steps, ever more seldom."""
         self._failures += 1
         if self._failures < self._next_try:
             return

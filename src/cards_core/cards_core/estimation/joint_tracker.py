@@ -35,7 +35,7 @@ class JointTracker:
     Args:
         estimator: It, or what works as it does.
         tree: Of the robot.
-        gap: Without lengths for longer, the pose is sought anew, [s].
+        gap: Without lengths for longer, the pose is searched again, [s].
         patience: So many implausible steps in a row still have the predicted pose as estimate.
         std_max: Standard deviation from which on a coordinate counts as unknown, [rad] or [m].
         silence: So long the predicted pose counts while fewer lengths and joint sensors are read
@@ -130,7 +130,7 @@ class JointTracker:
         return True
 
     def _doubt(self, found: Estimate) -> str:
-        """Return why an estimate must not be relied on; empty if it may be."""
+        """Return why an estimate is unreliable; empty if it is reliable."""
         if self._implausible > self._patience:
             return "muscle lengths agree neither with the past nor with each other"
         if self._last - self._heard > self._silence:

@@ -59,7 +59,7 @@ def run_closed_loop(
 
     Args:
         host: The robot.
-        control: Answers every state; without one the muscles are told nothing.
+        control: Answers every state; without one the muscles get no command.
         duration: Time of the host at which the run ends, [s]; 0: never.
         pacer: Makes time pass as fast as the clock; as fast as possible without one.
         on_time: Called with the time of the host [s] a few times a second.

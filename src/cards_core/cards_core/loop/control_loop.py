@@ -51,7 +51,7 @@ class ControlLoop:
         reference: What to track; None holds the place of the first step.
         approach_speed: If the robot is elsewhere when the reference begins, it first moves to its
             start with at most this speed, [unit of the reference / s]; 0: it jumps there.
-        repeat: Begin the reference anew whenever it is over, with a motion from its end to its
+        repeat: Restart the reference whenever it is over, with a motion from its end to its
             start as above.
         log_path: ``.npz`` to write with one row per step; none if None. `start` begins its
             next part.
@@ -187,7 +187,7 @@ class ControlLoop:
         return controller.needs_joints or not controller.reason
 
     def _repeat_reference(self, now: float) -> None:
-        """Begin the reference anew at its end; what the controller has learned it keeps."""
+        """Restart the reference at its end; what the controller has learned it keeps."""
         reference = self.reference
         assert reference is not None  # else it would have no end
         if self.approach_speed > 0.0:

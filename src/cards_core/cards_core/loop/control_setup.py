@@ -34,14 +34,14 @@ def model_parameters() -> list[Parameter]:
         Parameter(
             "mass_factor",
             1.0,
-            "Multiplies all masses of the controller's model, to try out model errors.",
+            "Factor of all masses of the controller's model, for studies of model errors.",
             lower=1e-3,
             upper=1e3,
         ),
         Parameter(
             "attachment_offset",
             0.0,
-            "Moves all via points of the controller's model in random directions, likewise.",
+            "Random displacement of all via points of the controller's model, likewise.",
             "m",
             lower=0.0,
             upper=1.0,
@@ -76,7 +76,7 @@ def run_parameters() -> list[Parameter]:
         Parameter(
             "approach_speed",
             0.25,
-            "Greatest speed of the motion to the start of the reference; 0: jump there.",
+            "Maximum speed of the motion to the start of the reference; 0: jump there.",
             "rad/s or m/s",
             lower=0.0,
             upper=100.0,
@@ -84,10 +84,14 @@ def run_parameters() -> list[Parameter]:
         Parameter(
             "repeat_reference",
             False,
-            "Begin the reference anew when it is over, after a motion from its end to its start.",
+            "Restart the reference when it is over, after a motion from its end to its start.",
         ),
-        Parameter("autostart", True, "Enable the controller at start-up; else call ~/enable."),
-        accept_parameter("Command although another node has another model (compiler.md)."),
+        Parameter(
+            "autostart", True, "Enable the controller at start-up; otherwise call ~/enable."
+        ),
+        accept_parameter(
+            "Send commands even if another node has a different model (compiler.md)."
+        ),
         Parameter(
             "state_rate",
             50.0,
@@ -116,7 +120,7 @@ def reference_parameters(controller: type[Controller]) -> list[Parameter]:
         Parameter(
             "reference_speed",
             0.25,
-            "Greatest speed of the motion to a point received on ~/reference.",
+            "Maximum speed of the motion to a point received on ~/reference.",
             "m/s or rad/s",
             lower=1e-3,
             upper=100.0,

@@ -87,7 +87,9 @@ def host_parameters() -> list[Parameter]:
             lower=0.0,
             upper=LONGEST_RUN,
         ),
-        accept_parameter("Obey commands although another node has another model (compiler.md)."),
+        accept_parameter(
+            "Accept commands even if another node has a different model (compiler.md)."
+        ),
         Parameter("log_dir", "", "Folder for simulator.npz, one row per step; empty: no log."),
     ]
 

@@ -6,7 +6,7 @@ from it. Who listens to whom:
 ========== =====================================================================================
 controller the hosts; the compiler only where no host has said what it moves
 host       other hosts (two bodies on the same topics), and the controllers that send commands
-compiler   nobody: it neither moves nor commands
+compiler   none: it neither moves nor commands
 observer   as a controller: what it computes of the states needs the host's model
 ========== =====================================================================================
 
@@ -178,7 +178,7 @@ class Agreement:
         self.own = own
         self._heard: dict[str, Announcement] = {}
         self._different: dict[str, Disagreement] = {}
-        self._unready: dict[str, None] = {}  # hosts, by name: one that starts anew is the same
+        self._unready: dict[str, None] = {}  # hosts, by name: one that restarts is the same
         self.problem = ""
 
     def hear(self, text: str) -> None:

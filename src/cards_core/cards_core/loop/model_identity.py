@@ -45,10 +45,10 @@ class ModelIdentity:
         joint_limits: Lower and upper limit of each, [rad or m].
         muscle_names: In the order of the tension vector.
         muscle_types: Type of each muscle's actuator.
-        tension_limits: Least and greatest tension of each muscle, [N].
+        tension_limits: Minimum and maximum tension of each muscle, [N].
         gravity: In world axes, [m/s^2].
         motor_names: Of the joint motors, in the order of the velocities.
-        effort_limits: Greatest effort of each motor, [Nm] or [N], infinite without a limit.
+        effort_limits: Maximum effort of each motor, [Nm] or [N], infinite without a limit.
         cards_version: Version of CARDS that read the model; not compared.
     """
 

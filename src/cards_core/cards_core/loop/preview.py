@@ -31,7 +31,7 @@ from cards_core.trajectories.limits import first_violation
 from cards_core.typing import Array
 
 LOOKS = 3000
-"""Greatest number of states that are looked at in joint space."""
+"""Maximum number of states that are looked at in joint space."""
 
 LOOK_STEP = 0.01
 """Time between two of them, [s]; longer where there would be more than `LOOKS`."""
@@ -157,7 +157,7 @@ def _infeasible(status: ControlStatus) -> bool:
 
 
 def _say(control: ControlLoop, planned: Reference, bad: Sequence[_State], how_often: str) -> str:
-    """Say that some states cannot be done, and what could."""
+    """Report infeasible states, and what would be feasible."""
     at = f"reference: no tensions within their limits do what is asked at t = {bad[0].time:.3g} s"
     feasible = "not even standing still there"
     if not _without_tensions(control, planned, bad, STANDSTILL):

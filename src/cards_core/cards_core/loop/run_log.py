@@ -167,7 +167,7 @@ class RunLog:
             raise
 
     def next_part(self) -> None:
-        """Begin the next part, as after a reset of the simulation; one without rows begins anew.
+        """Begin the next part, as after a reset of the simulation; one without rows starts again.
 
         What keeps rows from being written is raised by the next `append`: a reset must not fail
         because of a full disk.

@@ -120,7 +120,7 @@ class TaskTally:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start again."""
         self._counts = dict.fromkeys(ControlStatus, 0)
         self._remaining = self._time = 0.0
         for group in self._groups:

@@ -14,7 +14,7 @@ A run has **failed** if
   more than `NOTABLE_SHARE` of the time lost. Its numbers say how busy the machine was, not how
   good the controller is.
 
-What a task survives is a **warning**: states that got no answer, muscles at their greatest
+What a task survives is a **warning**: states that got no answer, muscles at their maximum
 tension, a host slower than real time, a reference that was longer than the run.
 """
 
@@ -41,7 +41,7 @@ LATE_SHARE = 0.01
 warning if there are any."""
 
 SATURATED_SHARE = 0.01
-"""Share of the time at the greatest tension above which a muscle is named in a warning."""
+"""Share of the time at the maximum tension above which a muscle is named in a warning."""
 
 EXIT_CODES: Mapping[VerdictName, ExitCode] = {
     "ok": ExitCode.DONE,
@@ -69,7 +69,13 @@ class Verdict:
     def of(
         cls, failures: Sequence[str], warnings: Sequence[str] = (), *, stopped: bool = False
     ) -> Verdict:
-        """Return the verdict that follows from what was found."""
+        """Return the verdict that follows from what was found.
+
+        Args:
+            failures: Reasons why the run failed, a sentence each.
+            warnings: Warnings, a sentence each.
+            stopped: Whether the user ended the run.
+        """
         name: VerdictName = "failed" if failures else "stopped" if stopped else "ok"
         return cls(name, tuple(failures), tuple(warnings))
 
@@ -142,7 +148,7 @@ class HostFacts:
         refusal: Why the last refused command was refused; empty where that is not known.
         behind: Real time lost, [s].
         duration: Time of the host that passed, [s].
-        saturated: Muscle to the share of the steps in which it had its greatest tension.
+        saturated: Muscle to the share of the steps in which it had its maximum tension.
         not_finite: Sentences on what was not finite.
     """
 
@@ -263,7 +269,7 @@ def _judge_host(
     full = {name: share for name, share in host.saturated.items() if share > SATURATED_SHARE}
     if full:
         listed = ", ".join(f"{name} for {share:.0%}" for name, share in full.items())
-        warnings.append(f"at the greatest tension: {listed} of the time")
+        warnings.append(f"at the maximum tension: {listed} of the time")
 
 
 def _judge_task(

@@ -280,7 +280,7 @@ class MuscleCommand:
     def estop(self) -> None:
         """Put all that was commanded to the minimum at once and refuse commands until `reset`.
 
-        Muscles get their least tension, motors no effort.
+        Muscles get their minimum tension, motors no effort.
         """
         self._stopped = True
         told = np.isfinite(self._times)
@@ -605,7 +605,7 @@ class MuscleCommand:
 
 
 def command_limits(muscle: Muscle, kind: CommandKind) -> tuple[float, float]:
-    """Return the least and greatest value that a muscle can be told.
+    """Return the minimum and maximum value that a muscle can be told.
 
     Args:
         muscle: The muscle.

@@ -42,7 +42,7 @@ from cards_core.typing import Array
 STIFFNESS = 1e8
 """Slack weight times the squared norm of a row (both in the metric of H) in the programs that
 decide how nearly a goal or a yielding bound can be met. There the weight acts on what is missing
-anyway, so that its reciprocal is no more than a relative error of the least residual. Dual
+anyway, so that its reciprocal is no more than a relative error of the smallest residual. Dual
 active-set solvers lose twice the digits of its square root."""
 
 SOFTENING = (1.0, 0.1, 0.01, 0.001)

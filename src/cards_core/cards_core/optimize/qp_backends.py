@@ -75,7 +75,7 @@ class DaqpSolver(QpSolver):
         self._models: list[Any] = [None, None]  # not careful, careful
 
     def reset(self) -> None:
-        """Forget the active sets; the next solve sets the workspace up anew."""
+        """Forget the active sets; the next solve sets the workspace up again."""
         self._models = [None, None]
 
     def _solve(self, new_hessian: bool) -> tuple[QpStatus, Array, int]:
@@ -176,7 +176,7 @@ class OsqpSolver(QpSolver):
         self._hessian_values = np.concatenate([np.zeros(triangle.size), self.weights[soft]])
 
     def reset(self) -> None:
-        """Forget the iterates; the next solve sets the workspace up anew."""
+        """Forget the iterates; the next solve sets the workspace up again."""
         self._solver = None
 
     def _solve(self, new_hessian: bool) -> tuple[QpStatus, Array, int]:

@@ -82,7 +82,7 @@ class ImpedanceControl(_Parameters):
     stiffness: float = parameter(0.0, "K", "N/m", lower=0.0)
     damping: float = parameter(0.0, "B", "N s/m", lower=0.0)
     tension_floor: float | None = parameter(
-        None, "T_floor; the least tension of the muscle without it", "N", lower=0.0
+        None, "T_floor; the minimum tension of the muscle without it", "N", lower=0.0
     )
     tension_rate: float | None = parameter(
         None, "fastest change of the tension; unlimited without it", "N/s", above=0.0

@@ -175,6 +175,12 @@ def point_gradient(tree: Tree, motion: Motion, node: int, local: Vector3) -> Arr
     Entry [:, j, k] is the derivative of column j along tangent direction k: of two joints the one
     nearer to the world turns what the other one moves, ``w_first x J_second``; within one ball,
     whose axes turn with it, ``w_k x J_j``.
+
+    Args:
+        tree: The kinematic tree.
+        motion: Poses and Jacobians at a state.
+        node: Index of the node.
+        local: The point in coordinates of the node, shape (3,), [m].
     """
     jacobian = motion.point_jacobian(node, local)
     axes = motion.angular_jacobian[node] if node != WORLD_NODE else np.zeros((3, tree.nv))

@@ -54,7 +54,13 @@ def grid_points(size: tuple[float, float], resolution: float) -> tuple[Array, Ar
 
 
 def surface_height(field: HeightField, x: npt.ArrayLike, y: npt.ArrayLike) -> Array:
-    """Return the height of the surface, [m], NaN beside it; x and y of one shape."""
+    """Return the height of the surface, [m], NaN beside it; x and y of one shape.
+
+    Args:
+        field: The height field.
+        x: [m].
+        y: [m].
+    """
     xs, ys = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
     heights = field.heights
     rows, columns = heights.shape

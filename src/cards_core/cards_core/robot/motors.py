@@ -26,7 +26,7 @@ class Motors:
     Attributes:
         names: As in `Tree.velocity_names`: the joint's own, with a suffix where it has several.
         rows: Where they are in qd, increasing, shape (k,).
-        efforts: Greatest torque or force in either direction, shape (k,), [Nm] or [N]; infinite
+        efforts: Maximum torque or force in either direction, shape (k,), [Nm] or [N]; infinite
             where the joint states none.
     """
 

@@ -86,6 +86,11 @@ class Section:
     def tube(cls, radius: float, inner_radius: float, *, shear_factor: float = 1.0) -> Section:
         """Return a circular tube of outer and inner radius [m].
 
+        Args:
+            radius: Outer radius, [m].
+            inner_radius: Inner radius, [m].
+            shear_factor: Shear correction factor [1].
+
         Raises:
             RodError: A radius is not positive or the inner one not smaller.
         """
@@ -110,6 +115,11 @@ class Section:
         """Return a rectangle, `width` along d1 and `height` along d2 [m].
 
         Torsion by Saint-Venant's series (section 109 of [Timoshenko1970]).
+
+        Args:
+            width: Along d1, [m].
+            height: Along d2, [m].
+            shear_factor: Shear correction factor [1].
         """
         x, y = positive(width, "width", "m"), positive(height, "height", "m")
         long, short = max(x, y), min(x, y)
@@ -143,6 +153,11 @@ DENSITY_RANGE = (1.0, 3e4)
 
 def positive(value: float, what: str, unit: str) -> float:
     """Return the value as a float if it is finite and positive.
+
+    Args:
+        value: The value.
+        what: What it is, for messages.
+        unit: Its unit, for messages.
 
     Raises:
         RodError: It is not; the message names `what`.

@@ -231,7 +231,13 @@ def cuts_of(parts: Sequence[Piece]) -> Array:
 
 
 def states_from_start(parts: Sequence[Piece], start: End, wrench: Array) -> Array:
-    """Return the states at the cuts of a rod with this (n, m) at its start."""
+    """Return the states at the cuts of a rod with this (n, m) at its start.
+
+    Args:
+        parts: Pieces of the rod.
+        start: Pose of the start, shape (4, 4), [m].
+        wrench: Force and moment at the start, shape (6,), [N] and [N m].
+    """
     if wrench.shape != (6,) or not np.isfinite(wrench).all():
         raise RodError(f"guess of shape {wrench.shape}; expected (n, m) at the start, 6 numbers")
     nodes = [np.concatenate([start.pose[:3, 3], start.pose[:3, :3].ravel(), wrench])]
@@ -264,7 +270,13 @@ def states_at_cuts(
 
 
 def slenderness(rod: Rod, length: float, nodes: Array) -> float:
-    """Return ``sqrt(|n|/EI) L`` with the largest force at the cuts."""
+    """Return ``sqrt(|n|/EI) L`` with the largest force at the cuts.
+
+    Args:
+        rod: The rod.
+        length: Its length, [m].
+        nodes: States at the cuts, shape (k, 18).
+    """
     force = float(np.linalg.norm(nodes[:, 12:15], axis=1).max())
     return math.sqrt(force / rod.bending_stiffness) * length
 

@@ -20,7 +20,7 @@ SAME_PLACE = 1e-9
 """Nodes nearer than this are one place, also if they are of different parts, [m]."""
 
 MASSES = (1e-12, 1e12)
-"""Least and greatest mass of a body that can be simulated and written, [kg]."""
+"""Minimum and maximum mass of a body that can be simulated and written, [kg]."""
 
 
 def places(nodes: Sequence[Node]) -> dict[Node, int]:

@@ -164,7 +164,7 @@ def _color(field: Field) -> Color:
 
 @dataclass(frozen=True)
 class _Number:
-    """A parameter: default, power of the unit of length in it, and the least value."""
+    """A parameter: default, power of the unit of length in it, and the minimum value."""
 
     default: float | bool
     power: int = 0

@@ -129,7 +129,7 @@ class Cord:
     )
     rotation: float = parameter(0.0, "of the ends about their rods", "deg")
     min_length: float = parameter(0.0, "a winch does not shorten below this length", "m", lower=0)
-    min_rest_length: float = parameter(0.0, "least L0 that a winch makes", "m", lower=0.0)
+    min_rest_length: float = parameter(0.0, "minimum L0 that a winch makes", "m", lower=0.0)
     tension_max: float | None = parameter(
         None, "of a cable without actuator; k times L0 without it", "N", above=0.0
     )

@@ -21,7 +21,7 @@ ALIGNED = 1e-5
 
 
 def rotation_between(a: Vector3, b: Vector3, fallback: Vector3) -> Matrix3:
-    """Return the least rotation of the direction a to b, about ``fallback`` if they are opposite.
+    """Return the smallest rotation from direction a to b, about ``fallback`` if opposite.
 
     Args:
         a: Vector, not zero, shape (3,).

@@ -51,7 +51,14 @@ def bounding_spheres(rigids: Sequence[Rigid]) -> tuple[Array, Array]:
 
 
 def near(start: Vector3, end: Vector3, centers: Array, radii: Array) -> npt.NDArray[np.bool_]:
-    """Tell which spheres a cable may touch, shape (n,): the others need no closer look."""
+    """Tell which spheres a cable may touch, shape (n,): the others need no closer look.
+
+    Args:
+        start: Start of the cable, shape (3,), [m].
+        end: Its end, shape (3,), [m].
+        centers: Of the spheres, shape (n, 3), [m].
+        radii: Of the spheres, shape (n,), [m].
+    """
     way = end - start
     along = np.clip((centers - start) @ way / float(way @ way), 0.0, 1.0)
     nearest = start + along[:, None] * way
@@ -60,7 +67,14 @@ def near(start: Vector3, end: Vector3, centers: Array, radii: Array) -> npt.NDAr
 
 
 def segment_distance(a: Vector3, b: Vector3, c: Vector3, d: Vector3) -> float:
-    """Return the least distance of two segments a-b and c-d, [m]."""
+    """Return the smallest distance of two segments a-b and c-d, [m].
+
+    Args:
+        a: Shape (3,), [m].
+        b: Shape (3,), [m].
+        c: Shape (3,), [m].
+        d: Shape (3,), [m].
+    """
     u, v, w = b - a, d - c, a - c
     uu, uv, vv, uw, vw = u @ u, u @ v, v @ v, u @ w, v @ w
     determinant = uu * vv - uv * uv

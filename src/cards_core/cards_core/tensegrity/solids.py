@@ -152,7 +152,7 @@ def along(axis: Vector3) -> Matrix3:
 
 
 def upright_to(axis: Vector3) -> Matrix3:
-    """Return the least rotation that takes z to a unit axis; half a turn about x if it is -z."""
+    """Return the smallest rotation from z to a unit axis; half a turn about x if it is -z."""
     cosine = float(axis[2])
     cross = np.array([-axis[1], axis[0], 0.0])
     norm = float(np.linalg.norm(cross))

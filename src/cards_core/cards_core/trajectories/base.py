@@ -8,7 +8,7 @@ The tolerance is how far from its path a robot may be and still have followed it
 (key ``tolerance``), or it follows from the size of the path: `TOLERANCE_SHARE` of it, at least
 `LEAST_LENGTH_TOLERANCE` or `LEAST_ANGLE_TOLERANCE`. The size of the lengths among the coordinates
 is the diagonal of their bounding box, that of the angles likewise; of a rotation that a quaternion
-describes it is the greatest angle to where it begins.
+describes it is the maximum angle to where it begins.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class Tolerance:
 class Reference(ABC):
     """A point y(t) of `size` coordinates on ``0 <= t <= duration``.
 
+    Args:
+        size: Number of coordinates.
+        duration: [s]; infinite for live references.
+        breaks: Times at which a derivative up to the second may jump, [s]; start and end if None.
+
     Attributes:
         size: Number of coordinates.
         duration: [s]; infinite for live references.
@@ -67,7 +72,7 @@ class Reference(ABC):
         coordinate_names: Names of the coordinates if known, else empty.
         tolerance: As stated in the file; `tolerance_of` returns what holds.
 
-    A reference of one's own derives from this class, or is any callable with ``size`` and
+    A reference of your own derives from this class, or is any callable with ``size`` and
     ``duration``: `as_reference`. With rotations y has a quaternion (w, x, y, z) for each, and yd
     and ydd one entry per velocity, with angular velocities (joint space: in the axes of the ball
     joint's child; operational space: in world axes). Without rotations all three have `size`
@@ -236,6 +241,12 @@ def check_vector(
 ) -> Array:
     """Return ``values`` as a finite float array of shape (size,), or of any length >= 1.
 
+    Args:
+        values: The values.
+        what: What they are, for messages.
+        size: Number of entries; None: any number >= 1.
+        copy: Return an array of its own in any case.
+
     Raises:
         TrajectoryError: Wrong shape, or a value that is not a finite number.
     """
@@ -268,7 +279,7 @@ TOLERANCE_SHARE = 0.05
 """Tolerance as a part of the path's size: a deviation that a plot of the path shows."""
 
 LEAST_LENGTH_TOLERANCE = 0.005
-"""Least tolerance that follows from a size, [m]: a path of no size is a place to hold."""
+"""Minimum tolerance that follows from a size, [m]: a path of no size is a place to hold."""
 
 LEAST_ANGLE_TOLERANCE = 0.02
 """Likewise for angles, [rad]: about a degree."""
@@ -314,7 +325,7 @@ def _diagonal(points: Array) -> float:
 
 
 def _turn(components: Array) -> float:
-    """Return the norm of the greatest angles of unit quaternions, shape (k, 4 n), [rad]."""
+    """Return the norm of the maximum angles of unit quaternions, shape (k, 4 n), [rad]."""
     total = 0.0
     for i in range(0, components.shape[1] - 3, 4):
         along = np.abs(components[:, i : i + 4] @ components[0, i : i + 4])

@@ -120,7 +120,7 @@ class Stack(Reference):
             together the indices are 0..size-1, each once.
 
     Raises:
-        TrajectoryError: Indices are missing, doubled, or do not fit their reference.
+        TrajectoryError: Indices are missing, duplicate, or do not fit their reference.
     """
 
     def __init__(self, blocks: abc.Sequence[tuple[abc.Sequence[int], Reference]]) -> None:
@@ -262,13 +262,13 @@ def with_approach(
     """Put a motion from the actual point to the start of a reference before it.
 
     The motion is a quintic from rest that arrives with the velocity and acceleration at which
-    the reference starts; ``duration = 15/8 |start - y(0)| / speed``, so its greatest speed is
+    the reference starts; ``duration = 15/8 |start - y(0)| / speed``, so its maximum speed is
     `speed` if the reference starts at rest.
 
     Args:
         reference: What to track.
         start: Actual point, shape (size,).
-        speed: Greatest speed of the Euclidean norm, [unit of y / s], > 0.
+        speed: Maximum speed of the Euclidean norm, [unit of y / s], > 0.
         tolerance: Distance up to which no approach is needed, in the unit of y.
 
     Returns:

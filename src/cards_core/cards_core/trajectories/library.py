@@ -182,10 +182,10 @@ class Library:
         if sorted(names) != sorted(robot):
             missing = [name for name in robot if name not in names]
             odd = [n for i, n in enumerate(names) if n not in robot or n in names[:i]]
-            faults = [f"lacks {', '.join(missing)}"] if missing else []
-            faults += [f"has unknown or doubled {', '.join(odd)}"] if odd else []
+            faults = [f"missing: {', '.join(missing)}"] if missing else []
+            faults += [f"unknown or duplicate: {', '.join(odd)}"] if odd else []
             raise field["joints"].error(
-                " and ".join(faults), f"each of {', '.join(robot)} once, in any order"
+                "; ".join(faults), f"each of {', '.join(robot)} once, in any order"
             )
         return Context("joint", len(robot), names, tuple(names.index(name) for name in robot))
 

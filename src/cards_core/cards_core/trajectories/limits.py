@@ -27,7 +27,7 @@ class JointLimits:
     Attributes:
         names: Coordinate names.
         lower, upper: Shape (n,), [rad] or [m]; infinite where there are none.
-        velocity: Greatest speed, shape (n,), [rad/s] or [m/s]; infinite where there is none.
+        velocity: Maximum speed, shape (n,), [rad/s] or [m/s]; infinite where there is none.
     """
 
     names: tuple[str, ...]

@@ -169,7 +169,7 @@ def from_joint_trajectory(
 
     Raises:
         UnknownNameError: A name that is not one of `joint_names`.
-        TrajectoryError: Names missing or doubled, wrong numbers of values, not finite, times
+        TrajectoryError: Names missing or duplicate, wrong numbers of values, not finite, times
             that do not increase, or no `start` where one is needed.
     """
     order = list(joint_names if joint_names is not None else names)
@@ -216,6 +216,53 @@ def from_joint_trajectory(
     return _join(knots, tuple(order))
 
 
+def target_duration(start: Array, target: Array, units: Sequence[str]) -> float:
+    """Return how long a smooth motion to a target takes, [s]: `TARGET_SPEEDS`, from rest to rest.
+
+    Args:
+        start: Coordinates, shape (n,).
+        target: Coordinates, shape (n,).
+        units: Of each of them, ``rad`` or ``m``.
+
+    Raises:
+        UnknownNameError: Another unit.
+    """
+    for unit in units:
+        if unit not in TARGET_SPEEDS:
+            raise UnknownNameError("unit of a target", unit, TARGET_SPEEDS)
+    speeds = np.array([TARGET_SPEEDS[unit] for unit in units])
+    distance = float(np.max(np.abs(np.asarray(target) - start) / speeds, initial=0.0))
+    return max(DURATION_RATIO * distance, TARGET_DURATION)
+
+
+def joint_target(
+    names: Sequence[str], present: Sample, target: Array, units: Sequence[str]
+) -> PiecewisePolynomial:
+    """Return a quintic from where joints are to be now to a target, where they stay.
+
+    Args:
+        names: Of the coordinates, length n.
+        present: y, yd, ydd now, shape (n,) each.
+        target: Shape (n,), [rad] or [m].
+        units: Of each of them.
+
+    Raises:
+        TrajectoryError: Numbers that are not finite, or of robots with ball joints.
+        UnknownNameError: Another unit than ``rad`` or ``m``.
+    """
+    start, velocity, _ = present
+    if velocity.size != start.size:
+        raise TrajectoryError("targets of robots with ball or free joints (expected: none)")
+    length = target_duration(start, target, units)
+    rest = np.zeros(len(names))
+    return from_joint_trajectory(
+        names,
+        [TrajectoryPoint(length, target.tolist(), rest.tolist(), rest.tolist())],
+        start=start,
+        start_velocity=velocity,
+    )
+
+
 def _join(knots: list[tuple[float, list[Array]]], names: tuple[str, ...]) -> PiecewisePolynomial:
     coefficients: list[Array] = []
     for (t0, a), (t1, b) in pairwise(knots):
@@ -231,6 +278,12 @@ def _join(knots: list[tuple[float, list[Array]]], names: tuple[str, ...]) -> Pie
     out.coordinate_names = names
     return out
 
+
+TARGET_SPEEDS = {"rad": 0.8, "m": 0.25}
+"""Maximum speed of a motion to a target that names none, [rad/s] and [m/s]."""
+
+TARGET_DURATION = 0.3
+"""Shortest such motion, [s]."""
 
 MIN_DURATION = 0.1
 """Shortest motion, [s]: a stream of close targets is smoothed over this time."""

@@ -32,7 +32,7 @@ ORDER = 6
 """Number of coefficients of a piece."""
 
 DURATION_RATIO = 1.875
-"""Greatest speed of a minimum-jerk motion, divided by its average speed (15/8)."""
+"""Maximum speed of a minimum-jerk motion, divided by its average speed (15/8)."""
 
 
 class PiecewisePolynomial(Reference):
@@ -145,7 +145,7 @@ class PiecewisePolynomial(Reference):
 class PointToPoint(PiecewisePolynomial):
     """Quintic from rest to rest, the minimum-jerk motion [Flash1985]_.
 
-    ``y = start + (end - start) (10 s^3 - 15 s^4 + 6 s^5)``, ``s = t / duration``; the greatest
+    ``y = start + (end - start) (10 s^3 - 15 s^4 + 6 s^5)``, ``s = t / duration``; the largest
     speed is ``15/8 |end - start| / duration``, at the middle.
 
     Args:

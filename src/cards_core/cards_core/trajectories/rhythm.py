@@ -32,7 +32,7 @@ FADE = 40.0
 """How long the amplitudes take to vanish, times a: (1 + 20) exp(-20) = 4e-8 of them is left."""
 
 MOST = 2000.0
-"""Greatest product of a rate and the duration: it is integrated in advance, in a second or so."""
+"""Maximum product of a rate and the duration: it is integrated in advance, in a second or so."""
 
 TOLERANCE = 1e-10
 """Relative error of the oscillators."""

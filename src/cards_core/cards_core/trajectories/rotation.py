@@ -30,7 +30,7 @@ Convention: TypeAlias = Literal["euler_xyz", "fixed_xyz"]
 CONVENTIONS: tuple[Convention, ...] = ("euler_xyz", "fixed_xyz")
 
 MIN_COS_B = 1e-3
-"""Least |cos b| along a path: 0.06 degrees from gimbal lock, rates 1000 times the turning rate."""
+"""Smallest |cos b| of a path: 0.06 deg from gimbal lock, rates 1000 times the turning rate."""
 
 _TURN = 2.0 * math.pi
 _X, _Y, _Z = np.eye(3)

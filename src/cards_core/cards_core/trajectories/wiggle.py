@@ -24,13 +24,13 @@ WIGGLE = "wiggle"
 """Name of the reference. A trajectory file may have one of this name, which is taken instead."""
 
 ANGLE = 0.05
-"""Greatest way of a joint to one side, [rad]."""
+"""Maximum way of a joint to one side, [rad]."""
 
 LENGTH = 0.02
 """Likewise, [m]."""
 
 ANGLE_OF_ALL = 0.3
-"""Greatest sum of the ways of all joints, [rad]: the tip of a chain of many must not go far."""
+"""Maximum sum of the ways of all joints, [rad]: the tip of a chain of many must not go far."""
 
 KNOTS = (0.0, 1.0, 3.0, 4.0)
 """Times of the knots, [s]."""

@@ -47,7 +47,7 @@ def balance(matrix, needed):
 
 
 def oracle(name, matrix, needed, low, high):
-    """The least value of a method's objective, by HiGHS; None where there is no answer."""
+    """The minimum value of a method's objective, by HiGHS; None where there is no answer."""
     nv, m = matrix.shape
     eye, ones, zero = np.eye(m), np.ones((m, 1)), np.zeros((nv, 1))
     free = [(None, None)]

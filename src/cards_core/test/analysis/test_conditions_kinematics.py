@@ -15,9 +15,10 @@ from cards_core.analysis.conditions.kernels import (
     tension_factors,
     unilateral_factors,
 )
-from cards_core.analysis.conditions.registry import make_condition
+from cards_core.analysis.conditions.registry import CONDITIONS, make_condition
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics import make_dynamics
+from cards_core.errors import UnknownNameError
 from cards_core.formats import load
 
 BORDER = 1e-9
@@ -320,13 +321,13 @@ def test_thresholds_make_a_yes_or_no():
     dynamics = make_dynamics(load("ipanema_1"))
     q = oracle.ipanema_poses(np.random.default_rng(0), 50)
     for name, option, sign in (
-        ("condition_number", "most", -1.0),
-        ("manipulability", "least", 1.0),
-        ("unilateral_dexterity", "least", 1.0),
-        ("force_amplification", "most", -1.0),
-        ("tension_factor", "least", 1.0),
-        ("capacity_margin", "least", 1.0),
-        ("joint_limits", "least", 1.0),
+        ("condition_number", "max", -1.0),
+        ("manipulability", "min", 1.0),
+        ("unilateral_dexterity", "min", 1.0),
+        ("force_amplification", "max", -1.0),
+        ("tension_factor", "min", 1.0),
+        ("capacity_margin", "min", 1.0),
+        ("joint_limits", "min", 1.0),
     ):
         plain = make_condition(dynamics, name)
         values = plain.evaluate(q)[plain.columns[1].name]
@@ -337,3 +338,12 @@ def test_thresholds_make_a_yes_or_no():
         assert good[exact].any()
         assert not good[exact].all()
         np.testing.assert_array_equal((result["status"] == YES)[exact], good[exact])
+
+
+def test_options_have_their_names_of_version_0_2_too():
+    kind = CONDITIONS["tension_factor"].options
+    assert kind.from_json({"least": 0.2}) == kind(min=0.2)
+    kind = CONDITIONS["condition_number"].options
+    assert kind.from_json({"most": 20.0}) == kind(max=20.0)
+    with pytest.raises(UnknownNameError, match="no option named 'most'"):
+        CONDITIONS["tension_factor"].options.from_json({"most": 0.2})

@@ -252,7 +252,7 @@ def test_bodies_rigid_motion_and_direction():
 
 
 def minimised_along(pieces, distance):
-    """Least distance of pieces from a convex body: that of their points is convex."""
+    """Smallest distance of pieces from a convex body: that of their points is convex."""
     a, b = (pieces[:, k].astype(np.longdouble) for k in (0, 1))
     low, high = np.zeros((len(a), 1), np.longdouble), np.ones((len(a), 1), np.longdouble)
     for _ in range(120):  # (2/3)^120 is nothing beside the rounding

@@ -285,7 +285,7 @@ def test_progress_and_json():
     assert back["rank"]["full"] == 2
     arms = back["moment_arms"]["cable_1"]["joint_1"]
     assert arms["least"] == result.arm_least[0, 0]
-    # the least singular value is that of L by definition
+    # the smallest singular value is that of L by definition
     worst = int(np.argmin(result.singular_value))
     jacobian = dynamics.update(result.q[worst], np.zeros(2)).muscle_jacobian
     assert np.linalg.svd(jacobian)[1][-1] == pytest.approx(back["rank"]["least_singular_value"])

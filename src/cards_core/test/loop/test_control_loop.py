@@ -79,7 +79,7 @@ def test_a_repeated_reference_is_continuous(model):
     at = START
     for k in range(20_000):
         out = step(loop, k * STEP, at, np.zeros(2))
-        assert np.abs(out.desired - at).max() < 1.01e-3 * 15 / 8  # 15/8 rad/s is the greatest
+        assert np.abs(out.desired - at).max() < 1.01e-3 * 15 / 8  # 15/8 rad/s is the largest
         at = out.desired.copy()
     assert loop.steps == 20_000
 

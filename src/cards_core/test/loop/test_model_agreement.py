@@ -195,7 +195,7 @@ def test_a_host_that_is_not_ready_is_waited_for():
     one.hear(host("/hardware", "a", True))
     assert one.unready == ""
     one.hear(host("/hardware", "a", False))
-    one.hear(host("/hardware", "b", True))  # it was killed and started anew
+    one.hear(host("/hardware", "b", True))  # it was killed and restarted
     assert one.unready == ""
     one.hear(host("/hardware", "b", False))
     one.hear(host("/other", "c", True))

@@ -73,8 +73,8 @@ def test_reasons_to_fail(host, task, end, text):
     [
         ({"refused": 2}, {}, "2 commands were refused"),
         ({"behind": 0.06}, {}, "slower than real time: 1 s took 1.06 s"),
-        ({"saturated": {"a": 0.5, "b": 0.009}}, {}, "at the greatest tension: a for 50% of"),
-        ({"saturated": {"a": 0.02}}, {}, "at the greatest tension: a for 2% of"),
+        ({"saturated": {"a": 0.5, "b": 0.009}}, {}, "at the maximum tension: a for 50% of"),
+        ({"saturated": {"a": 0.02}}, {}, "at the maximum tension: a for 2% of"),
         ({}, {"infeasible": 50}, "no tensions within their limits"),
         ({}, {"joint_limit": 51}, "gave way to a joint limit"),
         ({}, {"missed": 53}, "missed deadlines: 53 of 1053 states got no answer"),

@@ -148,7 +148,7 @@ BAD_YAML = [
     ("  radius: 0.001\n", "  radius: 0\n", r"defaults.radius: is 0 .*> 0"),
     ("  length: 0.5\n", "  length: 0\n", r"defaults.length: is 0"),
     ("  length: 0.5\n", "  length: 1.5\n", r"length: is 1.5 m, outside .*0.1 to 1 m"),
-    ("[0.1, 1.0]", "[1.0, 0.1]", r"limits: is 1 to 0.1 m .*least < greatest"),
+    ("[0.1, 1.0]", "[1.0, 0.1]", r"limits: is 1 to 0.1 m .*minimum < maximum"),
     ("[0.1, 1.0]", "[-0.1, 1.0]", r"limits: is -0.1 to 1 m"),
     ("  limits: [0.1, 1.0]\n", "", r"rod 'a' has no 'limits'"),
     ("{name: a}", "{name: a, bulge: [0, 0, 0]}", r"rods\[0\].bulge: .*not zero"),

@@ -31,7 +31,7 @@ def bears(name, limit):
 
 
 def strains_by_integration(solver, solution):
-    """Greatest strain of each rod, integrated from its base wrench as a single rod."""
+    """Maximum strain of each rod, integrated from its base wrench as a single rod."""
     robot, q = solver.robot, solution.q
     return np.array(
         [
@@ -129,7 +129,7 @@ def test_moving_rods_tell_it():
     dynamics = RobotDynamics(robot, 1e-3)
     dynamics.rest(solution.q, pose=solution.pose, base_wrenches=solution.base_wrenches)
     expected = strains_by_integration(solver, solution)
-    # stages of the integration lie inside the rods, the greatest strain may be at an end
+    # stages of the integration lie inside the rods, the maximum strain may be at an end
     assert dynamics.strains() == pytest.approx(expected, rel=0.02)
     assert (dynamics.strains() <= expected * (1.0 + 1e-6)).all()
     beyond = np.flatnonzero(dynamics.strains() > limit)

@@ -399,10 +399,10 @@ BLEND = "points:\n      - {position: [0, 0, 0]}\n      - {time: 1, position: [1,
         (change("smooth.traj", "none.traj"), "recorded', file: there is no file 'none.traj'"),
         (
             change("file: smooth.traj", "joints: [a, b], file: x"),
-            "joints: lacks c (expected: each",
+            "joints: missing: c (expected: each",
         ),
-        (change("file: smooth.traj", "joints: [a, b, a], file: x"), "unknown or doubled a"),
-        (change("file: smooth.traj", "joints: [a, b, c, d], file: x"), "has unknown or doubled d"),
+        (change("file: smooth.traj", "joints: [a, b, a], file: x"), "unknown or duplicate: a"),
+        (change("file: smooth.traj", "joints: [a, b, c, d], file: x"), "unknown or duplicate: d"),
         (change("reach:", "lines:"), ":4: key 'lines' appears twice"),
     ],
 )

@@ -64,7 +64,7 @@ def test_quintic_and_cubic_meet_their_end_conditions(x, duration):
 
 
 def test_point_to_point_has_the_published_values():
-    """S = 1/4: 53/512; s = 1/2: 1/2; greatest speed 15/8; greatest acceleration 10/sqrt(3)."""
+    """S = 1/4: 53/512; s = 1/2: 1/2; maximum speed 15/8; largest acceleration 10/sqrt(3)."""
     motion = PointToPoint([2.0], [5.0], 4.0)
     assert motion(1.0)[0] == pytest.approx(2.0 + 3.0 * 53.0 / 512.0, abs=1e-14)
     assert motion(2.0)[0] == pytest.approx(3.5, abs=1e-14)

@@ -29,7 +29,7 @@ WRAP = 1 << 32
 
 _FLOOR = 20.0  # [us] error that an exchange has even with the least delay
 _DRIFT = 100e-6  # [s/s] standard deviation of crystals, a priori
-_JUMP = 3000.0  # [us] beyond what the delay explains: the clock was set anew
+_JUMP = 3000.0  # [us] beyond what the delay explains: the clock was set again
 
 
 def wrap_difference(later: int, earlier: int) -> int:
@@ -58,7 +58,7 @@ class ClockSync:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: the board has started anew."""
+        """Forget everything: the board has restarted."""
         self._samples.clear()
         self.ready = False
         self.exchanges = 0
@@ -85,7 +85,7 @@ class ClockSync:
 
         Returns:
             False if it contradicts the earlier ones by more than its delay explains: the board's
-            clock was set anew. It is not taken in then.
+            clock was set again. It is not taken in then.
         """
         served = wrap_difference(t3, t2)
         delay = float(t4 - t1 - served)

@@ -182,7 +182,7 @@ class Connection:
             if before and before.uid == ident.uid and before.boot_count != ident.boot_count:
                 self.resets += 1
                 cause = _CAUSES.get(ident.reset_cause, f"cause {ident.reset_cause}")
-                self.receiver.tell(Severity.ERROR, f"the board has started anew: {cause}")
+                self.receiver.tell(Severity.ERROR, f"the board has restarted: {cause}")
             if before and before.uid != ident.uid:
                 text = f"another board than before: serial number {ident.uid}, was {before.uid}"
                 self.receiver.tell(Severity.ERROR, text)
@@ -377,7 +377,7 @@ class _Supervisor:
 # plain numbers: operations on enumerations cost microseconds
 _STATE_FAST = MESSAGES["STATE_FAST"].id
 _SIMULATED, _LIMITS_LOADED = int(FastFlag.SIMULATED), int(FastFlag.LIMITS_LOADED)
-_CONTRADICTIONS = 5  # exchanges in a row that do not fit the clock: it was set anew
+_CONTRADICTIONS = 5  # exchanges in a row that do not fit the clock: it was set again
 
 
 class Receiver:
@@ -509,11 +509,11 @@ class Receiver:
         if self._contradictions < _CONTRADICTIONS:
             return
         self._contradictions = 0
-        if self.expects_limits:  # it still has them, so it has not started anew
+        if self.expects_limits:  # it still has them, so it has not restarted
             clock.reset()
-            self.tell(Severity.WARN, "its clock was set anew")
+            self.tell(Severity.WARN, "its clock was set again")
         else:
-            self._on_restart("its clock was set anew")
+            self._on_restart("its clock was set again")
 
     def _event(self, values: Mapping[str, Any], arrival: float) -> None:
         if values["code"] == EventCode.FAULT_SET:

@@ -43,7 +43,7 @@ class BoardEvent:
 
     @property
     def is_problem(self) -> bool:
-        """Whether somebody should look."""
+        """Whether an operator should look."""
         return self.severity >= Severity.WARN
 
 

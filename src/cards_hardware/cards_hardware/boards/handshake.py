@@ -157,7 +157,7 @@ class Handshake:
             new: Begin a session, as after every loss; otherwise only a new token is fetched.
 
         Raises:
-            BoardError: Nobody answers, or not the board that the layout describes.
+            BoardError: No answer, or not from the board that the layout describes.
         """
         if new or not self.nonce:
             self.nonce = secrets.randbelow(2**32 - 1) + 1

@@ -64,7 +64,7 @@ class MuscleLimits:
 
     Attributes:
         tension_max: Largest tension that may be commanded, [N].
-        tension_min: Least tension that may be commanded, [N].
+        tension_min: Minimum tension that may be commanded, [N].
         tension_safe: Tension of an armed or stopped robot: nothing drops, no wire jumps off, [N].
         length_min, length_max: Below the board does not pull, above it holds against, [m].
         rate_max: Fastest change of the length, [m/s].
@@ -160,7 +160,7 @@ def default_limits(muscle: Muscle, window: tuple[float, float]) -> dict[str, flo
 
     Args:
         muscle: A muscle of the model.
-        window: Least and largest length, [m].
+        window: Smallest and largest length, [m].
     """
     base = MuscleLimits(tension_max=muscle.tension_max)
     values = {name: float(getattr(base, name)) for name in NAMES}

@@ -67,7 +67,7 @@ class SampleClock:
         return ros - (before + self._monotonic()) // 2
 
     def adjust(self) -> None:
-        """Read the difference of the clocks anew; not while the robot moves."""
+        """Read the difference of the clocks again; not while the robot moves."""
         self.offset = self._difference()
         self._last = -LEAST_ADVANCE
 

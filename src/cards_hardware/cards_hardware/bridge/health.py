@@ -286,7 +286,7 @@ class BridgeHealth:
             loop.report(
                 Level.WARN,
                 f"the system's clock was set by {step:+.3g} s: stamps keep the old time until the "
-                "node is activated anew",
+                "node is activated again",
             )
         elif ages.p99 > SLOW_STATES:
             loop.report(Level.WARN, f"states are late: 99 % within {1e3 * ages.p99:.1f} ms")

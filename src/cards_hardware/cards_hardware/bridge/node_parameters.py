@@ -31,7 +31,11 @@ def parameters() -> list[Parameter]:
             lower=9600,
             default_text="1000000",
         ),
-        Parameter("autostart", True, "Configure and activate once at start-up; else by hand."),
+        Parameter(
+            "autostart",
+            True,
+            "Configure and activate once at start-up; otherwise use ros2 lifecycle.",
+        ),
         Parameter(
             "command_timeout",
             0.1,
@@ -57,7 +61,9 @@ def parameters() -> list[Parameter]:
             lower=0,
             upper=99,
         ),
-        accept_parameter("Obey commands although another node has another model (compiler.md)."),
+        accept_parameter(
+            "Accept commands even if another node has a different model (compiler.md)."
+        ),
         Parameter("log_dir", "", "Folder for hardware.npz, one row per state; empty: no log."),
     ]
 

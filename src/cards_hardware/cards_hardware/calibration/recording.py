@@ -51,7 +51,7 @@ class Recording:
 
 
 class Recorder:
-    """Keeps the samples of a board while it is asked to; give it to the board as ``on_sample``."""
+    """Records samples of a board while active; pass it to the board as ``on_sample``."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -211,7 +211,7 @@ class _View(ctypes.Structure):
 class NativeDevice:
     """A board.
 
-    The library has one board: a new object of the same library starts it anew.
+    The library has one board: a new object of the same library restarts it.
 
     Args:
         folder: Where the library is built.

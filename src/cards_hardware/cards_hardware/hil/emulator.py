@@ -56,7 +56,7 @@ class Qmp:
         path: Unix socket that QEMU listens on.
 
     Raises:
-        HardwareError: Nobody answers there.
+        HardwareError: No answer from that address.
     """
 
     def __init__(self, path: Path) -> None:

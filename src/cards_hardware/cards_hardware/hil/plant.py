@@ -59,7 +59,7 @@ STATUS_PERIOD = 0.25
 """How often the status file is written, [s]."""
 
 MAX_TICKS = 200
-"""Most ticks that one frame makes; a larger jump is a board that started anew."""
+"""Most ticks that one frame makes; a larger jump is a board that restarted."""
 
 _COUNTER = 2**32
 

@@ -176,7 +176,7 @@ class Relay:
         try:
             data = os.read(source, 65536)
         except OSError:
-            time.sleep(0.001)  # an end that is being opened anew
+            time.sleep(0.001)  # an end that is being reopened
             return
         now = time.monotonic()
         passed = self._master >= 0

@@ -164,7 +164,7 @@ def _counts_of(message: Message, values: Values) -> _Counts:
 
 
 def _valid_range(field: Field) -> tuple[int, int]:
-    """Return least and largest wire value of a quantity: all but the invalid one."""
+    """Return smallest and largest wire value of a quantity: all but the invalid one."""
     kind = field.type
     if kind.invalid == kind.minimum:
         return kind.minimum + 1, kind.maximum

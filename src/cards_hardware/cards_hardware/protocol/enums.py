@@ -195,7 +195,7 @@ class Severity(Described):
 
     DEBUG = 0, "for developers"
     INFO = 1, "worth a line"
-    WARN = 2, "works, but somebody should look"
+    WARN = 2, "works, but an operator should look"
     ERROR = 3, "something stopped working"
     FATAL = 4, "the board stopped working"
 
@@ -215,14 +215,14 @@ class EstopReason(Described):
     """Why an ESTOP was sent."""
 
     UNKNOWN = 0, "not known"
-    OPERATOR = 1, "somebody pressed a stop button"
+    OPERATOR = 1, "a stop button was pressed"
     HOST = 2, "the host's program found a reason"
     LINE = 3, "the emergency line is open"
     OTHER_BOARD = 4, "another board stopped"
 
 
 class CalibrateAction(Described):
-    """What a CALIBRATE does."""
+    """Kinds of CALIBRATE."""
 
     TENSION_ZERO = 1, "the present load is tension 0; value unused"
     LENGTH = 2, "the present length is value [um]"
@@ -264,7 +264,7 @@ class ParameterId(enum.IntEnum):
     Attributes:
         scope: What the index counts.
         default: Value of a board that was never set up, wire units.
-        minimum: Least value allowed, wire units.
+        minimum: Minimum value allowed, wire units.
         maximum: Largest value allowed, wire units.
         scale: SI value of one wire unit, [unit].
         unit: SI unit, "" for plain numbers.

@@ -22,7 +22,7 @@ class Wire:
     Attributes:
         size: [bytes]
         code: Letter of Python's `struct`.
-        minimum: Least value that it holds.
+        minimum: Minimum value that it holds.
         maximum: Largest value that it holds.
         invalid: Value that means "no valid value" where the field is a quantity.
         c_type: Type in C.

@@ -553,7 +553,7 @@ def test_a_reset_of_the_board_is_noticed_and_its_limits_loaded_again(session):
     assert fake.limits_loaded
     assert fake.commands == []
     assert fake.state == State.DISARMED
-    assert any("started anew" in event.text for event in session.events)
+    assert any("restarted" in event.text for event in session.events)
     eventually(lambda: board.telemetry.clock.exchanges > 5)
     number = board.sample.number
     eventually(lambda: board.sample.number > number + 20)
@@ -566,7 +566,7 @@ def test_a_clock_that_jumps_is_followed_and_costs_no_session(session):
     eventually(lambda: board.telemetry.clock.exchanges > 20)
     board.arm()
     fake.clock_offset += 60_000_000  # [us]
-    eventually(lambda: any("set anew" in event.text for event in session.events))
+    eventually(lambda: any("set again" in event.text for event in session.events))
     eventually(lambda: board.telemetry.clock.exchanges in range(5, 1000))
     assert board.connected
     assert board.armed
@@ -585,7 +585,7 @@ def test_one_exchange_that_does_not_fit_is_dropped(session):
     before = fake.names().count("TIME_SYNC")
     eventually(lambda: fake.names().count("TIME_SYNC") > before + 10)
     assert board.connected
-    assert not any("set anew" in event.text for event in session.events)
+    assert not any("set again" in event.text for event in session.events)
     assert board.telemetry.clock.error < 0.05
 
 

@@ -139,7 +139,7 @@ def test_limits_of_all_and_of_single_muscles(tmp_path):
 
 def test_impedance_of_all_and_of_single_muscles(tmp_path):
     board = read(tmp_path, GOOD).boards[0]
-    assert board.impedance == (MuscleImpedance(0.0, 0.0, 10.0),) * 4  # the model's least tension
+    assert board.impedance == (MuscleImpedance(0.0, 0.0, 10.0),) * 4  # the model's minimum tension
     robot = load("planar_2r")
     control = ImpedanceControl(stiffness=300.0, tension_floor=15.0)
     muscles = (replace(robot.muscles[0], control=control), *robot.muscles[1:])

@@ -132,7 +132,7 @@ def test_gains_reach_the_board_of_their_muscle_and_stay_over_a_loss(pair):
     np.testing.assert_allclose(asked["stiffness"], [1e4, 2e4, 3e4, 4e4])
     np.testing.assert_allclose(asked["damping"], [0.0, 0.0, 0.0, 55.5])
     np.testing.assert_allclose(asked["tension_floor"], first["tension_floor"])
-    # a board that starts anew has forgotten them
+    # a board that restarts has forgotten them
     pair.one.parameters.clear()
     pair.one.reset()
     eventually(lambda: hardware.boards[0].reconnects and hardware.boards[0].connected)

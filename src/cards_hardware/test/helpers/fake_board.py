@@ -93,7 +93,7 @@ class FakeBoard:
             self._thread = None
 
     def reset(self) -> None:
-        """Start anew, as after a brown-out."""
+        """Restart, as after a brown-out."""
         self.boot_count += 1
         self.limits_loaded = False
         self.state = State.DISARMED

@@ -106,7 +106,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
     """n robots with a task each, stepped together.
 
     They are those of n single environments, number for number: with the seed s, robot i is that
-    of ``reset(seed=s + i)``. An episode that has ended begins anew, as with the vectors of
+    of ``reset(seed=s + i)``. An episode that has ended starts again, as with the vectors of
     Gymnasium: in the next step, whose action is not used and whose reward is zero
     (``NEXT_STEP``); or at once (``SAME_STEP``), and the information has ``final_obs`` and
     ``final_info``.
@@ -186,7 +186,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         return self.task.reset(range(self.num_envs), self._generators), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Flags, Flags, dict[str, Any]]:
-        """Act for a period; robots whose episode has ended begin anew.
+        """Act for a period; robots whose episode has ended start again.
 
         Args:
             actions: Shape (n, size of an action).

@@ -46,7 +46,7 @@ BOX = ((-0.8, -0.6, 0.4), (0.8, 0.6, 1.2))
 """Corners of the box of IPAnema 1 in which the points are, [m]."""
 
 APART = 0.25
-"""Least distance of both points, as share of the diagonal of the box."""
+"""Smallest distance of both points, as share of the diagonal of the box."""
 
 BEYOND = 0.3
 """Range of places that is shown beyond the box, and of the way to the set-point, [m]."""

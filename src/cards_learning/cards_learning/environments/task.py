@@ -88,7 +88,7 @@ class Task(ABC):
         self.period = self.steps * batch.dt
 
     def reset(self, rows: Sequence[int], generators: Sequence[np.random.Generator]) -> Array:
-        """Let robots begin anew; return the observations of all, shape (n, k).
+        """Let robots start again; return the observations of all, shape (n, k).
 
         Args:
             rows: Their numbers.

@@ -62,7 +62,7 @@ class TensegrityTask(Task):
     Args:
         n: How many robots.
         robot: Name, path or robot, of links and cables that take the impedance law.
-        muscles: Patterns of names of the muscles that are told something; the others stay as they
+        muscles: Patterns of names of the commanded muscles; the others stay as they
             were built.
         terrain: What they stand on (`cards_core.robot.terrain`).
         period: Time between two actions, [s].

@@ -1,7 +1,7 @@
 """An arm that muscles pull follows a path with its hand, e.g. a flower, again and again.
 
 Actions and reward are those of `cards_learning.environments.arm`; where the hand should be is
-y(t_0 + t) of a reference, which begins anew when it ends. t_0 is drawn among the times that are
+y(t_0 + t) of a reference, which starts again when it ends. t_0 is drawn among the times that are
 multiples of the period and at which the arm can be there, where it begins, at rest.
 """
 

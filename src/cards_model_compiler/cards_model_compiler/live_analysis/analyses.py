@@ -29,7 +29,7 @@ LOST = (PointStatus.UNREACHABLE, PointStatus.NOT_CONVERGED, PointStatus.PATH_NOT
 """Statuses of the forward kinematics after which it looks elsewhere."""
 
 SEARCH_PERIOD = 1.0
-"""Least time between two searches from random starting points, [s]."""
+"""Minimum time between two searches from random starting points, [s]."""
 
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 """Components of a joint's wrench: force [N] and moment [Nm]."""
@@ -76,10 +76,10 @@ def state_at_home(dynamics: Dynamics) -> RobotState:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Answer to one question.
+    """Result of one analysis.
 
     Attributes:
-        status: Whether it is one.
+        status: Status of the result.
         values: One number per column, shape (n,).
         detail: The whole result.
     """

@@ -73,7 +73,7 @@ class LiveOutput:
 
     @property
     def unread(self) -> frozenset[str]:
-        """Analyses whose answers nobody reads."""
+        """Analyses without subscribers."""
         return frozenset() if self._interaction.wanted else frozenset({INTERACTION})
 
     def publish(self, state: RobotState, latest: Latest) -> None:

@@ -34,7 +34,7 @@ def parameters() -> list[Parameter]:
     return [
         Parameter("model", "roboy_arm", "Robot: name of a folder in models/, or path of an SDF."),
         Parameter(
-            "rate", 20.0, "Greatest rate of messages, in real time.", "Hz", lower=0.1, upper=200.0
+            "rate", 20.0, "Maximum rate of messages, in real time.", "Hz", lower=0.1, upper=200.0
         ),
         Parameter(
             "conditions",
@@ -79,25 +79,25 @@ def parameters() -> list[Parameter]:
         Parameter(
             "starts",
             8,
-            "Random starting points of the forward kinematics when it is lost.",
+            "Random initial guesses of the forward kinematics after it has failed.",
             lower=0,
             upper=1000,
         ),
         Parameter(
             "start_from",
             "joint_states",
-            "Where the forward kinematics begins; it then goes on from lengths alone.",
+            "Initial guess of the forward kinematics, which then uses lengths only.",
             choices=("joint_states", "home"),
         ),
         Parameter(
             "state_timeout",
             0.5,
-            "Real time after which a state that nothing follows is not known any more.",
+            "Real time without a new state after which the state counts as unknown.",
             "s",
             lower=0.01,
             upper=3600.0,
         ),
-        accept_parameter("Publish although the host has another model (compiler.md)."),
+        accept_parameter("Publish even if the host has a different model (compiler.md)."),
     ]
 
 

@@ -162,7 +162,7 @@ def test_the_pose_follows_from_lengths_alone(robot):
         answer = analysis.evaluate(state)
         lost += answer.status is not PointStatus.FEASIBLE
         if answer.status is PointStatus.FEASIBLE:
-            # residual over the least singular value of L bounds the error
+            # residual over the smallest singular value of L bounds the error
             slack = answer.values[0] / np.linalg.svd(_jacobian(dynamics, q))[1].min()
             assert answer.values[1] <= 10.0 * slack + 1e-9
             np.testing.assert_allclose(answer.detail.qd, qd, atol=1e-6)

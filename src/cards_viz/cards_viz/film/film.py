@@ -13,9 +13,12 @@ import numpy.typing as npt
 
 from cards_core.errors import CardsError
 from cards_core.files import replacing
+from cards_core.robot.terrain import read_terrain
+from cards_core.robot.terrain_place import on_terrain
 from cards_viz.film.picture import Image, Pictures
 from cards_viz.film.view import View
 from cards_viz.muscles.scene import Scene
+from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.runs.recorded import RecordedRun, row_at
 
 FORMATS = (".mp4", ".webm", ".gif")
@@ -24,13 +27,13 @@ SIZE = (1280, 720)
 """Default width and height, [pixel]."""
 
 LARGEST = 4096
-"""Greatest width and height, [pixel]."""
+"""Maximum width and height, [pixel]."""
 
 RATE = 30.0
-"""Default pictures a second."""
+"""Default updates per second."""
 
 GIF_RATE = 50.0
-"""Most pictures a second of a GIF, whose times are hundredths of a second."""
+"""Most updates per second of a GIF, whose times are hundredths of a second."""
 
 MOST = 100_000
 """Most pictures of a film: an hour at 28 a second."""
@@ -68,11 +71,16 @@ def film_run(
         CardsError: An argument does not fit, this machine cannot draw, or FFmpeg is missing.
         OSError: The file cannot be written.
     """
+    check_name(file)
     _check(file, speed, rate, size)
     times = _times(run, begin, end, speed / rate)
     scene = Scene(run.robot)
+    around = _surroundings(run)
+    ground, fixed = (None, ()) if around is None else (around.ground, around.fixed)
     rows = row_at(run.time, times)
-    with Pictures(scene, width=size[0], height=size[1], view=view) as pictures:
+    with Pictures(
+        scene, width=size[0], height=size[1], view=view, ground=ground, fixed=fixed
+    ) as pictures:
         # one colour scale for the whole film
         pictures.scale.include(run.simulator.tensions[rows])
 
@@ -87,9 +95,21 @@ def film_run(
     return len(rows)
 
 
-def _check(file: Path, speed: float, rate: float, size: tuple[int, int]) -> None:
+def _surroundings(run: RecordedRun) -> WorldScene | None:
+    """Return the terrain that a run was on, if its summary says so."""
+    terrain = run.info.extra.get("terrain", "")
+    if not terrain:
+        return None
+    return WorldScene(on_terrain(read_terrain(str(terrain)), run.robot), backend="numeric")
+
+
+def check_name(file: Path) -> None:
+    """Raise `CardsError` if the name of a film does not say its format."""
     if file.suffix.lower() not in FORMATS:
         raise CardsError(f"{file} is no film (expected: a name that ends in {', '.join(FORMATS)})")
+
+
+def _check(file: Path, speed: float, rate: float, size: tuple[int, int]) -> None:
     for what, value in (("speed", speed), ("rate", rate)):
         if not (math.isfinite(value) and value > 0.0):
             raise CardsError(f"{what} is {value:g} (expected: above zero)")

@@ -52,7 +52,8 @@ class Pictures:
         width, height: Of the pictures, [pixel].
         view: Where the camera is.
         scale: Colours of tensions; None: that of the robot, which grows.
-        ground: Height of the floor, [m]; None: just below the robot at home.
+        ground: Height of the floor, [m]; None: just below the robot at home, or all of ``fixed``.
+        fixed: Shapes of the world that do not move, e.g. a terrain.
 
     Raises:
         CardsError: Nothing on this machine can draw off-screen.
@@ -67,10 +68,15 @@ class Pictures:
         view: View | None = None,
         scale: TensionScale | None = None,
         ground: float | None = None,
+        fixed: Sequence[Shape] = (),
     ) -> None:
         self.scene, self.view = scene, view or View()
         self.scale = scale or first_scale(scene.robot)
-        self._ground = scene.lower[2] - FLOOR_BELOW * scene.size if ground is None else ground
+        self._fixed = [shape for shape in fixed if len(shape.faces)]
+        if ground is None:
+            lowest = [shape.pose.apply(shape.vertices)[:, 2].min() for shape in self._fixed]
+            ground = float(min(scene.lower[2], *lowest, np.inf)) - FLOOR_BELOW * scene.size
+        self._ground = ground
         self._size = width, height
         self._model = self._compiled()
         self._data = mujoco.MjData(self._model)
@@ -219,6 +225,17 @@ class Pictures:
                 contype=0, conaffinity=0, rgba=list(shape.rgba), **self._form(spec, number, shape)
             )
             self._bodies.append(sum(b >= 0 for b in self._bodies))
+        for number, shape in enumerate(self._fixed, len(self._bodies)):
+            quaternion = np.zeros(4)
+            mujoco.mju_mat2Quat(quaternion, shape.pose.rotation.ravel())
+            world.add_geom(
+                contype=0,
+                conaffinity=0,
+                pos=shape.pose.translation,
+                quat=quaternion,
+                rgba=list(shape.rgba),
+                **self._form(spec, number, shape),
+            )
         return spec.compile()
 
     def _form(self, spec: Any, number: int, shape: Shape) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from cards_viz.muscles.watcher import MODEL, DrawingNode
 NODE_NAME = "gazebo_markers"
 
 PATH_PERIOD = 0.2
-"""Least time between two messages of the paths, [s]."""
+"""Minimum time between two messages of the paths, [s]."""
 
 DESIRED_RGB = (0.35, 0.37, 0.40)
 ACTUAL_RGB = (0.12, 0.37, 0.66)
@@ -42,7 +42,7 @@ def parameters() -> list[Parameter]:
     """Return the node's parameters."""
     return [
         MODEL,
-        Parameter("rate", 20.0, "Greatest rate of updates.", "Hz", lower=0.1, upper=20.0),
+        Parameter("rate", 20.0, "Maximum rate of updates.", "Hz", lower=0.1, upper=20.0),
         Parameter(
             "origin",
             [0.0] * 6,
@@ -123,7 +123,7 @@ class GazeboMarkersNode(DrawingNode):
         ]
 
     def _look(self) -> bool:
-        """Look for a GUI now and then; return whether one has appeared."""
+        """Poll for a GUI; return whether one has appeared."""
         now = time.monotonic()
         if now - self._looked < LOOK_PERIOD:
             return False

@@ -92,7 +92,7 @@ class MuscleTable:
         self._order = natural_order(self._names)
         self._scale = scale
         self._runs = tuple(runs)
-        self._released = 0.0  # greatest so far, [m]
+        self._released = 0.0  # largest so far, [m]
         self._html = gui.add_html("")
 
     def draw(self, *snapshots: MuscleSnapshot) -> None:
@@ -115,7 +115,7 @@ def columns_of(
         names: Of the muscles, length m.
         snapshots: One of each run.
         scale: Range of the tensions.
-        released: Greatest released length so far, [m]; counts where no limit is known.
+        released: Largest released length so far, [m]; counts where no limit is known.
     """
     columns = [_tension_column(snapshots, scale)]
     if any(snapshot.released is not None for snapshot in snapshots):

@@ -1,7 +1,7 @@
 """What the page shows of a controller's parameters: switches, and the limits of the bars.
 
 A boolean parameter that its node lets change while it runs is a switch: nodes say so in the
-parameter's descriptor, so a controller of one's own has its switches on the page too.
+parameter's descriptor, so a controller of your own has its switches on the page too.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class ControllerParameters:
     def _take(self, answer: Any) -> None:
         described = self._described or {}
         if len(answer.values) != len(described):
-            self._described = None  # the node was started anew, with other parameters
+            self._described = None  # the node was restarted, with other parameters
             return
         limits: dict[str, float] = {}
         switches = []

@@ -34,7 +34,7 @@ class BarLimits:
     """Where bars end and change their colour.
 
     Attributes:
-        released: Greatest released length, [m]; None: a round number above what was seen.
+        released: Largest released length, [m]; None: a round number above what was seen.
         soft, hard: Temperatures from which on a muscle gives way, and is let go, [degC].
     """
 
@@ -135,6 +135,15 @@ class MuscleCommands(Protocol):
 
     def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
         """Set the controller's gains, [1/s^2] and [1/s], one value or one for each coordinate."""
+        ...
+
+    def set_target(self, names: Sequence[str], target: Array) -> None:
+        """Move smoothly to a target of the controlled coordinates, and stay there.
+
+        Args:
+            names: As `MuscleSnapshot.names`.
+            target: Shape (d,), [rad] or [m].
+        """
         ...
 
     def save_gains(self) -> None:

@@ -29,6 +29,7 @@ from cards_viz.muscles.panels import (
 )
 from cards_viz.muscles.pushing import PushPanel, usual_limit
 from cards_viz.muscles.scene import Scene, SceneFrame
+from cards_viz.muscles.targets import TargetPanel
 from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.pages.page import Page
 from cards_viz.pages.scene import Camera
@@ -89,6 +90,7 @@ class MusclePage(Page[MuscleSnapshot]):
         tabs = gui.add_tab_group()
         with tabs.add_tab("Run", viser.Icon.PLAYER_PLAY):
             self._run_panel = RunPanel(gui, commands, run, live=live)
+            self._targets = self._target_panel(commands, run) if live else None
             self._gains = GainsPanel(gui, commands, run)
             self._push = self._push_panel(commands, run) if live else None
             self._switches = SwitchPanel(gui, commands, run)
@@ -118,6 +120,10 @@ class MusclePage(Page[MuscleSnapshot]):
         )
         self.plot_panel = self._plots.panel
         again.on_click(lambda _: nodes.clear_paths())
+
+    def _target_panel(self, commands: MuscleCommands, run: Guard) -> TargetPanel:
+        scene = self.scene
+        return TargetPanel(self.server.gui, scene.tree, (scene.lower, scene.upper), commands, run)
 
     def _push_panel(self, commands: MuscleCommands, run: Guard) -> PushPanel:
         """Let the links be dragged."""
@@ -187,6 +193,8 @@ class MusclePage(Page[MuscleSnapshot]):
         if self._push is not None:
             self._push.set_visible(not self._last.real)
             self._push.draw()
+        if self._targets is not None:
+            self._targets.draw(self._last)
         self._nodes.draw_paths()
         self._status.draw(self._last)
         self._run_panel.draw(self._last)

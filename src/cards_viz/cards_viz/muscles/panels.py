@@ -18,7 +18,7 @@ from cards_core.typing import Array
 from cards_viz.colors import nice_ceiling
 from cards_viz.labels import Labels, natural_order, split_state, state_title, state_unit
 from cards_viz.muscles.interface import MuscleCommands, MuscleSnapshot, Switch
-from cards_viz.pages.widgets import TOUCHED, Guard, LivePlot
+from cards_viz.pages.widgets import TOUCHED, Guard, LivePlot, add_key
 
 SLIDER_RANGE = 500.0
 """Upper end of the tension sliders where the muscle's limit is higher or absent, [N]."""
@@ -155,6 +155,14 @@ class RunPanel:
             hint="Simulated seconds per second (realtime mode)",
         )  # fmt: skip
 
+        def space() -> None:
+            if self._real:
+                run(lambda: commands.estop(True))  # never a release: that is a deliberate act
+            else:
+                run(lambda: commands.pause(not self._paused))
+
+        add_key(gui, "Pause or go on", "space", space, "With a real robot: emergency stop")
+        add_key(gui, "One step", "S", lambda: run(commands.step), "Of a paused simulation")
         self._estop.on_click(lambda _: run(lambda: commands.estop(not self._stopped)))
         self._pause.on_click(lambda _: run(lambda: commands.pause(not self._paused)))
         self._step.on_click(lambda _: run(commands.step))

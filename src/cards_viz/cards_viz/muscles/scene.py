@@ -54,7 +54,7 @@ class Shape:
     faces: Faces
 
     def link_pose(self, link_poses: Array) -> Array:
-        """Return the pose of its link, shape (4, 4), among those of all links."""
+        """Return the pose of its link, shape (4, 4), from the poses of all links."""
         return np.eye(4) if self.link is None else np.asarray(link_poses[self.link])
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from rcl_interfaces.msg import ParameterType
 from rclpy.context import Context
 from rclpy.node import Node
@@ -26,23 +26,26 @@ from rclpy.parameter_client import AsyncParameterClient
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int32, String
 from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.muscles.command import command_limits
 from cards_core.parameters.parameter_saving import parameter_file_of, save_parameters
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
+from cards_core.trajectories.live import target_duration
 from cards_core.typing import Array
 from cards_ros import topics
 from cards_ros.loop import StopFlag, run
 from cards_ros.messages import JointStateWriter
 from cards_ros.parameters import Parameter
+from cards_viz.labels import Labels
 from cards_viz.muscles.controller_parameters import ControllerParameters
 from cards_viz.muscles.interface import MuscleSnapshot
 from cards_viz.muscles.page import MusclePage
 from cards_viz.muscles.pushing import Push
 from cards_viz.muscles.scene import Scene
-from cards_viz.muscles.tracking import tracked
+from cards_viz.muscles.tracking import Tracking, tracked
 from cards_viz.muscles.watcher import MODEL, TERRAIN, WORLD, DrawingNode, MuscleWatcher
 from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.muscles.world_watcher import watch_world
@@ -58,7 +61,7 @@ HAND_PERIOD = 0.02
 
 
 class CommandError(CardsError):
-    """A command that no node can carry out."""
+    """A command that no node can execute."""
 
 
 @dataclass
@@ -114,6 +117,10 @@ class MuscleRosCommands:
         self._hand_sent = 0.0
         self._publishers: dict[CommandKind, Any] = {}
         self._writers: dict[CommandKind, JointStateWriter] = {}
+        self._references: dict[str, Any] = {}
+        self._later: list[Callable[[], None]] = []
+        self._unsent = 0.0
+        self._joint_names = robot.tree.position_names
         self._push: Push | None = None
         self._wrenches: Any = None
         self._unheard = 0.0
@@ -211,6 +218,62 @@ class MuscleRosCommands:
         stiffness, damping = list(kp), list(kd)
         self._todo.put(lambda: self._set_gains(stiffness, damping))
 
+    def set_target(self, names: Sequence[str], target: Array) -> None:
+        """Publish the controller's ``~/reference``.
+
+        Raises:
+            CommandError: The robot is a real one, or no controller tracks these coordinates.
+        """
+        self._need_simulator("sent to a target from the page")
+        tracking, controller = self._watcher.tracking, self._watcher.known_controller
+        if tracking is None or controller is None or not self._tracks(tracking.labels, names):
+            raise CommandError("no target set: no controller tracks these coordinates")
+        message: Any
+        if tuple(names) == self._joint_names:
+            message = self._trajectory(tracking, np.asarray(target, dtype=float))
+        else:
+            message = self._pose(tracking, names, target)
+        self._todo.put(lambda: self._send_reference(controller, message))
+
+    @staticmethod
+    def _tracks(labels: Labels, names: Sequence[str]) -> bool:
+        return tuple(labels.names[: len(names)]) == tuple(names)
+
+    def _trajectory(self, tracking: Tracking, target: Array) -> JointTrajectory:
+        duration = target_duration(tracking.desired, target, tracking.labels.units)
+        rest = [0.0] * len(target)
+        point = JointTrajectoryPoint(
+            positions=target.tolist(), velocities=rest, accelerations=rest
+        )
+        point.time_from_start.sec = int(duration)
+        point.time_from_start.nanosec = int(1e9 * (duration % 1.0))
+        return JointTrajectory(joint_names=list(tracking.labels.names), points=[point])
+
+    def _pose(self, tracking: Tracking, names: Sequence[str], target: Array) -> PoseStamped:
+        message = PoseStamped()
+        message.header.frame_id = "world"
+        for name, value in zip(names, target, strict=True):
+            setattr(message.pose.position, name, float(value))
+        if len(tracking.desired) == len(names) + 4:  # the orientation stays
+            turn = message.pose.orientation
+            turn.w, turn.x, turn.y, turn.z = (float(x) for x in tracking.desired[len(names) :])
+        return message
+
+    def _send_reference(self, controller: str, message: Any) -> None:
+        name = self._of(controller, topics.REFERENCE)
+        if name not in self._references:
+            self._references[name] = self._node.create_publisher(
+                type(message), name, topics.COMMAND_QOS
+            )
+            self._unsent = time.monotonic() + PATIENCE
+        publisher = self._references[name]
+        if publisher.get_subscription_count():
+            publisher.publish(message)
+        elif time.monotonic() < self._unsent:  # not found each other yet
+            self._later.append(lambda: self._send_reference(controller, message))
+        else:
+            self._notify(f"no target set: nobody reads {name}")
+
     def save_gains(self) -> None:
         """Write the controller's parameters ``kp`` and ``kd`` into the parameter file.
 
@@ -244,6 +307,9 @@ class MuscleRosCommands:
 
     def update(self) -> None:
         """Carry out what is queued, repeat the commands by hand."""
+        later, self._later = self._later, []
+        for action in later:
+            action()
         while True:
             try:
                 action = self._todo.get_nowait()
@@ -527,7 +593,7 @@ def parameters() -> list[Parameter]:
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the view to the network."
         ),
         PORT,
-        Parameter("rate", 30.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=60.0),
+        Parameter("rate", 30.0, "Maximum rate of updates.", "Hz", lower=1.0, upper=60.0),
         WINDOW,
         Parameter(
             "simulator",

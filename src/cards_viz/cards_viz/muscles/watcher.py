@@ -374,9 +374,7 @@ WORLD = Parameter(
 )
 """The parameter of drawing nodes that draw the world too."""
 
-TERRAIN = Parameter(
-    "terrain", "", "What the robot stands on, KIND or KIND:NAME=VALUE,...; empty: nothing."
-)
+TERRAIN = Parameter("terrain", "", "Terrain, KIND or KIND:NAME=VALUE,...; empty: nothing.")
 """Another one, as of the simulator."""
 
 

@@ -39,7 +39,7 @@ _ANY = ("0.0.0.0", "::", "")  # addresses that mean all of this machine
 
 
 class Role(Enum):
-    """What somebody who has opened a page may do."""
+    """Permissions of a client of a page."""
 
     SPECTATOR = "spectator"
     OPERATOR = "operator"

@@ -52,6 +52,13 @@ SCRIPT = """<script>
     return post.call(this, data, ...rest);
   };
   document.documentElement.dataset.role = "%(role)s";
+  // a button that keeps the focus would be pressed again by the space bar, which is a key of ours
+  addEventListener("click", event => event.target.closest?.("button")?.blur(), true);
+  addEventListener("keydown", event => {
+    if (event.key === "?" && !event.target.closest?.("input, textarea"))
+      document.documentElement.dispatchEvent(new KeyboardEvent("keydown",
+        {key: "k", code: "KeyK", ctrlKey: true, metaKey: false, bubbles: true}));
+  });
 })();
 </script>
 <style>
@@ -67,7 +74,8 @@ SCRIPT = """<script>
 %(style)s
 </style>
 """
-"""Of the page: the websocket gets the token too; controls of spectators are grey."""
+"""Of the page: the websocket gets the token too, ``?`` lists the keys (as Ctrl-K does), and the
+controls of spectators are grey."""
 
 STYLE = """
 @media (max-width: 576px) {

@@ -35,7 +35,7 @@ PORTS_TRIED = 20
 """How many ports from the wanted one upwards are tried."""
 
 TEXT_PERIOD = 0.1
-"""Least time between two updates of texts, charts and paths, costly for the browser, [s]."""
+"""Minimum time between two updates of texts, charts and paths, costly for the browser, [s]."""
 
 UNWATCHED_PERIOD = 0.5
 """Time between two updates while no page is open, [s]."""
@@ -144,12 +144,12 @@ class Page(ABC, Generic[ShownT]):
         url: Address of the page, with the token of those who may command.
         spectator_url: The same for those who may look on.
         port: Its port.
-        server: The viser server, to add things of one's own.
+        server: The viser server, to add things of your own.
         updates: Number of updates sent so far.
         pace: How fast the open pages can take updates; the page slows down to it.
         updates_ahead: Updates that may wait in a page that does not keep up.
         plot_panel: The panel that is minimized in narrow windows, if there is one.
-        text_period: Least time between two updates of what is costly for the browser, [s].
+        text_period: Minimum time between two updates of what is costly for the browser, [s].
 
     Raises:
         PortError: No port to listen on.
@@ -409,7 +409,7 @@ class ClientPace:
         server.on_client_connect(self._start)
 
     def interval(self) -> float:
-        """Return the least time between two updates that the slowest page needs, [s]."""
+        """Return the minimum time between two updates that the slowest page needs, [s]."""
         now = time.monotonic()
         with self._lock:
             answers = list(self._answers.values())
@@ -430,7 +430,7 @@ class ClientPace:
             return client in self._asked or client not in self._answers
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         self._stopped.set()
 
     def _start(self, client: viser.ClientHandle) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import viser
 from viser import uplot
+from viser._messages import HotkeyKey
 
 from cards_core.errors import CardsError
 from cards_core.typing import Array
@@ -38,6 +39,26 @@ def guarded(notify: Callable[[str], None]) -> Guard:
             notify(f"command failed: {error}")
 
     return run
+
+
+def add_key(
+    gui: viser.GuiApi,
+    label: str,
+    key: HotkeyKey,
+    action: Callable[[], None],
+    description: str = "",
+) -> None:
+    """Let a key of the keyboard do something, and list it among the commands of the page.
+
+    Args:
+        gui: Of the page.
+        label: What it does, in a word or two.
+        key: As viser calls it, e.g. ``space``.
+        action: What it does.
+        description: The same in a sentence.
+    """
+    command = gui.add_command(label, description=description or None, hotkey=key)
+    command.on_trigger(lambda _: action())
 
 
 class DrawingPanel:
@@ -175,7 +196,7 @@ class History:
     def append(self, time: float, values: Array) -> None:
         """Add a row.
 
-        A time before the last one starts anew (the simulation was reset), the same time replaces
+        A time before the last one restarts (the simulation was reset), the same time replaces
         the last row (it is paused).
         """
         rows = self._rows

@@ -26,7 +26,7 @@ COLUMNS = 5
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What one run had: times, shape (K,), [s], and values, shape (K,) or (K, k)."""
+    """Data of one run: times, shape (K,), [s], and values, shape (K,) or (K, k)."""
 
     time: Array
     values: Array

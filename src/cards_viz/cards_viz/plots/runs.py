@@ -213,7 +213,7 @@ def efforts(time: Array, values: Array, names: Sequence[str], limits: Array) -> 
         time: Shape (T,), [s].
         values: Shape (T, k), k > 0, [Nm] or [N].
         names: Of the motors.
-        limits: Greatest size of each, shape (k,), [Nm] or [N]; infinite where there is none.
+        limits: Maximum size of each, shape (k,), [Nm] or [N]; infinite where there is none.
     """
     time, values = thin(time, values)
     with mpl.rc_context(STYLE):
@@ -254,7 +254,7 @@ def _limits(axis: Axes, lower: Array, upper: Array, top: float) -> None:
                 notes.append(f"{label} {limit:g} N")
     axis.set_ylim(min(0.0, axis.get_ylim()[0]), 1.06 * top)
     if notes:
-        axis.set_title(f"limits out of sight: {', '.join(notes)}", loc="right", fontsize=7.5,
+        axis.set_title(f"limits off scale: {', '.join(notes)}", loc="right", fontsize=7.5,
                        fontweight="normal", color="#666666")  # fmt: skip
 
 

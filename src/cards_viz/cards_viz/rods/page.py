@@ -31,13 +31,13 @@ from cards_viz.rods.panels import (
 from cards_viz.rods.tubes import QUANTITIES, RodColors
 
 TEXT_PERIOD = 0.2
-"""Least time between two updates of texts and sliders, [s]."""
+"""Minimum time between two updates of texts and sliders, [s]."""
 
 PLOT_PERIOD = 0.5
-"""Least time between two updates of the plots, the costliest part for a browser, [s]."""
+"""Minimum time between two updates of the plots, the costliest part for a browser, [s]."""
 
 POINT_PERIOD = 0.05
-"""Least time between two points of the plots, [s]: more could not be told apart."""
+"""Minimum time between two points of the plots, [s]: more could not be told apart."""
 
 
 class RodPage(Page[RodSnapshot]):

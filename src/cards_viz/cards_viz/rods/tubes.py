@@ -211,7 +211,7 @@ class RodColors:
         return self.scales[self.chosen]
 
     def reset(self) -> None:
-        """Let the ranges begin anew."""
+        """Let the ranges start again."""
         for name, quantity in QUANTITIES.items():
             self.scales[name].high = quantity.first
 

@@ -229,7 +229,7 @@ def parameters() -> list[Parameter]:
             "host", "127.0.0.1", "Address to listen on; 0.0.0.0 opens the page to the network."
         ),
         PORT,
-        Parameter("rate", 45.0, "Greatest rate of updates.", "Hz", lower=1.0, upper=120.0),
+        Parameter("rate", 45.0, "Maximum rate of updates.", "Hz", lower=1.0, upper=120.0),
         WINDOW,
         Parameter("solver", topics.ROD_SOLVER, "Node name of the solver."),
     ]

@@ -111,7 +111,7 @@ class RodWatcher:
         return self._stamp >= 0 and self.lines is not None
 
     def snapshot(self) -> RodSnapshot:
-        """Return what there is to show now; `known` must be true."""
+        """Return the data to show; requires `known`."""
         lines = self.lines if self.lines is not None else np.zeros((self._robot.n_limbs, 2, 6))
         shown = snapshot_of(
             seconds(self._stamp), self._robot.joint_names, self._values, self._status, lines

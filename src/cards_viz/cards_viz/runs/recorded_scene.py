@@ -21,10 +21,10 @@ from cards_viz.runs.log import SimulatorLog
 from cards_viz.runs.recording import Channel, MessageLayout, Messages, Stamps, nanoseconds
 
 RATE = 30.0
-"""Greatest rate of the messages, [Hz] of simulated time."""
+"""Maximum rate of the messages, [Hz] of simulated time."""
 
 MOST_FRAMES = 3000
-"""Greatest number of messages of a run; longer runs have them less often."""
+"""Maximum number of messages of a run; longer runs have them less often."""
 
 POINT_COLOR = (0.28, 0.30, 0.33)
 

@@ -82,7 +82,7 @@ class Replay:
 
     @cached_property
     def _limits(self) -> BarLimits:
-        """Ends of the bars: of released lengths a round number above the greatest of the run."""
+        """Ends of the bars: of released lengths a round number above the largest of the run."""
         values = self._released
         if values is None or not np.isfinite(values).any():
             return BarLimits()

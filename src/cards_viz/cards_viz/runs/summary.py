@@ -9,7 +9,7 @@ joint_error_rms_rad   sqrt(sum e_ki^2 / (K d))
 op_error_max_m        max over k of the distance |e_k|, position entries only
 op_error_rms_m        sqrt(sum |e_k|^2 / K)
 tension_min_N, _max_N extremes of the tensions that acted (none acts at time zero)
-effort_max            greatest size of an effort of a joint motor; only where there are motors
+effort_max            maximum size of an effort of a joint motor; only where there are motors
 qp_infeasible_steps   steps with status INFEASIBLE or worse (`cards_core.control.ControlStatus`)
 control_rate_hz       controller steps per second of simulation time
 loop_p50_us, _p99_us  percentiles of the duration of a controller step
@@ -278,7 +278,7 @@ def _rounded(value: Any, digits: int = 6) -> float | None:
 
 
 NEAR_FULL = 0.999
-"""Share of the greatest tension from which on a muscle is at its limit."""
+"""Share of the maximum tension from which on a muscle is at its limit."""
 
 
 def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = (), refusal: str = "") -> HostFacts:
@@ -287,7 +287,7 @@ def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = (), refusal: str 
     Args:
         log: Of the host.
         muscles: Of the robot, in the order of the columns; empty: it is not known which tensions
-            are the greatest.
+            are the largest.
         refusal: Why the last refused command was refused, if that is known.
     """
     time = log.time

@@ -4,7 +4,7 @@
 links, the surfaces that muscles wrap over, the joint angles as text, and the world around the
 robot;
 ``end_effector_path`` where the operational frame has been and where the controller wanted it.
-Nothing is computed while nobody subscribes.
+Nothing is computed without subscribers.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ MARKERS_TOPIC = "muscle_markers"
 PATH_TOPIC = "end_effector_path"
 
 PATH_PERIOD = 0.2
-"""Least time between two messages of the path, which grows long, [s]."""
+"""Minimum time between two messages of the path, which grows long, [s]."""
 
 
 def parameters() -> list[Parameter]:
@@ -192,7 +192,7 @@ def parameters() -> list[Parameter]:
         MODEL,
         WORLD,
         TERRAIN,
-        Parameter("rate", 30.0, "Greatest rate of messages.", "Hz", lower=0.1, upper=30.0),
+        Parameter("rate", 30.0, "Maximum rate of messages.", "Hz", lower=0.1, upper=30.0),
         Parameter("forces", True, "Draw the forces on the links as arrows.", live=True),
         Parameter(
             "joint_angles", True, "Write the joint coordinates beside the joints.", live=True

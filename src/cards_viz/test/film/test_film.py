@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
@@ -35,8 +36,8 @@ def tensions(scene, value):
     return np.full(len(scene.robot.muscles), value)
 
 
-def recorded(scene, count=41):
-    """A run of 0.4 s in which the elbow moves."""
+def recorded(scene, count=41, **extra):
+    """A run of 0.4 s in which the last joint moves."""
     robot, n = scene.robot, scene.tree
     time = 0.01 * np.arange(count)
     q = np.tile(n.home, (count, 1))
@@ -51,7 +52,9 @@ def recorded(scene, count=41):
     log = SimulatorLog.__new__(SimulatorLog)
     for name, values in rows.items():
         object.__setattr__(log, name, values)
-    return RecordedRun("run", robot, log, None, RunInfo("none", "lockstep", 0.1, "joint", ()))
+    return RecordedRun(
+        "run", robot, log, None, RunInfo("none", "lockstep", 0.1, "joint", (), extra=extra)
+    )
 
 
 def test_a_picture_shows_the_robot_and_its_muscles(pictures, scene):
@@ -112,8 +115,6 @@ def test_films_have_their_pictures_and_their_pace(pictures, scene, tmp_path, suf
     assert shares[-1] == 1.0
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
     if suffix == "gif":
-        from PIL import Image
-
         with Image.open(file) as film:
             assert (film.n_frames, film.size) == (9, SIZE)
             assert film.info["duration"] == 100
@@ -165,3 +166,15 @@ def test_what_does_not_fit_is_refused_before_anything_is_drawn(
     with pytest.raises(CardsError, match=message):
         film_run(recorded(scene), tmp_path / name, **{"size": SIZE, **changes})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_film_has_the_terrain_of_the_run(pictures, tmp_path):
+    scene = Scene(load("prism_3"))
+    shown = {}
+    for name, extra in (("bare", {}), ("blocks", {"terrain": "blocks:extent=1,height=0.03"})):
+        file = tmp_path / f"{name}.gif"
+        assert film_run(recorded(scene, count=2, **extra), file, size=SIZE) == 1
+        with Image.open(file) as film:
+            shown[name] = np.asarray(film.convert("RGB")).astype(int)
+    changed = np.abs(shown["bare"] - shown["blocks"]).max(axis=2) > 10
+    assert changed.mean() > 0.1

@@ -65,6 +65,12 @@ class Recorder:
     def set_gains(self, kp, kd):
         self._note("set_gains", kp, kd)
 
+    def set_target(self, names, target):
+        self._note("set_target", names, target)
+
+    def save_gains(self):
+        self._note("save_gains")
+
     def set_switch(self, name, on):
         self._note("set_switch", name, on)
 
@@ -425,14 +431,46 @@ def on_page(opened, point):
 
 
 def middle_of_upper(opened):
-    """Middle of the upper link, which is drawn as a capsule along its z axis, at home."""
+    """Middle of the upper link as it is drawn."""
     view = opened.view
     place = [link.name for link in view.robot.links].index("upper")
-    pose = view.scene.link_poses(view.scene.tree.home)[place]
-    return pose[:3, :3] @ [0.0, 0.0, 0.5] + pose[:3, 3]
+    shapes = [shape for shape in view.scene.shapes if shape.link == place]
+    points = np.concatenate([shape.pose.apply(shape.vertices) for shape in shapes])
+    pose = view._frame.link_poses[place]
+    return pose[:3, :3] @ (0.5 * (points.min(axis=0) + points.max(axis=0))) + pose[:3, 3]
 
 
-def test_dragging_a_link_pushes_it(opened):
+def mouse(opened):
+    """Return what presses, moves and releases the mouse, as a hand does: not all in one frame."""
+    hand = opened.page.mouse
+
+    def press(x, y):
+        hand.move(x - 3, y)
+        opened._frames(2)
+        hand.move(x, y)
+        opened._frames(2)
+        hand.down()
+
+    return press, hand.move, hand.up
+
+
+def finger(opened):
+    """The same for a finger."""
+    channel = opened.page.context.new_cdp_session(opened.page)
+
+    def send(kind, *points):
+        touched = [{"x": x, "y": y} for x, y in points]
+        channel.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touched})
+
+    return (
+        lambda x, y: send("touchStart", (x, y)),
+        lambda x, y: send("touchMove", (x, y)),
+        lambda: send("touchEnd"),
+    )
+
+
+@pytest.mark.parametrize("hand", [mouse, finger])
+def test_dragging_a_link_pushes_it(opened, hand):
     page, commands = opened.page, opened.commands
     opened.draw(snapshot(5.5))
     opened.picture("before_push")
@@ -440,14 +478,15 @@ def test_dragging_a_link_pushes_it(opened):
     commands.calls.clear()
     middle = middle_of_upper(opened)
     x, y = on_page(opened, middle)
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 20, y, steps=4)
-    page.mouse.move(x + 90, y, steps=4)
+    press, move, release = hand(opened)
+    press(x, y)
+    for way in range(10, 100, 10):
+        opened._frames(1)
+        move(x + way, y)
     wait_for(lambda: len(commands.calls) > 1, "a push")
     page.get_by_text("pushing upper").wait_for()
     opened.picture("push")
-    page.mouse.up()
+    release()
     wait_for(lambda: commands.calls[-1] == ("push", None), "the end of the push")
     pushes = [push for _, push in commands.calls[:-1]]
     assert {name for name, _ in commands.calls} == {"push"}
@@ -473,6 +512,49 @@ def test_dragging_a_link_pushes_it(opened):
     wait_for(lambda: np.linalg.norm(client.camera.position - before) > 0.01, "the camera to turn")
     assert commands.calls == []
     opened.view._place_client_camera(client)
+
+
+def test_keys(opened):
+    page, commands = opened.page, opened.commands
+    opened.draw(snapshot(5.7))
+    page.get_by_role("tab", name="Run").click()
+    page.get_by_role("button", name="Reset").click()
+    wait_for(lambda: ("reset",) in commands.calls, "reset")
+    commands.calls.clear()
+    page.keyboard.press("Space")
+    wait_for(lambda: commands.calls, "the space bar")
+    # the button that was clicked last is not pressed again
+    assert commands.calls == [("pause", True)]
+    page.keyboard.press("?")
+    page.get_by_text("Pause or go on").wait_for()
+    page.get_by_text("One step").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text("One step").wait_for(state="hidden")
+    # with a real robot it stops, whatever its state; and never goes on
+    opened.draw(snapshot(5.8, real=True))
+    page.get_by_text("REAL ROBOT").wait_for()
+    commands.calls.clear()
+    page.keyboard.press("Space")
+    wait_for(lambda: commands.calls == [("estop", True)], "the emergency stop")
+    opened.draw(snapshot(5.9))
+
+
+def test_targets(opened):
+    page, commands = opened.page, opened.commands
+    opened.draw(tracking(5.95))
+    page.get_by_role("tab", name="Run").click()
+    page.get_by_text("Target", exact=True).click()
+    field = slider_input(page, "joint_2 [°]")
+    commands.calls.clear()
+    field.fill("30")
+    field.press("Enter")
+    wait_for(lambda: commands.calls, "a target")
+    (name, names, target) = commands.calls[-1]
+    assert (name, tuple(names)) == ("set_target", ("joint_1", "joint_2"))
+    assert target[1] == pytest.approx(np.pi / 6.0)
+    # the other stays where the reference is
+    assert target[0] == pytest.approx(opened.view._last.desired[0])
+    page.get_by_text("Target", exact=True).click()
 
 
 def test_gains_and_speed(opened):

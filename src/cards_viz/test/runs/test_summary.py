@@ -247,7 +247,7 @@ def test_reasons_to_warn():
     assert warnings == [
         "3 commands were refused by the host",
         "slower than real time: 1 s took 1.2 s",
-        "at the greatest tension: a for 100% of the time",
+        "at the maximum tension: a for 100% of the time",
         "the reference was not finished, 2 s were left",
     ]
 

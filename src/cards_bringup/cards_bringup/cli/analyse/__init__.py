@@ -35,6 +35,7 @@ KINDS = {
         "tensegrities: self-stress, mechanisms, tensions and rest lengths that keep cables taut",
     ),
     "modes": (_HERE + "statics", "tensegrities: frequencies and stability of an equilibrium"),
+    "offsets": (_HERE + "offsets", "offsets of length sensors, from poses that nobody knows"),
     "cable-function": (_HERE + "cable_function", "what each muscle is for"),
 }
 """Kind to its module, with a function ``add_KIND(subparsers)``, and one line of help."""
@@ -42,7 +43,7 @@ KINDS = {
 EXAMPLES = """examples:
   ./cards analyse id planar_2r --q=0.3,-0.5
   ./cards analyse workspace ipanema_1 --condition wrench_closure --grid x=-2:2:41,z=0:2:21
-  ./cards analyse KIND --help       all about one kind
+  ./cards analyse KIND --help       help on one kind
 """
 
 

@@ -46,7 +46,7 @@ def add_cable_function(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add("robot", help="name under models/, or the path of an SDF file")
-    add("--group", action="append", metavar="NAME=A,B", help="muscles that are cut together")
+    add("--group", action="append", metavar="NAME=A,B", help="muscles that are removed together")
     text = "workspaces to compare; repeatable (default: static and wrench_closure)"
     add("--condition", action="append", metavar="NAME", help=text)
     add("--option", action="append", metavar="CONDITION.K=V", help="option of a condition")
@@ -55,7 +55,7 @@ def add_cable_function(subparsers: Any) -> None:
     points("--samples", type=COUNT, metavar="N", help=text)
     points("--grid", action="append", metavar="C=A:B:N,..", help="from A to B, N values each")
     points("--points", metavar="FILE", help=".csv with names in the head line, .parquet, .npz")
-    points("--fix", action="append", metavar="C=V,..", help="coordinates that do not vary")
+    points("--fix", action="append", metavar="C=V,..", help="fixed coordinates")
     points("--range", action="append", metavar="C=A:B,..", help="of --samples")
     points("--at-home", metavar="JOINT,..", help="joints that --samples leaves at home")
     points("--seed", type=SEED, default=0, help="of --samples (default 0)")
@@ -197,7 +197,7 @@ def _print(result: Any) -> None:
         ]
         for i, muscle in enumerate(use.muscles)
     ]
-    head = ["muscle", "verdict", "needed", "exchangeable", "idle", "least [N]", "greatest [N]"]
+    head = ["muscle", "verdict", "needed", "exchangeable", "idle", "minimum [N]", "maximum [N]"]
     _table(f"tensions that hold a pose ({use.poses} poses)", head, rows)
 
 

@@ -23,7 +23,7 @@ from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode, of_answers
 from cards_core.typing import Array
 
-ID_TEXT = """``./cards analyse id``: the tensions of a pose or a motion, by ten methods."""
+ID_TEXT = """``./cards analyse id``: the tensions of a pose or a motion, by eleven methods."""
 
 ID_EXAMPLES = """examples:
   ./cards analyse id planar_2r --q=0.3,-0.5 --qd=0.4,0.2 --qdd=0.5,-0.3
@@ -32,8 +32,8 @@ ID_EXAMPLES = """examples:
   ./cards analyse id ipanema_1 --method all               all methods side by side
 
 methods: least_norm (2-norm, default), least_sum (1-norm), least_maximum (infinity norm),
-closed_form, improved_closed_form, barycentre (redundancy 1 and 2), analytic_centre,
-chebyshev_centre, optimally_safe, least_interaction (loads of the joints)
+closed_form, improved_closed_form, puncture, barycentre (redundancy 1 and 2),
+analytic_centre, chebyshev_centre, optimally_safe, least_interaction (loads of the joints)
 conventions: tension f >= 0 pulls, -L' f = M qdd + C + G + w_e
 """ + TABLE_NOTE.format(main="q")
 

@@ -95,11 +95,11 @@ def add_fk(subparsers: Any) -> None:
         "--tolerance",
         type=POSITIVE,
         default=1e-6,
-        help="residual that counts as none [m]",
+        help="residual tolerance [m]",
     )
     add("--correction-period", type=COUNT, default=10, help="of hybrid, in steps (%(default)s)")
-    add("--initial", help="first guess of q (default: home)")
-    text = "random first guesses besides (%(default)s)"
+    add("--initial", help="initial guess of q (default: home)")
+    text = "additional random initial guesses (%(default)s)"
     add("--starts", type=WholeNumber(), default=20, help=text)
     add_options(parser, pose=False, joints=True)
     parser.set_defaults(run=_run_fk)

@@ -45,8 +45,11 @@ def add_prestress(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = _parser(subparsers, "prestress", "self-stress, mechanisms, prestress, rest lengths")
     add = parser.add_argument
-    add("--settle", action="store_true", help="first find the shape that the rest lengths give")
-    text = "what is looked for: the largest least tension, or the least tension (%(default)s)"
+    add("--settle", action="store_true", help="first find the equilibrium of the rest lengths")
+    text = (
+        "objective: maximise the minimum tension, or minimise the norm of the tensions "
+        "(%(default)s)"
+    )
     add("--method", choices=METHODS, default="max_min", help=text)
     _tensions(parser)
     parser.set_defaults(run=lambda args: _answer(args, run_prestress))
@@ -56,10 +59,14 @@ def add_modes(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = _parser(subparsers, "modes", "frequencies and stability of an equilibrium")
     add = parser.add_argument
-    text = "in the shape as built with these tensions (default: the equilibrium of rest lengths)"
+    text = "analyse the built shape with these tensions (default: the equilibrium of rest lengths)"
     add("--prestress", choices=METHODS, dest="method", help=text)
     _tensions(parser)
-    add("--gravity", action="store_true", help="with the weights; the world must hold something")
+    add(
+        "--gravity",
+        action="store_true",
+        help="include gravity; at least one body must be fixed to the world",
+    )
     add("--count", type=COUNT, default=12, help="modes in the table and figure (%(default)s)")
     parser.set_defaults(run=lambda args: _answer(args, run_modes))
 
@@ -87,7 +94,7 @@ def _parser(subparsers: Any, kind: str, text: str) -> Any:
 def _tensions(parser: Any) -> None:
     add = parser.add_argument
     add("--mean", type=POSITIVE, help="mean tension of max_min [N] (default 1)")
-    add("--min", type=POSITIVE, help="least tension of least_norm [N] (default 1)")
+    add("--min", type=POSITIVE, help="minimum tension of least_norm [N] (default 1)")
     add("--max", type=POSITIVE, help="largest tension of least_norm [N] (default: none)")
 
 

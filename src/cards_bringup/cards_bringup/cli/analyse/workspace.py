@@ -47,7 +47,7 @@ def add_workspace(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add("robot", nargs="?", help="name under models/, or the path of an SDF file")
-    text = "what to ask; see --list-conditions"
+    text = "condition to evaluate; see --list-conditions"
     add("--condition", metavar="NAME", action="append", help=text)
     add("--option", action="append", metavar="K=V", help="option of the condition; repeatable")
     add("--list-conditions", action="store_true", help="all conditions with their options")
@@ -59,12 +59,12 @@ def add_workspace(subparsers: Any) -> None:
         "--rays", action="append", metavar="C=A:B,..", help="lines from A to B from every point"
     )
     points("--fan", type=COUNT, metavar="N", help="N rays in random directions from every point")
-    points("--fix", action="append", metavar="C=V,..", help="coordinates that do not vary")
+    points("--fix", action="append", metavar="C=V,..", help="fixed coordinates")
     points("--range", action="append", metavar="C=A:B,..", help="of --samples")
     points("--at-home", metavar="JOINT,..", help="joints that --samples leaves at home")
     points("--seed", type=SEED, default=0, help="of --samples and --fan (default 0)")
     points("--length", type=POSITIVE, default=1.0, help="of the rays of --fan (default 1)")
-    points("--among", metavar="C,..", help="velocities that directions of --fan are made of")
+    points("--among", metavar="C,..", help="velocities that span the directions of --fan")
     points("--scan", type=COUNT, default=64, help="steps of a ray's scan (default 64)")
     points(
         "--tolerance",
@@ -72,7 +72,7 @@ def add_workspace(subparsers: Any) -> None:
         default=1e-6,
         help="of a ray's intervals (default 1e-6)",
     )
-    points("--within-limits", action="store_true", help="do not ask outside the joint limits")
+    points("--within-limits", action="store_true", help="skip points outside the joint limits")
     rods = parser.add_argument_group("robots of rods").add_argument
     rods("--wrench", metavar="FX,..,MZ", help="on the plate about its origin [N, N m]")
     rods("--frame", choices=("world", "plate"), help="of --wrench (default: world)")
@@ -85,8 +85,8 @@ def add_workspace(subparsers: Any) -> None:
     work("--scheduler", metavar="ADDRESS", help="compute on the workers of this Dask scheduler")
     work("--chunk", type=COUNT, metavar="N", help="points per chunk (default: 1/256 of all)")
     work("--format", choices=("parquet", "npz"), default="parquet", help="of the result")
-    work("--resume", type=Path, metavar="DIR", help="go on with the job of a folder")
-    work("--restart", action="store_true", help="discard what the folder holds of a job")
+    work("--resume", type=Path, metavar="DIR", help="resume the job of a folder")
+    work("--restart", action="store_true", help="discard an existing job in the folder")
     show = parser.add_argument_group("output").add_argument
     show("--plot", action="store_true", help="pictures and an interactive page in DIR/plots")
     show("--metric", metavar="NAME", help="column of the pictures (default: the first)")

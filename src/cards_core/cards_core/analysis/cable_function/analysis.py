@@ -2,7 +2,7 @@
 
 The question is that of [Lau2014]: which muscles make which part of a workspace possible?
 
-The least and greatest tension of every muscle over all distributions of one load,
+The minimum and maximum tension of every muscle over all distributions of one load,
 
     min and max of f_i  with  -L' f = w,  lower <= f <= upper
 
@@ -53,13 +53,13 @@ def tension_ranges(
     Args:
         jacobian: L, shape (n, m, nv).
         load: w, shape (n, nv), [Nm] or [N].
-        lower: Least tensions, finite, shape (m,), [N].
-        upper: Greatest tensions, may be infinite, shape (m,), [N].
+        lower: Minimum tensions, finite, shape (m,), [N].
+        upper: Maximum tensions, may be infinite, shape (m,), [N].
         tolerance: See `TOLERANCE`.
 
     Returns:
         Statuses, shape (n,): FEASIBLE, INFEASIBLE (no distribution carries the load), NOT_FINITE,
-        NOT_CONVERGED. Least and greatest tensions, shape (n, m), [N]; NaN without a distribution,
+        NOT_CONVERGED. Minimum and maximum tensions, shape (n, m), [N]; NaN without a distribution,
         infinite where nothing limits a tension.
 
     Raises:
@@ -203,7 +203,7 @@ def analyse_cable_function(
     Args:
         dynamics: Of the robot.
         q: Poses, shape (n, nq). Rows that are not finite count for nothing.
-        groups: Name to muscles that are cut together, besides every muscle alone.
+        groups: Name to muscles that are removed together, besides every muscle alone.
         conditions: Name in `cards_core.analysis.conditions.registry.CONDITIONS` to options (an
             object, a mapping, or None for the defaults); default: `CONDITIONS`.
         arm_tolerance: See `ARM_TOLERANCE`.

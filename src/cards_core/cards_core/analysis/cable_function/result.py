@@ -88,7 +88,7 @@ class Necessity:
     def gained(self) -> Counts:
         """Number of poses at which it holds without the group only, shape (k,).
 
-        A muscle that has to pull with a least tension can be in the way.
+        A muscle that has to pull with a minimum tension can be in the way.
         """
         whole = np.isin(self.statuses[:, :1], LOST)
         return np.asarray((whole & (self.statuses[:, 1:] == PointStatus.FEASIBLE)).sum(axis=0))
@@ -169,7 +169,7 @@ class CableFunction:
         coordinates: Names of the velocities.
         units: Of the moment arms about them, ``m`` or empty.
         poses: Number of poses.
-        groups: Name to the muscles that are cut together: every muscle alone, then those that
+        groups: Name to the muscles that are removed together: every muscle alone, then those that
             were asked for.
         arms: Moment arms.
         necessity: By the condition's name.
@@ -246,7 +246,7 @@ class CableFunction:
 
 
 def _summary(values: Array) -> Array:
-    """Least, mean and greatest value that there are."""
+    """Minimum, mean and maximum value that there are."""
     there = values[~np.isnan(values)]
     if not len(there):
         return np.full(3, np.nan)

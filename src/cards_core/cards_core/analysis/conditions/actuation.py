@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -67,6 +68,12 @@ class Actuation:
         for node in tree.nodes:
             turning[node.v : node.v + node.nv] = node.kind != "prismatic"
         self.turning: npt.NDArray[np.bool_] = turning[self.coordinates]
+
+    @property
+    def facets(self) -> int:
+        """Combinations of nv - 1 rows that facets of what they make can belong to."""
+        wide = int(np.count_nonzero(self.upper > self.lower))
+        return math.comb(wide, max(len(self.coordinates) - 1, 0))
 
     def jacobian(self, state: BatchState) -> Array:
         """Return L of all rows, shape (n, m, nv); a view where nothing has to be left out."""

@@ -100,6 +100,10 @@ def option(default: Any, description: str, unit: str = "", **limits: Any) -> Any
     return field(default=default, metadata={"parameter": declared})
 
 
+FORMER_NAMES = {"least": "min", "most": "max"}
+"""Names of options in version 0.2, which files and command lines may still have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Base of the options of all conditions; a condition without options uses it as it is.
@@ -140,10 +144,13 @@ class Options:
             ParameterError: A value is of the wrong type or out of range.
         """
         names = [item.name for item in dataclasses.fields(cls)]
-        for name in values:
-            if name not in names:
+        found = {}
+        for name, value in values.items():
+            new = FORMER_NAMES.get(name, name)
+            if new not in names:
                 raise UnknownNameError("option", name, names)
-        return cls(**dict(values))
+            found[new] = value
+        return cls(**found)
 
 
 def _hashable(value: Any) -> Any:

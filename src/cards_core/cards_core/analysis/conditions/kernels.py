@@ -73,7 +73,7 @@ def tension_factors(
         rank_tolerance: See `RANK_TOLERANCE`.
 
     Returns:
-        Status, least and greatest value, each of shape (n,). Statuses: FEASIBLE (least >
+        Status, minimum and maximum value, each of shape (n,). Statuses: FEASIBLE (least >
         threshold), INFEASIBLE, NOT_FINITE, TOO_FEW_MUSCLES (m <= nv), RANK_DEFICIENT,
         NOT_CONVERGED (the enclosure contains the threshold).
     """
@@ -206,8 +206,8 @@ def capacity(
 
     Args:
         jacobian: L, shape (n, m, nv).
-        lower: Least tensions, finite, shape (m,), [N].
-        upper: Greatest tensions, may be infinite, shape (m,), [N].
+        lower: Minimum tensions, finite, shape (m,), [N].
+        upper: Maximum tensions, may be infinite, shape (m,), [N].
         required: R.
         scale: Factor of each coordinate, shape (nv,).
         least: Margin from which a point is feasible.
@@ -267,8 +267,8 @@ def distances(
 
     Args:
         jacobian: L, shape (n, m, nv).
-        lower: Least tensions, finite, shape (m,), [N].
-        upper: Greatest tensions, may be infinite, shape (m,), [N].
+        lower: Minimum tensions, finite, shape (m,), [N].
+        upper: Maximum tensions, may be infinite, shape (m,), [N].
         required: R.
         scale: Factor of each coordinate, shape (nv,).
         tolerance: Largest distance that counts as none, relative to the largest term of

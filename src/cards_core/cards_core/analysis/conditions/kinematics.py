@@ -7,6 +7,8 @@ u >= 1, and rho = 1/sqrt(1 + |u|^2):
 
     condition number         s_1 / s_nv
     manipulability           sqrt(det (L S)'(L S)) = s_1 ... s_nv       [Yoshikawa1985]
+    modified tension factor  max of t s_nv / s_1 of L, and of L without one muscle each; t: the
+                             tension factor
     unilateral dexterity     sqrt(m + 1) rho s_nv / s_1                 [Kurtz1994]
     force amplification      1 / (s_nv rho)                             [Kurtz1994]
 
@@ -49,7 +51,7 @@ from cards_core.typing import Array
 class JointLimitsOptions(Options):
     """Options of `JointLimits`."""
 
-    least: float = option(
+    min: float = option(
         0.0, "Distance from the nearest limit from which a point is feasible.", "rad or m"
     )
 
@@ -78,7 +80,7 @@ class JointLimits(PointCondition):
     def _answer(self, q: Array, state: BatchState) -> Results:
         tree = self._dynamics.tree
         margin = np.minimum(q - tree.lower, tree.upper - q).min(axis=1, initial=np.inf)
-        good = margin >= self.options.least
+        good = margin >= self.options.min
         status = np.where(good, PointStatus.FEASIBLE, PointStatus.INFEASIBLE).astype(np.uint8)
         return {"status": status, "limit_margin": margin}
 
@@ -101,9 +103,7 @@ class WrenchClosureOptions(Options):
 class TensionFactorOptions(Options):
     """Options of `TensionFactor`."""
 
-    least: float = option(
-        1e-10, "Tension factor from which a point counts as feasible.", lower=0.0
-    )
+    min: float = option(1e-10, "Tension factor from which a point counts as feasible.", lower=0.0)
     rank_tolerance: float = option(
         RANK_TOLERANCE,
         "Ratio of the singular values of L at which it counts as rank-deficient.",
@@ -159,7 +159,7 @@ class TensionFactor(PointCondition):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, least, _ = tension_factors(
             self._actuation.jacobian(state),
-            threshold=self.options.least,
+            threshold=self.options.min,
             rank_tolerance=self.options.rank_tolerance,
         )
         return {"status": status, "tension_factor": least}
@@ -181,8 +181,17 @@ class _ScaledOptions(Options):
 class ConditionNumberOptions(_ScaledOptions):
     """Options of `ConditionNumber`."""
 
-    most: float | None = option(
+    max: float | None = option(
         None, "Condition number up to which a point is feasible.", kind=float
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModifiedTensionFactorOptions(_ScaledOptions):
+    """Options of `ModifiedTensionFactor`."""
+
+    min: float = option(
+        1e-10, "Modified tension factor from which a point is feasible.", lower=0.0
     )
 
 
@@ -190,23 +199,21 @@ class ConditionNumberOptions(_ScaledOptions):
 class ManipulabilityOptions(_ScaledOptions):
     """Options of `Manipulability`."""
 
-    least: float | None = option(
-        None, "Manipulability from which a point is feasible.", kind=float
-    )
+    min: float | None = option(None, "Manipulability from which a point is feasible.", kind=float)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnilateralDexterityOptions(_ScaledOptions):
     """Options of `UnilateralDexterity`."""
 
-    least: float | None = option(None, "Dexterity from which a point is feasible.", kind=float)
+    min: float | None = option(None, "Dexterity from which a point is feasible.", kind=float)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForceAmplificationOptions(_ScaledOptions):
     """Options of `ForceAmplification`."""
 
-    most: float | None = option(None, "Amplification up to which a point is feasible.", kind=float)
+    max: float | None = option(None, "Amplification up to which a point is feasible.", kind=float)
 
 
 class _Singular(PointCondition):
@@ -245,8 +252,49 @@ class ConditionNumber(_Singular):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, sigma = self._sigma(state)
         values = sigma[:, 0] / sigma[:, -1]
-        most = np.inf if self.options.most is None else self.options.most
+        most = np.inf if self.options.max is None else self.options.max
         return self._result(status, values, values <= most)
+
+
+class ModifiedTensionFactor(_Singular):
+    """Tension factor over condition number, the better one with or without a muscle, in 0..1.
+
+    CASPR's variant of the tension factor: it is near 1 only where internal loads are even and all
+    directions alike, and a muscle that is in the way does not count. CASPR takes the load of least
+    sum that its solver returns; here it is the largest factor, which is unique.
+
+    Args:
+        dynamics: Of the robot; used by this condition's thread alone.
+        options: See `ModifiedTensionFactorOptions`.
+    """
+
+    name = "modified_tension_factor"
+    columns = (
+        STATUS,
+        Column("modified_tension_factor", "float64", "", "tension factor over condition number"),
+    )
+
+    def __init__(self, dynamics: Dynamics, options: ModifiedTensionFactorOptions) -> None:
+        super().__init__(dynamics, options)
+        self.options = options
+
+    def _answer(self, q: Array, state: BatchState) -> Results:
+        whole = self._actuation.jacobian(state)
+        status, best = self._rated(whole)
+        if whole.shape[1] > whole.shape[2] + 1:
+            for row in range(whole.shape[1]):
+                _, rated = self._rated(np.delete(whole, row, axis=1))
+                best = np.fmax(best, rated)
+        # where all muscles leave no closure, some of them do not either
+        return self._result(status, best, best >= self.options.min)
+
+    def _rated(self, jacobian: Array) -> tuple[Status, Array]:
+        status, factor, _ = tension_factors(jacobian, rank_tolerance=self._rank_tolerance)
+        _, sigma = singular_values(jacobian, self._scale, rank_tolerance=self._rank_tolerance)
+        answered = np.isin(status, (PointStatus.FEASIBLE, PointStatus.INFEASIBLE))
+        status[answered] = PointStatus.FEASIBLE
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return status, np.where(answered, factor * sigma[:, -1] / sigma[:, 0], np.nan)
 
 
 class Manipulability(_Singular):
@@ -267,7 +315,7 @@ class Manipulability(_Singular):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, sigma = self._sigma(state)
         values: Array = sigma.prod(axis=1)
-        least = 0.0 if self.options.least is None else self.options.least
+        least = 0.0 if self.options.min is None else self.options.min
         return self._result(status, values, values >= least)
 
 
@@ -297,7 +345,7 @@ class UnilateralDexterity(_Unilateral):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, rho, sigma = self._both(state)
         values = np.sqrt(len(self._actuation.lower) + 1.0) * rho * sigma[:, -1] / sigma[:, 0]
-        least = 0.0 if self.options.least is None else self.options.least
+        least = 0.0 if self.options.min is None else self.options.min
         return self._result(status, values, values >= least)
 
 
@@ -325,5 +373,5 @@ class ForceAmplification(_Unilateral):
         status, rho, sigma = self._both(state)
         values = np.full(len(rho), np.inf)
         np.divide(1.0, sigma[:, -1] * rho, out=values, where=rho > 0.0)
-        most = np.inf if self.options.most is None else self.options.most
+        most = np.inf if self.options.max is None else self.options.max
         return self._result(status, values, values <= most)

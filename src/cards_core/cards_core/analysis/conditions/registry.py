@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cards_core.analysis.conditions.acceleration import (
+    AccelerationMargin,
+    AccelerationMarginOptions,
+)
 from cards_core.analysis.conditions.base import Condition, Options
 from cards_core.analysis.conditions.kinematics import (
     ConditionNumber,
@@ -16,6 +20,8 @@ from cards_core.analysis.conditions.kinematics import (
     JointLimitsOptions,
     Manipulability,
     ManipulabilityOptions,
+    ModifiedTensionFactor,
+    ModifiedTensionFactorOptions,
     TensionFactor,
     TensionFactorOptions,
     UnilateralDexterity,
@@ -84,11 +90,21 @@ CONDITIONS: dict[str, ConditionKind] = {
         DynamicFeasibleOptions,
         "all accelerations of a set are possible, from rest or at a velocity",
     ),
+    "acceleration_margin": ConditionKind(
+        AccelerationMargin,
+        AccelerationMarginOptions,
+        "from rest, at least this acceleration is possible in every direction (SEACM)",
+    ),
     "condition_number": ConditionKind(
         ConditionNumber, ConditionNumberOptions, "largest over smallest singular value of L"
     ),
     "manipulability": ConditionKind(
         Manipulability, ManipulabilityOptions, "sqrt(det L'L), the product of the singular values"
+    ),
+    "modified_tension_factor": ConditionKind(
+        ModifiedTensionFactor,
+        ModifiedTensionFactorOptions,
+        "tension factor over condition number, the better one with or without a muscle",
     ),
     "unilateral_dexterity": ConditionKind(
         UnilateralDexterity,

@@ -15,7 +15,6 @@ number of muscles and any rank of L.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,7 +78,7 @@ class RequiredOptions(Options):
     wrench_upper: tuple[float, ...] = option((), "Its upper ends.", "N, Nm", default_text="0")
     accelerations: tuple[float, ...] = option(
         (),
-        "Greatest absolute accelerations: one per velocity, or one for all.",
+        "Largest absolute accelerations: one per velocity, or one for all.",
         "rad/s^2 or m/s^2",
         lower=0.0,
         default_text="0",
@@ -224,7 +223,7 @@ class WrenchFeasibleOptions(RequiredOptions):
 class CapacityMarginOptions(WrenchFeasibleOptions):
     """Options of `CapacityMargin`."""
 
-    least: float = option(0.0, "Margin from which a point is feasible.", "N or Nm")
+    min: float = option(0.0, "Margin from which a point is feasible.", "N or Nm")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +232,7 @@ class DynamicFeasibleOptions(WrenchFeasibleOptions):
 
     accelerations: tuple[float, ...] = option(
         (1.0,),
-        "Greatest absolute accelerations: one per velocity, or one for all.",
+        "Largest absolute accelerations: one per velocity, or one for all.",
         "rad/s^2 or m/s^2",
         lower=0.0,
         default_text="1",
@@ -267,9 +266,7 @@ class _Contained(PointCondition):
     @property
     def facets(self) -> int:
         """Combinations of nv - 1 muscles that facets of W can belong to."""
-        actuation = self._actuation
-        wide = int(np.count_nonzero(actuation.upper > actuation.lower))
-        return math.comb(wide, max(len(actuation.coordinates) - 1, 0))
+        return self._actuation.facets
 
     @property
     def corners(self) -> int:
@@ -371,7 +368,7 @@ class CapacityMargin(_Contained):
     def __init__(self, dynamics: Dynamics, options: CapacityMarginOptions) -> None:
         if options.method == "vertices":
             raise ConditionError("capacity_margin: a margin needs the method 'facets'")
-        super().__init__(dynamics, replace(options, method="facets"), options.least)
+        super().__init__(dynamics, replace(options, method="facets"), options.min)
 
 
 @dataclass(frozen=True, kw_only=True)

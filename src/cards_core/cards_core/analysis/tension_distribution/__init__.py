@@ -7,7 +7,11 @@ from cards_core.analysis.tension_distribution.base import (
     TensionLimitError,
     TensionResult,
 )
-from cards_core.analysis.tension_distribution.closed_form import ClosedForm, ImprovedClosedForm
+from cards_core.analysis.tension_distribution.closed_form import (
+    ClosedForm,
+    ImprovedClosedForm,
+    Puncture,
+)
 from cards_core.analysis.tension_distribution.polytope import (
     AnalyticCentre,
     Barycentre,
@@ -32,6 +36,7 @@ METHODS: dict[str, type[TensionDistribution]] = {
         LeastMaximum,
         ClosedForm,
         ImprovedClosedForm,
+        Puncture,
         Barycentre,
         AnalyticCentre,
         ChebyshevCentre,
@@ -74,6 +79,7 @@ __all__ = [
     "LeastNorm",
     "LeastSum",
     "OptimallySafe",
+    "Puncture",
     "RedundancyError",
     "TensionDistribution",
     "TensionLimitError",

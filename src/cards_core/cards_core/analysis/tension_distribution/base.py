@@ -161,6 +161,13 @@ def explain(
     there are tensions, and the status is NOT_CONVERGED. So it is where the direction of the
     residual does not separate w from all A f: near a singular pose the least squares may end
     before their minimum, which proves nothing.
+
+    Args:
+        matrix: A, shape (nv, m).
+        needed: b, shape (nv,), [N] or [Nm].
+        low: Minimum tensions, shape (m,), [N].
+        high: Maximum tensions, shape (m,), [N].
+        iterations: Number of iterations so far, for the result.
     """
     free = low < high
     tensions = low.copy()
@@ -193,8 +200,8 @@ def separates(direction: Array, matrix: Array, needed: Array, low: Array, high: 
         direction: d, shape (nv,), not zero.
         matrix: A, shape (nv, m).
         needed: w, shape (nv,).
-        low: Least tensions, shape (m,), [N].
-        high: Greatest tensions, shape (m,), [N]; may be infinite.
+        low: Minimum tensions, shape (m,), [N].
+        high: Maximum tensions, shape (m,), [N]; may be infinite.
     """
     slopes = matrix.T @ direction
     # a slope that is rounding does not make an endless tension an endless force

@@ -155,6 +155,11 @@ def chebyshev(basis: Array, low: Array, high: Array) -> tuple[Array | None, floa
     """Return centre and radius of the largest ball with ``low <= N x <= high``, and steps.
 
     The centre is None where the polytope is empty.
+
+    Args:
+        basis: N, shape (m, r).
+        low: Shape (m,), [N].
+        high: Shape (m,), [N].
     """
     m, r = basis.shape
     scale = max(1.0, float(np.abs(low).max()), float(np.abs(high).max()))
@@ -181,7 +186,13 @@ def chebyshev(basis: Array, low: Array, high: Array) -> tuple[Array | None, floa
 
 
 def interval(direction: Array, low: Array, high: Array) -> tuple[float, float] | None:
-    """Return the ends of ``low <= direction x <= high``, x scalar; None if it is empty."""
+    """Return the ends of ``low <= direction x <= high``, x scalar; None if it is empty.
+
+    Args:
+        direction: Shape (m,).
+        low: Shape (m,), [N].
+        high: Shape (m,), [N].
+    """
     start, end = -math.inf, math.inf
     for n, a, b in zip(direction.tolist(), low.tolist(), high.tolist(), strict=True):
         if abs(n) < 1e-12:

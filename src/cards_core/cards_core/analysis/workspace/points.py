@@ -334,7 +334,14 @@ class BoundSamples:
 
 
 def uniforms(seed: int, start: int, stop: int, width: int) -> Array:
-    """Return rows start..stop-1 of a table of uniform numbers in [0, 1), shape (n, width)."""
+    """Return rows start..stop-1 of a table of uniform numbers in [0, 1), shape (n, width).
+
+    Args:
+        seed: Of the table; row i depends on seed and i alone.
+        start: First row.
+        stop: Row after the last.
+        width: Number of columns.
+    """
     blocks = -(-width // BLOCK)
     generator = np.random.Philox(key=seed, counter=start * blocks)
     raw = generator.random_raw((stop - start) * blocks * BLOCK)

@@ -175,7 +175,7 @@ class BoundRays:
 
         Returns:
             Columns ``ray``, those of `columns`, ``begin``, ``end``, ``status``, and of every other
-            column of the condition the least and largest value at points of the scan in the
+            column of the condition the smallest and largest value at points of the scan in the
             interval (NaN if there is none), ordered by ray and begin.
         """
         q, directions = self.lines(values)

@@ -33,7 +33,13 @@ class PointSummary:
         self._extremes = {c.name: Extremes() for c in self._columns}
 
     def add(self, start: int, values: Array, columns: Results) -> None:
-        """Add points start.. with what varies in them and the condition's columns."""
+        """Add points start.. with what varies in them and the condition's columns.
+
+        Args:
+            start: Number of the first point.
+            values: Varying coordinates of the points, shape (n, k).
+            columns: Columns of the condition by name, shape (n,) each.
+        """
         status = columns["status"]
         self._counts += np.bincount(status, minlength=256)
         feasible = status == PointStatus.FEASIBLE
@@ -132,13 +138,19 @@ class RaySummary:
 
 
 class Extremes:
-    """Least and largest value of a column, and where; the first place where there are several."""
+    """Smallest and largest value of a column and where they first occur."""
 
     def __init__(self) -> None:
         self._best: list[tuple[float, int, Array] | None] = [None, None]
 
     def add(self, column: npt.NDArray[Any], values: Array, start: int) -> None:
-        """Look at the points start.. with what varies in them."""
+        """Look at the points start.. with what varies in them.
+
+        Args:
+            column: Values of the column, shape (n,).
+            values: Varying coordinates of the points, shape (n, k).
+            start: Number of the first point.
+        """
         finite = np.flatnonzero(np.isfinite(column))
         if not len(finite):
             return

@@ -68,7 +68,7 @@ class PatternGenerator(SetPointController):
     It follows no reference and leaves no error. Start, stop and the way to `relaxed` take
     ``ramp_time``: the amplitude of v0 grows and shrinks linearly. A length or tension that is not
     finite, or oscillators that cannot be integrated, lead to `relaxed`, with the reason in
-    `reason`; the former begins anew when the measurement is back, the latter with `reset` or
+    `reason`; the former starts again when the measurement is back, the latter with `reset` or
     another file.
 
     Args:
@@ -88,7 +88,7 @@ class PatternGenerator(SetPointController):
         heading_links: From the second to the first is ahead; empty: the first two.
 
     Attributes:
-        names: Of the muscles that are told something.
+        names: Of the commanded muscles.
         oscillators: One for each of them.
 
     Raises:
@@ -234,7 +234,7 @@ class PatternGenerator(SetPointController):
         self._centres = np.array([links[i].inertia.com for i in self._links])
 
     def reset(self) -> None:
-        """Begin the pattern anew with the next step; see `Controller.reset`."""
+        """Restart the pattern with the next step; see `Controller.reset`."""
         self.oscillators.reset()
         self._last: float | None = None
         self._due = -math.inf
@@ -355,7 +355,7 @@ def _first_parameters() -> list[Parameter]:
         Parameter(
             "muscles",
             cast(Any, ["*"]),
-            "Muscles that are told anything: patterns of names with * and ?.",
+            "Commanded muscles: name patterns with * and ?.",
             kind=str,
         ),
         Parameter(
@@ -411,7 +411,11 @@ def _more_parameters(
             "refresh_rate", 100.0, "How often oscillators advance.", "Hz", lower=0.1, upper=1e4
         ),
         Parameter("ramp_time", 1.0, "Of starting and stopping.", "s", lower=0.0, upper=60.0),
-        Parameter("reference_link", "", "From where the goal is seen; empty: the last link."),
+        Parameter(
+            "reference_link",
+            "",
+            "Link from which the goal direction is taken; empty: the last link.",
+        ),
         Parameter(
             "heading_links",
             cast(Any, []),

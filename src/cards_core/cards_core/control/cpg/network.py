@@ -59,7 +59,14 @@ class Network:
     def random(
         cls, inputs: int, hidden: int, outputs: int, generator: np.random.Generator
     ) -> Network:
-        """Return a network of uniform weights within +-1/sqrt(inputs of the layer)."""
+        """Return a network of uniform weights within +-1/sqrt(inputs of the layer).
+
+        Args:
+            inputs: i.
+            hidden: h.
+            outputs: o.
+            generator: Source of the random numbers.
+        """
         layers = [
             generator.uniform(-1.0, 1.0, (rows, columns + 1)) / np.sqrt(columns)
             for rows, columns in ((hidden, inputs), (outputs, hidden))

@@ -107,7 +107,8 @@ def noise_parameters() -> list[Parameter]:
         Parameter(
             "acceleration_noise",
             noise.acceleration,
-            "How suddenly the robot moves, for the estimate: small smooths, large follows faster.",
+            "Process noise of the estimate: smaller values smooth more, larger ones follow "
+            "faster.",
             "rad/s^1.5",
             lower=1e-3,
             upper=1e3,

@@ -61,7 +61,8 @@ class NecessaryTension:
         if not np.all(minimum < maximum):
             bad = int(np.argmin(minimum < maximum))
             raise ParameterError(
-                f"the least tension of muscle {bad} is {minimum[bad]:g} N, not below its largest "
+                f"the minimum tension of muscle {bad} is {minimum[bad]:g} N, not below its "
+                "largest "
                 f"{maximum[bad]:g} N"
             )
         # only the ratio of the weights counts; the solver's tolerances are those of H = E

@@ -52,13 +52,13 @@ def mrc_parameters() -> list[Parameter]:
     o, s = RelaxationOptions(), TemperatureLimits()
     return [
         Parameter("relaxation", True, "Muscles are released at rest.", live=True),
-        _length("dl_plus", o.dl_plus, "Released of one muscle per period at rest."),
-        _length("dl_minus", o.dl_minus, "Withdrawn from one muscle per period in motion."),
-        _length("dl_max", o.dl_max, "Released of one muscle at most."),
+        _length("dl_plus", o.dl_plus, "Length released per muscle and period at rest."),
+        _length("dl_minus", o.dl_minus, "Length withdrawn per muscle and period in motion."),
+        _length("dl_max", o.dl_max, "Maximum released length of a muscle."),
         Parameter(
             "dtheta_max",
             o.dtheta_max,
-            "Motion since the targets came to rest at which releasing stops.",
+            "Motion since the targets came to rest beyond which release stops.",
             "rad or m",
             lower=1e-6,
             live=True,
@@ -66,26 +66,26 @@ def mrc_parameters() -> list[Parameter]:
         Parameter(
             "resume",
             0.9,
-            "Share of dtheta_max below which it goes on.",
+            "Fraction of dtheta_max below which release resumes.",
             lower=1e-3,
             upper=1.0,
         ),
         Parameter(
             "hold",
             0.1,
-            "How long targets must be still before.",
+            "Time for which targets must be at rest before release starts.",
             "s",
             lower=0.0,
             upper=60.0,
         ),
-        Parameter("ties", "tension", "Who is first of the equally needed.", choices=TIES),
+        Parameter("ties", "tension", "Order of muscles that are equally needed.", choices=TIES),
         Parameter("tension_min", o.tension_min, "T_min of every muscle.", "N", lower=1e-3),
         Parameter("bias", 10.0, "T0 of every muscle.", "N", lower=0.0),
-        Parameter("rate", 1.0 / o.period, "Of the relaxation.", "Hz", lower=1.0, upper=1e4),
+        Parameter("rate", 1.0 / o.period, "Rate of the relaxation.", "Hz", lower=1.0, upper=1e4),
         Parameter(
             "estimation_rate",
             40.0,
-            "Of model and necessary tensions.",
+            "Rate of the model and the necessary tensions.",
             "Hz",
             lower=1.0,
             upper=1e4,
@@ -93,34 +93,42 @@ def mrc_parameters() -> list[Parameter]:
         Parameter(
             "body_image",
             "geometric",
-            "What the lengths of the muscles are believed to be.",
+            "Model of the muscle lengths.",
             choices=tuple(IMAGES),
         ),
-        Parameter("body_image_file", "", "A learned body image that was saved, to begin with."),
+        Parameter("body_image_file", "", "File of a learned body image to start from."),
         Parameter("learning", False, "A learned body image learns while it runs.", live=True),
         Parameter(
             "force_ramp",
             1.5,
-            "Time in which a wanted force is reached.",
+            "Time in which a commanded force is reached.",
             "s",
             lower=0.0,
             upper=60.0,
         ),
-        Parameter("force_max", 200.0, "Largest force that is taken.", "N", above=0.0, upper=1e5),
-        Parameter("moment_max", 50.0, "Largest moment that is taken.", "Nm", above=0.0, upper=1e5),
+        Parameter(
+            "force_max", 200.0, "Maximum force that is accepted.", "N", above=0.0, upper=1e5
+        ),
+        Parameter(
+            "moment_max", 50.0, "Maximum moment that is accepted.", "Nm", above=0.0, upper=1e5
+        ),
         Parameter(
             "joint_angles",
             "measured",
-            "Where the pose comes from: joint_states, or muscle lengths alone.",
+            "Source of the pose: joint_states, or muscle lengths alone.",
             choices=JOINT_ANGLES,
         ),
         *noise_parameters(),
-        Parameter("soft_temperature", s.soft, "Muscles give way from here on.", "degC"),
-        Parameter("hard_temperature", s.hard, "The robot is let go.", "degC"),
+        Parameter(
+            "soft_temperature", s.soft, "Tensions are reduced above this temperature.", "degC"
+        ),
+        Parameter(
+            "hard_temperature", s.hard, "All muscles are relaxed above this temperature.", "degC"
+        ),
         Parameter(
             "heat_rate",
             s.heat_rate,
-            "How fast muscles give way near the hard temperature.",
+            "Rate at which muscles lengthen near the hard temperature.",
             "m/s",
             above=0.0,
             upper=1.0,

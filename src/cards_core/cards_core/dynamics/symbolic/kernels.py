@@ -54,6 +54,11 @@ def robot_kernel(robot: Robot, name: str) -> Kernel:
 def frame_kernel(robot: Robot, frame: str, model: SymbolicTree | None = None) -> Kernel:
     """Return the kernel of pose, Jacobian and bias of one frame or link.
 
+    Args:
+        robot: The robot.
+        frame: Name of a frame or link.
+        model: Its expressions; made if None.
+
     Raises:
         UnknownNameError: No frame or link has this name.
     """

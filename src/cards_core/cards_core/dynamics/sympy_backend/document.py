@@ -82,7 +82,7 @@ class LatexExpressions:
         return "+", self._product(term)
 
     def _product(self, term: Expr) -> str:
-        """A product, with what has negative powers below a fraction line."""
+        """A product as a fraction with negative powers in the denominator."""
         if term.is_Rational:
             return number(term)
         coefficient, rest = term.as_coeff_Mul(rational=True)

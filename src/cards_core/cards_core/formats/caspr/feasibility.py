@@ -77,8 +77,8 @@ class Actuation:
     """Force limits and the coordinates that depend on the cables alone.
 
     Attributes:
-        lower: Least tensions of the commanded cables, shape (m,), [N].
-        upper: Their greatest tensions, shape (m,), [N]; may be infinite.
+        lower: Minimum tensions of the commanded cables, shape (m,), [N].
+        upper: Their maximum tensions, shape (m,), [N]; may be infinite.
         rows: Coordinates without a motor.
         passive: Index among the muscles and parameters of those that take no command.
     """

@@ -40,7 +40,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """The element in words."""
+        """Description of the element, for messages."""
         return self._element.label
 
     @property

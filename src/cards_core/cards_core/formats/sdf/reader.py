@@ -96,7 +96,14 @@ def read_sdf_document(
     base: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> SdfDocument:
-    """Like `read_sdf`; returns the XML and the plugins too, for readers of other blocks."""
+    """Like `read_sdf`; returns the XML and the plugins too, for readers of other blocks.
+
+    Args:
+        source: SDF text, or a path.
+        model: Name of the model; None: the only one.
+        base: Folder that relative paths start from.
+        name: Name of the source, for messages.
+    """
     declared = declare_models(source, base=base, name=name)
     root = declared.root
     node = _pick(root, declared.world, model)

@@ -84,6 +84,13 @@ def scalar(
 ) -> float:
     """Return the number in the child ``tag``, or ``default`` where there is no such child.
 
+    Args:
+        parent: The parent element.
+        tag: Name of the child.
+        default: Value without the child.
+        minimum: Smallest value that is accepted.
+        infinite: Whether ``inf`` is accepted.
+
     Raises:
         DescriptionError: Not a number, or below ``minimum``.
     """
@@ -117,7 +124,13 @@ def boolean(text: str, element: XmlElement, *, what: str = "") -> bool:
 
 
 def flag(parent: XmlElement, tag: str, default: bool = False) -> bool:
-    """Return the boolean in the child ``tag``, or ``default`` where there is no such child."""
+    """Return the boolean in the child ``tag``, or ``default`` where there is no such child.
+
+    Args:
+        parent: The parent element.
+        tag: Name of the child.
+        default: Value without the child.
+    """
     element = parent.child(tag)
     return default if element is None else boolean(text_of(element), element)
 
@@ -177,7 +190,14 @@ def known_names(names: Iterable[str], limit: int = 30) -> str:
 def unknown_name(
     element: XmlElement, role: str, name: str, known: Iterable[str]
 ) -> DescriptionError:
-    """Return the error for a reference to something that does not exist, with a suggestion."""
+    """Return the error for a reference to something that does not exist, with a suggestion.
+
+    Args:
+        element: Where the reference is.
+        role: What is referred to, e.g. ``link``.
+        name: The unknown name.
+        known: Existing names.
+    """
     items = sorted(set(known))
     # get_close_matches is quadratic in the length of the words
     close = get_close_matches(name, items[:300], n=1) if len(name) <= 200 else []

@@ -215,6 +215,11 @@ def to_sdf(robot: Robot, *, base: str | os.PathLike[str] | None = None) -> str:
 def write_model(robot: Robot, folder: str | os.PathLike[str], *, description: str = "") -> Path:
     """Write ``model.sdf`` and ``model.config`` into a folder; return the path of ``model.sdf``.
 
+    Args:
+        robot: The robot.
+        folder: Receives the files; created if missing.
+        description: Text for ``model.config``.
+
     Raises:
         DescriptionError: As `to_sdf`; nothing is written then.
         UnknownNameError: As `to_sdf`.

@@ -43,7 +43,13 @@ class Arithmetic(Protocol):
         """Return the larger one."""
 
     def where(self, condition: Real, x: Real, y: Real, /) -> Real:
-        """``x`` where the condition holds, else ``y``."""
+        """``x`` where the condition holds, else ``y``.
+
+        Args:
+            condition: Elementwise, shape (n,).
+            x: Shape (n,).
+            y: Shape (n,).
+        """
 
 
 class NumpyArithmetic:
@@ -182,7 +188,14 @@ DUAL: Arithmetic = DualArithmetic()
 
 
 def clip(m: Arithmetic, x: Real, low: Real, high: Real) -> Real:
-    """Return x limited to low .. high; ``high`` wins where they cross."""
+    """Return x limited to low .. high; ``high`` wins where they cross.
+
+    Args:
+        m: Functions of real arguments.
+        x: Shape (n,).
+        low: Shape (n,) or a number.
+        high: Shape (n,) or a number.
+    """
     return m.minimum(m.maximum(x, low), high)
 
 
@@ -228,6 +241,12 @@ def root_with_unit_slope(
 
     With ``residual = x - x0 - dt f(x)`` and f decreasing, the root lies between any ``start`` and
     ``start - residual(start)``.
+
+    Args:
+        m: Functions of real arguments.
+        residual: Returns value and slope at x, shape (n,) each.
+        start: Initial guess, shape (n,).
+        iterations: Number of Newton iterations.
     """
     other = start - residual(start)[0]
     bracket = (m.minimum(start, other), m.maximum(start, other))

@@ -161,7 +161,13 @@ class BlankevoortLigament(Model):
 
     @staticmethod
     def elastic(m: Arithmetic, p: Parameters, strain: Real) -> Real:
-        """Return E of a strain >= 0."""
+        """Return E of a strain >= 0.
+
+        Args:
+            m: Functions of real arguments.
+            p: Parameters by name, shape (n,) each.
+            strain: Strain [1], shape (n,).
+        """
         curvature = 0.5 * p.k / p.toe
         return m.where(strain < p.toe, curvature * strain * strain, p.k * (strain - 0.5 * p.toe))
 

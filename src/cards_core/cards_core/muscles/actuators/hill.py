@@ -93,7 +93,14 @@ class DeGroote2016:
         return math.log((1.0 + c3) / c1) / (1.0 + strain - c2)
 
     def tendon(self, m: Arithmetic, length: Real, strain: Real, stiffness: Real) -> Curve:
-        """Force and slope at a length; ``stiffness`` is `tendon_stiffness` of ``strain``."""
+        """Force and slope at a length; ``stiffness`` is `tendon_stiffness` of ``strain``.
+
+        Args:
+            m: Functions of real arguments.
+            length: Tendon length over slack length [1], shape (n,).
+            strain: Strain at the maximum isometric force [1], shape (n,).
+            stiffness: Shape (n,).
+        """
         c1, c2, c3 = self._tendon
         end = 1.0 + SLACK_SLOPE_STRAINS * strain
         inside = clip(m, length, 1.0, end)
@@ -103,7 +110,14 @@ class DeGroote2016:
         return m.where(length < 1.0, 0.0, m.maximum(force, 0.0)), m.where(length < 1.0, 0.0, slope)
 
     def tendon_length(self, m: Arithmetic, force: Real, strain: Real, stiffness: Real) -> Real:
-        """Length at a force >= 0 below the straight part."""
+        """Length at a force >= 0 below the straight part.
+
+        Args:
+            m: Functions of real arguments.
+            force: Force over the maximum isometric one [1], shape (n,).
+            strain: Strain at the maximum isometric force [1], shape (n,).
+            stiffness: Shape (n,).
+        """
         del strain
         c1, c2, c3 = self._tendon
         return c2 + m.log((force + c3) / c1) / stiffness
@@ -136,7 +150,13 @@ class DeGroote2016:
         return value, m.where(length < start, 0.0, slope)
 
     def velocity(self, m: Arithmetic, velocity: Real, activation: Real) -> BentCurve:
-        """Force-velocity curve; does not depend on the activation."""
+        """Force-velocity curve; does not depend on the activation.
+
+        Args:
+            m: Functions of real arguments.
+            velocity: Fibre velocity over the maximum one [1], shape (n,).
+            activation: 0..1, shape (n,).
+        """
         del activation
         d1, d2, d3, d4 = self._velocity
         x = d2 * velocity + d3
@@ -148,7 +168,15 @@ class DeGroote2016:
     def activation_rate(
         self, m: Arithmetic, excitation: Real, activation: Real, rise: Real, fall: Real
     ) -> Real:
-        """Return 1/tau, [1/s]: the two time constants joined by a tanh (b = 10)."""
+        """Return 1/tau, [1/s]: the two time constants joined by a tanh (b = 10).
+
+        Args:
+            m: Functions of real arguments.
+            excitation: 0..1, shape (n,).
+            activation: 0..1, shape (n,).
+            rise: Time constant of activation, [s].
+            fall: Time constant of deactivation, [s].
+        """
         f = 0.5 * m.tanh(10.0 * (excitation - activation))
         pace = 0.5 + 1.5 * activation
         return (f + 0.5) / (rise * pace) + (0.5 - f) * pace / fall
@@ -174,7 +202,14 @@ class Thelen2003:
         return (1.0 - self._toe_force) / (strain * (1.0 - self._toe))
 
     def tendon(self, m: Arithmetic, length: Real, strain: Real, stiffness: Real) -> Curve:
-        """Force and slope at a length; ``stiffness`` is `tendon_stiffness` of ``strain``."""
+        """Force and slope at a length; ``stiffness`` is `tendon_stiffness` of ``strain``.
+
+        Args:
+            m: Functions of real arguments.
+            length: Tendon length over slack length [1], shape (n,).
+            strain: Strain at the maximum isometric force [1], shape (n,).
+            stiffness: Shape (n,).
+        """
         toe = self._toe * strain
         e = length - 1.0
         inside = clip(m, e, 0.0, toe)
@@ -186,7 +221,14 @@ class Thelen2003:
         return force, m.where(e < 0.0, 0.0, slope)
 
     def tendon_length(self, m: Arithmetic, force: Real, strain: Real, stiffness: Real) -> Real:
-        """Length at a force >= 0."""
+        """Length at a force >= 0.
+
+        Args:
+            m: Functions of real arguments.
+            force: Force over the maximum isometric one [1], shape (n,).
+            strain: Strain at the maximum isometric force [1], shape (n,).
+            stiffness: Shape (n,).
+        """
         toe = self._toe * strain
         scale = self._toe_force / math.expm1(self._toe_growth)
         curved = m.minimum(force, self._toe_force)
@@ -210,7 +252,13 @@ class Thelen2003:
         return growing - 1.0 / scale + slope * beyond, m.where(length < 1.0, 0.0, slope)
 
     def velocity(self, m: Arithmetic, velocity: Real, activation: Real) -> BentCurve:
-        """Force-velocity curve, Thelen's equation solved for the force."""
+        """Force-velocity curve, Thelen's equation solved for the force.
+
+        Args:
+            m: Functions of real arguments.
+            velocity: Fibre velocity over the maximum one [1], shape (n,).
+            activation: 0..1, shape (n,).
+        """
         pace = 0.25 + 0.75 * activation
         u = velocity / pace
         short = clip(m, u, -1.0, 0.0)
@@ -229,7 +277,15 @@ class Thelen2003:
     def activation_rate(
         self, m: Arithmetic, excitation: Real, activation: Real, rise: Real, fall: Real
     ) -> Real:
-        """Return 1/tau, [1/s]: one time constant up, one down."""
+        """Return 1/tau, [1/s]: one time constant up, one down.
+
+        Args:
+            m: Functions of real arguments.
+            excitation: 0..1, shape (n,).
+            activation: 0..1, shape (n,).
+            rise: Time constant of activation, [s].
+            fall: Time constant of deactivation, [s].
+        """
         pace = 0.5 + 1.5 * activation
         return m.where(excitation > activation, 1.0 / (rise * pace), pace / fall)
 

@@ -88,7 +88,13 @@ class McKibbenMuscle(Model):
 
     @staticmethod
     def area(m: Arithmetic, p: Parameters, length: Real) -> Real:
-        """Return dF/dp at a braid length, [m^2]; negative below the shortest length."""
+        """Return dF/dp at a braid length, [m^2]; negative below the shortest length.
+
+        Args:
+            m: Functions of real arguments.
+            p: Parameters by name, shape (n,) each.
+            length: Length of the braid, shape (n,), [m].
+        """
         braid = m.maximum(1.0 - p.k * (1.0 - clip(m, length, 0.0, p.b) / p.l0), 0.0)
         return p.shape * braid * braid - p.fixed
 
@@ -102,13 +108,27 @@ class McKibbenMuscle(Model):
         return clip(m, pressure, 0.0, p.max_pressure)
 
     def static(self, m: Arithmetic, p: Parameters, pressure: Real, braid: Real) -> Real:
-        """Return the tension without friction at a pressure and a braid length."""
+        """Return the tension without friction at a pressure and a braid length.
+
+        Args:
+            m: Functions of real arguments.
+            p: Parameters by name, shape (n,) each.
+            pressure: Gauge pressure, shape (n,), [Pa].
+            braid: Length of the braid, shape (n,), [m].
+        """
         inner = m.maximum(pressure - p.threshold, 0.0)
         return m.maximum(inner * self.area(m, p, braid) + p.bladder * (braid - p.l0), 0.0)
 
     @staticmethod
     def with_friction(m: Arithmetic, p: Parameters, static: Real, rate: Real) -> Real:
-        """Return the tension with friction."""
+        """Return the tension with friction.
+
+        Args:
+            m: Functions of real arguments.
+            p: Parameters by name, shape (n,) each.
+            static: Tension without friction, shape (n,), [N].
+            rate: Rate of the length, shape (n,), [m/s].
+        """
         return static * (1.0 + p.mu * m.tanh(rate / p.v0))
 
     def step(
@@ -175,13 +195,25 @@ class ValveMcKibbenMuscle(McKibbenMuscle):
 
     @staticmethod
     def volume(m: Arithmetic, p: Parameters, length: Real) -> Real:
-        """Return the volume in the braid, [m^3]; above zero for every length."""
+        """Return the volume in the braid, [m^3]; above zero for every length.
+
+        Args:
+            m: Functions of real arguments.
+            p: Parameters by name, shape (n,) each.
+            length: Length of the braid, shape (n,), [m].
+        """
         inside = clip(m, length, 0.05 * p.b, 0.99 * p.b)
         return inside * (p.b * p.b - inside * inside) / p.turns2
 
     @staticmethod
     def phi(m: Arithmetic, p: Parameters, ratio: Real) -> tuple[Real, Real]:
-        """Return the flow function and its slope for a pressure ratio >= 0; 0 beyond 1."""
+        """Return the flow function and its slope for a pressure ratio >= 0; 0 beyond 1.
+
+        Args:
+            m: Functions of real arguments.
+            p: Parameters by name, shape (n,) each.
+            ratio: Downstream over upstream pressure [1], shape (n,).
+        """
         part = clip(m, (ratio - p.critical) / (1.0 - p.critical), 0.0, _last(p.critical))
         root = m.sqrt(1.0 - part * part)
         line = m.maximum((1.0 - ratio) / (1.0 - LINEAR_RATIO), 0.0)

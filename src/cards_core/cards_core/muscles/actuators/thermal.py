@@ -90,13 +90,26 @@ def discretise(thermal: Thermal, dt: float) -> tuple[Array, Array]:
 
 
 def resistance(m: Arithmetic, p: Parameters, winding: Real) -> Real:
-    """Return the resistance of a winding at its temperature [degC], [ohm]."""
+    """Return the resistance of a winding at its temperature [degC], [ohm].
+
+    Args:
+        m: Functions of real arguments.
+        p: Parameters by name, shape (n,) each.
+        winding: Temperature of the winding, shape (n,), [degC].
+    """
     # copper only: far below any real temperature the line would reach zero
     return p.resistance * m.maximum(1.0 + p.copper * (winding - 25.0), 0.1)
 
 
 def advance(p: Parameters, winding: Real, housing: Real, heat: Real) -> list[Real]:
-    """Return the temperatures of winding and housing after a step with a heat [W]."""
+    """Return the temperatures of winding and housing after a step with a heat [W].
+
+    Args:
+        p: Parameters by name, shape (n,) each.
+        winding: Shape (n,), [degC].
+        housing: Shape (n,), [degC].
+        heat: Heat in the winding, shape (n,), [W].
+    """
     a, b = winding - p.ambient, housing - p.ambient
     return [
         p.ambient + p.f11 * a + p.f12 * b + p.b1 * heat,

@@ -300,6 +300,11 @@ def is_minimum(p: Vector3, q: Vector3, geodesic: Geodesic) -> bool:
     It is if no neighbouring path from p crosses it before q (Jacobi's condition): a displacement
     with ``w = 0, w' = 1`` at p grows along the straight piece, follows the Jacobi equation on the
     surface, and must not have come back to zero at q.
+
+    Args:
+        p: End point before the surface, shape (3,), [m].
+        q: End point behind it, shape (3,), [m].
+        geodesic: The arc on the surface.
     """
     a, a_rate, r, r_rate = geodesic.jacobi
     reach = _distance(p, geodesic.start)
@@ -308,7 +313,13 @@ def is_minimum(p: Vector3, q: Vector3, geodesic: Geodesic) -> bool:
 
 
 def path_length(p: Vector3, q: Vector3, geodesic: Geodesic) -> float:
-    """Return the length of the straight pieces and the arc, [m]."""
+    """Return the length of the straight pieces and the arc, [m].
+
+    Args:
+        p: End point before the surface, shape (3,), [m].
+        q: End point behind it, shape (3,), [m].
+        geodesic: The arc on the surface.
+    """
     return _distance(p, geodesic.start) + geodesic.length + _distance(geodesic.end, q)
 
 

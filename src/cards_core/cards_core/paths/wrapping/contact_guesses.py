@@ -371,7 +371,7 @@ def _through_ring(surface: TorusSurface, p: Vector3, q: Vector3) -> list[Guess]:
 
 
 def _clearance(surface: Surface, p: Vector3, q: Vector3) -> float:
-    """Return the least height of the segment from p to q above the surface, [m]."""
+    """Return the minimum height of the segment from p to q above the surface, [m]."""
 
     def height(f: float) -> float:
         return surface.height(p + f * (q - p))

@@ -147,7 +147,13 @@ def _step(surface: Surface, state: Array, h: float) -> Array:
 
 
 def sample(surface: Surface, geodesic: Geodesic, count: int) -> Array:
-    """Return ``count`` >= 2 points along a geodesic, evenly spaced, shape (count, 3), [m]."""
+    """Return ``count`` >= 2 points along a geodesic, evenly spaced, shape (count, 3), [m].
+
+    Args:
+        surface: The surface.
+        geodesic: The geodesic.
+        count: Number of points.
+    """
     points = np.empty((count, 3))
     points[0] = geodesic.start
     x, t = geodesic.start, geodesic.start_tangent

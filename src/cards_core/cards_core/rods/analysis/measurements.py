@@ -160,6 +160,11 @@ class BaseMeasurement:
     def of(wrenches: Array, sigma_force: float, sigma_moment: float) -> BaseMeasurement:
         """Return wrenches with independent noise of every component, [N] and [N m].
 
+        Args:
+            wrenches: Shape (n, 6), [N] and [N m].
+            sigma_force: Standard deviation of a force component, [N].
+            sigma_moment: Standard deviation of a moment component, [N m].
+
         Raises:
             MeasurementError: A standard deviation that is not finite and > 0.
         """
@@ -272,7 +277,14 @@ def simulated_shapes(
 def simulated_bases(
     solution: Solution, sigma_force: float, sigma_moment: float, rng: np.random.Generator
 ) -> BaseMeasurement:
-    """Return noisy wrenches at the bases; noise in [N] and [N m] of every component."""
+    """Return noisy wrenches at the bases; noise in [N] and [N m] of every component.
+
+    Args:
+        solution: The equilibrium.
+        sigma_force: Standard deviation of a force component, [N].
+        sigma_moment: Standard deviation of a moment component, [N m].
+        rng: Source of the noise.
+    """
     noise = rng.standard_normal(solution.base_wrenches.shape)
     scale = np.repeat([sigma_force, sigma_moment], 3)
     return BaseMeasurement.of(solution.base_wrenches + noise * scale, sigma_force, sigma_moment)

@@ -63,7 +63,7 @@ class PlateGrid:
         count: Number of points.
         names: Of the axes.
         axis_values: Values of every axis.
-        fixed: Values of the coordinates that do not vary and are not at home, by name.
+        fixed: Values of the fixed coordinates and are not at home, by name.
 
     Raises:
         PointSetError: A coordinate that is given twice or cannot be prescribed; no points.
@@ -217,8 +217,8 @@ class SliceOptions:
 METRICS = {
     "min_eigenvalue": ("N/m, N m", "smallest eigenvalue of the plate's stiffness"),
     "margin": ("", "the same relative to home"),
-    "curvature": ("1/m", "greatest curvature of a rod"),
-    "stress": ("Pa", "greatest stress of a rod (von Mises)"),
+    "curvature": ("1/m", "maximum curvature of a rod"),
+    "stress": ("Pa", "maximum stress of a rod (von Mises)"),
     "strain": ("", "the same divided by Young's modulus"),
     "rod_index": ("", "number of ways in which rods collapse while the plate is held"),
 }
@@ -313,7 +313,7 @@ class SliceResult:
         }
 
     def _extremes(self, name: str, table: Array) -> dict[str, Any]:
-        """Return least and greatest value over the good points, and where."""
+        """Return minimum and maximum value over the good points, and where."""
         values = np.where(self.good, self.metric(name), np.nan).ravel()
         out: dict[str, Any] = {"min": None, "max": None}
         if np.isfinite(values).any():

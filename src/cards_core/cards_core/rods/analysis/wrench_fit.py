@@ -131,7 +131,13 @@ def fit_limb(
 
 
 def damped_step(J: Array, r: Array, damping: float) -> Array:
-    """Return ``-(J'J + damping diag(J'J))^-1 J'r`` without squaring the condition of J."""
+    """Return ``-(J'J + damping diag(J'J))^-1 J'r`` without squaring the condition of J.
+
+    Args:
+        J: Jacobian, shape (k, n).
+        r: Residual, shape (k,).
+        damping: Damping factor >= 0 [1].
+    """
     diagonal = np.sqrt(damping * np.einsum("ij,ij->j", J, J))
     rows = np.vstack([J, np.diag(diagonal)])
     return np.asarray(

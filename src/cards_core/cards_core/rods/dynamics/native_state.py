@@ -307,7 +307,7 @@ class NativeState:
         return np.concatenate([np.array(starts), self.states[0, :, -1:, :3]], axis=1)
 
     def strains(self) -> Array:
-        """Return the greatest strains; see `RobotDynamics.strains`."""
+        """Return the maximum strains; see `RobotDynamics.strains`."""
         worst = []
         for i, limb in enumerate(self.robot.limbs):
             rod, z = limb.rod, self._channels(i)

@@ -42,7 +42,7 @@ from cards_core.spatial import hat, matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 
 TOLERANCE = 1e-8
-"""Greatest scaled row of the equations (lengths by L, forces by EI/L^2, moments by EI/L)."""
+"""Maximum scaled row of the equations (lengths by L, forces by EI/L^2, moments by EI/L)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Instant:
         base_wrenches: Force and moment in the rods at their starts, shape (n, 6), [N], [N m].
         tip_wrenches: The same at their tips.
         iterations: Newton iterations that the instant took.
-        residual: Greatest scaled row that was left.
+        residual: Maximum scaled row that was left.
     """
 
     time: float
@@ -80,7 +80,7 @@ class RobotDynamics:
         steps: Steps of order 8 along each rod; None: as the time step needs.
         segments: Of multiple shooting, which share the steps; None: as needed.
         held: The plate's pose is given at every step instead of following from its inertia.
-        tolerance: Greatest scaled row.
+        tolerance: Maximum scaled row.
 
     Raises:
         RodError: No robot, or a value out of its range.
@@ -259,7 +259,7 @@ class RobotDynamics:
         return self.native_state.positions()
 
     def strains(self) -> Array:
-        """Return the greatest equivalent strain of each rod, shape (n,), as `RodShape.strain`."""
+        """Return the largest equivalent strain of each rod, shape (n,), as `RodShape.strain`."""
         return self.native_state.strains()
 
     def findings(self) -> tuple[Finding, ...]:

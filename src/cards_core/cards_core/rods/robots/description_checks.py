@@ -321,7 +321,7 @@ def document_warnings(root: XmlElement, moving: set[str]) -> list[str]:
 
 
 def _largest_angle(pose: str) -> float:
-    """Return the greatest of roll, pitch, yaw; 0 for what is no pose, as plugins may have."""
+    """Return the largest of roll, pitch, yaw; 0 for what is no pose, as plugins may have."""
     try:
         return max(abs(float(word)) for word in pose.split()[3:])
     except ValueError:

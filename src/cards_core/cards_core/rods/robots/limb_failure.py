@@ -163,7 +163,7 @@ SECTIONS = 101
 """Sections of each rod at which strains are evaluated, as many as are drawn."""
 
 TRACKED_SECTIONS = 21
-"""The same while a robot moves, where a step has microseconds; strains are greatest at ends."""
+"""The same while a robot moves, where a step has microseconds; strains are largest at ends."""
 
 CHANGE = 0.01
 """Change of a moment at a rod's start, times L/EI, from which on strains are evaluated again."""
@@ -206,7 +206,7 @@ def yield_findings(
 
 
 def strain_findings(robot: RodRobot, strains: Array) -> list[Finding]:
-    """Return YIELD for each limb whose greatest strain, of shape (n,), is beyond its yield strain.
+    """Return YIELD for each limb whose maximum strain, of shape (n,), is beyond its yield strain.
 
     The message names the limb, the strain, the stress and what the material bears of both.
     """

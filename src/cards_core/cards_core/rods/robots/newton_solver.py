@@ -180,7 +180,7 @@ class NativeRobot:
         self.library.robot_recut(other.handle, _at(record), self.handle)
 
     def step_error(self) -> float:
-        """Return the greatest scaled residual of a limb with twice as many steps."""
+        """Return the maximum scaled residual of a limb with twice as many steps."""
         return float(self.library.robot_step_error(self.handle))
 
     def add_step(self, step: Array, factor: float = 1.0) -> None:

@@ -63,7 +63,7 @@ def read_rod_robot(name_or_path: str | os.PathLike[str], *, model: str | None = 
             f"has {len(document.robot.muscles)} muscles beside its rods",
             source=str(file),
             element=f"model '{document.robot.name}'",
-            expected="a robot of rods or a robot of muscles",
+            expected="a robot of rods or a robot with muscles",
         )
     check_units_of_frames(document.root)
     return _Reader(Mechanism(document), read_yaml(yaml_file), file, document.root).read()

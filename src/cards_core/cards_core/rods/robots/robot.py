@@ -188,7 +188,7 @@ class SolverSettings:
 
     Attributes:
         steps: Steps of order 8 along each rod (or segment).
-        tolerance: Greatest scaled residual.
+        tolerance: Maximum scaled residual.
         segments: Segments of multiple shooting; None chooses them by load and slenderness.
         policy: ``fresh`` (a new Jacobian at every step) or ``chord`` (kept while it is good).
         max_iterations: Newton iterations per solve.

@@ -49,6 +49,12 @@ class Solution:
     stiffness and what depends on it) is computed when it is asked for, at this very state.
     The arrays are views of one record: copy them before changing them.
 
+    Args:
+        solver: Solver that made it.
+        record: Numbers of the state as native code returns them.
+        segments: Number of segments of each rod.
+        mode: ``dgm``, ``igm`` or ``limbs``.
+
     Attributes:
         solver: The solver.
         record: The state as the library keeps it.
@@ -91,12 +97,12 @@ class Solution:
 
     @property
     def residual(self) -> float:
-        """Greatest scaled residual (lengths by L, forces by EI/L^2, moments by EI/L)."""
+        """Maximum scaled residual (lengths by L, forces by EI/L^2, moments by EI/L)."""
         return float(self.record[3 - INFO])
 
     @property
     def slenderness(self) -> float:
-        """Greatest ``L sqrt(|n| / EI)`` of a limb: how fast errors grow along the rod."""
+        """Largest ``L sqrt(|n| / EI)`` of a limb: how fast errors grow along the rod."""
         return float(self.record[4 - INFO])
 
     @property
@@ -116,7 +122,7 @@ class Solution:
 
     @cached_property
     def residuals(self) -> Array:
-        """Greatest scaled residual of each limb and of the plate's balance, (n + 1,)."""
+        """Maximum scaled residual of each limb and of the plate's balance, (n + 1,)."""
         n = self.limbs
         return self.record[-INFO - n - 1 : -INFO]
 

@@ -160,6 +160,13 @@ class RodRobotSolver:
 
         The plate's balance is not enforced: ``plate_wrench`` and ``stiffness`` say what the rods
         do to it, for a simulator that moves the plate. ``wrench`` enters the stiffness alone.
+
+        Args:
+            q: Base joint coordinates, shape (n,), [m] or [rad].
+            pose: Pose of the plate, shape (4, 4), [m].
+            wrench: Load on the plate about its origin, shape (6,), [N] and [N m]; zero if None.
+            frame: ``world`` or ``plate``: axes of the wrench.
+            start: Initial guess; found if None.
         """
         with self._lock:
             if start is None:
@@ -192,6 +199,11 @@ class RodRobotSolver:
         """Return the linearised equations at any state, which need not be a solution.
 
         With one segment, whatever the settings say.
+
+        Args:
+            state: The state.
+            wrench: Load on the plate about its origin, shape (6,), [N] and [N m]; zero if None.
+            frame: ``world`` or ``plate``: axes of the wrench.
         """
         with self._lock:
             native = self._newton.at(1)
@@ -209,6 +221,11 @@ class RodRobotSolver:
         """Evaluate a state without solving: wrenches and residuals as of a solution.
 
         The status is OK if it is a solution, else NOT_CONVERGED.
+
+        Args:
+            state: The state.
+            wrench: Load on the plate about its origin, shape (6,), [N] and [N m]; zero if None.
+            frame: ``world`` or ``plate``: axes of the wrench.
         """
         with self._lock:
             self._newton.start(state)
@@ -219,7 +236,7 @@ class RodRobotSolver:
     def discretisation_error(self, solution: Solution) -> float:
         """Return how much a solution changes with twice as many steps along the rods.
 
-        Greatest change of q, of the plate's position [m] and of its orientation [rad]; infinite
+        Maximum change of q, of the plate's position [m] and of its orientation [rad]; infinite
         if the finer equations were not solved. Order 8: the error is about what is returned.
         """
         found = []
@@ -266,7 +283,7 @@ class RodRobotSolver:
         return RobotShapes(native.shapes(solution.record, points))
 
     def strains(self, solution: Solution, points: int = 101) -> Array:
-        """Return the greatest strain of each section, (n, points)."""
+        """Return the maximum strain of each section, (n, points)."""
         return self.shapes(solution, points).strain
 
     @property

@@ -373,13 +373,13 @@ class _RodReader:
                 )
             return length, None
         low, high = vector(
-            self.need("limits", "least and greatest length, [m]") if field is None else field,
+            self.need("limits", "minimum and maximum length, [m]") if field is None else field,
             2,
-            "least and greatest length, [m]",
+            "minimum and maximum length, [m]",
         )
         assert field is not None
         if not 0.0 < low < high:
-            raise field.error(f"is {low:g} to {high:g} m", "0 < least < greatest length")
+            raise field.error(f"is {low:g} to {high:g} m", "0 < minimum < maximum length")
         if length is not None and not low <= length <= high:
             raise self.need("length", "").error(
                 f"is {length:g} m, outside the limits", f"{low:g} to {high:g} m"

@@ -30,13 +30,13 @@ WRENCH_FRAMES = ("world", "plate")
 """``world``: a dead load; ``plate``: it turns with the plate (a follower load)."""
 
 LARGEST_COORDINATE = 1e4
-"""Greatest coordinate of a command, [m] or [rad]; a greater one is a mistake."""
+"""Maximum coordinate of a command, [m] or [rad]; a greater one is a mistake."""
 
 LARGEST_LOAD = 1e9
-"""Greatest component of a wrench, [N] or [N m]."""
+"""Maximum component of a wrench, [N] or [N m]."""
 
 ROTATION_TOLERANCE = 1e-3
-"""Greatest error of a rotation matrix or of a quaternion's norm that is corrected."""
+"""Maximum error of a rotation matrix or of a quaternion's norm that is corrected."""
 
 
 def checked_joints(robot: RodRobot, q: object) -> Array | Finding:
@@ -69,7 +69,13 @@ def checked_joints(robot: RodRobot, q: object) -> Array | Finding:
 
 
 def limit_finding(robot: RodRobot, q: Array, tolerance: float = 0.0) -> Finding | None:
-    """Return LIMIT for the coordinate that is farthest outside its limits, or None."""
+    """Return LIMIT for the coordinate that is farthest outside its limits, or None.
+
+    Args:
+        robot: The robot.
+        q: Joint coordinates, shape (n,), [m] or [rad].
+        tolerance: Excess that is accepted, [m] or [rad].
+    """
     low, high = robot.q_lower - q, q - robot.q_upper
     for index, limb in enumerate(robot.limbs):
         if limb.base.kind is BaseKind.EXTENSIBLE and q[index] <= 0.0:
@@ -152,7 +158,7 @@ def checked_pose(robot: RodRobot, pose: object, base: Array | None = None) -> Ar
 
 
 def _error_of_rotation(rotation: Array) -> tuple[float, float]:
-    """Return the greatest entry of ``R'R - I``, and the determinant: at 1 kHz, so by floats."""
+    """Return the largest entry of ``R'R - I``, and the determinant: at 1 kHz, so by floats."""
     (a, b, c), (d, e, f), (g, h, i) = rotation.tolist()
     error = max(
         abs(a * a + d * d + g * g - 1.0),
@@ -166,7 +172,7 @@ def _error_of_rotation(rotation: Array) -> tuple[float, float]:
 
 
 def _orthogonal(rotation: Array, error: float) -> Array:
-    """Return the nearest rotation; ``error`` is the greatest entry of ``R'R - I``."""
+    """Return the nearest rotation; ``error`` is the largest entry of ``R'R - I``."""
     if error < 1e-15:
         return rotation
     if error < 1e-8:  # one step of Newton's method for the polar factor squares it
@@ -299,7 +305,7 @@ def _end_of_span(limb: Limb, joint: Array) -> tuple[Array, float]:
 
 
 def shortest_span(limb: Limb, pose: Array) -> tuple[float, float]:
-    """Return the shortest span of a rod at a pose, and its greatest length, [m]."""
+    """Return the shortest span of a rod at a pose, and its maximum length, [m]."""
     joint = pose @ limb.tip.joint_pose
     target, length = _end_of_span(limb, joint)
     slides = joint[:3, :3][:, limb.tip.kind.free[:3]]

@@ -273,7 +273,7 @@ class StepAcceptance:
 
         NaN fails all of them.
         """
-        joints = 0.0  # greatest change as a part of a step, so are `way` and `turn`
+        joints = 0.0  # maximum change as a part of a step, so are `way` and `turn`
         for q, before, low, high, size in zip(
             trial.q.tolist(), last.q.tolist(), *self._limits, strict=True
         ):
@@ -385,7 +385,7 @@ FIRST_STEP = 4.0
 """First step, in steps of a tracker."""
 
 LARGEST_STEP = 16.0
-"""Greatest step, in steps of a tracker."""
+"""Maximum step, in steps of a tracker."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,7 +429,7 @@ def follow(
         origin: Where to begin; of the same kind (joints or pose) as ``target``.
         target: Where to go.
         acceptance: Refuses a step that is no neighbour of the last state, or collapses.
-        solves: Greatest number of solves.
+        solves: Maximum number of solves.
         work: No solve is begun once its limit is reached.
         visit: Called with every accepted state.
     """

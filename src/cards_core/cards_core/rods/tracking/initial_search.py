@@ -244,7 +244,7 @@ SPENT = "budget spent"
 """Last entry of `SearchResult.attempts` if the budget ended the search."""
 
 FREE_MODE = 1e-10
-"""Eigenvalue of K, relative to the greatest, that counts as zero: the plate moves freely."""
+"""Eigenvalue of K, relative to the largest, that counts as zero: the plate moves freely."""
 
 
 class EquilibriumSearch:

@@ -34,7 +34,7 @@ from cards_core.rods.tracking.targets import Target, pose_difference
 from cards_core.typing import Array
 
 LARGEST_JOINT_STEP = 0.06
-"""Greatest change of a joint in one step: of a rod's length, or [rad]."""
+"""Maximum change of a joint in one step: of a rod's length, or [rad]."""
 
 NEAR = 2e-2
 """Distance, scaled as e, from which on the inverse model is tried directly."""

@@ -30,7 +30,7 @@ from cards_core.rods.tracking.targets import moved
 from cards_core.typing import Array
 
 LARGEST_STEP = 1.0
-"""Greatest scaled step of an unknown: lengths of a rod, radians, moments EI/L."""
+"""Maximum scaled step of an unknown: lengths of a rod, radians, moments EI/L."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ def levenberg_marquardt(
     Args:
         equations: What to solve.
         start: First state.
-        iterations: Greatest number of linearisations.
+        iterations: Maximum number of linearisations.
         tolerance: Norm of the scaled residual at which to stop.
     """
     state, smallest = start, _smallest_lengths(equations.robot)

@@ -29,7 +29,13 @@ FORMAT = "cards rod state 1"
 
 
 def state_to_dict(robot: RodRobot, solution: Solution, target: Target) -> dict[str, Any]:
-    """Return a state as a dictionary of strings and lists of numbers."""
+    """Return a state as a dictionary of strings and lists of numbers.
+
+    Args:
+        robot: The robot.
+        solution: The state.
+        target: Its target.
+    """
     state = {
         "format": FORMAT,
         "robot": robot.name,
@@ -50,6 +56,11 @@ def state_from_dict(
     robot: RodRobot, solver: RodRobotSolver, state: dict[str, Any]
 ) -> tuple[Solution, Target] | Finding:
     """Solve a saved state again.
+
+    Args:
+        robot: The robot.
+        solver: Its solver.
+        state: As made by `state_to_dict`.
 
     Returns:
         The solution and the target that it fulfils; or INVALID for a state that is not one of

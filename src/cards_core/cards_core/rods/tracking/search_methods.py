@@ -42,7 +42,7 @@ class Budget:
     Attributes:
         work: Newton iterations after which nothing new is begun. Robots of six rods make some
             15 000 in a second, so the default is 6 or 7 seconds; most searches need a hundredth.
-        solves: Greatest number of solves of one homotopy.
+        solves: Maximum number of solves of one homotopy.
         iterations: Linearisations of one Levenberg-Marquardt descent.
         samples: Joint samples (`SampledStates`), each some 20 solves, made when a pose needs them.
     """

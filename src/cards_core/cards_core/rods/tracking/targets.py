@@ -20,10 +20,10 @@ from cards_core.spatial import quaternion_matrix, rotation_exp, rotation_log
 from cards_core.typing import Array
 
 STEP_LENGTH = 5e-3
-"""Greatest step of a command, [m]."""
+"""Maximum step of a command, [m]."""
 
 STEP_ANGLE = math.radians(2.0)
-"""Greatest step of a command, [rad]."""
+"""Maximum step of a command, [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,13 @@ def controlled_mask(robot: RodRobot) -> Array:
 
 
 def interpolate(start: Target, end: Target, fraction: float) -> Target:
-    """Return the target at a fraction 0..1 of the line; both ends must be of one kind."""
+    """Return the target at a fraction 0..1 of the line; both ends must be of one kind.
+
+    Args:
+        start: Target at fraction 0.
+        end: Target at fraction 1.
+        fraction: 0..1 [1].
+    """
     if fraction >= 1.0:
         return end
     wrench = start.wrench + fraction * (end.wrench - start.wrench)
@@ -92,7 +98,7 @@ class TargetDistance:
         translation: Of the plate, [m]; 0 for joint commands.
         rotation: Of the plate, angle [rad]; 0 for joint commands.
         joints: Largest difference of a joint, [m] or [rad]; 0 for pose commands.
-        steps: The same in steps of the greatest size.
+        steps: The same in steps of the maximum size.
     """
 
     translation: float
@@ -102,7 +108,13 @@ class TargetDistance:
 
 
 def target_distance(robot: RodRobot, start: Target, end: Target) -> TargetDistance:
-    """Measure a distance; both ends must be of one kind."""
+    """Measure a distance; both ends must be of one kind.
+
+    Args:
+        robot: The robot.
+        start: First target.
+        end: Second target.
+    """
     if end.q is not None:
         assert start.q is not None
         change = np.abs(end.q - start.q)
@@ -118,7 +130,7 @@ def target_distance(robot: RodRobot, start: Target, end: Target) -> TargetDistan
 
 @lru_cache(maxsize=16)
 def step_sizes(robot: RodRobot) -> Array:
-    """Return the greatest step of each coordinate of q, shape (n,), [m] or [rad], read-only."""
+    """Return the maximum step of each coordinate of q, shape (n,), [m] or [rad], read-only."""
     turns = [limb.base.kind is BaseKind.REVOLUTE for limb in robot.limbs]
     sizes = np.where(turns, STEP_ANGLE, STEP_LENGTH)
     sizes.flags.writeable = False
@@ -148,7 +160,7 @@ class Remaining:
 
 
 MOST_LOAD_STEPS = 200.0
-"""Greatest number of steps for a change of load: near singular poses the estimate is huge."""
+"""Maximum number of steps for a change of load: near singular poses the estimate is huge."""
 
 
 def load_steps(stiffness: Array, load: Array) -> float:

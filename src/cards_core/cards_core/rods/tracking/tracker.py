@@ -474,7 +474,7 @@ def _held_reason(
         acceptance: The test that refused the smallest step.
         refusal: The reason.
         still: State and target.
-        solves: Greatest number of solves to find out how far a pose is out of reach.
+        solves: Maximum number of solves to find out how far a pose is out of reach.
     """
     status = refusal.status
     if status in (RodStatus.NEAR_LIMIT, RodStatus.UNSTABLE):

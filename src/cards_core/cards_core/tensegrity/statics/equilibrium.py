@@ -155,7 +155,7 @@ def analyse_equilibrium(
 
 
 def velocity_scale(tree: Tree, jacobian: Array) -> tuple[Array, float]:
-    """Return what velocities are multiplied by, shape (nv,), and the length of it, [m].
+    """Return the scales of the velocities, shape (nv,), and the length in them, [m].
 
     Args:
         tree: Has the kinds of the joints.

@@ -74,7 +74,7 @@ def prestress(
 
     Args:
         analysis: Of the shape.
-        method: ``max_min``: the least tension is as large as it can be beside the mean;
+        method: ``max_min``: the minimum tension is as large as it can be beside the mean;
             ``least_norm``: as little tension as the limits allow.
         mean: Of ``max_min``, mean tension, [N]; 1 N without it.
         tension_min: Of ``least_norm``, f_min of all or each, shape (m,), [N], > 0.
@@ -200,7 +200,7 @@ def minimal_rest_lengths(
     low, high = _limits(analysis, tension_min, own if tension_max is None else tension_max)
     shortest = np.broadcast_to(np.asarray(rest_length_min, dtype=float), low.shape)
     if not (shortest > 0.0).all():
-        raise ShapeError("least rest lengths that are not positive (expected: > 0 m)")
+        raise ShapeError("minimum rest lengths that are not positive (expected: > 0 m)")
     high = np.minimum(high, stiffness * (analysis.lengths - shortest))
     stress = analysis.self_stress
     found = _linear_program(
@@ -266,9 +266,9 @@ def _limits(
             raise ShapeError(f"{name} has shape {values.shape} or NaN (expected: one, or {m})")
         out.append(np.broadcast_to(values, (m,)).copy())
     low, high = out
-    # without a least tension a cable would be taut by rounding only
+    # without a minimum tension a cable would be taut by rounding only
     if not (np.isfinite(low).all() and (low > 0.0).all()):
-        raise ShapeError("least tensions (expected: tension_min > 0 N and finite)")
+        raise ShapeError("minimum tensions (expected: tension_min > 0 N and finite)")
     if (low > high).any():
         i = int(np.argmax(low - high))
         raise ShapeError(

@@ -178,7 +178,7 @@ def test_without_a_pose_muscles_are_let_go_by_a_step_per_period_and_then_held_ag
     assert (lost - held) * STIFFNESS == pytest.approx(STEP * steps)
     again, last = step(101), lost
     assert controller.output.status is ControlStatus.OK
-    # of a slack muscle, l0 is that of the least tension from which it can become tense at once
+    # of a slack muscle, l0 is that of the minimum tension from which it can become tense at once
     assert again == pytest.approx(np.minimum(lost, lengths))
     for k in range(102, 300):
         last, again = again, step(k)

@@ -78,7 +78,7 @@ def frames() -> Iterator[tuple[str, Frame]]:
 
 
 def damaged() -> Iterator[tuple[str, bytes]]:
-    """Yield what is wrong and bytes, ending with a delimiter, that hold no good frame."""
+    """Yield descriptions and bytes of invalid frames, each ending with a delimiter."""
     good = encode_frame(Frame(MAJOR, 0, 1, MESSAGES["ESTOP"].id, 3, 99, b"\x01\x00"))
     body = cobs.decode(good[:-1])
     assert body is not None
@@ -101,7 +101,7 @@ def _with_crc(body: bytes) -> bytes:
 
 
 def _values(message: Message, index: int) -> Values:
-    """Return values of a message: 0 counts and least values, largest ones, something between."""
+    """Return values of a message: 0 counts and minimum values, largest ones, something between."""
     values: Values = {}
     for group in message.groups:
         count = (0, group.maximum, min(3, group.maximum))[index]

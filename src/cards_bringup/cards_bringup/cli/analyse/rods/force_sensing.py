@@ -82,7 +82,7 @@ def add_force_sensing(subparsers: Any) -> None:
     text = "of the base moments [N m] (default 0.001)"
     data("--noise-moment", type=POSITIVE, default=0.001, help=text)
     study = parser.add_argument_group("a study instead").add_argument
-    study("--simulate", action="store_true", help="measure the model itself, with noise")
+    study("--simulate", action="store_true", help="simulate measurements with noise")
     study("--wrench", metavar="FX,..,MZ", help="on the plate about its origin (default: none)")
     study("--points", type=COUNT, default=10, metavar="N", help="per rod (default 10)")
     study("--no-markers", action="store_true", help="arc lengths of the points are not known")
