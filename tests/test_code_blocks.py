@@ -63,7 +63,7 @@ OTHER_PROGRAMS = {
     "make": "builds the firmware: its tests do",
     "openocd": "needs a board",
     "pip": "needs the network",
-    "plotjuggler": "not in .venv",
+    "plotjuggler": "another program",
     "pre-commit": "not in .venv",
     "printf": "writes a file of the reader",
     "python": "trains for long",

@@ -41,7 +41,7 @@ SLIDER_PERIOD = 0.2
 """How often the slider of the time follows what is played, [s]."""
 
 LONGEST_WINDOW = 30.0
-"""Maximum length of the plots of two runs, [s]."""
+"""Greatest length of the plots of two runs, [s]."""
 
 ROD_POINTS = 61
 """Points that are drawn along each rod."""
@@ -106,8 +106,8 @@ class Player:
                         self._shown = self._times[0]
                 before = now
 
-    def _differs(self, seen: int) -> bool:
-        return self._changes != seen
+    def _differs(self, changes: int) -> bool:
+        return self._changes != changes
 
     def _notify(self) -> None:
         self._changes += 1
@@ -185,7 +185,7 @@ class View:
 
     Attributes:
         url: Address of the page.
-        page: The page, whose viser ``server`` takes things of your own.
+        page: The page, whose viser ``server`` takes things of one's own.
     """
 
     def __init__(self, page: MusclePage | ComparisonPage | RodPage, player: Player) -> None:

@@ -322,6 +322,31 @@ def test_robot_moves_and_stops_on_ctrl_c(robot, simulator, tmp_path, listener):
 
 
 @needs_workspace
+@pytest.mark.gazebo
+@pytest.mark.parametrize(
+    ("robot", "coordinates"),
+    [("prism_3", 21), ("ipanema_1", 6), ("planar_3rfr", 3), ("spatial_3pfr", 3)],
+)
+def test_other_kinds_of_robots_in_gazebo(robot, coordinates, tmp_path, listener):
+    needs("gazebo")
+    states = listener.states("joint_states")
+    with Launch(
+        tmp_path, "cards_bringup", f"{robot}.launch.py", "headless:=true", "simulator:=gazebo",
+        f"log_dir:={tmp_path}",
+    ) as launch:  # fmt: skip
+        listener.wait(
+            lambda: states and states[-1].header.stamp.nanosec > 200_000_000, 120, launch
+        )
+        assert len(states[-1].name) == coordinates
+        assert launch.interrupt() == 0, launch.text
+    assert "Traceback" not in launch.text
+    assert "process has died" not in launch.text
+    assert launch.left_behind() == []
+    host = "rod_solver" if f"{robot}.launch.py" in {file.name for file in RODS} else "simulator"
+    assert (tmp_path / f"{host}.npz").is_file()
+
+
+@needs_workspace
 def test_robot_of_rods_goes_where_it_is_told_and_stops_on_ctrl_c(tmp_path, listener):
     from geometry_msgs.msg import PoseStamped
 

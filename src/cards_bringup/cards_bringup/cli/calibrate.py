@@ -11,18 +11,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.option_types import COUNT, Number
+from cards_bringup.option_types import COUNT, Number, WholeNumber
 
 EXAMPLES = """examples:
   ./cards calibrate roboy_arm --port /dev/ttyACM0            all of it, the arm held at home
   ./cards calibrate roboy_arm --port /dev/ttyACM0 --steps tension
   ./cards calibrate planar_2r --port /dev/ttyUSB0 --q=0.3,-0.5
+  ./cards calibrate roboy_arm --port /dev/ttyACM0 --poses 12   lengths without a known pose
   ./cards calibrate roboy_arm --layout two_arms --namespace left_arm --port /dev/ttyACM0
   ./cards calibrate roboy_arm --port runs/hil/port --yes --json      no questions, for programs
 
 End the bridge before: a port has one user. The report goes to runs/ROBOT_calibration_TIME.yaml.
 The procedure in full: docs/hardware.md."""
 
+
+POSES = WholeNumber(at_least=3, at_most=200)
 
 SECONDS, CHECK_SECONDS = Number(at_least=0.2, at_most=60.0), Number(at_least=0.2, at_most=600.0)
 
@@ -44,6 +47,8 @@ def add_calibrate(subparsers: Any) -> None:
     add("--namespace", default="", help="only the boards of this namespace of the layout")
     add("--steps", help="subset of tension,length,joints,check (default: all)")
     add("--q", help="pose in which the robot is held in steps 2 and 3 (default: home)")
+    text = "incremental encoders: step 2 from N unknown poses, the first one near --q"
+    add("--poses", type=POSES, metavar="N", help=text)
     add("--seconds", type=SECONDS, default=1.0, help="averaging time [s] (%(default)s)")
     add("--check-seconds", type=CHECK_SECONDS, default=10.0, help="of step 4 [s] (%(default)s)")
     add(

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from cards_bringup.vectors import vector
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.estimation import LengthCalibration
 from cards_core.exit_codes import ExitCode
 from cards_core.files import RUNS, inside
 from cards_core.formats import load
@@ -209,7 +210,45 @@ class Wizard:
                 self._table(results, "N", 1.0, "load cell")
                 return
 
+    def _poses(self) -> None:
+        count = self._args.poses
+        self._title(
+            "2  Length offset",
+            f"Hold the robot in {count} poses, as different as possible, the first one near\n"
+            f"{self._pose()}. Keep every muscle taut by a few newtons, also on the way.",
+        )
+        calibration = self._calibration
+        measured: list[Measurement] = []
+        while len(measured) < count:
+            self._say(f"pose {len(measured) + 1} of {count}")
+            if not self._ask("length"):
+                return
+            measurement = calibration.measure()
+            if self._fits("length", calibration.motion_problems(measurement)):
+                measured.append(measurement)
+        found = calibration.lengths_from_poses(measured, self._q)
+        problem = _problem_of(found)
+        if problem:
+            raise CardsError(f"step length: {problem}")
+        # the robot is still where it was measured last
+        self._q = found.q[-1]
+        names = calibration.dynamics.tree.position_names
+        self._report.pose = dict(zip(names, map(float, self._q), strict=True))
+        self._report.hints.append(
+            f"lengths from {count} unknown poses: misfit {found.misfit:.2g}, standard deviation "
+            f"of the offsets up to {1e3 * float(found.offset_stds.max()):.2g} mm"
+        )
+        # what the board reads plus the offset, not the model's length of a pose that is estimated
+        wanted = calibration.lengths_at(self._q) + found.residuals[-1]
+        results = calibration.set_lengths_to(measured[-1], wanted)
+        self._report.add_step("length", results)
+        self._table(results, "mm", 1e3, "muscle")
+        self._hint_slack(measured[-1])
+
     def _length(self) -> None:
+        if self._args.poses:
+            self._poses()
+            return
         self._title(
             "2  Length offset",
             f"Hold the robot at {self._pose()}; a jig is better than hands.\n"
@@ -347,6 +386,20 @@ class Wizard:
             residual = _number(one.residual * 1e3, 2)
             table.add_row(one.name, travel, slope, residual, f"{one.sigma:.1f}", mark)
         self._console.print(table)
+
+
+def _problem_of(found: LengthCalibration) -> str:
+    if found.undetermined:
+        return (
+            f"these poses do not tell the lengths of {', '.join(found.undetermined)} (expected: "
+            "more poses, and poses that differ more; or a known pose, without --poses)"
+        )
+    if not found:
+        return (
+            f"the lengths do not fit the robot, misfit {found.misfit:.2g} (expected: below 3; was "
+            "the first pose near --q, and is every muscle taut?)"
+        )
+    return ""
 
 
 def _table(first: str, *others: str) -> Table:

@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import yaml
 from bench_board import BenchBoard
@@ -40,9 +41,14 @@ def wizard(arm, monkeypatch):
     board, recorder = BenchBoard(dynamics, layout.boards[0]), Recorder()
     board.on_sample = recorder
 
-    def make(*answers, yes=False, no_save=False, as_json=False):
+    def make(*answers, yes=False, no_save=False, as_json=False, poses=None):
         args = argparse.Namespace(
-            yes=yes, json=as_json, no_save=no_save, check_seconds=1.0, robot="roboy_arm"
+            yes=yes,
+            json=as_json,
+            no_save=no_save,
+            check_seconds=1.0,
+            robot="roboy_arm",
+            poses=poses,
         )
         calibration = Calibration(robot, layout.boards, [board], [recorder], wait=board.wait)
         report = CalibrationReport("roboy_arm", datetime(2026, 1, 2, tzinfo=UTC))
@@ -76,6 +82,35 @@ def test_the_whole_way(wizard, capsys):
         "before [mm]",
     ):
         assert heading in text
+
+
+def test_lengths_from_unknown_poses(wizard, arm):
+    """The user moves the robot whenever he is asked; joints are zeroed at the last pose."""
+    tree, rng, held = arm[0].tree, np.random.default_rng(3), []
+    made = wizard(*[""] * 11, poses=10)
+    ask = made.wizard._ask
+
+    def moved(step):
+        if step == "length":
+            made.board.q = tree.home + 0.02 if not held else tree.random(rng)
+            held.append(made.board.q)
+        return ask(step)
+
+    made.wizard._ask = moved
+    made.wizard.run(("length", "joints"))
+    assert len(held) == 10
+    assert made.report.ok
+    pose = list(made.report.pose.values())
+    np.testing.assert_allclose(pose, held[-1], atol=3e-3)
+    offsets = [made.board.memory[ParameterId.LENGTH_OFFSET, i] for i in range(11)]
+    assert np.abs(np.array(offsets) - made.board.true_offset).max() < 500  # um
+    assert any("10 unknown poses" in hint for hint in made.report.hints)
+
+
+def test_poses_that_are_all_one_are_an_error_that_names_the_muscles(wizard):
+    made = wizard(*[""] * 3, poses=3)
+    with pytest.raises(CardsError, match=r"do not tell the lengths of motor0, .*more poses"):
+        made.wizard.run(("length",))
 
 
 def test_a_step_with_problems_is_asked_again_and_can_be_skipped(wizard, capsys):

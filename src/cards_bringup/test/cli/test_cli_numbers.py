@@ -56,6 +56,7 @@ WITH_NUMBERS = {
     ("analyse", "fk", "lengths"): ("planar_2r", "--lengths=1,1,1,{}"),
     ("analyse", "fk", "rates"): ("planar_2r", "--lengths=1,1,1,1", "--rates=1,1,1,{}"),
     ("analyse", "fk", "initial"): ("planar_2r", "--lengths=1,1,1,1", "--initial=0,{}"),
+    ("analyse", "offsets", "first"): ("planar_2r", "--input=readings.csv", "--first=0,{}"),
     ("analyse", "force-sensing", "q"): ("stewart_gough", "--simulate", "--q=1,1,1,1,1,{}"),
     ("analyse", "force-sensing", "wrench"): (
         "stewart_gough", "--simulate", "--wrench=0,0,{},0,0,0"

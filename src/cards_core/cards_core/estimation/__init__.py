@@ -10,6 +10,7 @@ from cards_core.estimation.initial_guess import (
 )
 from cards_core.estimation.joint_estimator import Estimate, JointEstimator
 from cards_core.estimation.joint_tracker import JointTracker
+from cards_core.estimation.length_calibration import LengthCalibration, calibrate_lengths
 from cards_core.estimation.offsets import (
     OffsetObservability,
     offset_bound,
@@ -23,8 +24,10 @@ __all__ = [
     "InitialGuess",
     "JointEstimator",
     "JointTracker",
+    "LengthCalibration",
     "Observability",
     "OffsetObservability",
+    "calibrate_lengths",
     "find_initial_guess",
     "observability",
     "offset_bound",

@@ -75,8 +75,8 @@ def test_acceleration_margin_says_which_poses_can_be_held():
     np.testing.assert_allclose(
         in_metres.evaluate(q)["acceleration_margin"], margin["acceleration_margin"]
     )
-    least = make_condition(dynamics, "acceleration_margin", {"least": 1e3}).evaluate(q)
-    assert not (least["status"] == YES).any()
+    demanding = make_condition(dynamics, "acceleration_margin", {"min": 1e3}).evaluate(q)
+    assert not (demanding["status"] == YES).any()
     with pytest.raises(ConditionError, match="max_facets"):
         make_condition(dynamics, "acceleration_margin", {"max_facets": 3})
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from cards_core.dynamics.interface import Dynamics, make_dynamics
+from cards_core.estimation import LengthCalibration, calibrate_lengths
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_hardware.boards.layout import BoardLayout
@@ -52,6 +53,9 @@ LENGTH_CHECK = 0.2e-3
 
 JOINT_CHECK = 2e-3
 """Largest difference after a joint's zero was set, [rad]."""
+
+POSE_NOISE = 0.2e-3
+"""Standard deviation of a mean length that is assumed at least, [m]: wires stretch."""
 
 SECONDS = 1.0
 """How long sensors are recorded, [s]."""
@@ -211,8 +215,40 @@ class Calibration:
         Raises:
             HardwareError: A board refuses, or something moves.
         """
+        return self.set_lengths_to(measurement, self.lengths_at(q))
+
+    def lengths_from_poses(
+        self, measurements: Sequence[Measurement], first: Array
+    ) -> LengthCalibration:
+        """Estimate poses and offsets from lengths alone; the offsets are those of the boards now.
+
+        Args:
+            measurements: Of each pose, without `motion_problems`.
+            first: Guess of the first pose, shape (nq,).
+
+        Raises:
+            HardwareError: A muscle has no board, or a value is not valid.
+        """
+        m = len(self.robot.muscles)
+        readings = np.full((len(measurements), m), np.nan)
+        noise = 0.0
+        for row, measurement in enumerate(measurements):
+            for layout, lengths in zip(self.layouts, measurement.lengths, strict=True):
+                readings[row, layout.muscle_rows] = lengths.mean
+                noise = max(noise, float(np.max(lengths.noise, initial=0.0)))
+        if not np.isfinite(readings).all():
+            missing = ~np.isfinite(readings).all(axis=0)
+            names = [x.name for x, gone in zip(self.robot.muscles, missing, strict=True) if gone]
+            raise HardwareError(
+                f"no lengths of {', '.join(names)} (expected: of all muscles, on these boards)"
+            )
+        return calibrate_lengths(
+            self.robot, readings, first=first, length_noise=max(noise, POSE_NOISE)
+        )
+
+    def set_lengths_to(self, measurement: Measurement, wanted: Array) -> list[ChannelResult]:
+        """Make the present lengths these ones, shape (m,), [m]; as `set_lengths`."""
         self._refuse(self.motion_problems(measurement))
-        wanted = self.lengths_at(q)
         for board, layout in enumerate(self.layouts):
             values = [round(float(wanted[row]) * 1e6) for row in layout.muscle_rows]
             self._calibrate(board, CalibrateAction.LENGTH, range(len(values)), values)

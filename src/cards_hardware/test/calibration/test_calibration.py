@@ -247,3 +247,29 @@ def test_report_as_yaml_and_json(bench, tmp_path):
     assert len(found["parameters"]["arm"]["LOAD_ZERO"]) == 11
     with pytest.raises(CardsError, match="a name that ends on"):
         report.write(tmp_path / "report.txt")
+
+
+def test_lengths_from_poses_that_nobody_knows(bench):
+    """Ten poses anywhere within the limits: the true offsets of the encoders, to 0.3 mm."""
+    board, calibration = bench
+    tree, rng = board.dynamics.tree, np.random.default_rng(1)
+    measured, poses = [], []
+    for row in range(10):
+        board.q = tree.home + 0.03 if row == 0 else tree.random(rng)
+        poses.append(board.q.copy())
+        measured.append(calibration.measure())
+    found = calibration.lengths_from_poses(measured, tree.home)
+    assert found, found
+    np.testing.assert_allclose(found.q, poses, atol=2e-3)
+    wanted = calibration.lengths_at(found.q[-1]) + found.residuals[-1]
+    results = calibration.set_lengths_to(measured[-1], wanted)
+    assert not any(result.problem for result in results)
+    offsets = np.array([board.memory[ParameterId.LENGTH_OFFSET, i] for i in range(11)])
+    assert np.abs(offsets - board.true_offset).max() < 300
+
+
+def test_one_pose_alone_tells_no_lengths(bench):
+    board, calibration = bench
+    found = calibration.lengths_from_poses([calibration.measure()] * 3, board.dynamics.tree.home)
+    assert not found
+    assert len(found.undetermined) == 11

@@ -35,6 +35,7 @@ KINDS = {
         "tensegrities: self-stress, mechanisms, tensions and rest lengths that keep cables taut",
     ),
     "modes": (_HERE + "statics", "tensegrities: frequencies and stability of an equilibrium"),
+    "offsets": (_HERE + "offsets", "offsets of length sensors, from poses that nobody knows"),
     "cable-function": (_HERE + "cable_function", "what each muscle is for"),
 }
 """Kind to its module, with a function ``add_KIND(subparsers)``, and one line of help."""

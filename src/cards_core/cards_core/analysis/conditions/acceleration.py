@@ -41,7 +41,7 @@ from cards_core.typing import Array
 class AccelerationMarginOptions(Options):
     """Options of `AccelerationMargin`."""
 
-    least: float = option(0.0, "Acceleration from which a point is feasible.", "rad/s^2 or m/s^2")
+    min: float = option(0.0, "Acceleration from which a point is feasible.", "rad/s^2 or m/s^2")
     characteristic_length: float | None = option(
         None, "Multiplies rotations, so that all are accelerations of points.", "m", above=0.0,
         kind=float,
@@ -113,7 +113,7 @@ class AccelerationMargin(PointCondition):
             actuation.upper,
             RequiredWrenches(load),
             self._scale,
-            least=options.least,
+            least=options.min,
             tolerance=options.tolerance,
             rank_tolerance=options.rank_tolerance,
         )

@@ -190,7 +190,7 @@ class ConditionNumberOptions(_ScaledOptions):
 class ModifiedTensionFactorOptions(_ScaledOptions):
     """Options of `ModifiedTensionFactor`."""
 
-    least: float = option(
+    min: float = option(
         1e-10, "Modified tension factor from which a point is feasible.", lower=0.0
     )
 
@@ -286,7 +286,7 @@ class ModifiedTensionFactor(_Singular):
                 _, rated = self._rated(np.delete(whole, row, axis=1))
                 best = np.fmax(best, rated)
         # where all muscles leave no closure, some of them do not either
-        return self._result(status, best, best >= self.options.least)
+        return self._result(status, best, best >= self.options.min)
 
     def _rated(self, jacobian: Array) -> tuple[Status, Array]:
         status, factor, _ = tension_factors(jacobian, rank_tolerance=self._rank_tolerance)
