@@ -111,7 +111,7 @@ def links_in_contact(model: mujoco.MjModel, robot: Robot) -> set[tuple[str, str]
 
 
 def at_centres_of_mass(robot: Robot, coms: Mapping[str, Array]) -> Robot:
-    """Return the robot with its muscle paths and shapes relative to centres of mass of links.
+    """Return the robot with its muscle paths, shapes and masses relative to centres of mass.
 
     MuJoCo takes external wrenches about the centre of mass of a body. Given link frames there,
     the muscle engine computes just these, and no wrench has to be shifted in every step.
@@ -143,6 +143,7 @@ def at_centres_of_mass(robot: Robot, coms: Mapping[str, Array]) -> Robot:
     links = (
         replace(
             link,
+            inertia=replace(link.inertia, com=link.inertia.com - shift(link.name)),
             collisions=tuple(
                 replace(c, pose=Pose(c.pose.rotation, c.pose.translation - shift(link.name)))
                 for c in link.collisions

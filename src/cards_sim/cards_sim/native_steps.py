@@ -304,7 +304,7 @@ class _Steps(ctypes.Structure):
         ("state", _Call),
         *_fields(ctypes.c_long, "state_q", "state_qd", "bent"),
         *_fields(ctypes.c_void_p, "solve", "setup", "implicit_lengths", "implicit_rates"),
-        *_fields(ctypes.c_void_p, "slip", "last", "slopes_io"),
+        *_fields(ctypes.c_void_p, "slip", "last", "pause", "slopes_io"),
         *_fields(ctypes.c_long, *(f"slopes_{n}" for n in ("kinds", "values", "state"))),
         *_fields(ctypes.c_long, "slopes_tensions", "slopes_advanced", "has_slopes", "straight"),
         *_fields(ctypes.c_void_p, "touch", "drag", "cables", "touched", "link_pose"),

@@ -513,7 +513,7 @@ class Simulator:
     # Inside -----------------------------------------------------------------------------------
 
     def _at_centre(self, other: WorldModel, link: Link) -> Link:
-        """Return a link of another model with its shapes relative to its centre of mass."""
+        """Return a link of another model with shapes and mass relative to its centre of mass."""
         com = self.model.body_ipos[self.model.body(other.prefixed(link.name)).id]
 
         def moved(shape: Collision) -> Collision:
@@ -524,7 +524,9 @@ class Simulator:
             pose = Pose(shape.pose.rotation, shape.pose.translation - com)
             return replace(shape, geometry=geometry, pose=pose)
 
-        return replace(link, collisions=tuple(moved(shape) for shape in link.collisions))
+        inertia = replace(link.inertia, com=link.inertia.com - com)
+        shapes = tuple(moved(shape) for shape in link.collisions)
+        return replace(link, inertia=inertia, collisions=shapes)
 
     def _refuse(self, values: Array) -> None:
         muscles = [f"muscle '{muscle.name}'" for muscle in self.robot.muscles]

@@ -1,9 +1,13 @@
 """Cables that touch what moves in their world: objects and other robots, which they pull along."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from cards_core.dynamics import make_dynamics
 from cards_core.muscles.command import NO_COMMAND
+from cards_core.muscles.explicit_steps import free_mobility
 from cards_core.robot.actuators import Cable
 from cards_core.robot.elements import (
     WORLD,
@@ -181,3 +185,20 @@ def test_pushes_on_what_a_cable_touches_add_up():
         simulator.step(commands, kinds)
     given = momentum(simulator.world) - start
     assert given == pytest.approx([0.0, 0.0, 0.3 * 0.02], abs=1e-10)
+
+
+def test_masses_are_where_forces_refer_to():
+    """The engine's frames are at centres of mass: what cables move is that of the dynamics."""
+    robot = thrower()
+    pairs = [
+        body("left", (-0.05, 0, 0), com=(0.01, 0.02, -0.01)),
+        body("right", (0.05, 0.01, 0.02), com=(-0.02, 0.01, 0.03)),
+    ]
+    links, joints = zip(*pairs, strict=True)
+    robot = replace(robot, links=links, joints=joints)
+    dynamics = make_dynamics(robot, "numeric")
+    state = dynamics.update(robot.tree.home, np.zeros(robot.tree.nv))
+    expected = state.muscle_jacobian @ np.linalg.solve(state.mass_matrix, state.muscle_jacobian.T)
+    simulator = Simulator(robot)
+    found = free_mobility(simulator.muscles.engine, simulator._poses)
+    assert found == pytest.approx(expected, rel=1e-9)

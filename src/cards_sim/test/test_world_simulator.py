@@ -454,7 +454,7 @@ def test_contact_wrenches_do_the_work_of_the_contacts():
     """J' of the links' wrenches is what contacts put on the joints in MuJoCo's own equations."""
     robot = load("roboy_arm")
     sim = Simulator(robot, world=load_world("table"))
-    for _ in range(3000):  # at the least tensions the arm comes to lie on the desk
+    for _ in range(3000):  # at the minimum tensions the arm comes to lie on the desk
         sim.step(np.full(len(robot.muscles), 10.0))
     found = sim.contact_wrenches()
     assert set(found) <= {link.name for link in robot.links}

@@ -61,14 +61,14 @@ def parameters() -> list[Parameter]:
         Parameter(
             "path_tolerance",
             0.0,
-            "Greatest distance from the path where a goal says none; 0: any.",
+            "Maximum distance from the path where a goal says none; 0: any.",
             "rad or m",
             lower=0.0,
         ),
         Parameter(
             "goal_tolerance",
             0.02,
-            "Greatest distance from the goal where a goal says none; 0: any.",
+            "Maximum distance from the goal where a goal says none; 0: any.",
             "rad or m",
             lower=0.0,
         ),

@@ -44,7 +44,7 @@ COMMANDS = {
     "analyse": ("cards_bringup.cli.analyse", "kinematics, tensions, stiffness, workspaces"),
     "check": ("cards_bringup.cli.check", "check whether a robot with muscles can be controlled"),
     "compile": ("cards_bringup.cli.conversion", "turn a robot into native code, with a report"),
-    "export": ("cards_bringup.cli.conversion", "a robot's equations as LaTeX, Markdown or Python"),
+    "export": ("cards_bringup.cli.conversion", "a robot in another format, or its equations"),
     "build": ("cards_bringup.cli.build", "build a tensegrity from a YAML file"),
     "import": ("cards_bringup.cli.conversion", "convert a robot of another program to SDF"),
     "bench": ("cards_bringup.cli.bench", "measure the model update, the QP and the control loop"),

@@ -53,9 +53,17 @@ def add_compile(subparsers: Any) -> None:
     add_arguments(parser, "./cards compile")
 
 
-EXPORT_TEXT = "``./cards export``: a robot's equations as LaTeX, Markdown or a Python module."
+EXPORT_TEXT = """``./cards export``: a robot in another format, or its equations.
+
+mjcf has spatial tendons and actuators on them, for MuJoCo; urdf has no muscles; sdf is the
+description as CARDS has read it. latex, markdown and python have the equations of motion."""
+
+ROBOT_FORMATS = ("mjcf", "urdf", "sdf")
+"""Formats that hold a robot, not its equations."""
 
 EXPORT_EXAMPLES = """examples:
+  ./cards export mjcf roboy_arm -o roboy_arm.xml
+  ./cards export urdf planar_2r -o planar_2r.urdf
   ./cards export latex planar_2r -o planar_2r.tex
   ./cards export latex planar_2r --parameters symbols -o planar_2r.tex    m_1, a_2z ... as letters
   ./cards export markdown bm_arm --quantities M,G,L --subexpressions -o bm_arm.md
@@ -77,12 +85,12 @@ def add_export(subparsers: Any) -> None:
     listed = "\n".join(f"  {name:<9} {item.text}" for name, item in QUANTITIES.items())
     parser = subparsers.add_parser(
         "export",
-        help="a robot's equations as LaTeX, Markdown or Python",
+        help="a robot in another format, or its equations",
         description=EXPORT_TEXT,
         epilog=EXPORT_EXAMPLES + listed,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("format", choices=("latex", "markdown", "python"))
+    parser.add_argument("format", choices=(*ROBOT_FORMATS, "latex", "markdown", "python"))
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
     parser.add_argument(
         "-o", "--out", "--output", dest="output", metavar="FILE", help="default: the terminal"
@@ -134,6 +142,8 @@ def add_export(subparsers: Any) -> None:
 
 def _run_export(args: argparse.Namespace) -> int:
     """Run ``export``."""
+    if args.format in ROBOT_FORMATS:
+        return _export_robot(args)
     from cards_core.dynamics.sympy_backend import (
         SymbolicModel,
         SymbolicOptions,
@@ -167,13 +177,43 @@ def _run_export(args: argparse.Namespace) -> int:
             f"not fully simplified within {args.time_limit:g} s: {', '.join(model.unfinished)}",
             file=sys.stderr,
         )
+    _deliver(args, text)
+    return 0
+
+
+def _export_robot(args: argparse.Namespace) -> int:
+    """Write a robot in another format."""
+    from cards_core.formats import load, to_sdf
+    from cards_core.formats.mjcf.scene import tendon_notes
+    from cards_core.formats.urdf import to_urdf
+
+    robot = load(args.robot)
+    notes: list[str] = []
+    if args.format == "mjcf":
+        from cards_sim.export import exported_mjcf
+
+        text, notes = exported_mjcf(robot), tendon_notes(robot)
+    elif args.format == "urdf":
+        text = to_urdf(robot)
+        notes = [f"{len(robot.muscles)} muscles left out: URDF has none"] if robot.muscles else []
+    else:
+        base = None if args.output is None else Path(args.output).resolve().parent
+        text = to_sdf(robot, base=base)
+    if not args.quiet:
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
+    _deliver(args, text)
+    return 0
+
+
+def _deliver(args: argparse.Namespace, text: str) -> None:
+    """Print a text, or write it to the file that was asked for."""
     if args.output is None:
         print(text, end="")
-    else:
-        _write(Path(args.output), text)
-        if not args.quiet:
-            print(f"wrote {args.output} ({len(text) / 1000:.0f} kB)", file=sys.stderr)
-    return 0
+        return
+    _write(Path(args.output), text)
+    if not args.quiet:
+        print(f"wrote {args.output} ({len(text) / 1000:.0f} kB)", file=sys.stderr)
 
 
 def _write(file: Path, text: str) -> None:

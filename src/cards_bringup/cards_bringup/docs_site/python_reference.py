@@ -6,6 +6,7 @@ double backticks are the same.
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 import textwrap
@@ -30,10 +31,12 @@ def python_pages(top: Path) -> dict[str, str]:
 
     logging.getLogger("griffe").setLevel(logging.ERROR)
     loader = griffe.GriffeLoader(
-        search_paths=[str(top / "src" / name) for name in PACKAGES],
+        search_paths=[str(file.parent) for file in sorted(top.glob("src/*/setup.py"))],
         docstring_parser=griffe.Parser.google,
     )
     front, core = (loader.load(name, try_relative_path=False) for name in PACKAGES)
+    for module in _front_names(front).values():  # some names come from other packages
+        loader.load(module or FRONT, try_relative_path=False)
     loader.resolve_aliases(implicit=True)
     pages = {f"python/{FRONT}": _front_page(front)}
     packages = [module for module in _submodules(core) if module.is_init_module]
@@ -67,9 +70,10 @@ def _front_page(package: Any) -> str:
     return "\n".join(out)
 
 
-def _front_names(package: Any) -> list[str]:
-    table = package.members["_MODULES"].value
-    return [str(key).strip("'\"") for key in table.keys]
+def _front_names(package: Any) -> dict[str, str]:
+    """Return the names that the package offers, with the module of each."""
+    names: dict[str, str] = ast.literal_eval(str(package.members["_MODULES"].value))
+    return names
 
 
 def _package_page(package: Any) -> str:

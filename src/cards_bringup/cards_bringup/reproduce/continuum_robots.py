@@ -135,7 +135,7 @@ def _length_claims() -> tuple[Claim, ...]:
     claims += [
         Claim(
             "turned.difference",
-            "plate turned: greatest difference of a length",
+            "plate turned: largest difference of a length",
             "comparison with the program of [Till2015]",
             Band(0.0, 2e-9),
             "m",
@@ -144,7 +144,7 @@ def _length_claims() -> tuple[Claim, ...]:
         ),
         Claim(
             "tilted.difference",
-            "plate tilted: greatest difference of a length",
+            "plate tilted: largest difference of a length",
             "comparison with the program of [Till2015]",
             Band.around(1.2087e-5, absolute=2e-9),
             "m",
@@ -233,7 +233,7 @@ def _path_claims() -> tuple[Claim, ...]:
         ),
         Claim(
             "max_residual",
-            "greatest scaled residual on the way",
+            "maximum scaled residual on the way",
             "report of the author of [Till2015]",
             Band(0.0, 1e-3),
             published=1e-3,

@@ -12,6 +12,9 @@ def test_writes_each_format(tmp_path, capsys):
         ("latex", r"\begin{document}"),
         ("markdown", "# Equations of planar_2r"),
         ("python", "def mass_matrix(q):"),
+        ("mjcf", '<general name="cable_1" tendon="cable_1" gear="-1"'),
+        ("urdf", '<robot name="planar_2r">'),
+        ("sdf", '<model name="planar_2r">'),
     ):
         file = tmp_path / kind
         assert cli.main(["export", kind, "planar_2r", "-o", str(file)]) == 0
@@ -19,6 +22,17 @@ def test_writes_each_format(tmp_path, capsys):
         out, err = capsys.readouterr()
         assert out == ""
         assert f"wrote {file}" in err
+
+
+def test_says_what_the_other_program_cannot_do(capsys):
+    assert cli.main(["export", "mjcf", "antagonist_joint"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("<mujoco")
+    assert "note: left: cylinder 'wheel' becomes endless" in err
+    assert cli.main(["export", "urdf", "planar_2r"]) == 0
+    assert "note: 4 muscles left out" in capsys.readouterr().err
+    assert cli.main(["export", "mjcf", "planar_2r", "-o", "nowhere/arm.xml"]) == 2
+    assert "cannot write 'nowhere/arm.xml'" in capsys.readouterr().err
 
 
 def test_prints_without_a_file(capsys):

@@ -605,7 +605,7 @@ class MuscleCommand:
 
 
 def command_limits(muscle: Muscle, kind: CommandKind) -> tuple[float, float]:
-    """Return the least and greatest value that a muscle can be told.
+    """Return the minimum and maximum value that a muscle can be told.
 
     Args:
         muscle: The muscle.

@@ -17,7 +17,9 @@ The muscles count as stiff if the largest eigenvalue of ``A^-1 L' W L`` is above
 them together, with ``W_i = max(dt^2 k_i/0.1, dt c_i/0.5)`` and k_i and c_i the largest usual dT/dl
 and dT/dl' of muscle i: then ``dt^2 K <= 0.1`` and ``dt C <= 0.5`` where they are soft, K and C
 being the largest eigenvalues of stiffness and damping over mass. Power iteration finds it, which
-goes on from step to step: it errs by up to a tenth, with the scheme stable up to 4 and 2. Soft
+goes on from step to step: it errs by up to a tenth, with the scheme stable up to 4 and 2. Where
+it is below `CALM` it is looked for again after `PAUSE` more steps, since it changes only as the
+robot moves: finding it, with the mass matrix, takes as long as the muscles themselves. Soft
 muscles keep the tension at the start of the step: this is the symplectic Euler scheme, whose
 energy oscillates by a share of ``dt/2 sqrt(K) <= 16 %`` and does not drift, while the implicit one
 damps every oscillation.
@@ -70,6 +72,9 @@ FIRST_POWERS, POWERS, FRESH = 20, 2, 0.01
 """Iterations for the largest eigenvalue: in the first step, in the others; and how much of the
 first direction is added in every step, so that no direction is lost."""
 
+CALM, PAUSE = 0.8, 7
+"""Eigenvalue below which muscles are far from stiff, and steps that then do without it."""
+
 CREDIT = 3e-4
 """Share of kinetic and stored energy by which springs may be in debt: what the account misses is
 of the order of the step."""
@@ -93,15 +98,16 @@ class NativeSolve:
         solve: The C function; takes the address of ``setup``.
         setup: Its argument.
         bent: Whether paths may be followed to the end of the step.
-        arrays: Lengths and rates that it reads, what it counts paths shorter, and the tensions of
-            the last step, by the names of ``steps.c`` of `cards_sim`.
+        arrays: Lengths and rates that it reads, what it counts paths shorter, the tensions of
+            the last step, and for how many steps it need not be asked, by the names of ``steps.c``
+            of `cards_sim`.
     """
 
     state: BoundKernel
     solve: Any
     setup: ctypes.Structure
     bent: bool
-    arrays: dict[str, Array]
+    arrays: dict[str, npt.NDArray[Any]]
 
 
 class ImplicitTensions:
@@ -149,6 +155,7 @@ class ImplicitTensions:
         self._weights = np.maximum(dt**2 * bank.stiffness / STIFF, dt * bank.damping / DAMPED)
         self._first_direction: Array = np.cos(1.0 + np.arange(tree.nv))
         self._direction = np.full(tree.nv, np.nan)
+        self._pause = np.zeros(1, dtype=np.int_)  # steps until the eigenvalue is looked at
         self.mobility: Array = np.zeros(count)
         self.straight = 0
         self.native: NativeSolve | None = None
@@ -165,6 +172,7 @@ class ImplicitTensions:
         self._last[:] = 0.0
         self._paid[:] = np.nan
         self._direction[:] = np.nan
+        self._pause[:] = 0
         self.straight = 0
 
     @property
@@ -199,6 +207,8 @@ class ImplicitTensions:
             fresh=FRESH,
             friction=int(self._friction),
             credit=CREDIT,
+            calm=CALM,
+            pauses=0 if self._friction else PAUSE,
             tolerance=TOLERANCE,
             loose=LOOSE,
             model=trial.address if self._bent else None,
@@ -232,6 +242,7 @@ class ImplicitTensions:
             "last_A": self._last_a,
             "last_momentum": self._last_momentum,
             "paid": self._paid,
+            "pause": self._pause,
             "slip": self._slip,
             "mobility": self.mobility,
             "work": work,
@@ -263,6 +274,7 @@ class ImplicitTensions:
                 "implicit_rates": self._rates,
                 "slip": self._slip,
                 "last": self._last,
+                "pause": self._pause,
             },
         )
         self._solve = library.cards_implicit
@@ -278,19 +290,26 @@ class ImplicitTensions:
         joints: tuple[Array, Array],
     ) -> Array:
         bank = self._bank
+        if self._pause[0] > 0:
+            return self._soft(lengths, rates, kinds, values)
         self._dynamics.update(*joints)
         self._lengths[:] = lengths
         self._rates[:] = rates
         bank.set_commands(kinds, values)
         found = self._solve(self._setup)
         if found == 0:
-            tensions = bank.step(lengths, rates, kinds, values)
-            self._last[:] = tensions
-            return tensions
+            return self._soft(lengths, rates, kinds, values)
         if found < 0:
             raise CardsError(_no_mass(self._tree, joints[0]))
         self.straight += int(found == 2 and self._bent)
         return bank.accept(lengths - self._slip)
+
+    def _soft(self, lengths: Array, rates: Array, kinds: npt.NDArray[Any], values: Array) -> Array:
+        """Return the tensions at the start of the step; arguments as `_step_numeric`."""
+        self._pause -= 1
+        tensions = self._bank.step(lengths, rates, kinds, values)
+        self._last[:] = tensions
+        return tensions
 
     # NumPy ------------------------------------------------------------------------------------
 
@@ -317,6 +336,8 @@ class ImplicitTensions:
         Raises:
             CardsError: The mass matrix is not positive definite at this pose.
         """
+        if self._pause[0] > 0:
+            return self._soft(lengths, rates, kinds, values)
         dt, bank, (q, qd) = self._dt, self._bank, joints
         state = self._dynamics.update(q, qd)
         mass, jacobian = state.mass_matrix.copy(), state.muscle_jacobian.copy()
@@ -326,15 +347,15 @@ class ImplicitTensions:
             factor: Array = np.asarray(np.linalg.cholesky(a), dtype=float)
         except np.linalg.LinAlgError:
             raise CardsError(_no_mass(self._tree, q)) from None
-        stiff = self._largest(a, factor, jacobian) > 1.0
+        largest = self._largest(a, factor, jacobian)
+        stiff = largest > 1.0
         if stiff or self._friction:
             half = np.linalg.solve(factor, jacobian.T)
             self.mobility[:] = dt * np.sum(half * half, axis=0)
         if not stiff:
             self._paid[:] = np.nan
-            tensions = bank.step(lengths, rates, kinds, values)
-            self._last[:] = tensions
-            return tensions
+            self._pause[:] = PAUSE + 1 if largest < CALM and not self._friction else 1
+            return self._soft(lengths, rates, kinds, values)
         known = self.stiff
         slip, stored = self._settle(lengths, mass, qd)
         momentum = mass @ qd - dt * bias
@@ -593,7 +614,8 @@ class _Setup(ctypes.Structure):
         *((n, ctypes.c_void_p) for n in ("quaternion", "place_q", "place_v", "is_spring")),
         *((name, ctypes.c_long) for name in ("first_powers", "powers")),
         *((name, ctypes.c_double) for name in ("dt", "fresh")),
-        *((name, ctypes.c_double) for name in ("tolerance", "loose", "credit")),
+        *((name, ctypes.c_double) for name in ("tolerance", "loose", "credit", "calm")),
+        ("pauses", ctypes.c_long),
         *((name, ctypes.c_void_p) for name in ("joint_damping", "weights", "lawful_rows")),
         *((name, ctypes.c_void_p) for name in ("first_direction", "direction")),
         *((name, ctypes.c_void_p) for name in ("model", "actuators", "springs")),
@@ -609,7 +631,7 @@ class _Setup(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("model_now", "jacobian", "lengths", "rates")),
         *((name, ctypes.c_void_p) for name in ("last", "last_qd", "last_jacobian")),
         *((f"last_{name}", ctypes.c_void_p) for name in ("A", "momentum")),
-        *((name, ctypes.c_void_p) for name in ("paid", "slip")),
+        *((name, ctypes.c_void_p) for name in ("paid", "pause", "slip")),
         ("friction", ctypes.c_long),
         *((name, ctypes.c_void_p) for name in ("mobility", "work")),
     ]

@@ -280,7 +280,7 @@ def _join(knots: list[tuple[float, list[Array]]], names: tuple[str, ...]) -> Pie
 
 
 TARGET_SPEEDS = {"rad": 0.8, "m": 0.25}
-"""Greatest speed of a motion to a target that names none, [rad/s] and [m/s]."""
+"""Maximum speed of a motion to a target that names none, [rad/s] and [m/s]."""
 
 TARGET_DURATION = 0.3
 """Shortest such motion, [s]."""

@@ -12,7 +12,7 @@ from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.command import EXCITATION, FORCE, LENGTH, NO_COMMAND, PRESSURE
-from cards_core.muscles.implicit import CREDIT, ImplicitTensions, joint_damping
+from cards_core.muscles.implicit import CREDIT, PAUSE, ImplicitTensions, joint_damping
 from cards_core.robot.actuators import (
     Cable,
     Hill,
@@ -373,3 +373,30 @@ def test_power_iteration_finds_the_largest_eigenvalue(name):
         found = implicit._largest(a, factor, jacobian)
         assert 0.9 * exact < found < exact * (1.0 + 1e-9)
         q = tree.integrate(q, DT * velocity)  # about 1 m/s and 1 rad/s
+
+
+@pytest.mark.parametrize("backend", ["numeric", "compiled"])
+def test_muscles_that_become_stiff_are_found_within_a_pause(backend):
+    """At dead centre the wire moves nothing; it is looked at again at most `PAUSE` steps later."""
+    robot = hinge()
+    wire = dataclasses.replace(robot.muscles[0], actuator=Cable(stiffness=1e5, rest_length=0.35))
+    robot = dataclasses.replace(robot, muscles=(wire,))
+    bank = ActuatorBank(robot, DT, backend)
+    implicit = ImplicitTensions(robot, bank, DT, backend, friction=False)
+    dynamics = make_dynamics(robot, "numeric")
+    told = np.array([NO_COMMAND]), np.zeros(1)
+
+    def look(q):
+        q, qd = np.array([q]), np.zeros(1)
+        lengths = dynamics.update(q, qd).muscle_lengths.copy()
+        implicit.step(lengths, np.zeros(1), *told, (q, qd))
+        return implicit.stiff
+
+    for first in range(PAUSE + 1):  # wherever in a pause it is
+        bank.reset(np.array([0.4]))
+        implicit.reset()
+        assert not any(look(0.0) for _ in range(first + 1))
+        found = [look(0.6) for _ in range(PAUSE + 1)]
+        assert sum(not stiff for stiff in found) == PAUSE - first
+        assert found == sorted(found)
+        assert not look(0.0)  # it is looked at in every step while they are stiff

@@ -52,6 +52,7 @@ typedef struct {
   solve_t solve;
   void *setup;
   double *implicit_lengths, *implicit_rates, *slip, *last;
+  long *pause;                                /* steps in which it is not asked for */
   double *slopes_io;
   long slopes_kinds, slopes_values, slopes_state, slopes_tensions, slopes_advanced, has_slopes;
   long straight;                              /* counts up */
@@ -160,7 +161,7 @@ static int act(steps_t *s) {
     memcpy(s->tensions, s->told, m);
     return 1;
   }
-  if (s->has_implicit) {
+  if (s->has_implicit && *s->pause <= 0) {
     memcpy(s->state.io + s->state_q, s->q, (size_t)s->nq*sizeof(double));
     memcpy(s->state.io + s->state_qd, s->qd, (size_t)s->nv*sizeof(double));
     s->state.call(s->state.io);
@@ -190,7 +191,10 @@ static int act(steps_t *s) {
   s->bank.call(bank);
   memcpy(bank + s->bank_state, bank + s->bank_advanced, (size_t)s->states*sizeof(double));
   memcpy(s->tensions, bank + s->bank_tensions, m);
-  if (s->has_implicit) memcpy(s->last, s->tensions, m);
+  if (s->has_implicit) {
+    memcpy(s->last, s->tensions, m);
+    --*s->pause;
+  }
   return 1;
 }
 

@@ -29,7 +29,7 @@ from cards_viz.muscles.watcher import MODEL, DrawingNode
 NODE_NAME = "gazebo_markers"
 
 PATH_PERIOD = 0.2
-"""Least time between two messages of the paths, [s]."""
+"""Minimum time between two messages of the paths, [s]."""
 
 DESIRED_RGB = (0.35, 0.37, 0.40)
 ACTUAL_RGB = (0.12, 0.37, 0.66)

@@ -27,7 +27,7 @@ from cards_viz.pages.widgets import Guard
 LOG = logging.getLogger(__name__)
 
 REACH = 0.25
-"""Length of the spring at its greatest force, relative to the size of the robot."""
+"""Length of the spring at its maximum force, relative to the size of the robot."""
 
 SILENCE = 3.0
 """Time for which a page that pushes may give no sign of life, [s]; then it lets go."""
@@ -45,7 +45,7 @@ class Push:
         link: Name of the link.
         point: Where it was caught, in link coordinates, shape (3,), [m].
         target: Where the cursor is, in the axes of the robot, shape (3,), [m].
-        limit: Greatest force, [N].
+        limit: Maximum force, [N].
         reach: Length at which the spring has it, [m].
     """
 
@@ -91,7 +91,7 @@ class PushPanel:
         gui: Where to add the controls.
         commands: Told of every push, and None at its end.
         run: Runs commands.
-        limit: Greatest force at first, [N].
+        limit: Maximum force at first, [N].
         size: Of the robot, [m].
         pose_of: Returns the pose of a link as it is drawn, shape (4, 4); None if none is.
     """
@@ -120,7 +120,7 @@ class PushPanel:
             )
             self.limit = gui.add_slider(
                 "force [N]", min=round(limit / 20.0, 3), max=5.0 * limit, step=limit / 20.0,
-                initial_value=limit, hint="Greatest force of the spring",
+                initial_value=limit, hint="Maximum force of the spring",
             )  # fmt: skip
             self._text = gui.add_html("", visible=False)
         self._on.on_update(lambda _: self.end())

@@ -431,14 +431,46 @@ def on_page(opened, point):
 
 
 def middle_of_upper(opened):
-    """Middle of the upper link, which is drawn as a capsule along its z axis, at home."""
+    """Middle of the upper link as it is drawn."""
     view = opened.view
     place = [link.name for link in view.robot.links].index("upper")
-    pose = view.scene.link_poses(view.scene.tree.home)[place]
-    return pose[:3, :3] @ [0.0, 0.0, 0.5] + pose[:3, 3]
+    shapes = [shape for shape in view.scene.shapes if shape.link == place]
+    points = np.concatenate([shape.pose.apply(shape.vertices) for shape in shapes])
+    pose = view._frame.link_poses[place]
+    return pose[:3, :3] @ (0.5 * (points.min(axis=0) + points.max(axis=0))) + pose[:3, 3]
 
 
-def test_dragging_a_link_pushes_it(opened):
+def mouse(opened):
+    """Return what presses, moves and releases the mouse, as a hand does: not all in one frame."""
+    hand = opened.page.mouse
+
+    def press(x, y):
+        hand.move(x - 3, y)
+        opened._frames(2)
+        hand.move(x, y)
+        opened._frames(2)
+        hand.down()
+
+    return press, hand.move, hand.up
+
+
+def finger(opened):
+    """The same for a finger."""
+    channel = opened.page.context.new_cdp_session(opened.page)
+
+    def send(kind, *points):
+        touched = [{"x": x, "y": y} for x, y in points]
+        channel.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touched})
+
+    return (
+        lambda x, y: send("touchStart", (x, y)),
+        lambda x, y: send("touchMove", (x, y)),
+        lambda: send("touchEnd"),
+    )
+
+
+@pytest.mark.parametrize("hand", [mouse, finger])
+def test_dragging_a_link_pushes_it(opened, hand):
     page, commands = opened.page, opened.commands
     opened.draw(snapshot(5.5))
     opened.picture("before_push")
@@ -446,14 +478,15 @@ def test_dragging_a_link_pushes_it(opened):
     commands.calls.clear()
     middle = middle_of_upper(opened)
     x, y = on_page(opened, middle)
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 20, y, steps=4)
-    page.mouse.move(x + 90, y, steps=4)
+    press, move, release = hand(opened)
+    press(x, y)
+    for way in range(10, 100, 10):
+        opened._frames(1)
+        move(x + way, y)
     wait_for(lambda: len(commands.calls) > 1, "a push")
     page.get_by_text("pushing upper").wait_for()
     opened.picture("push")
-    page.mouse.up()
+    release()
     wait_for(lambda: commands.calls[-1] == ("push", None), "the end of the push")
     pushes = [push for _, push in commands.calls[:-1]]
     assert {name for name, _ in commands.calls} == {"push"}

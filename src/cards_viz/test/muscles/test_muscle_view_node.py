@@ -25,6 +25,7 @@ from cards_ros.testing import NodeThread, end_process, start_process
 from cards_viz.muscles.bars import temperatures_of
 from cards_viz.muscles.interface import BarLimits
 from cards_viz.muscles.panels import status_html
+from cards_viz.muscles.pushing import Push
 from cards_viz.muscles.view_node import BrowserViewNode, CommandError, main
 
 pytestmark = pytest.mark.ros
@@ -175,6 +176,40 @@ def test_commands_by_hand(view, probe, processes):
     until(lambda: view.snapshot().controller == "probe", "the other controller")
     with pytest.raises(CommandError, match="probe commands"):
         view.commands.set_command("cable_1", "force", 20.0)
+
+
+def test_a_push_goes_to_the_simulator_and_ends(view, processes):
+    processes.append(start_process("cards_sim.simulator_node", SIMULATOR))
+    until(lambda: view.watcher.stamp == 0, "the first state")
+    view.commands.set_command("cable_1", "force", 10.0)
+    until(lambda: view.watcher.stamp > 0, "time to go on")
+    link = view.robot.links[-1].name
+    place = len(view.robot.links) - 1
+
+    def pose():
+        return view.page.scene.link_poses(view.watcher.q)[place]
+
+    def across():
+        """The way that a point of the link has gone along x, [m]."""
+        return float((pose()[:3, :3] @ point + pose()[:3, 3])[0])
+
+    point = np.array([0.0, 0.0, 0.5])
+    before = across()
+    far = pose()[:3, :3] @ point + pose()[:3, 3] + [5.0, 0.0, 0.0]
+    view.commands.push(Push(link, point, far, 50.0, 0.5))
+    until(lambda: across() > before + 0.05, "the link to move")
+    view.commands.push(None)
+    until(lambda: view.commands._push is None, "the end")
+
+
+def test_a_push_that_nobody_takes_is_told(view):
+    told = []
+    view.commands._notify = told.append
+    view.watcher.q[:] = 0.0
+    view.commands.push(Push(view.robot.links[-1].name, np.zeros(3), np.ones(3), 5.0, 0.5))
+    until(lambda: told, "a message")
+    assert "takes no wrenches" in told[0]
+    assert view.commands._push is None
 
 
 def test_commands_by_hand_leave_muscles_with_a_state_alone(domain, probe, wrap_arm):

@@ -20,6 +20,7 @@ import numpy as np
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.formats.mjcf.friction import FrictionRule
 from cards_core.formats.sdf.elements import THIN, mesh_path, numbers, rotation_to
+from cards_core.robot.actuators import Cable
 from cards_core.robot.elements import (
     WORLD,
     Box,
@@ -41,6 +42,7 @@ from cards_core.robot.elements import (
     WrapSurface,
 )
 from cards_core.robot.model import Robot
+from cards_core.robot.motors import motors_of
 from cards_core.robot.world import ModelJoint, ModelJointKind
 from cards_core.spatial import Pose, matrix_quaternion
 from cards_core.typing import Vector3
@@ -416,6 +418,60 @@ def add_tendons(root: ET.Element, robot: Robot) -> None:
             geom = ET.SubElement(tendon, "geom", geom=_geom_name(surface.name))
             if _side(item, surface) is not None:
                 geom.set("sidesite", f"{muscle.name} {index}")
+
+
+def tendon_notes(robot: Robot) -> list[str]:
+    """Return what tendons and actuators cannot do of what the muscles do, a line each."""
+    notes = []
+    for muscle in robot.muscles:
+        for index, item in enumerate(muscle.path):
+            problem = ""
+            if isinstance(item, Pulley):
+                problem = "the wheel of its pulley is left out"
+            elif isinstance(item, Wrap):
+                surface = robot.wrap_surface(item.surface)
+                problem = _problem(muscle, index, surface)
+                problem = problem and f"wrap over '{surface.name}' left out: {problem}"
+                if not problem and isinstance(surface.geometry, Cylinder):
+                    endless = math.isinf(surface.geometry.length)
+                    problem = "" if endless else f"cylinder '{surface.name}' becomes endless"
+            if problem:
+                notes.append(f"{muscle.name}: {problem}")
+        if any(getattr(item, "friction", 0.0) for item in muscle.path) or muscle.friction:
+            notes.append(f"{muscle.name}: friction along its path is left out")
+        if muscle.contact:
+            notes.append(f"{muscle.name}: it is straight, and touches nothing on its way")
+        if not muscle.takes_tension:
+            notes.append(f"{muscle.name}: a passive {muscle.kind} has no force")
+        elif muscle.kind != Cable.kind:
+            notes.append(f"{muscle.name}: its {muscle.kind} becomes an ideal source of tension")
+    return notes
+
+
+def add_actuators(root: ET.Element, robot: Robot) -> None:
+    """Add one actuator per muscle that takes a tension, then one per motor of a joint.
+
+    The control of a muscle is its tension, [N], which pulls (``gear`` is -1); that of a motor its
+    effort, [Nm] or [N]. Both are limited as in the description.
+    """
+    motors = motors_of(robot.tree)
+    pulled = [muscle for muscle in robot.muscles if muscle.takes_tension]
+    if not pulled and not len(motors):
+        return
+    actuators = ET.SubElement(root, "actuator")
+    for muscle in pulled:
+        element = ET.SubElement(actuators, "general", name=muscle.name, tendon=muscle.name)
+        element.set("gear", "-1")
+        _limit(element, muscle.tension_min, muscle.tension_max)
+    for name, effort in zip(motors.names, motors.efforts, strict=True):
+        element = ET.SubElement(actuators, "general", name=f"{name} motor", joint=name)
+        _limit(element, -effort, effort)
+
+
+def _limit(element: ET.Element, low: float, high: float) -> None:
+    if math.isfinite(low) or math.isfinite(high):
+        element.set("ctrllimited", "true")
+        element.set("ctrlrange", numbers(max(low, -1e9), min(high, 1e9)))
 
 
 def _problem(muscle: Muscle, index: int, surface: WrapSurface) -> str:

@@ -30,9 +30,10 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from cards_core.checks import check_choice
-from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats.mjcf.friction import FrictionRule
 from cards_core.formats.mjcf.scene import (
+    add_actuators,
     add_constraint_sites,
     add_constraints,
     add_contacts,
@@ -145,6 +146,7 @@ def to_mjcf(
     grasps: Sequence[tuple[str, str]] = (),
     link_sensors: bool = False,
     tendons: bool = False,
+    actuators: bool = False,
     visuals: bool = True,
 ) -> str:
     """Return the robot as MJCF text.
@@ -172,7 +174,9 @@ def to_mjcf(
             centre of mass (12 numbers), then for every link the velocity of its centre of mass
             and its angular velocity (6). Merged links have the values of the world frame there.
         tendons: Write the muscles as spatial tendons, for other programs that read MJCF. They
-            have lengths and no forces: actuators of other programs are not ours.
+            have lengths and, without ``actuators``, no forces.
+        actuators: Write an actuator on the tendon of every muscle that takes a tension, whose
+            control is that tension, and one for every motor of a joint; only with ``tendons``.
         visuals: Write what is only seen, too. It touches nothing, but is moved in every step.
 
     Raises:
@@ -183,6 +187,8 @@ def to_mjcf(
             MuJoCo cannot read, a moving plane, or ``world_xml`` that is not well-formed.
     """
     check_choice(integrator, "integrator", get_args(Integrator))
+    if actuators and not tendons:
+        raise CardsError("actuators without tendons (expected: both, or none)")
     tree = robot.tree
     root = ET.Element("mujoco", model=robot.name)
     ET.SubElement(root, "compiler", angle="radian", fusestatic="false")
@@ -240,6 +246,8 @@ def to_mjcf(
         add_constraints(root, joints, grasps)
     if tendons:
         add_tendons(root, robot)
+        if actuators:
+            add_actuators(root, robot)
     if link_sensors:
         add_sensors(root, robot, merged)
     if tree.nq and not any(has_joint(item) for item in objects):

@@ -14,6 +14,8 @@ typedef struct {
   const long *is_spring;                       /* (m,) */
   long first_powers, powers;                   /* iterations for the largest eigenvalue */
   double dt, fresh, tolerance, loose, credit;
+  double calm;                                 /* largest eigenvalue of muscles far from stiff */
+  long pauses;                                 /* steps in which it is then not looked at */
   const double *joint_damping;                 /* (nv,) */
   const double *weights;                       /* (m,): W */
   const long *lawful_rows;                     /* (m,): whether a tension depends on the length */
@@ -30,6 +32,7 @@ typedef struct {
   double *last_qd, *last_jacobian;             /* (nv,), (m, nv) */
   double *last_A, *last_momentum;              /* (nv, nv), (nv,): A v+ without other forces */
   double *paid;                                /* energy that springs were given; NaN: unknown */
+  long *pause;                                 /* for the caller: steps of these left, and this one */
   double *slip;                                /* (m,): for the caller */
   long friction;                               /* whether somebody asks for the mobility */
   double *mobility;                            /* (m,): dt L A^-1 L', for the caller */
@@ -500,11 +503,13 @@ long cards_implicit(const step_t *s) {
   }
   for (long i = 0; i < m; i++) find_span(s->jacobian + i * n, n, c.low + i, c.high + i);
   if (!cholesky(c.R, n, c.first, c.below)) return -1;
-  const int stiff = largest(s, &c) > 1.0;
+  const double found = largest(s, &c);
+  const int stiff = found > 1.0;
   if (stiff || s->friction)
     for (long i = 0; i < m; i++) s->mobility[i] = squared_row(s, &c, i) / dt;
   if (!stiff) {
     *s->paid = NAN;
+    *s->pause = found < s->calm ? s->pauses + 1 : 1;
     return 0;
   }
   memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double)); /* with its zeros */

@@ -1,0 +1,40 @@
+"""A robot as a MuJoCo model for other programs: tendons and actuators, checked by MuJoCo."""
+
+from __future__ import annotations
+
+import mujoco
+
+from cards_core.errors import DescriptionError
+from cards_core.formats.mjcf.writer import to_mjcf
+from cards_core.robot.model import Robot
+from cards_sim.model import links_in_contact
+
+
+def exported_mjcf(robot: Robot, timestep: float = 1e-3) -> str:
+    """Return a robot as MJCF with spatial tendons and actuators on them.
+
+    Links that touch at home do not collide, as in the embedded simulator. What tendons of MuJoCo
+    cannot do says `cards_core.formats.mjcf.scene.tendon_notes`.
+
+    Args:
+        robot: The robot.
+        timestep: [s].
+
+    Raises:
+        DescriptionError: MuJoCo does not accept the robot; the message says why.
+    """
+
+    def written(exclude: set[tuple[str, str]]) -> tuple[str, mujoco.MjModel]:
+        text = to_mjcf(robot, timestep=timestep, exclude=exclude, tendons=True, actuators=True)
+        try:
+            return text, mujoco.MjModel.from_xml_string(text)
+        except ValueError as error:
+            raise DescriptionError(
+                f"MuJoCo does not accept it: {' '.join(str(error).split())}",
+                source=robot.source,
+                element=f"robot '{robot.name}'",
+            ) from error
+
+    text, model = written(set())
+    touching = links_in_contact(model, robot)
+    return written(touching)[0] if touching else text
