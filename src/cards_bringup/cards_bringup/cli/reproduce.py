@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   ./cards reproduce                            what there is
   ./cards reproduce 000.A                      one experiment
   ./cards reproduce 000                        all experiments of a paper
+  ./cards reproduce all --quick --out results  everything, in hours
   ./cards reproduce 000 004 --out results      several, into a folder of your own
   ./cards reproduce --resume results           the rest after Ctrl-C; changed set-ups again
   ./cards reproduce 004.WFC --resume results   one more experiment, into the same report

@@ -27,6 +27,9 @@ from cards_bringup.reproduce.experiment import Experiment
 from cards_core.errors import UnknownNameError
 from cards_core.plugins import load_offered, offered
 
+ALL = "all"
+"""Name of all experiments together."""
+
 GROUP = "cards.experiments"
 """Group of entry points."""
 
@@ -84,7 +87,7 @@ def select(names: Sequence[str]) -> list[Experiment]:
     """Return experiments, each once, in the order in which they were asked for.
 
     Args:
-        names: Keys of papers or of experiments, e.g. ``000`` or ``000.A``.
+        names: Keys of papers or of experiments, e.g. ``000`` or ``000.A``; ``all``: every one.
 
     Raises:
         UnknownNameError: There is neither such a paper nor such an experiment.
@@ -94,10 +97,10 @@ def select(names: Sequence[str]) -> list[Experiment]:
     papers = list(dict.fromkeys(paper_of(key) for key in keys))
     chosen: dict[str, Experiment] = {}
     for name in names:
-        if name not in keys and name not in papers:
-            raise UnknownNameError("paper or experiment", name, [*papers, *keys])
+        if name not in keys and name not in papers and name != ALL:
+            raise UnknownNameError("paper or experiment", name, [ALL, *papers, *keys])
         for key in keys:
-            if name in (key, paper_of(key)):
+            if name in (key, paper_of(key), ALL):
                 chosen[key] = experiment(key)
     return list(chosen.values())
 

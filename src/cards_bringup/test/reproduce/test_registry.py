@@ -66,12 +66,14 @@ def test_papers_and_experiments_are_selected_once():
     assert [one.key for one in select(["000"])] == ["000.A", "000.B"]
     assert [one.key for one in select(["000.B", "000", "000.A"])] == ["000.B", "000.A"]
     assert select([]) == []
+    assert [one.key for one in select(["all"])] == list(OWN)
 
 
 @pytest.mark.parametrize("name", ["005", "000.", "000.C", "", ".A", "000.a"])
 def test_unknown_names_list_those_there_are(name):
     with pytest.raises(
-        UnknownNameError, match=r"no paper or experiment named .*Known: 000, 001, 002, 003, 004"
+        UnknownNameError,
+        match=r"no paper or experiment named .*Known: all, 000, 001, 002, 003, 004",
     ):
         select([name])
     with pytest.raises(UnknownNameError, match="no experiment"):

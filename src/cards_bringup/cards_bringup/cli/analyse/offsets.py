@@ -22,7 +22,7 @@ to an offset of each that is the same in all rows. Poses and offsets are estimat
 
 EXAMPLES = """examples:
   ./cards analyse offsets roboy_arm --input readings.csv
-  ./cards analyse offsets roboy_arm --input readings.csv --points motor9,motor10  their points, too
+  ./cards analyse offsets roboy_arm --input readings.csv --points motor0          its points, too
   ./cards analyse offsets bm_arm --input readings.csv --first=0.2,0,0,-0.4 --noise 1e-4 --json
 
 tables: .csv or .npz; columns: muscle names or l/MUSCLE [m], and q/COORDINATE where a joint is
