@@ -78,6 +78,7 @@ OTHER_PROGRAMS = {
 
 PARSED_ONLY = [
     (r"--hil|--firmware|--boards", "the firmware in an emulator: test_hil.py"),
+    (r"^\./cards demo \w+( --headless| --no-ros)*$", "test_every_robot.py does"),
     (r"gazebo", "needs Gazebo"),
     (r"/dev/|monitor|calibrate", "needs a robot"),
     (r"path/to|CASPR|BMArm|MyRobot|tcp://|other_run|RUN|SuperBall", "a file of the reader"),
