@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,6 +196,8 @@ def run_cards(arguments: list[str], where: str, demo: list[str]) -> None:
     if arguments[0] == "check":
         arguments = with_options(arguments, ["--samples", "20"])
     if arguments[0] == "demo":
+        if "--out" in arguments:  # a page may show the same folder twice
+            shutil.rmtree(arguments[arguments.index("--out") + 1], ignore_errors=True)
         rods = len(arguments) > 1 and arguments[1] in ROD_ROBOTS
         arguments = with_options(arguments, demo if rods else demo + FAST)
     # a check may answer no

@@ -24,6 +24,7 @@ from cards_core.codegen.library import load_library
 from cards_core.codegen.model import BoundKernel
 from cards_core.errors import CompilationError
 from cards_core.muscles.actuators.groups import LARGEST_INPUT
+from cards_core.muscles.command import FORCE, IMPEDANCE
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.implicit import ImplicitTensions
 from cards_core.muscles.system import MuscleSystem
@@ -139,6 +140,7 @@ class NativeSteps:
             if muscles.feeding is not None and not bank.ideal:
                 place("feeding", muscles.feeding.astype(np.int_))
         setup.dt = bank.dt
+        setup.force, setup.impedance = FORCE, IMPEDANCE
         setup.near = len(views["near_rows"])
         for name in ("near_rows", "near_bodies"):
             place(name, views[name].astype(np.int_))
@@ -310,7 +312,9 @@ class _Steps(ctypes.Structure):
         *_fields(ctypes.c_void_p, "touch", "drag", "cables", "touched", "link_pose"),
         *_fields(ctypes.c_void_p, "link_twists", "cable_tensions", "cable_wrenches"),
         *_fields(ctypes.c_void_p, "cable_lengths", "cable_rates", "feeding", "cable_feeds"),
+        ("cable_rests", ctypes.c_void_p),
         ("dt", ctypes.c_double),
+        *_fields(ctypes.c_long, "force", "impedance"),
         ("near", ctypes.c_long),
         *_fields(ctypes.c_void_p, "near_rows", "near_bodies", "all_sensed", "all_twists"),
         *_fields(ctypes.c_void_p, "near_poses", "all_applied"),

@@ -37,6 +37,7 @@ SETTINGS: dict[str, object] = {
     "copyright": "the CARDS authors",
     "html_title": "CARDS",
     "html_theme": "furo",
+    "smartquotes": False,  # -- of an option stays as it is
     "html_show_sphinx": False,
     "html_copy_source": False,
     "html_show_sourcelink": False,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.actuators.thermal import MotorTemperatures
+from cards_core.muscles.command import FORCE, IMPEDANCE
 from cards_core.muscles.engine import MuscleEngine, MuscleState
 from cards_core.muscles.explicit_steps import warn_if_unstable
 from cards_core.muscles.impedance import ImpedanceLaw
@@ -42,7 +43,7 @@ class MuscleSystem:
         implicit: Steps stiff muscles; None where there can be none.
         ideal: True if all muscles simply have the tension they are told.
         feeding: Where in the states of the actuators the rest length of each cable that touches
-            is, -1 without one; None where none of these cables rubs.
+            is, -1 without one; None where no cable touches, or all are ideal.
         state_names: Names of the actuator states that are published, e.g. ``biceps/activation``.
     """
 
@@ -69,13 +70,14 @@ class MuscleSystem:
                 robot, self.actuators, dt, backend, friction=has_friction
             )
         self._has_friction = has_friction
-        # rest lengths of cables that touch and rub: what a winch feeds slides over the contacts
+        self._dt = float(dt)
+        # rest lengths of cables that touch
         self.feeding: Indices | None = None
         contacts = self.engine.contacts
         # one step for all of them: whether it is too long is found at the first poses
         free = all(joint.kind == "free" for joint in robot.joints)
         self._judged = contacts is None or not (springs and robot.joints and free)
-        if contacts is not None and contacts.rubs:
+        if contacts is not None and not self.ideal:
             contacts.set_step(dt)
             places = {name: i for i, name in enumerate(self.actuators.state_names)}
             touching = (robot.muscles[i].name for i in self.engine.touching)
@@ -153,9 +155,12 @@ class MuscleSystem:
             before = None if feeding is None else self.actuators.state[feeding]
             tensions = self.actuators.step(lengths, rates, kinds, values)
             if feeding is not None and before is not None:
-                feeds = (self.actuators.state[feeding] - before) / self.actuators.dt
-                assert self.engine.contacts is not None
-                self.engine.contacts.feeds[:] = np.where(feeding < 0, 0.0, feeds)
+                contacts, rests = self.engine.contacts, self.actuators.state[feeding]
+                assert contacts is not None
+                contacts.feeds[:] = np.where(feeding < 0, 0.0, (rests - before) / self._dt)
+                told = kinds[self.engine.touching]
+                spring = (feeding >= 0) & (told != FORCE) & (told != IMPEDANCE)
+                contacts.rests[:] = np.where(spring, rests, np.nan)
         else:
             tensions = implicit.step(lengths, rates, kinds, values, joints)
             if self._has_friction:

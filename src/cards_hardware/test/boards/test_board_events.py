@@ -21,7 +21,7 @@ from cards_hardware.protocol.table import MESSAGES
             "refused CMD_TENSION: command older than the board accepts",
         ),
         (EventCode.PARAMETER, ParameterId.KP << 8 | 3, "parameter KP[3] was changed"),
-        (EventCode.ESTOP, 1, "emergency stop: somebody pressed a stop button"),
+        (EventCode.ESTOP, 1, "emergency stop: a stop button was pressed"),
         (200, 7, "event 200, value 7"),
     ],
 )

@@ -63,7 +63,8 @@ typedef struct {
   double *link_pose, *link_twists, *cable_tensions, *cable_wrenches;
   const double *cable_lengths, *cable_rates;
   const long *feeding;                        /* (touching,): state that is a rest length, -1; or 0 */
-  double *cable_feeds, dt;
+  double *cable_feeds, *cable_rests, dt;
+  long force, impedance;                      /* codes */
   /* links of other models that they touch: places among all links and among MuJoCo's bodies */
   long near;
   const long *near_rows, *near_bodies;
@@ -209,7 +210,10 @@ static void pull(steps_t *s) {
   if (s->touching) {
     for (long k = 0; s->feeding && k < s->touching; k++) {
       const long i = s->feeding[k];
-      s->cable_feeds[k] = i < 0 ? 0.0 : (s->bank.io[s->bank_state + i] - s->last_actuators[i])/s->dt;
+      const double rest = i < 0 ? 0.0 : s->bank.io[s->bank_state + i];
+      const long told = s->told_kinds[s->touched[k]];
+      s->cable_feeds[k] = i < 0 ? 0.0 : (rest - s->last_actuators[i])/s->dt;
+      s->cable_rests[k] = i < 0 || told == s->force || told == s->impedance ? NAN : rest;
     }
     drag(s, s->tensions);
     const double *others = s->cable_wrenches + 6*s->links, *world = others + 6*s->near;

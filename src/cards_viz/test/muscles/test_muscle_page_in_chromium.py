@@ -484,6 +484,7 @@ def test_dragging_a_link_pushes_it(opened, hand):
         opened._frames(1)
         move(x + way, y)
     wait_for(lambda: len(commands.calls) > 1, "a push")
+    opened.draw(snapshot(5.6))  # what is pushed is said with the next state
     page.get_by_text("pushing upper").wait_for()
     opened.picture("push")
     release()

@@ -33,6 +33,14 @@ Several contacts are solved one after another between their neighbours until not
 Forces, moments and rates are those of `cards_core.muscles.engine`, with the tangent points fixed
 to the links of the shapes for an instant.
 
+*Taut and slack*: hosts step velocities first and positions with them (symplectic Euler), which
+conserves the energy of a spring but where it gets taut or slack within a step: that depends on
+when. With stretches a before, s now and b after a step, T = k s there is multiplied by
+
+    (max(0, b) - max(0, a))/(b - a),    b = a + 2 dt l' - dt^2 T L M^-1 L'
+
+with which the work T (b - a)/2 of all steps sums up to nothing from slack to slack.
+
 *Friction*: a cable that stretches evenly along its length l, with W_j the share of l of the
 straight piece j and of half the arcs beside it (sum 1), L0' the rate of the rest length, which a
 winch at its first end feeds, phi_i the angle of contact i and s_i the speed there towards the
@@ -122,6 +130,8 @@ class ContactCables:
         lengths: Of the cables, shape (c,), [m].
         rates: As of the last `pull`, shape (c,), [m/s].
         feeds: Rates of the rest lengths, set by the host before `pull`, shape (c,), [m/s].
+        rests: Rest lengths of those that are springs in this step, set by the host before `pull`,
+            NaN for the others, shape (c,), [m].
         rubs: Whether any of them has friction.
 
     Raises:
@@ -146,6 +156,7 @@ class ContactCables:
         self.lengths: Array = np.zeros(c)
         self.rates: Array = np.zeros(c)
         self.feeds: Array = np.zeros(c)
+        self.rests: Array = np.full(c, np.nan)
         self.rubs = any(cable.friction for cable in cables)
         bodies = np.zeros((links + 1, 13))
         for body, inertia in zip(bodies, inertias, strict=False):
@@ -188,6 +199,8 @@ class ContactCables:
             "slide_speed": np.array([k.friction_speed for k in cables], dtype=float),
             "elastic": np.array([k.elastic for k in cables], dtype=np.uint8),
             "feeds": self.feeds,
+            "rests": self.rests,
+            "lengths_before": np.full(c, np.nan),
             "bodies": bodies,
             "bends": np.zeros((c, LONGEST)),
             "pieces": np.zeros((c, LONGEST + 1)),
@@ -216,10 +229,15 @@ class ContactCables:
             "cable_lengths": self.lengths,
             "cable_rates": self.rates,
             "cable_feeds": self.feeds,
+            "cable_rests": self.rests,
         }
 
     def set_step(self, dt: float) -> None:
-        """Say how long the host's steps are, [s]: friction gets no steeper than they allow."""
+        """Say how long the host's steps are, [s].
+
+        Friction gets no steeper than they allow, and springs that get taut or slack within one
+        give no energy that they do not have.
+        """
         self._c.dt = dt
 
     @property
@@ -238,6 +256,7 @@ class ContactCables:
         self._count[:] = 0
         self._failures[:] = 0
         self.feeds[:] = 0.0
+        self.rests[:] = np.nan
 
     def solve(self, link_poses: Array) -> Array:
         """Advance the contacts to new poses and return `lengths`.
@@ -328,6 +347,8 @@ class _Cables(ctypes.Structure):
                 "slide_speed",
                 "elastic",
                 "feeds",
+                "rests",
+                "lengths_before",
                 "bodies",
                 "bends",
                 "pieces",

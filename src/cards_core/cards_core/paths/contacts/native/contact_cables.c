@@ -59,6 +59,8 @@ typedef struct {
   const double *friction, *slide_speed; /* (c,): mu, v0 */
   const unsigned char *elastic; /* (c,): stretches along its length, not at its first end */
   const double *feeds;         /* (c,): rate of the rest length, at the first end */
+  const double *rests;         /* (c,): rest length of what is a spring in this step, else NaN */
+  double *lengths_before;      /* (c,): at the poses before; NaN: unknown */
   const body_t *bodies;        /* (l + 1,) */
   double *bends;               /* (c, LONGEST): angle by which the shape turns the cable */
   double *pieces;              /* (c, LONGEST + 1): tension of every straight piece */
@@ -1363,6 +1365,7 @@ void contact_cables_solve(const cables_t *m) {
     if (m->fresh) m->before[s] = m->now[s];
   }
   memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
+  for (long k = 0; k < m->c; k++) m->lengths_before[k] = m->fresh ? NAN : m->lengths[k];
   for (long k = 0; k < 2*m->c; k++) {
     link_to_world(m->link_pose + 16*m->end_link[k], &link);
     outward(&link, m->end_place + 3*k, m->ends + 3*k);
@@ -1441,6 +1444,31 @@ static double mobility_of(const cables_t *m, long link) {
   return out;
 }
 
+/* Share of its tension that a spring has in a step in which it gets taut or slack. With stretches a
+   before, s > 0 now and b after, a step of symplectic Euler gives the bodies T (b - a)/2, which
+   sums up to the energy of the spring if T = k s (max(0, b) - max(0, a))/(b - a): that is k s where
+   it stays taut. b = p - c f, where p is where it goes without tension and f the share. */
+static double share_of(const cables_t *m, long k, const piece_t *x, double rate, double tension) {
+  const double dt = m->dt, feed = m->feeds[k], rest = m->rests[k], s = m->lengths[k] - rest;
+  const double a = m->lengths_before[k] - rest + dt*feed, p = a + 2.0*dt*(rate - feed);
+  if (!(dt > 0.0 && tension > 0.0 && s > 0.0 && (a < 0.0 || p < 0.5*s))) return 1.0;
+  double mobility = 0.0;
+  for (long i = 0; i <= m->count[k]; i++) {
+    add_unit(m, x[i].from, x[i].p, x[i].u, -1.0);
+    add_unit(m, x[i].to, x[i].q, x[i].u, 1.0);
+  }
+  for (long i = 0; i <= m->count[k]; i++)
+    mobility += mobility_of(m, x[i].from) + mobility_of(m, x[i].to);
+  const double c = dt*dt*mobility*tension;
+  if (a < 0.0) {
+    if (p <= 0.0) return 0.0;
+    const double q = p - a + c;
+    return 2.0*p/(q + sqrt(q*q - 4.0*c*p));
+  }
+  const double share = 2.0*a/(a - p + sqrt((a - p)*(a - p) + 4.0*c*a));
+  return p - c*share < 0.0 ? share : 1.0;
+}
+
 /* Rates and forces of a cable that rubs. With W the share of the length that each piece stands for,
    half of the arcs beside it included, and s_i the sliding speed at contact i:
      s_i = sum over the pieces behind it of l_j' - W_j (l' - L0'),
@@ -1448,7 +1476,7 @@ static double mobility_of(const cables_t *m, long link) {
    what is lost is the sum of (T_i+1 - T_i) s_i, no term of which is negative. */
 static void pull_rubbing(const cables_t *m, long k) {
   const long count = m->count[k], first = LONGEST*k;
-  const double tension = m->tensions[k];
+  double tension = m->tensions[k];
   piece_t s[LONGEST + 1];
   double W[LONGEST + 1], rub[LONGEST], *slide = m->slides + first;
   double length = 0.0, rate = 0.0;
@@ -1461,6 +1489,7 @@ static void pull_rubbing(const cables_t *m, long k) {
     length += W[i];
   }
   m->rates[k] = rate;
+  tension *= share_of(m, k, s, rate, tension);
   for (long i = 0; i <= count; i++)
     W[i] = m->elastic[k] && length > 0.0 ? W[i]/length : i == 0 ? 1.0 : 0.0;
   double behind = 0.0;
@@ -1508,11 +1537,15 @@ void contact_cables_pull(const cables_t *m) {
       continue;
     }
     m->rates[k] = 0.0;
+    piece_t s[LONGEST + 1];
     for (long i = 0; i <= m->count[k]; i++) {
-      const piece_t s = piece(m, k, i);
-      m->pieces[LONGEST*k + k + i] = m->tensions[k];
-      m->rates[k] += s.rate;
-      pull_piece(m, &s, m->tensions[k]);
+      s[i] = piece(m, k, i);
+      m->rates[k] += s[i].rate;
+    }
+    const double tension = m->tensions[k]*share_of(m, k, s, m->rates[k], m->tensions[k]);
+    for (long i = 0; i <= m->count[k]; i++) {
+      m->pieces[LONGEST*k + k + i] = tension;
+      pull_piece(m, s + i, tension);
     }
   }
 }
