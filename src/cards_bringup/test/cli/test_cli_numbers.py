@@ -101,6 +101,7 @@ WITH_NUMBERS = {
 
 TEXTS = {
     "accept", "among", "at_home", "boards", "condition", "controller", "dask", "emit", "frame",
+    "host",
     "group", "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "ntrt",
     "output", "params_file", "passive", "points", "port", "quantities", "reference", "robot",
     "scheduler", "steps", "trajectory", "trajectory_file", "terrain", "unit",

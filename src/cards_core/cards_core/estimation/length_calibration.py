@@ -159,8 +159,11 @@ class _Problem:
                 f"readings have shape {self.readings.shape}; expected (N, {m}), one for each of "
                 f"{', '.join(self.names)}"
             )
-        if not np.isfinite(self.readings).all():
-            raise ShapeError("readings have values that are not finite; leave such poses out")
+        for row, k in np.argwhere(~np.isfinite(self.readings))[:1]:
+            raise ShapeError(
+                f"reading of '{self.names[k]}' in pose {row + 1} is {self.readings[row, k]}, not "
+                "finite; leave such poses out"
+            )
         self.count = len(self.readings)
         if m < tree.nv:
             raise EstimationError(
