@@ -6,18 +6,24 @@
 #include <gz/transport/Node.hh>
 #include <iomanip>
 #include <iostream>
+#include <mutex>
 
 int main() {
   gz::transport::Node node;
+  std::mutex output;  // requests come in threads of their own, the first before "ready"
   std::function<bool(const gz::msgs::Marker_V &, gz::msgs::Boolean &)> take =
-      [](const gz::msgs::Marker_V &request, gz::msgs::Boolean &answer) {
+      [&output](const gz::msgs::Marker_V &request, gz::msgs::Boolean &answer) {
+        std::lock_guard lock(output);
         for (unsigned char byte : request.SerializeAsString())
           std::cout << std::hex << std::setw(2) << std::setfill('0') << int(byte);
         std::cout << std::endl;
         answer.set_data(true);
         return true;
       };
-  if (!node.Advertise("/marker_array", take)) return 1;
-  std::cout << "ready" << std::endl;
+  {
+    std::lock_guard lock(output);
+    if (!node.Advertise("/marker_array", take)) return 1;
+    std::cout << "ready" << std::endl;
+  }
   std::cin.get();  // until the test closes our input
 }
