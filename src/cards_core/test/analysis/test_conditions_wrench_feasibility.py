@@ -448,3 +448,17 @@ def test_the_least_tension_of_the_reference_numbers():
         result = make_condition(dynamics, "static").evaluate(np.array([[-0.5, 0.5]]))
         assert result["status"][0] == expected
         assert (result["residual"][0] == 0.0) == (expected == YES)
+
+
+@pytest.mark.parametrize(
+    ("robot", "options", "unit"),
+    [
+        ("ipanema_1", {}, "N or Nm"),
+        ("ipanema_1", {"characteristic_length": 0.5}, "N"),
+        ("planar_2r", {}, "Nm"),
+    ],
+)
+def test_margins_have_the_unit_of_the_coordinates(robot, options, unit):
+    dynamics = make_dynamics(load(robot), "numeric")
+    columns = make_condition(dynamics, "capacity_margin", options).columns
+    assert [column.unit for column in columns if column.name == "margin"] == [unit]

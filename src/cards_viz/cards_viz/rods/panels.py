@@ -392,7 +392,7 @@ def _numbers(snapshot: RodSnapshot) -> str:
         ("one solve", text("solve_us", "{:.0f} µs")),
         ("solves", text("rate_hz", "{:.0f} Hz")),
         ("residual", text("residual", "{:.0e}")),
-        ("way to go", text("remaining", "{:.0f} %", 100.0)),
+        ("remaining", text("remaining", "{:.0f} %", 100.0)),
     ]
     grid = "".join(
         f'<div><div style="color:{GREY};font-size:10.5px">{name}</div>'

@@ -104,3 +104,13 @@ class Actuation:
         if length is None:
             return np.ones(len(self.coordinates))
         return np.where(self.turning, 1.0 / length, 1.0)
+
+    def unit(self, length: float | None) -> str:
+        """Return the unit of a size of forces that are scaled by `scale`.
+
+        Args:
+            length: Characteristic length, [m]; None leaves every coordinate in its own unit.
+        """
+        if length is not None or not self.turning.any():
+            return "N"
+        return "Nm" if self.turning.all() else "N or Nm"

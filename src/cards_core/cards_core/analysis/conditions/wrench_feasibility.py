@@ -255,7 +255,7 @@ class _Contained(PointCondition):
         self._least = least
         self._required = RequiredSet(dynamics, actuation, options)
         self._scale = actuation.scale(options.characteristic_length)
-        unit = "N or Nm" if options.characteristic_length is None else "N"
+        unit = actuation.unit(options.characteristic_length)
         self.method = self._choose_method()
         if self.method == "facets":
             number = Column("margin", "float64", unit, "distance of R from the facets of W")
@@ -399,7 +399,7 @@ class Static(PointCondition):
     def __init__(self, dynamics: Dynamics, options: StaticOptions) -> None:
         super().__init__(dynamics, Actuation(dynamics))
         self.options = options
-        unit = "N or Nm" if options.characteristic_length is None else "N"
+        unit = self._actuation.unit(options.characteristic_length)
         self.columns = (STATUS, Column("residual", "float64", unit, "smallest |-L'f - G|"))
         self._scale = self._actuation.scale(options.characteristic_length)
 
