@@ -38,6 +38,7 @@ from cards_viz.plots.drawing import (
     robust_range,
     save,
 )
+from cards_viz.workspace.page_robot import robot_lines
 
 STATUS_COLORS = {
     PointStatus.FEASIBLE: "#2d8f5a",
@@ -491,6 +492,11 @@ def page_data(result: Result, metric: str | None = None) -> dict[str, Any]:
     # what is feasible is what one looks for; all else can be switched on
     hidden = [int(s) for s in there if s != PointStatus.FEASIBLE]
     axes: list[str | None] = [*names.coordinates[:3]]
+    axes += [None] * (3 - len(axes))
+    fixed_values = {n: float(v) for n, v in result.summary["fixed"].items()}
+    lines = robot_lines(result.job.robot.load(), names.coordinates[:3], fixed_values)
+    if lines is not None:
+        axes = [*lines.axes]
     return {
         "title": f"{result.summary['robot']}: {result.summary['condition']}",
         "about": part + (f"; {fixed}" if fixed else ""),
@@ -499,7 +505,8 @@ def page_data(result: Result, metric: str | None = None) -> dict[str, Any]:
             for n in (*names.coordinates, *names.metrics)
         ],
         "status": _encoded(status),
-        "axes": axes + [None] * (3 - len(axes)),
+        "axes": axes,
+        "robot": lines and {"lines": _encoded(lines.lines), "level": lines.level.tolist()},
         "metric": chosen,
         "metrics": list(names.metrics),
         "hidden": hidden if PointStatus.FEASIBLE in there else [],
