@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_bringup.cli.printed import array_text
 from cards_bringup.vectors import vector
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
@@ -152,35 +153,35 @@ def _plain(value: Any) -> Any:
 def _print_table(result: dict[str, Any]) -> None:
     poses = result.pop("link_poses")
     muscles = result["muscle_names"]
-    with np.printoptions(precision=8, suppress=True, linewidth=120):
-        print(f"{result['robot']} ({result['backend']})")
-        for key in ("joint_names", "q", "qd", "M", "C", "G"):
+    print(f"{result['robot']} ({result['backend']})")
+    for key in ("joint_names", "q", "qd", "M", "C", "G"):
+        _print_entry(key, result[key])
+    if muscles:
+        print(f"\n{'muscle':<16} {'l [m]':>12} {'ld [m/s]':>12}  L = dl/dq")
+    for name, length, rate, row in zip(
+        muscles, result["l"], result["ld"], result["L"], strict=True
+    ):
+        print(f"{name:<16} {length:12.8f} {rate + 0.0:12.8f}  {array_text(row, 8)}")
+    for key in ("frame", "position", "rotation", "J", "Jdot_qd"):
+        if key in result:
             _print_entry(key, result[key])
-        if muscles:
-            print(f"\n{'muscle':<16} {'l [m]':>12} {'ld [m/s]':>12}  L = dl/dq")
-        for name, length, rate, row in zip(
-            muscles, result["l"], result["ld"], result["L"], strict=True
-        ):
-            print(f"{name:<16} {length:12.8f} {rate:12.8f}  {row}")
-        for key in ("frame", "position", "rotation", "J", "Jdot_qd"):
-            if key in result:
-                _print_entry(key, result[key])
-        for name, pose in poses.items():
-            _print_entry(f"pose of {name}", pose)
-        if "tensions" in result:
-            verdict = "" if result["tensions_feasible"] else "  (infeasible within the limits)"
-            _print_entry("needed_joint_force", result["needed_joint_force"])
-            print(f"\nleast-norm tensions [N]{verdict}")
-            for name, tension in zip(muscles, result["tensions"], strict=True):
-                print(f"{name:<16} {tension:14.8f}")
-        if "efforts" in result:
-            print("\nefforts of joint motors [Nm or N]")
-            for name, effort in zip(result["motor_names"], result["efforts"], strict=True):
-                print(f"{name:<16} {effort:14.8f}")
+    for name, pose in poses.items():
+        _print_entry(f"pose of {name}", pose)
+    if "tensions" in result:
+        verdict = "" if result["tensions_feasible"] else "  (infeasible within the limits)"
+        _print_entry("needed_joint_force", result["needed_joint_force"])
+        print(f"\nleast-norm tensions [N]{verdict}")
+        for name, tension in zip(muscles, result["tensions"], strict=True):
+            print(f"{name:<16} {tension:14.8f}")
+    if "efforts" in result:
+        print("\nefforts of joint motors [Nm or N]")
+        for name, effort in zip(result["motor_names"], result["efforts"], strict=True):
+            print(f"{name:<16} {effort:14.8f}")
 
 
 def _print_entry(key: str, value: Any) -> None:
-    if isinstance(value, np.ndarray) and value.ndim == 2:
-        print(f"{key} =\n{value}")
+    if isinstance(value, np.ndarray):
+        between = "\n" if value.ndim == 2 else " "
+        print(f"{key} ={between}{array_text(value, 8)}")
     else:
         print(f"{key} = {value}")

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_bringup.cli.printed import array_text, number_text
 from cards_bringup.option_types import POSITIVE
 from cards_bringup.vectors import vector
 from cards_core.analysis.status import PointStatus
@@ -366,8 +367,7 @@ def _print(robot: str, status: list[str], series: dict[str, Series], time: Array
         print(f"\n{item.title}{unit}")
         size = math.isqrt(len(item.names))
         if not many and len(item.names) == size * size and "," in item.names[0]:
-            with np.printoptions(precision=6, suppress=True, linewidth=120):
-                print(item.values[0].reshape(size, size))
+            print(array_text(item.values[0].reshape(size, size)))
             continue
         names = item.labels or item.names
         width = max(10, *(len(name) for name in names))
@@ -375,7 +375,7 @@ def _print(robot: str, status: list[str], series: dict[str, Series], time: Array
             print(f"  {'':<{width}} {'min':>14} {'max':>14} {'mean':>14}")
         for name, column in zip(names, item.values.T, strict=True):
             numbers_ = _summary(column) if many else [column[0]]
-            print(f"  {name:<{width}} " + " ".join(f"{x:14.8g}" for x in numbers_))
+            print(f"  {name:<{width}} " + " ".join(map(number_text, numbers_)))
 
 
 def _summary(column: Array) -> list[float]:

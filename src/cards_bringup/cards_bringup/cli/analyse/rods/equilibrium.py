@@ -16,6 +16,7 @@ import numpy as np
 
 from cards_bringup.cli.analyse.point_analysis import writing
 from cards_bringup.cli.analyse.point_options import assignments, number_of
+from cards_bringup.cli.printed import array_text
 from cards_bringup.progress import CountProgress
 from cards_bringup.vectors import vector
 from cards_core.analysis.workspace import Grid
@@ -177,20 +178,19 @@ def _print(content: dict[str, Any]) -> None:
             print(text)
     if "q" not in content:
         return
-    with np.printoptions(precision=6, suppress=True, linewidth=120):
-        print(f"\nplate position [m]  {np.array(content['position'])}")
-        print(f"plate rotation\n{np.array(content['rotation'])}")
-        print("\nlimb            joint                    q  curvature [1/m]  stress [MPa]")
-        rows = zip(
-            content["limbs"], content["q"].items(), content["curvature"], content["stress"],
-            strict=True,
-        )  # fmt: skip
-        for limb, (joint, q), curvature, stress in rows:
-            print(f"{limb:<15} {joint:<15} {q:10.6f} {curvature:16.4g} {1e-6 * stress:13.4g}")
-        if content["kind"] == "stiffness":
-            print(f"\nstiffness K [N/m, N, N m]\n{np.array(content['stiffness'])}")
-            print(f"\njacobian dx/dq\n{np.array(content['jacobian'])}")
-        print(f"\neigenvalues of K  {np.array(content['eigenvalues'])}")
-        print(f"softest direction {np.array(content['collapse_direction'])}")
-        if any(content["unstable_rods"]):
-            print("unstable: rods collapse even if the plate is held")
+    print(f"\nplate position [m]  {array_text(content['position'])}")
+    print(f"plate rotation\n{array_text(content['rotation'])}")
+    print("\nlimb            joint                    q  curvature [1/m]  stress [MPa]")
+    rows = zip(
+        content["limbs"], content["q"].items(), content["curvature"], content["stress"],
+        strict=True,
+    )  # fmt: skip
+    for limb, (joint, q), curvature, stress in rows:
+        print(f"{limb:<15} {joint:<15} {q:10.6f} {curvature:16.4g} {1e-6 * stress:13.4g}")
+    if content["kind"] == "stiffness":
+        print(f"\nstiffness K [N/m, N, N m]\n{array_text(content['stiffness'])}")
+        print(f"\njacobian dx/dq\n{array_text(content['jacobian'])}")
+    print(f"\neigenvalues of K  {array_text(content['eigenvalues'])}")
+    print(f"softest direction {array_text(content['collapse_direction'])}")
+    if any(content["unstable_rods"]):
+        print("unstable: rods collapse even if the plate is held")
