@@ -87,7 +87,7 @@ def test_all_methods_side_by_side(cards, analyse):
     assert "barycentre" in table.stdout
     found = analyse("id", "roboy_arm", "--method", "all")
     assert "analytic_centre" in found["not_possible"]["barycentre"]
-    assert found["status"] == ["FEASIBLE"] * 9
+    assert found["status"] == ["FEASIBLE"] * 10
 
 
 def test_a_fall_keeps_its_energy(analyse, tmp_path):
