@@ -78,7 +78,7 @@ def test_with_ros_the_node_goes_through_the_motion_and_leaves_a_folder(tmp_path)
         (["--duration", "-1"], "expected: a finite number >= 0"),
         (
             ["--simulator", "mujoco"],
-            "--simulator mujoco: the demo of stewart_gough runs beside no",
+            "--simulator mujoco: stewart_gough has rods, which MuJoCo does not solve",
         ),
         (["--simulator", "gazebo"], "simulator:=gazebo"),
     ],

@@ -7,6 +7,7 @@ import pytest
 
 from cards_bringup.nodes import node_list
 from cards_bringup.nodes.plan import make_plan
+from cards_bringup.nodes.rviz_config import rviz_config
 from cards_core.errors import DescriptionError
 from cards_core.formats.locate import find_model
 
@@ -139,5 +140,7 @@ def test_robots_of_rods_have_a_solver():
 
 def test_rviz_settings_are_where_the_lists_say():
     for robot in ("planar_xy", "planar_3efr"):
-        (rviz,) = by_name(node_list.read(robot), "rviz")
-        assert Path(rviz.arguments[1]).is_file()
+        read = node_list.read(robot)
+        (rviz,) = by_name(read, "rviz")
+        assert rviz.arguments[1] == "{rviz}"
+        assert rviz_config(robot, rods=read.rods).is_file()

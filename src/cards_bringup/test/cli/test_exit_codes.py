@@ -1,15 +1,19 @@
 """One table of exit codes for all commands: in code, docs, help, and in what runs."""
 
 import signal
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cards_bringup import cli
 from cards_bringup.cli import test as test_command
 from cards_bringup.cli.analyse import KINDS
 from cards_core.analysis.status import PointStatus
+from cards_core.dynamics import make_dynamics
 from cards_core.exit_codes import MEANING, UNANSWERED, ExitCode, of_answers, of_process
+from cards_core.formats import load
 from cards_core.rods.analysis.workspace_slice import SliceStatus
 from cards_core.rods.status import RodStatus
 
@@ -90,6 +94,10 @@ CASES = {
         (("planar_2r", "--points", "LOST"), 1),
         (("planar_2r", "--condition", "no_such"), 2),
     ],
+    "offsets": [
+        (("planar_2r", "--input", "READINGS"), 0),
+        (("planar_2r", "--input", "SOME"), 2),
+    ],
     "force-sensing": [
         (("planar_3rfr", "--simulate", "--trials", "1"), 0),
         (("planar_3rfr",), 2),
@@ -97,15 +105,29 @@ CASES = {
 }
 
 
+@cache
+def readings():
+    """Return lengths of the cables of planar_2r in ten poses, as a table."""
+    robot = load("planar_2r")
+    dynamics, rng = make_dynamics(robot, "numeric"), np.random.default_rng(1)
+    rows = [",".join(muscle.name for muscle in robot.muscles)]
+    for q in [robot.tree.home, *(robot.tree.random(rng) for _ in range(9))]:
+        lengths = dynamics.update(q, np.zeros(2)).muscle_lengths
+        rows.append(",".join(map(repr, lengths.tolist())))
+    return "\n".join(rows) + "\n"
+
+
 @pytest.mark.parametrize(
     ("line", "code"), [((k, *words), code) for k, cases in CASES.items() for words, code in cases]
 )
 def test_every_analysis(monkeypatch, capsys, tmp_path, line, code):
     monkeypatch.chdir(tmp_path)
-    for name, text in (("LOST", LOST), ("SOME", SOME)):
+    texts = {"LOST": LOST, "SOME": SOME, "READINGS": readings()}
+    for name, text in texts.items():
         Path(f"{name}.csv").write_text(text)
-    line = [f"{word}.csv" if word in ("LOST", "SOME") else word for word in line]
-    line = ["analyse", *line, "--quiet"]
+    line = [f"{word}.csv" if word in texts else word for word in line]
+    quiet = [] if line[0] == "offsets" else ["--quiet"]  # it takes no time
+    line = ["analyse", *line, *quiet]
     monkeypatch.setattr("sys.argv", ["cards", *line])
     assert cli.main(line) == code, capsys.readouterr()
     assert bool(capsys.readouterr().err) is (code == 2)

@@ -84,7 +84,7 @@ def test_the_planar_arm_is_reproduced(planar):
 def test_a_run_is_what_its_set_up_says(planar, tmp_path, monkeypatch):
     """Another folder of configurations has no part in it."""
     folder, _ = planar
-    monkeypatch.setattr(simulation, "shared_folders", list)
+    monkeypatch.setattr(simulation, "shipped_parameters", lambda *_: {})
     setup = OWN["000.A"].setup_of("run") | {"duration": 0.05}
     (tmp_path / "a").mkdir()
     cardsflow.simulated_run(setup, tmp_path / "a", lambda share: None)

@@ -15,7 +15,7 @@ KEYS = [
     f"003.{name}"
     for name in (
         *("CRAWL", "TURN", "STATIC", "SINE", "CPG", "STEP", "DESIGN"),
-        *("FEEDBACK", "BLOCKS", "GOAL", "GAITS", "RANDOM"),
+        *("FEEDBACK", "SWITCH", "BLOCKS", "GOAL", "SLOPES", "GAITS", "RANDOM"),
     )
 ]
 

@@ -26,10 +26,11 @@ _STANDARD = ("use_sim_time", "start_type_description_service")
 _STANDARD_PREFIX = "qos_overrides."
 
 IN_GAZEBO: Mapping[str, tuple[str, ...]] = {
-    "simulator": ("world", "headless"),
+    "simulator": ("world", "headless", "physics_engine"),
     "rod_solver": (
         "world",
         "headless",
+        "physics_engine",
         "mode",
         "dt",
         "speed",
