@@ -293,7 +293,8 @@ def test_a_board_that_leaves_while_the_next_is_armed_leaves_none_armed(pair):
         arm(values, frame)
 
     pair.two._on_state_request = slow
-    with pytest.raises(HardwareError, match="not armed"):
+    # on a busy machine a late answer is asked for again, and the token was used
+    with pytest.raises(HardwareError, match=r"not armed|token wrong, used or outdated"):
         hardware.arm()
     assert not hardware.status().armed
     assert not hardware.boards[1].armed
