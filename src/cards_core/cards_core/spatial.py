@@ -165,6 +165,17 @@ def _zero3() -> Vector3:
     return np.zeros(3)
 
 
+def placed(poses: Array, points: Array) -> Array:
+    """Return where points are that are fixed to frames, one each, shape (n, 3), [m].
+
+    Args:
+        poses: Of the frames, shape (n, 4, 4).
+        points: In the frames, shape (n, 3), [m].
+    """
+    out: Array = (poses[:, :3, :3] @ points[:, :, None])[:, :, 0] + poses[:, :3, 3]
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class Pose:
     """Rigid transform: maps coordinates of the child frame to the parent frame.

@@ -21,6 +21,7 @@ from cards_core.formats import load
 from cards_core.muscles.command import CommandRefusedError
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.state import RobotState
+from cards_core.spatial import placed
 from cards_core.typing import Array
 from cards_learning.experiment import WHOLE, Experiment, Run
 from cards_learning.measures import NAMES, Work, measure, objective
@@ -256,8 +257,7 @@ class Laboratory:
     def _place(self, host: SimulatorHost) -> Array:
         """Return where the reference is, shape (3,), [m]."""
         poses = host.simulator.link_poses()
-        centres = (poses[:, :3, :3] @ self._centres[:, :, None])[:, :, 0] + poses[:, :3, 3]
-        out: Array = self._weights @ centres
+        out: Array = self._weights @ placed(poses, self._centres)
         return out
 
 

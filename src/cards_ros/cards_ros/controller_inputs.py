@@ -218,7 +218,7 @@ def subscribe_forces(node: Node, controller: Controller, taken: Callable[[], Non
         controller: Its controller.
         taken: Called after each force that was taken over; others are logged as errors.
     """
-    if not controller.takes_forces:
+    if controller.contact_forces is None:
         return
     for frame in controller.model.robot.frames:
         # the first force on a frame builds code for it, which takes longer than boards wait

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import mujoco
 
-from cards_core.errors import DescriptionError
 from cards_core.formats.mjcf.writer import to_mjcf
 from cards_core.robot.model import Robot
-from cards_sim.model import links_in_contact
+from cards_sim.model import accepted, links_in_contact
 
 
 def exported_mjcf(robot: Robot, timestep: float = 1e-3) -> str:
@@ -26,14 +25,7 @@ def exported_mjcf(robot: Robot, timestep: float = 1e-3) -> str:
 
     def written(exclude: set[tuple[str, str]]) -> tuple[str, mujoco.MjModel]:
         text = to_mjcf(robot, timestep=timestep, exclude=exclude, tendons=True, actuators=True)
-        try:
-            return text, mujoco.MjModel.from_xml_string(text)
-        except ValueError as error:
-            raise DescriptionError(
-                f"MuJoCo does not accept it: {' '.join(str(error).split())}",
-                source=robot.source,
-                element=f"robot '{robot.name}'",
-            ) from error
+        return text, accepted(text, robot)
 
     text, model = written(set())
     touching = links_in_contact(model, robot)

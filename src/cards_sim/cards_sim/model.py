@@ -11,7 +11,7 @@ import numpy as np
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.mjcf.writer import Integrator, merged_links, to_mjcf
-from cards_core.robot.elements import WORLD, PathElement, Wrap
+from cards_core.robot.elements import WORLD, Link, PathElement, Wrap
 from cards_core.robot.model import Robot
 from cards_core.robot.world import World, WorldModel
 from cards_core.spatial import Pose
@@ -58,14 +58,7 @@ def build_model(
             link_sensors=True,
             visuals=False,
         )
-        try:
-            return mujoco.MjModel.from_xml_string(text)
-        except ValueError as error:
-            raise DescriptionError(
-                f"MuJoCo does not accept it: {' '.join(str(error).split())}",
-                source=robot.source,
-                element=f"robot '{robot.name}'",
-            ) from error
+        return accepted(text, robot)
 
     joined = {(j.parent, j.child) for j in world.joints if j.parent != WORLD}
     owner = {m.prefixed(link.name): m for m in world.models for link in m.robot.links}
@@ -76,6 +69,18 @@ def build_model(
         _log.info("links that touch at home do not collide: %s", sorted(touching))
         model = compiled(touching)
     return model
+
+
+def accepted(text: str, robot: Robot) -> mujoco.MjModel:
+    """Return the model of an MJCF text. Raises `DescriptionError` if MuJoCo refuses it."""
+    try:
+        return mujoco.MjModel.from_xml_string(text)
+    except ValueError as error:
+        raise DescriptionError(
+            f"MuJoCo does not accept it: {' '.join(str(error).split())}",
+            source=robot.source,
+            element=f"robot '{robot.name}'",
+        ) from error
 
 
 def possible_grasps(world: World) -> list[tuple[str, str]]:
@@ -140,20 +145,25 @@ def at_centres_of_mass(robot: Robot, coms: Mapping[str, Array]) -> Robot:
         )
         for surface in robot.wrap_surfaces
     )
-    links = (
-        replace(
-            link,
-            inertia=replace(link.inertia, com=link.inertia.com - shift(link.name)),
-            collisions=tuple(
-                replace(c, pose=Pose(c.pose.rotation, c.pose.translation - shift(link.name)))
-                for c in link.collisions
-            ),
-        )
-        for link in robot.links
-    )
+    links = (link_at(link, shift(link.name)) for link in robot.links)
     return replace(
         robot, links=tuple(links), muscles=tuple(muscles), wrap_surfaces=tuple(surfaces)
     )
+
+
+def link_at(link: Link, origin: Array) -> Link:
+    """Return a link whose mass and collision shapes are relative to a point of it.
+
+    Args:
+        link: The link.
+        origin: The point, in link coordinates, shape (3,), [m].
+    """
+    shapes = (
+        replace(c, pose=Pose(c.pose.rotation, c.pose.translation - origin))
+        for c in link.collisions
+    )
+    inertia = replace(link.inertia, com=link.inertia.com - origin)
+    return replace(link, inertia=inertia, collisions=tuple(shapes))
 
 
 def joint_of_coordinate(model: mujoco.MjModel, index: int) -> tuple[str, str]:

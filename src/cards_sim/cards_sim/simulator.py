@@ -27,7 +27,7 @@ from cards_core.robot.state import RobotState
 from cards_core.robot.world import World, WorldModel, empty_world_with
 from cards_core.spatial import Pose
 from cards_core.typing import Array
-from cards_sim.model import at_centres_of_mass
+from cards_sim.model import at_centres_of_mass, link_at
 from cards_sim.native_steps import NativeSteps
 from cards_sim.world_simulator import WorldSimulator
 
@@ -516,17 +516,14 @@ class Simulator:
         """Return a link of another model with shapes and mass relative to its centre of mass."""
         com = self.model.body_ipos[self.model.body(other.prefixed(link.name)).id]
 
-        def moved(shape: Collision) -> Collision:
+        def found(shape: Collision) -> Collision:
             geometry = shape.geometry
             if isinstance(geometry, Mesh):
                 path = mesh_path(geometry.uri, other.robot.source)
                 geometry = geometry if path is None else replace(geometry, uri=str(path))
-            pose = Pose(shape.pose.rotation, shape.pose.translation - com)
-            return replace(shape, geometry=geometry, pose=pose)
+            return replace(shape, geometry=geometry)
 
-        inertia = replace(link.inertia, com=link.inertia.com - com)
-        shapes = tuple(moved(shape) for shape in link.collisions)
-        return replace(link, inertia=inertia, collisions=shapes)
+        return link_at(replace(link, collisions=tuple(map(found, link.collisions))), com)
 
     def _refuse(self, values: Array) -> None:
         muscles = [f"muscle '{muscle.name}'" for muscle in self.robot.muscles]

@@ -84,17 +84,16 @@ def content_of(robot: str) -> Content:
 
 def _muscles(nodes: NodeList, robot: str) -> Content:
     from cards_core.formats import load
-    from cards_core.robot.model import Tree
 
+    described = load(_model(nodes, robot))
+    tree = described.tree
+    muscles = [muscle.name for muscle in described.muscles]
     drawn: list[str] = []
     plots: list[Plot] = []
     spaces = dict.fromkeys(node.namespace for node in nodes.nodes if node.role == "controller")
     for space in spaces or ("",):
         prefix = f"/{space}/" if space else "/"
         whose = f"{space}: " if space else ""
-        described = load(_model(nodes, robot))
-        tree = Tree(described)
-        muscles = [muscle.name for muscle in described.muscles]
         if not drawn:  # markers are in the axes of their robot: those of one
             drawn = [f"{prefix}muscle_markers", f"{prefix}end_effector_path"]
         plots += [

@@ -6,7 +6,6 @@ robot, and the camera looks at the middle of the robot at home, from as far as i
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import yaml
 
 from cards_core.codegen.cache import cache_folder
 from cards_core.errors import CardsError
+from cards_core.files import write_atomically
 from cards_core.shared_files import shared_folder
 from cards_core.typing import Array
 
@@ -40,9 +40,7 @@ def rviz_config(model: str, *, rods: bool, namespace: str = "") -> Path:
     file = cache_folder() / "rviz" / f"{'_'.join(filter(None, (namespace, name)))}.rviz"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_suffix(f".{os.getpid()}")
-        new.write_text(text, encoding="utf-8")
-        new.replace(file)  # another launch may read it
+        write_atomically(file, text)  # another launch may read it
     except OSError as error:
         raise CardsError(f"{file}: cannot be written: {error.strerror}") from error
     return file

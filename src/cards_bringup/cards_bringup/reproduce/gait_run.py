@@ -27,6 +27,7 @@ from cards_core.formats import load
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.shared_files import find_file
+from cards_core.spatial import placed
 from cards_core.typing import Array
 from cards_sim.build import build_host
 
@@ -167,9 +168,8 @@ def switch_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
         host.step()
         if (len(rows) + 1) * period <= host.state.time + 1e-9:
             poses = host.simulator.link_poses()
-            places = np.einsum("nij,nj->ni", poses[:, :3, :3], centres) + poses[:, :3, 3]
-            state = generator.oscillators.state
-            rows.append((host.state.time, masses @ places / masses.sum(), state.copy()))
+            place = masses @ placed(poses, centres) / masses.sum()
+            rows.append((host.state.time, place, generator.oscillators.state.copy()))
             tell(host.state.time / duration)
     times, places, states = (np.array(column) for column in zip(*rows, strict=True))
     np.savez(folder / OSCILLATIONS, time=times, place=places, oscillators=states)

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from cards_core.control.contact_force import ContactForces
 from cards_core.control.interface import (
@@ -51,7 +50,10 @@ class QpController(Controller):
     `_formulate`. Other bounded variables may follow, e.g. accelerations: columns of the matrix,
     with bounds and a weight.
 
-    Forces that links are to exert (`set_contact_force`) ask for ``J' F`` beside M, C and G.
+    Forces that links are to exert (`set_contact_force`) ask for ``J_p' F + J_w' M`` beside M, C
+    and G; each link has a force of its own. A force from outside, ``-F``, does not move the robot
+    then. Without that it leaves, at rest, an error ``y_d - y`` of ``Kp^-1 M^-1 J_p' F`` in joint
+    space and of ``Kp^-1 J M^-1 J_p' F`` in an operational space.
 
     Args:
         model: What the controller knows of the robot.
@@ -70,7 +72,7 @@ class QpController(Controller):
         motors: Joints with a motor of their own.
     """
 
-    takes_forces = True
+    contact_forces: ContactForces
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class QpController(Controller):
         super().__init__(model)
         self.dynamics = dynamics = model.dynamics
         self._load = model.load
-        self._forces = ContactForces(dynamics, 0.0)
+        self.contact_forces = ContactForces(dynamics, 0.0)
         self.reference_names = tuple(reference_names)
         self.error_names = tuple(error_names)
         self.gains = Gains(error_names, kp, kd)
@@ -150,26 +152,11 @@ class QpController(Controller):
         """
         self.gains.set(kp, kd)
 
-    def set_contact_force(
-        self,
-        link: str,
-        force: npt.ArrayLike,
-        point: npt.ArrayLike | None = None,
-        moment: npt.ArrayLike | None = None,
-    ) -> None:
-        """Add ``J_p' F + J_w' M`` to the torques; see `Controller.set_contact_force`.
-
-        Each link has a force of its own. A force from outside, ``-F``, does not move the robot
-        then. Without that it leaves, at rest, an error ``y_d - y`` of ``Kp^-1 M^-1 J_p' F`` in
-        joint space and of ``Kp^-1 J M^-1 J_p' F`` in an operational space.
-        """
-        self._forces.set(link, force, point, moment)
-
     def _add_loads(self, q: Array, qd: Array, torque: Array) -> None:
         """Add to a torque what passive muscles and forces to exert ask for."""
         if self._load is not None:
             np.add(torque, self._load(q, qd), out=torque)
-        exerted = self._forces.torque(q)
+        exerted = self.contact_forces.torque(q)
         if exerted is not None:
             np.add(torque, exerted, out=torque)
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.control.contact_force import ContactForces
 from cards_core.control.model import ControlModel
 from cards_core.errors import CardsError, ParameterError
 from cards_core.muscles.command import Command
@@ -175,20 +176,21 @@ class Controller(ABC):
         signals: Quantities of its own that are worth looking at; its node publishes them.
         needs_joints: Whether q and qd of the states must be numbers.
         reason: Why the last status is what it is, where the status does not say it.
-        takes_forces: Whether there is `set_contact_force`; its node then has a topic for it.
+        contact_forces: Of those that take forces: what links are to exert; its node then has
+            topics for it.
     """
 
     allowance: float = 0.0
     signals: tuple[Signal, ...] = ()
     needs_joints: bool = True
     reason: str = ""
+    contact_forces: ContactForces | None = None
 
     kind: ClassVar[str]
     summary: ClassVar[str]
     space: ClassVar[Space]
     needs: ClassVar[tuple[str, ...]] = ()
     commands: ClassVar[tuple[CommandKind, ...]] = ("force", "effort")
-    takes_forces: ClassVar[bool] = False
 
     reference_names: tuple[str, ...]
     error_names: tuple[str, ...]
@@ -261,10 +263,12 @@ class Controller(ABC):
             ShapeError: Not three finite numbers. The last force is kept.
             CardsError: This controller takes no forces.
         """
-        raise CardsError(
-            f"controller '{self.kind}' takes no contact forces (expected: 'ctc_joint', "
-            "'ctc_operational', 'mrc', or another one that does)"
-        )
+        if self.contact_forces is None:
+            raise CardsError(
+                f"controller '{self.kind}' takes no contact forces (expected: 'ctc_joint', "
+                "'ctc_operational', 'mrc', or another one that does)"
+            )
+        self.contact_forces.set(link, force, point, moment)
 
     def change(self, values: Mapping[str, Any]) -> None:  # noqa: B027  most have no live ones
         """Take over new values of live parameters.

@@ -189,7 +189,8 @@ def _completed(access: Access, refusals: RefusalLog) -> Iterator[list[bool]]:
             **options,
         )
 
-    with _STARTING:
+    with _STARTING:  # two servers that start at once would complete each other's call
+        # for the call within this block alone; its type is that of the function, not of a copy
         websockets.asyncio.server.serve = serve  # type: ignore[assignment,misc]
         try:
             yield called

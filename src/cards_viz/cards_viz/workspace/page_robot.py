@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from cards_core.dynamics import make_dynamics
 from cards_core.robot.elements import WORLD, Wrap
 from cards_core.robot.model import WORLD_NODE, Robot
 from cards_core.typing import Array
@@ -15,9 +16,6 @@ from cards_viz.muscles.scene import Scene
 
 DISPLACEMENTS = (0.0, 0.1)
 """Displacements of all coordinates, [m] or [rad], at which directions of the hand are compared."""
-
-STEP = 1e-3
-"""Change of a coordinate by which the direction of the hand is found, [m]."""
 
 MOST_CORNERS = 8
 """A link with more attachments is drawn without lines between them."""
@@ -55,7 +53,11 @@ def robot_lines(
     """
     tree = robot.tree
     places = {name: i for i, name in enumerate(tree.position_names)}
-    if robot.operational_frame is None or not names or any(n not in places for n in names):
+    if (
+        robot.operational_frame is None
+        or not names
+        or any(n not in places or n not in tree.velocity_names for n in names)
+    ):
         return None
     scene = Scene(robot, with_shapes=False, backend="numeric")
     q = tree.home.copy()
@@ -63,29 +65,22 @@ def robot_lines(
         if name in places:
             q[places[name]] = value
 
-    def hand(where: Array) -> Array:
-        place = scene.end_effector(scene.link_poses(where))
-        return np.zeros(3) if place is None else np.asarray(place)
-
+    dynamics, still = make_dynamics(robot, "numeric"), np.zeros(tree.nv)
+    jacobians = [dynamics.operational(q + d, still).jacobian[:3].copy() for d in DISPLACEMENTS]
+    here = dynamics.operational(q, still).position.copy()
     axes: list[str | None] = [None, None, None]
     for name in names:
-        along = _axis([_direction(hand, q + d, places[name]) for d in DISPLACEMENTS])
+        column = tree.velocity_names.index(name)
+        along = _axis([jacobian[:, column] for jacobian in jacobians])
         if along is None or axes[along] is not None:
             return None
         axes[along] = name
-    here = hand(q)
     shift = np.array(
         [0.0 if n is None else q[places[n]] - p for n, p in zip(axes, here, strict=True)]
     )
     frame = scene.frame(q, np.zeros(len(robot.muscles)), 1.0)
     lines = np.concatenate([frame.segments.reshape(-1, 2, 3), _links(robot, frame.link_poses)])
     return RobotLines((axes[0], axes[1], axes[2]), lines + shift, here)
-
-
-def _direction(hand: Callable[[Array], Array], q: Array, place: int) -> Array:
-    moved = q.copy()
-    moved[place] += STEP
-    return (hand(moved) - hand(q)) / STEP
 
 
 def _axis(directions: Sequence[Array]) -> int | None:

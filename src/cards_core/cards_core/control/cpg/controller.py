@@ -49,6 +49,7 @@ from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.elements import Muscle
 from cards_core.robot.state import RobotState
 from cards_core.shared_files import find_file
+from cards_core.spatial import placed
 from cards_core.stamps import is_due, next_due
 from cards_core.typing import Array
 
@@ -313,8 +314,7 @@ class PatternGenerator(SetPointController):
         if network is None or not math.isfinite(float(q.sum())):
             raise _MeasurementError("a coordinate of the robot is not finite")
         poses = self.model.dynamics.link_poses(q)[self._links]
-        centres = (poses[:, :3, :3] @ self._centres[:, :, None])[:, :, 0] + poses[:, :3, 3]
-        ahead, behind, seen = centres[:, :2]
+        ahead, behind, seen = placed(poses, self._centres)[:, :2]
         inputs = np.concatenate((_direction(self._goal - seen), _direction(ahead - behind)))
         joint = pattern.goal_tension * 2.0 * network(inputs)
         out: Array = np.minimum(np.tile(joint, len(self.names) // joint.size), self._most)

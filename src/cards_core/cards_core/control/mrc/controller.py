@@ -25,7 +25,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
@@ -119,7 +118,7 @@ class MuscleRelaxationControl(Controller):
     space = "joint"
     needs = ("muscle_lengths", "tensions")
     commands = ("impedance",)
-    takes_forces = True
+    contact_forces: ContactForces
 
     def __init__(
         self,
@@ -169,7 +168,7 @@ class MuscleRelaxationControl(Controller):
         self._most: Array = np.array([muscle.tension_max for muscle in robot.muscles])
         self._dynamics = model.dynamics
         self._load = model.load
-        self._forces = ContactForces(
+        self.contact_forces = ContactForces(
             model.dynamics,
             number(force_ramp, "force_ramp"),
             force_max=number(force_max, "force_max", strict=True),
@@ -316,16 +315,6 @@ class MuscleRelaxationControl(Controller):
         """Return the y of a state; see `Controller.place`."""
         return q.copy()
 
-    def set_contact_force(
-        self,
-        link: str,
-        force: npt.ArrayLike,
-        point: npt.ArrayLike | None = None,
-        moment: npt.ArrayLike | None = None,
-    ) -> None:
-        """Exert a force with a link, or carry a load; see `Controller.set_contact_force`."""
-        self._forces.set(link, force, point, moment)
-
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
         """Track a reference; see `Controller.set_reference`."""
         if reference is not None:
@@ -445,7 +434,7 @@ class MuscleRelaxationControl(Controller):
         torque = self._dynamics.update(q, still).gravity.copy()
         if self._load is not None:
             torque += self._load(q, still)
-        wanted = self._forces.torque(q)
+        wanted = self.contact_forces.torque(q)
         return torque if wanted is None else torque + wanted
 
     def _tick(
@@ -461,7 +450,7 @@ class MuscleRelaxationControl(Controller):
             pulled: The same with 0 there.
         """
         out = self.output
-        self._forces.advance(self._period)
+        self.contact_forces.advance(self._period)
         guess = self.image.evaluate(desired, self._least)[1]
         needed = self._forward.solve(guess, self._torque(desired))
         wanted = self.image.evaluate(desired, needed)[0] - (needed - self._bias) / self._stiffness
