@@ -72,6 +72,7 @@ typedef struct {
   /* which shapes a cable may meet: shapes of the world only near it */
   double *world;               /* (16,): pose of the world as of the last step */
   long *still;                 /* (1,): steps since it changed */
+  double *bounds;              /* (n, 6): of shapes of a world at rest, low and high */
   double *near_box;            /* (c, 6): where `near` is valid, low and high */
   long *near_count;            /* (c,) */
   int32_t *near;               /* (c, n): rising */
@@ -840,7 +841,17 @@ static void widen(const double *x, double *low, double *high) {
   }
 }
 
+static int at_rest(const cables_t *m, long shape) {
+  return m->still[0] > 1 && m->kinds[shape].link == m->links;
+}
+
 static int is_near(const cables_t *m, long shape, const double *low, const double *high) {
+  if (at_rest(m, shape)) {
+    const double *box = m->bounds + 6*shape;
+    for (int i = 0; i < 3; i++)
+      if (box[3 + i] < low[i] || box[i] > high[i]) return 0;
+    return 1;
+  }
   const double *x = m->now[shape].t, *x0 = m->before[shape].t;
   const double bound = m->shapes[shape].bound;
   for (int i = 0; i < 3; i++)
@@ -1425,6 +1436,24 @@ static void link_to_world(const double *T, pose_t *x) {
   }
 }
 
+static void set_bounds(const cables_t *m, long shape) {
+  const shape_t *s = m->shapes + shape;
+  const pose_t *x = m->now + shape;
+  double *box = m->bounds + 6*shape;
+  for (int i = 0; i < 3; i++) {
+    box[i] = x->t[i] - s->bound;
+    box[3 + i] = x->t[i] + s->bound;
+    if (m->kinds[shape].kind != HULL) continue;
+    double middle = x->t[i], half = SLACK*s->bound;
+    for (int j = 0; j < 3; j++) {
+      middle += x->R[3*i + j]*0.5*(s->low[j] + s->high[j]);
+      half += fabs(x->R[3*i + j])*0.5*(s->high[j] - s->low[j]);
+    }
+    box[i] = middle - half;
+    box[3 + i] = middle + half;
+  }
+}
+
 void contact_cables_solve(const cables_t *m) {
   pose_t link;
   const double *world = m->link_pose + 16*m->links;
@@ -1433,11 +1462,12 @@ void contact_cables_solve(const cables_t *m) {
   memcpy(m->world, world, 16*sizeof *world);
   for (long s = 0; s < m->n; s++) {
     /* `before` is `now` already */
-    if (m->still[0] > 1 && m->kinds[s].link == m->links) continue;
+    if (at_rest(m, s)) continue;
     m->before[s] = m->now[s];
     link_to_world(m->link_pose + 16*m->kinds[s].link, &link);
     compose(&link, &m->shapes[s].offset, m->now + s);
     if (m->fresh) m->before[s] = m->now[s];
+    if (m->still[0] == 1 && m->kinds[s].link == m->links) set_bounds(m, s);
   }
   memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
   for (long k = 0; k < m->c; k++) m->lengths_before[k] = m->fresh ? NAN : m->lengths[k];
