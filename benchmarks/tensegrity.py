@@ -27,7 +27,8 @@ CASES = {
     "blocks": ("blocks:friction=0.5", True),
 }
 """Terrain, and whether cables touch what is in their way. The toolkit's hills have a point each
-4 cm, our default four times as many triangles, which contacts are sought in; blocks are 500 of 5 cm, 5 mm above the ground."""
+4 cm, our default four times as many triangles, which contacts are sought in. There are 500 blocks,
+5 mm above the ground."""
 
 PUBLISHED = {"flat_x_realtime": 8.6, "hills_x_realtime": 0.5}
 """NTRT on the author's machine (an i7) [Mirletz2016]_: 60 s in 7 s, and half of real time."""

@@ -883,6 +883,17 @@ static long near_shapes(const cables_t *m, long cable, const double *low, const 
   return count;
 }
 
+/* Does a span stay on one side of a box, low and high, on its way? */
+static int is_beside(const search_t *f, const double *box) {
+  const double *low = box, *high = box + 3;
+  for (int i = 0; i < 3; i++) {
+    const double a = f->p[i], b = f->q[i], c = f->p0[i], d = f->q0[i];
+    if (a < low[i] && b < low[i] && c < low[i] && d < low[i]) return 1;
+    if (a > high[i] && b > high[i] && c > high[i] && d > high[i]) return 1;
+  }
+  return 0;
+}
+
 /* Do edges of a hull reach into the box around these points in its frame? Fills in the box. */
 static int reach_hull(const shape_t *s, const double (*x)[3], int points, double *low,
                       double *high) {
@@ -939,6 +950,7 @@ static int find(const cables_t *m, long cable, const double *ends0, const double
       f.q = entry(c, count, i, ends);
       f.p0 = i ? c[i - 1].b0 : ends0;
       f.q0 = i < count ? c[i].a0 : ends0 + 3;
+      if (kind == HULL && at_rest(m, s) && is_beside(&f, m->bounds + 6*s)) continue;
       inward(m->now + s, f.p, f.local[0]);
       inward(m->now + s, f.q, f.local[1]);
       inward(before + s, f.p0, f.local[2]);
