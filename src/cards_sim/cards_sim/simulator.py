@@ -141,6 +141,8 @@ class Simulator:
             surroundings=world.world.surroundings(placed.name),
             neighbours=[self._at_centre(other, link) for other, link in near],
         )
+        own = [(placed, link) for link in robot.links]
+        self.muscles.engine.keeps_twists = self._keep_twists([*own, *near])
         self.motors = motors_of(self.tree)
         n, m, k = len(robot.links), len(robot.muscles), len(self.motors)
 
@@ -511,6 +513,18 @@ class Simulator:
         self._given = (native.tensions, self._told[0][self._tensions.size :])
 
     # Inside -----------------------------------------------------------------------------------
+
+    def _keep_twists(self, links: Sequence[tuple[WorldModel, Link]]) -> bool:
+        """Return whether MuJoCo's step moves links without a change of their twists.
+
+        Those of free bodies whose frame is at their centre of mass.
+        """
+        for model, link in links:
+            if [j.kind for j in model.robot.joints if j.child == link.name] != ["free"]:
+                return False
+            if self.model.body_ipos[self.model.body(model.prefixed(link.name)).id].any():
+                return False
+        return True
 
     def _at_centre(self, other: WorldModel, link: Link) -> Link:
         """Return a link of another model with shapes and mass relative to its centre of mass."""

@@ -89,6 +89,9 @@ class MuscleEngine:
             described, until a host sets it.
         contacts: The cables with ``contact``, in the order of the muscles; None without any.
         touching: The indices of these muscles.
+        keeps_twists: Set by the host: links that these cables touch or hold keep their twists
+            while they move from step to step, so that those at the new poses are the ones to
+            which the forces led; see `ContactCables.solve`.
         straight_update: As `update`, with cables with ``contact`` straight.
         motion_kernel, pull_kernel: Of lengths and rates, and of the wrenches too; None where NumPy
             computes them. Cables with ``contact`` count as straight there.
@@ -132,6 +135,7 @@ class MuscleEngine:
         near = len(neighbours)
         self._contact_poses = np.tile(np.eye(4), (n_links + near + 1, 1, 1))
         self._contact_twists = np.zeros((n_links + near + 1, 6))
+        self.keeps_twists = False
         self.neighbour_poses: Array = self._contact_poses[n_links:-1]
         self.neighbour_twists: Array = self._contact_twists[n_links:-1]
         self.neighbour_wrenches: Array = np.zeros((near, 6))
@@ -221,11 +225,12 @@ class MuscleEngine:
         assert self.contacts is not None
         count = len(self.robot.links)
         self._contact_poses[:count] = link_poses
+        self._contact_twists[:count] = link_twists
         key = self._contact_poses.tobytes()
         if key != self._solved_contacts:
-            self.contacts.solve(self._contact_poses)
+            reached = self._contact_twists if self.keeps_twists else None
+            self.contacts.solve(self._contact_poses, reached)
             self._solved_contacts = key
-        self._contact_twists[:count] = link_twists
         return self.contacts.pull(self._contact_twists, tensions)
 
     def contacts_are_solved(self) -> None:

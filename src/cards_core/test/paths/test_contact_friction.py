@@ -24,7 +24,8 @@ def rubbing(shapes, p, q, *, friction=MU, elastic=True, speed=1e-3, inertias=())
     n = len(shapes) + 2
     placed = [ContactShape(i + 2, geometry) for i, geometry in enumerate(shapes)]
     touches = tuple(range(len(shapes)))
-    cable = ContactCable((0, 1), np.zeros((2, 3)), touches, friction, speed, elastic)
+    stiffness = 1000.0 if elastic else 0.0
+    cable = ContactCable((0, 1), np.zeros((2, 3)), touches, friction, speed, stiffness)
     poses = np.tile(np.eye(4), (n + 1, 1, 1))
     poses[0, :3, 3], poses[1, :3, 3] = p, q
     return ContactCables(n, placed, [cable], inertias), poses

@@ -102,6 +102,8 @@ static void drag(steps_t *s, const double *tensions) {
     pose_of(s->all_sensed + 12*s->near_rows[i], s->near_poses + 16*i);
     memcpy(twists + 6*i, s->all_twists + 6*s->near_rows[i], 6*sizeof(double));
   }
+  memcpy(s->link_twists, s->twists, (size_t)s->links*6*sizeof(double));
+  memset(twists + 6*s->near, 0, 6*sizeof(double));
   if (s->cables[3] || memcmp(s->link_pose, s->poses, size) ||
       (s->near && memcmp(others, s->near_poses, near))) {
     memcpy(s->link_pose, s->poses, size);
@@ -111,8 +113,6 @@ static void drag(steps_t *s, const double *tensions) {
     s->touch(s->cables);
     s->cables[3] = 0;
   }
-  memcpy(s->link_twists, s->twists, (size_t)s->links*6*sizeof(double));
-  memset(twists + 6*s->near, 0, 6*sizeof(double));
   for (long k = 0; k < s->touching; k++) s->cable_tensions[k] = tensions ? tensions[s->touched[k]] : 0.0;
   memset(s->cable_wrenches, 0, (size_t)(s->links + s->near + 1)*6*sizeof(double));
   s->drag(s->cables);

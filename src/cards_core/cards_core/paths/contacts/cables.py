@@ -39,7 +39,15 @@ when. With stretches a before, s now and b after a step, T = k s there is multip
 
     (max(0, b) - max(0, a))/(b - a),    b = a + 2 dt l' - dt^2 T L M^-1 L'
 
-with which the work T (b - a)/2 of all steps sums up to nothing from slack to slack.
+with which the work T (b - a)/2 of all steps sums up to nothing from slack to slack, but for what
+paths that bend within a step add. Where the host says to which twists the forces led (`reached`),
+what the bodies gave since the spring was slack is known,
+
+    E = sum of f k s dt (l' before + l' after)/2,    less that of L0',
+
+f being the share. It is chosen so that all of E comes back when the spring gets slack, and that it
+never gets below zero, with e = 2 E/(k s) in place of a: c f^2 + (a - p) f = e, p = b where T = 0,
+c = dt^2 T L M^-1 L'.
 
 *Friction*: a cable that stretches evenly along its length l, with W_j the share of l of the
 straight piece j and of half the arcs beside it (sum 1), L0' the rate of the rest length, which a
@@ -85,7 +93,7 @@ class ContactCable:
         touches: Indices of the shapes that it may touch.
         friction: Capstan coefficient mu.
         friction_speed: v0, [m/s].
-        elastic: Whether it stretches along its length, and not at its first end.
+        stiffness: Of a cable that stretches along its length, [N/m]; 0: at its first end.
     """
 
     links: tuple[int, int]
@@ -93,7 +101,7 @@ class ContactCable:
     touches: tuple[int, ...]
     friction: float = 0.0
     friction_speed: float = 0.01
-    elastic: bool = False
+    stiffness: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +205,12 @@ class ContactCables:
             "wrenches": self._wrenches,
             "friction": np.array([k.friction for k in cables], dtype=float),
             "slide_speed": np.array([k.friction_speed for k in cables], dtype=float),
-            "elastic": np.array([k.elastic for k in cables], dtype=np.uint8),
+            "stiffness": np.array([k.stiffness for k in cables], dtype=float),
             "feeds": self.feeds,
             "rests": self.rests,
             "lengths_before": np.full(c, np.nan),
+            "springs": np.zeros((c, 3)),
+            "origins": np.zeros((links + 1, 3)),
             "bodies": bodies,
             "bends": np.zeros((c, LONGEST)),
             "pieces": np.zeros((c, LONGEST + 1)),
@@ -264,13 +274,18 @@ class ContactCables:
         self.feeds[:] = 0.0
         self.rests[:] = np.nan
 
-    def solve(self, link_poses: Array) -> Array:
+    def solve(self, link_poses: Array, reached: Array | None = None) -> Array:
         """Advance the contacts to new poses and return `lengths`.
 
         Args:
             link_poses: Link-to-world matrices, the world last, shape (n + 1, 4, 4).
+            reached: Twists as of `pull`, to which the forces since the last call led before the
+                links moved. With them springs give back what they took, to rounding.
         """
         self._link_poses[:] = link_poses
+        self._c.reached = reached is not None
+        if reached is not None:
+            self._twists[:] = reached
         self._library.contact_cables_solve(self._place)
         self._c.fresh = 0
         return self.lengths
@@ -320,6 +335,7 @@ class _Cables(ctypes.Structure):
     _fields_ = [
         *[(name, ctypes.c_long) for name in ("n", "c", "links", "fresh")],
         ("dt", ctypes.c_double),
+        ("reached", ctypes.c_long),
         *[
             (name, ctypes.c_void_p)
             for name in (
@@ -351,10 +367,12 @@ class _Cables(ctypes.Structure):
                 "wrenches",
                 "friction",
                 "slide_speed",
-                "elastic",
+                "stiffness",
                 "feeds",
                 "rests",
                 "lengths_before",
+                "springs",
+                "origins",
                 "bodies",
                 "bends",
                 "pieces",

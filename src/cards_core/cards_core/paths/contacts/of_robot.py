@@ -76,7 +76,7 @@ def contact_cables(
                 touches,
                 muscle.friction,
                 muscle.friction_speed,
-                isinstance(muscle.actuator, Cable) and muscle.actuator.stiffness is not None,
+                (isinstance(muscle.actuator, Cable) and muscle.actuator.stiffness) or 0.0,
             )
         )
     inertias = [link.inertia for link in (*robot.links, *neighbours)]

@@ -29,6 +29,10 @@ typedef struct { long kind, link, first, count, rows; } kind_t;
 /* in the frame of its shape; the normals of its faces are cos x + sin y and cos x - sin y */
 typedef struct { pose_t place; double half, cos, sin; } edge_t;
 
+/* Of a spring: the energy that it took from the bodies since it was slack, NaN: unknown; the elastic
+   part of what it pulled with at the last poses; its rate then, against that of its rest length */
+typedef struct { double stored, drawn, rate; } spring_t;
+
 /* inverse mass and inertia of a link, zero where it does not move; centre of mass, in the link */
 typedef struct { double mass, inertia[9], com[3]; } body_t;
 
@@ -37,6 +41,7 @@ typedef struct {
   long n, c, links;
   long fresh;                  /* nothing is known of what was before */
   double dt;                   /* time step of the host; 0: friction is as steep as described */
+  long reached;                /* `twists` are those that the last step's forces led to */
   const shape_t *shapes;
   const kind_t *kinds;
   const edge_t *edges;
@@ -60,10 +65,12 @@ typedef struct {
   double *wrenches;            /* (l + 1, 6): added to */
   /* capstan friction */
   const double *friction, *slide_speed; /* (c,): mu, v0 */
-  const unsigned char *elastic; /* (c,): stretches along its length, not at its first end */
+  const double *stiffness;     /* (c,): of what stretches along its length; 0: at its first end */
   const double *feeds;         /* (c,): rate of the rest length, at the first end */
   const double *rests;         /* (c,): rest length of what is a spring in this step, else NaN */
   double *lengths_before;      /* (c,): at the poses before; NaN: unknown */
+  spring_t *springs;           /* (c,) */
+  double *origins;             /* (l + 1, 3): of the links */
   const body_t *bodies;        /* (l + 1,) */
   double *bends;               /* (c, LONGEST): angle by which the shape turns the cable */
   double *pieces;              /* (c, LONGEST + 1): tension of every straight piece */
@@ -1466,41 +1473,16 @@ static void set_bounds(const cables_t *m, long shape) {
   }
 }
 
-void contact_cables_solve(const cables_t *m) {
-  pose_t link;
-  const double *world = m->link_pose + 16*m->links;
-  const int moved = m->fresh || memcmp(m->world, world, 16*sizeof *world);
-  m->still[0] = moved ? 0 : m->still[0] + 1;
-  memcpy(m->world, world, 16*sizeof *world);
-  for (long s = 0; s < m->n; s++) {
-    /* `before` is `now` already */
-    if (at_rest(m, s)) continue;
-    m->before[s] = m->now[s];
-    link_to_world(m->link_pose + 16*m->kinds[s].link, &link);
-    compose(&link, &m->shapes[s].offset, m->now + s);
-    if (m->fresh) m->before[s] = m->now[s];
-    if (m->still[0] == 1 && m->kinds[s].link == m->links) set_bounds(m, s);
-  }
-  memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
-  for (long k = 0; k < m->c; k++) m->lengths_before[k] = m->fresh ? NAN : m->lengths[k];
-  for (long k = 0; k < 2*m->c; k++) {
-    link_to_world(m->link_pose + 16*m->end_link[k], &link);
-    outward(&link, m->end_place + 3*k, m->ends + 3*k);
-  }
-  if (m->fresh) memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
-  for (long i = 0; i < m->c; i++) solve_cable(m, i);
-}
-
 inlined void velocity(const cables_t *m, long link, const double *x, double *v) {
-  const double *T = m->link_pose + 16*link, *twist = m->twists + 6*link;
-  const double arm[3] = {x[0] - T[3], x[1] - T[7], x[2] - T[11]};
+  const double *o = m->origins + 3*link, *twist = m->twists + 6*link;
+  const double arm[3] = {x[0] - o[0], x[1] - o[1], x[2] - o[2]};
   cross(twist + 3, arm, v);
   for (int i = 0; i < 3; i++) v[i] += twist[i];
 }
 
 inlined void pull(const cables_t *m, long link, const double *x, const double *f, double sign) {
-  const double *T = m->link_pose + 16*link;
-  const double arm[3] = {x[0] - T[3], x[1] - T[7], x[2] - T[11]};
+  const double *o = m->origins + 3*link;
+  const double arm[3] = {x[0] - o[0], x[1] - o[1], x[2] - o[2]};
   double moment[3];
   cross(arm, f, moment);
   for (int i = 0; i < 3; i++) {
@@ -1539,6 +1521,49 @@ inlined void pull_piece(const cables_t *m, const piece_t *s, double tension) {
   pull(m, s->to, s->q, f, -1.0);
 }
 
+/* What the spring took in the step from the poses that are known to those that come, of which the
+   velocities are known: the work of a constant force, with the mean of the speeds before and after */
+static void account(const cables_t *m, long k) {
+  spring_t *spring = m->springs + k;
+  if (spring->drawn > 0.0 && !isnan(spring->stored)) {
+    double after = -m->feeds[k];
+    for (long i = 0; i <= m->count[k]; i++) after += piece(m, k, i).rate;
+    spring->stored = m->reached ? spring->stored + 0.5*m->dt*spring->drawn*(spring->rate + after) : NAN;
+  }
+  spring->drawn = 0.0;
+}
+
+void contact_cables_solve(const cables_t *m) {
+  pose_t link;
+  for (long k = 0; k < m->c; k++) {
+    if (m->fresh) m->springs[k].stored = NAN;
+    account(m, k);
+  }
+  for (long l = 0; l <= m->links; l++)
+    for (long i = 0; i < 3; i++) m->origins[3*l + i] = m->link_pose[16*l + 4*i + 3];
+  const double *world = m->link_pose + 16*m->links;
+  const int moved = m->fresh || memcmp(m->world, world, 16*sizeof *world);
+  m->still[0] = moved ? 0 : m->still[0] + 1;
+  memcpy(m->world, world, 16*sizeof *world);
+  for (long s = 0; s < m->n; s++) {
+    /* `before` is `now` already */
+    if (at_rest(m, s)) continue;
+    m->before[s] = m->now[s];
+    link_to_world(m->link_pose + 16*m->kinds[s].link, &link);
+    compose(&link, &m->shapes[s].offset, m->now + s);
+    if (m->fresh) m->before[s] = m->now[s];
+    if (m->still[0] == 1 && m->kinds[s].link == m->links) set_bounds(m, s);
+  }
+  memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
+  for (long k = 0; k < m->c; k++) m->lengths_before[k] = m->fresh ? NAN : m->lengths[k];
+  for (long k = 0; k < 2*m->c; k++) {
+    link_to_world(m->link_pose + 16*m->end_link[k], &link);
+    outward(&link, m->end_place + 3*k, m->ends + 3*k);
+  }
+  if (m->fresh) memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
+  for (long i = 0; i < m->c; i++) solve_cable(m, i);
+}
+
 static void add_unit(const cables_t *m, long link, const double *x, const double *u, double sign) {
   const double *T = m->link_pose + 16*link, *com = m->bodies[link].com;
   double arm[3], moment[3];
@@ -1564,26 +1589,41 @@ static double mobility_of(const cables_t *m, long link) {
 /* Share of its tension that a spring has in a step in which it gets taut or slack. With stretches a
    before, s > 0 now and b after, a step of symplectic Euler gives the bodies T (b - a)/2, which
    sums up to the energy of the spring if T = k s (max(0, b) - max(0, a))/(b - a): that is k s where
-   it stays taut. b = p - c f, where p is where it goes without tension and f the share. */
+   it stays taut. b = p - c f, where p is where it goes without tension and f the share.
+   Paths that bend within a step add to that. Where it is known what the bodies gave since the spring
+   was slack, e = 2 E/(k s) is in place of a: all of it comes back, and never more. */
 static double share_of(const cables_t *m, long k, const piece_t *x, double rate, double tension) {
+  spring_t *spring = m->springs + k;
   const double dt = m->dt, feed = m->feeds[k], rest = m->rests[k], s = m->lengths[k] - rest;
+  if (isnan(s) || m->friction[k] > 0.0 || !(m->stiffness[k] > 0.0)) spring->stored = NAN;
+  else if (s <= 0.0 && isnan(spring->stored)) spring->stored = 0.0;
   const double a = m->lengths_before[k] - rest + dt*feed, p = a + 2.0*dt*(rate - feed);
-  if (!(dt > 0.0 && tension > 0.0 && s > 0.0 && (a < 0.0 || p < 0.5*s))) return 1.0;
-  double mobility = 0.0;
-  for (long i = 0; i <= m->count[k]; i++) {
-    add_unit(m, x[i].from, x[i].p, x[i].u, -1.0);
-    add_unit(m, x[i].to, x[i].q, x[i].u, 1.0);
+  if (!(dt > 0.0 && tension > 0.0 && s > 0.0)) return 1.0;
+  double share = 1.0, e = a;
+  if (a > 0.0 && !isnan(spring->stored))
+    e = lesser(2.0*a, larger(0.0, 2.0*spring->stored/(m->stiffness[k]*s)));
+  if (a < 0.0 || p < 0.5*s || e < a) {
+    double mobility = 0.0;
+    for (long i = 0; i <= m->count[k]; i++) {
+      add_unit(m, x[i].from, x[i].p, x[i].u, -1.0);
+      add_unit(m, x[i].to, x[i].q, x[i].u, 1.0);
+    }
+    for (long i = 0; i <= m->count[k]; i++)
+      mobility += mobility_of(m, x[i].from) + mobility_of(m, x[i].to);
+    const double c = dt*dt*mobility*tension;
+    if (a < 0.0) {
+      const double q = p - a + c;
+      share = p > 0.0 ? 2.0*p/(q + sqrt(q*q - 4.0*c*p)) : 0.0;
+    } else if (p < a + c) { /* it gets shorter at the end of the step, if not before */
+      /* with which all comes back: c f^2 + (a - p) f = e */
+      const double q = fabs(a - p) + sqrt((a - p)*(a - p) + 4.0*c*e);
+      share = a < p ? 0.5*q/c : q > 0.0 ? 2.0*e/q : 0.0;
+      if (p - c*share >= 0.0) share = lesser(1.0, share); /* it stays taut */
+    }
   }
-  for (long i = 0; i <= m->count[k]; i++)
-    mobility += mobility_of(m, x[i].from) + mobility_of(m, x[i].to);
-  const double c = dt*dt*mobility*tension;
-  if (a < 0.0) {
-    if (p <= 0.0) return 0.0;
-    const double q = p - a + c;
-    return 2.0*p/(q + sqrt(q*q - 4.0*c*p));
-  }
-  const double share = 2.0*a/(a - p + sqrt((a - p)*(a - p) + 4.0*c*a));
-  return p - c*share < 0.0 ? share : 1.0;
+  spring->drawn = m->stiffness[k]*s*share;
+  spring->rate = rate - feed;
+  return share;
 }
 
 /* Rates and forces of a cable that rubs. With W the share of the length that each piece stands for,
@@ -1608,7 +1648,7 @@ static void pull_rubbing(const cables_t *m, long k) {
   m->rates[k] = rate;
   tension *= share_of(m, k, s, rate, tension);
   for (long i = 0; i <= count; i++)
-    W[i] = m->elastic[k] && length > 0.0 ? W[i]/length : i == 0 ? 1.0 : 0.0;
+    W[i] = m->stiffness[k] > 0.0 && length > 0.0 ? W[i]/length : i == 0 ? 1.0 : 0.0;
   double behind = 0.0;
   for (long i = count - 1; i >= 0; i--) {
     behind += s[i + 1].rate - W[i + 1]*(rate - m->feeds[k]);
