@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
 from fake_simulator import DT, FakeSimulator
 from gazebo_run import GazeboRun, installation
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 from test_gazebo_host import Turn
 
 from cards_core.dynamics import make_dynamics
@@ -31,6 +35,8 @@ from cards_core.spatial import Pose
 from cards_muscle_plugin.gazebo_host import GazeboHost
 from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.surroundings import VARIABLE, Surroundings, leave_surroundings
+from cards_ros import topics
+from cards_ros.diagnostics import Level
 
 pytestmark = pytest.mark.serial
 
@@ -214,7 +220,6 @@ def test_another_step_keeps_what_is_known_of_neighbours(tmp_path, monkeypatch):
 @pytest.mark.gazebo
 @pytest.mark.parametrize(("kind", "friction"), [("capsule", 0.0), ("sphere", 0.0), ("box", 0.3)])
 def test_in_gazebo_as_in_the_embedded_simulator(domain, monkeypatch, tmp_path, kind, friction):
-    pytest.importorskip("rclpy", reason="rclpy is not installed")
     pytest.importorskip("mujoco", reason="mujoco is not installed")
     gazebo = installation()
     shape, rows = SHAPES[kind], tmp_path / "rows.txt"
@@ -256,3 +261,33 @@ def test_in_gazebo_as_in_the_embedded_simulator(domain, monkeypatch, tmp_path, k
     worst = np.abs(seen - expected).max() / expected.max()
     print(f"{kind}: tensions beside the embedded simulator: {worst:.2e} of the largest")
     assert worst < 0.02
+
+
+@pytest.mark.ros
+@pytest.mark.gazebo
+def test_a_neighbour_removed_from_gazebo_pauses_the_world(domain, probe, monkeypatch, tmp_path):
+    """After a reset both are back: Gazebo makes what the world's file has."""
+    gazebo = installation()
+    left = leave_surroundings(tmp_path / "around", {"thrower": around(SHAPES["box"])})
+    for name, text in left.items():
+        monkeypatch.setenv(name, text)
+    models = [written(tmp_path, thrower())[0], write_model(thing(SHAPES["box"]), tmp_path / "t")]
+    text = "".join(f"<include><uri>{file}</uri></include>" for file in models)
+    with GazeboRun(gazebo, domain, text, gravity=0.0, factor=1.0, wait_for_command=False) as run:
+        states = probe.listen(JointState, topics.JOINT_STATES)
+        probe.until(lambda: states, "the start")
+        assert probe.call(Trigger, topics.RESET_SERVICE).success
+        probe.forget()
+        probe.until(lambda: len(states) > 2, "states after a reset")
+        probe.until_status("simulator: world", Level.OK)
+        run.call("/world/test/remove", "Entity", 'name: "thing" type: MODEL')
+        status = probe.until_status("simulator: world", Level.ERROR)
+        assert "'thing::thing'" in status.message
+        assert "not in the world" in status.message
+        assert probe.call(Trigger, topics.RESET_SERVICE).success
+        probe.spin(0.5)
+        probe.forget()
+        probe.until(lambda: len(states) > 2, "states after the second reset")
+        probe.until_status("simulator: world", Level.OK)
+        assert run.alive
+        assert "Traceback" not in run.text(), run.text()
