@@ -24,9 +24,11 @@ CASES = {
     "contact": ("flat:friction=0.5", True),
     "hills": ("hills:friction=0.5,resolution=0.04,extent=4", True),
     "fine_hills": ("hills:friction=0.5", True),
+    "blocks": ("blocks:friction=0.5", True),
 }
 """Terrain, and whether cables touch what is in their way. The toolkit's hills have a point each
-4 cm, our default four times as many triangles, which contacts are sought in."""
+4 cm, our default four times as many triangles, which contacts are sought in. There are 500 blocks,
+5 mm above the ground."""
 
 PUBLISHED = {"flat_x_realtime": 8.6, "hills_x_realtime": 0.5}
 """NTRT on the author's machine (an i7) [Mirletz2016]_: 60 s in 7 s, and half of real time."""
@@ -66,10 +68,10 @@ def bench_tensegrity(
             for so long and writes the simulated time that it reached, [s], as its last line.
 
     Returns:
-        ``flat_x_realtime`` without contact cables, ``contact_x_realtime``, ``hills_x_realtime``
-        and ``fine_hills_x_realtime`` with them: medians; ``ntrt`` with the same of NTRT:
-        published, built as a reference, and measured in this run where there is a program, with
-        the ratios.
+        ``flat_x_realtime`` without contact cables, ``contact_x_realtime``, ``hills_x_realtime``,
+        ``fine_hills_x_realtime`` and ``blocks_x_realtime`` with them: medians; ``ntrt`` with the
+        same of NTRT: published, built as a reference, and measured in this run where there is a
+        program, with the ratios.
 
     Raises:
         CardsError: The program fails, or writes something else.

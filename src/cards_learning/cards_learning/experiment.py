@@ -14,6 +14,8 @@
       hidden: 4                       # neurons of the feedback network
       parameters: {frequency: [0, 30], amplitude: [0, 300], convergence: 1.0, ...}
       start: tetrahedral              # a pattern to begin with
+      learn: [goal]                   # the other parts stay as in start; without it: everything
+      goal_frame: heading             # of the goal network's inputs, or world
     algorithm: {kind: evolution, population: 50}
     objective: {distance: 1.0, cost_of_transport_ideal: -0.02}
     failure: {score: -1.0, height: [0.01, 0.25]}
@@ -35,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.control.cpg.files import read_pattern
-from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters, as_text
 from cards_core.control.set_points import told_muscles
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats import load
@@ -47,6 +49,7 @@ from cards_core.yaml_fields import Field, parse_yaml, read_yaml
 from cards_learning.measures import NAMES, OF_GOALS
 from cards_learning.parameter_space import (
     OSCILLATOR_NAMES,
+    PARTS,
     PHASE,
     ParameterSpace,
     Range,
@@ -73,7 +76,12 @@ _KEYS = (
     *("trials", "seed"),
 )
 
-_DEFAULTS: dict[str, Range] = {"coupling_weight": (0.0, 1.0), "coupling_phase": PHASE}
+_DEFAULTS: dict[str, Range] = {
+    "coupling_weight": (0.0, 1.0),
+    "coupling_phase": PHASE,
+    "feedback_weight": (-1.0, 1.0),
+    "goal_weight": (-1.0, 1.0),
+}
 
 _ALWAYS_POSITIVE = ("amplitude", "tension", "goal_tension")
 
@@ -151,9 +159,7 @@ class Experiment:
 
     def start_pattern(self) -> PatternParameters | None:
         """Return the pattern to begin with. Raises `CardsError` if it cannot be read."""
-        if not self.start:
-            return None
-        return read_pattern(find_file(self.start, folder="config/patterns", suffix=".yaml"))
+        return _start_pattern(self.start) if self.start else None
 
     def start_point(self) -> Array | None:
         """Return its point, shape (d,). Raises `CardsError` if it is of another structure."""
@@ -195,7 +201,7 @@ class Experiment:
             "controller": {
                 "kind": "cpg",
                 "oscillators": space.kind,
-                "rate_scale": space.rate_scale,
+                **({"rate_scale": space.rate_scale} if space.kept is None else {}),
                 **couplings,
                 "hidden": space.feedback_hidden,
                 "goal_hidden": space.goal_hidden,
@@ -211,6 +217,10 @@ class Experiment:
         }
         if self.start:
             content["controller"]["start"] = self.start
+        if space.learnt != PARTS:
+            content["controller"]["learn"] = list(space.learnt)
+        if space.goal_hidden and space.goal_frame != "world":
+            content["controller"]["goal_frame"] = space.goal_frame
         return content
 
     def text(self) -> str:
@@ -225,6 +235,8 @@ class Experiment:
         del content["trials"]
         pattern = self.start_point()
         start = "" if pattern is None else pattern.tobytes().hex()
+        if self.space.kept is not None:
+            start += as_text(self.space.kept)
         return hashlib.sha256((json.dumps(content) + start).encode()).hexdigest()[:16]
 
 
@@ -322,7 +334,7 @@ def _controller(
     section.mapping(
         (
             *("kind", "oscillators", "rate_scale", "per_joint", "edges", "hidden", "goal_hidden"),
-            *("muscles", "parameters", "start"),
+            *("goal_frame", "muscles", "parameters", "start", "learn"),
         )
     )
     section["kind"].text(("cpg",))
@@ -356,17 +368,36 @@ def _controller(
         raise section.error(
             "a goal network and goals go together", "both the keys 'goal_hidden' and 'goals'"
         )
+    goal_frame = "world"
+    if section.has("goal_frame"):
+        if not goal_hidden:
+            raise section["goal_frame"].error("without a goal network", "the key 'goal_hidden'")
+        goal_frame = section["goal_frame"].text(GOAL_INPUTS)
+    learnt = PARTS
+    start = _absolute(section["start"].text()) if section.has("start") else ""
+    if section.has("learn"):
+        if not start:
+            raise section["learn"].error(
+                "without a pattern that has the rest", "the key 'start', a pattern"
+            )
+        named = [item.text(PARTS) for item in section["learn"].items()]
+        learnt = tuple(part for part in PARTS if part in named)
+        if section.has("rate_scale"):
+            raise section["rate_scale"].error(
+                "is that of the pattern", "no such key beside 'learn'"
+            )
     least = min(muscle.tension_max for muscle in muscles)
-    networks = [
-        *(["feedback_weight"] if hidden else []),
-        *(["goal_weight"] if goal_hidden else []),
-    ]
-    known = [*OSCILLATOR_NAMES[kind], "coupling_weight", "coupling_phase", "tension", *networks]
-    if goal_hidden:
-        known.append("goal_tension")
+    of_part = {
+        "oscillators": OSCILLATOR_NAMES[kind],
+        "couplings": ("coupling_weight", "coupling_phase"),
+        "tension": ("tension",),
+        "feedback": ("feedback_weight",) if hidden else (),
+        "goal": ("goal_weight", "goal_tension") if goal_hidden else (),
+    }
+    known = [name for part, names in of_part.items() if part in learnt for name in names]
     given = section["parameters"]
     given.mapping(known)
-    ranges = dict(_DEFAULTS) | dict.fromkeys(networks, (-1.0, 1.0))
+    ranges = {name: range for name, range in _DEFAULTS.items() if name in known}
     for name in given.mapping():
         ranges[name] = _range(given[name])
         if name in _ALWAYS_POSITIVE and ranges[name][0] < 0.0:
@@ -378,8 +409,9 @@ def _controller(
             )
         if name == "convergence" and ranges[name][0] <= 0.0:
             raise given[name].error(f"begins at {ranges[name][0]:g}", "values > 0")
-    for name in ("frequency", "amplitude", *(["goal_tension"] if goal_hidden else [])):
-        given[name]
+    for name in ("frequency", "amplitude", "goal_tension"):
+        if name in known:
+            given[name]
     ordered = {name: ranges[name] for name in known if name in ranges}
     space = ParameterSpace(
         kind,
@@ -389,14 +421,23 @@ def _controller(
         edges=edges,
         feedback_hidden=hidden,
         goal_hidden=goal_hidden,
+        goal_frame=goal_frame,
+        learnt=learnt,
     )
+    if learnt != PARTS:
+        kept = _checked(section["start"], lambda: _start_pattern(start))
+        space = replace(space, kept=kept)
     if not space.genes:
         raise given.error("has no range", "at least one range [low, high] to learn in")
     return (
         space,
         tuple(patterns),
-        _absolute(section["start"].text()) if section.has("start") else "",
+        start,
     )
+
+
+def _start_pattern(name: str) -> PatternParameters:
+    return read_pattern(find_file(name, folder="config/patterns", suffix=".yaml"))
 
 
 def _algorithm(section: Field) -> Settings:

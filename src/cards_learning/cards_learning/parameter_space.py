@@ -3,14 +3,14 @@
 Every number has a place u in 0 .. 1 of its range, ``value = low + u (high - low)``; a search moves
 in the unit cube of all of them. Couplings that are equal by structure are one number
 (`cards_core.control.cpg.morphology`); otherwise every pair of muscles that share a body has its
-own weight and phase, for both directions.
+own weight and phase, for both directions. Parts that are not learnt stay as they are in a pattern.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,9 @@ OSCILLATOR_NAMES = {
         "convergence",
     ),
 }
+
+PARTS = ("oscillators", "tension", "couplings", "feedback", "goal")
+"""What may be learnt of a pattern."""
 
 PHASE = (-math.pi, math.pi)
 
@@ -77,6 +80,9 @@ class ParameterSpace:
         per_joint: Muscles at a joint; 0: the robot has no equal joints, and `edges` counts.
         edges: Pairs of muscles that share a body, by name.
         feedback_hidden, goal_hidden: Hidden neurons of the networks; 0: there is none.
+        goal_frame: Of the goal network's inputs, a key of `GOAL_INPUTS`.
+        learnt: Some of `PARTS`.
+        kept: Pattern that has the other parts; None: everything is learnt.
     """
 
     kind: str
@@ -86,17 +92,28 @@ class ParameterSpace:
     edges: tuple[tuple[str, str], ...] = ()
     feedback_hidden: int = 0
     goal_hidden: int = 0
+    goal_frame: str = "world"
+    learnt: tuple[str, ...] = PARTS
+    kept: PatternParameters | None = field(default=None, compare=False)  # it holds arrays
 
     @cached_property
     def genes(self) -> tuple[Gene, ...]:
         """What is learnt; the order is that of a point."""
         found: list[Gene] = []
-        for name in (*OSCILLATOR_NAMES[self.kind], "tension", "goal_tension"):
-            self._append(found, name, name)
-        for i in range(self._pairs):
+        single = {
+            "oscillators": OSCILLATOR_NAMES[self.kind],
+            "tension": ("tension",),
+            "goal": ("goal_tension",),
+        }
+        for part, names in single.items():
+            for name in names if part in self.learnt else ():
+                self._append(found, name, name)
+        for i in range(self._pairs) if "couplings" in self.learnt else ():
             self._append(found, f"coupling[{i}].weight", "coupling_weight")
             self._append(found, f"coupling[{i}].phase", "coupling_phase")
         for network, inputs, hidden, outputs in self._networks():
+            if network not in self.learnt:
+                continue
             for layer, rows, columns in (
                 ("hidden", hidden, inputs),
                 ("output", outputs, hidden),
@@ -131,7 +148,7 @@ class ParameterSpace:
     def _networks(self) -> list[tuple[str, int, int, int]]:
         sizes = [
             ("feedback", FEEDBACK_INPUTS, self.feedback_hidden, FEEDBACK_OUTPUTS),
-            ("goal", GOAL_INPUTS, self.goal_hidden, self.per_joint),
+            ("goal", GOAL_INPUTS[self.goal_frame], self.goal_hidden, self.per_joint),
         ]
         return [size for size in sizes if size[2]]
 
@@ -176,7 +193,8 @@ class ParameterSpace:
             raise ParameterError(
                 f"{np.size(values)} values of a pattern (expected: {len(self.genes)})"
             )
-        given = dict(zip(self.names, np.asarray(values, dtype=float).tolist(), strict=True))
+        given = {} if self.kept is None else self._numbers(self.kept)
+        given |= zip(self.names, np.asarray(values, dtype=float).tolist(), strict=True)
 
         def value(name: str, parameter: str = "") -> float:
             low, _ = self.ranges.get(parameter or name, (0.0, 0.0))
@@ -184,7 +202,7 @@ class ParameterSpace:
 
         kind: Any = OSCILLATORS[self.kind]
         oscillators = kind(
-            **{n: value(n) for n in OSCILLATOR_NAMES[self.kind] if n in self.ranges}
+            **{n: value(n) for n in OSCILLATOR_NAMES[self.kind] if n in self.ranges or n in given}
         )
         pairs = np.array(
             [
@@ -216,9 +234,10 @@ class ParameterSpace:
         both = self.edges if not self.per_joint else ()
         return PatternParameters(
             oscillators,
-            self.rate_scale,
+            self.rate_scale if self.kept is None else self.kept.rate_scale,
             np.repeat(pairs, 2, axis=0) if both else pairs,
             per_joint=self.per_joint,
+            truncate=self.kept is not None and self.kept.truncate,
             edges=tuple(edge for a, b in both for edge in ((a, b), (b, a))),
             feedback=networks.get("feedback"),
             goal=networks.get("goal"),
@@ -234,6 +253,13 @@ class ParameterSpace:
         Raises:
             ParameterError: The pattern has other oscillators, couplings or networks.
         """
+        found = self._numbers(pattern)
+        values = np.array([found[name] for name in self.names])
+        out: Array = np.clip((values - self.low) / self.span, 0.0, 1.0)
+        return out
+
+    def _numbers(self, pattern: PatternParameters) -> dict[str, float]:
+        """Return all numbers of a pattern by the names of genes; see `point`."""
         if not isinstance(pattern.oscillators, OSCILLATORS[self.kind]):
             raise ParameterError(f"its oscillators are not of the kind {self.kind}")
         shape = (2 * self._pairs if self.edges and not self.per_joint else self._pairs, 2)
@@ -248,26 +274,23 @@ class ParameterSpace:
         }
         for name in OSCILLATOR_NAMES[self.kind]:
             found[name] = getattr(pattern.oscillators, name)
-        missing: list[str] = []
         pairs = pattern.couplings[:: 2 if self.edges and not self.per_joint else 1]
         for i, (weight, phase) in enumerate(pairs.tolist()):
             found[f"coupling[{i}].weight"] = weight
             found[f"coupling[{i}].phase"] = phase
-        for network, _, hidden, _ in self._networks():
+        for network, inputs, hidden, outputs in self._networks():
             made: Network | None = getattr(pattern, network)
             if made is None:
-                missing.append(f"{network}.")
-                continue
-            if len(made.hidden) != hidden:
-                raise ParameterError(f"it has no {network} network of {hidden} hidden neurons")
+                made = Network(np.zeros((hidden, inputs + 1)), np.zeros((outputs, hidden + 1)))
+            if (made.inputs, len(made.hidden)) != (inputs, hidden):
+                raise ParameterError(
+                    f"its {network} network has {made.inputs} inputs and {len(made.hidden)} "
+                    f"hidden neurons (expected: {inputs} inputs and {hidden} hidden neurons)"
+                )
             for layer in ("hidden", "output"):
                 for (row, column), weight in np.ndenumerate(getattr(made, layer)):
                     found[f"{network}.{layer}[{row}][{column}]"] = float(weight)
-        values = np.array(
-            [0.0 if name.startswith(tuple(missing)) else found[name] for name in self.names]
-        )
-        out: Array = np.clip((values - self.low) / self.span, 0.0, 1.0)
-        return out
+        return found
 
 
 def shared_bodies(muscles: Sequence[Muscle]) -> tuple[tuple[str, str], ...]:

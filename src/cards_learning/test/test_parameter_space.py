@@ -6,9 +6,10 @@ from small_experiments import TEXT, small
 
 from cards_core.control.cpg.files import read_pattern
 from cards_core.control.cpg.parameters import read_parameters, write_parameters
-from cards_core.errors import ParameterError
+from cards_core.errors import DescriptionError, ParameterError
 from cards_core.formats import load
 from cards_core.shared_files import find_file
+from cards_learning.experiment import parse_experiment
 from cards_learning.parameter_space import shared_bodies
 
 GOAL = (
@@ -82,7 +83,7 @@ def test_the_shipped_pattern_has_a_point():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (TEXT.replace("hidden: 4", "hidden: 5"), "no feedback network of 5 hidden neurons"),
+        (TEXT.replace("hidden: 4", "hidden: 5"), "its feedback network has .* 5 hidden neurons"),
         (OPEN, "not of the kind open_loop"),
         (SHARED, "100 couplings and 8 muscles at a joint"),
     ],
@@ -104,3 +105,71 @@ def test_a_network_that_the_start_has_not_begins_with_zeros():
     assert values["frequency"] == pytest.approx(pattern.oscillators.frequency)
     feedback = values["feedback.hidden[0][0]"]
     assert feedback == pytest.approx(pattern.feedback.hidden[0, 0])
+
+
+STEERED = """format: learning/1
+robot: tetrahedral_6
+terrains: ["flat:friction=0.5"]
+duration: 0.3
+goals: [[1, 0]]
+controller:
+  kind: cpg
+  oscillators: feedback
+  per_joint: 8
+  hidden: 4
+  goal_hidden: 3
+  goal_frame: heading
+  start: tetrahedral_6
+  learn: [goal]
+  parameters: {goal_tension: [0, 10], goal_weight: [-4, 4]}
+algorithm: {kind: cma}
+objective: {nearest: -1.0}
+trials: 2
+"""
+
+
+def test_parts_that_are_not_learnt_stay_those_of_the_start():
+    space = parse_experiment(STEERED, "mine.yaml").space
+    start = read_pattern(find_file("tetrahedral_6", folder="config/patterns", suffix=".yaml"))
+    assert len(space.genes) == 1 + 3 * 3 + 4 * 8
+    assert all(name.startswith("goal") for name in space.names)
+    values = space.values(np.linspace(0.0, 1.0, len(space.genes)))
+    made = space.pattern(values)
+    assert made.oscillators == start.oscillators
+    assert made.rate_scale == start.rate_scale
+    np.testing.assert_array_equal(made.couplings, start.couplings)
+    np.testing.assert_array_equal(made.feedback.hidden, start.feedback.hidden)
+    np.testing.assert_array_equal(made.feedback.output, start.feedback.output)
+    assert made.goal_tension == values[0] == 0.0
+    weights = np.concatenate([made.goal.hidden.ravel(), made.goal.output.ravel()])
+    np.testing.assert_array_equal(weights, values[1:])
+    # without a network in the start its weights begin at zero
+    first = space.pattern(space.values(space.point(start)))
+    assert not first.goal.hidden.any()
+    assert not first.goal.output.any()
+
+
+def test_what_is_kept_is_part_of_the_identity():
+    one = parse_experiment(STEERED, "mine.yaml")
+    other = STEERED.replace("start: tetrahedral_6", "start: tetrahedral")
+    assert one.identity == parse_experiment(one.text(), "again.yaml").identity
+    assert one.identity != parse_experiment(other, "mine.yaml").identity
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("learn: [goal]", "learn: [gaol]", "did you mean 'goal'|one of"),
+        ("learn: [goal]", "learn: []", "learn"),
+        ("  start: tetrahedral_6\n", "", "the key 'start'"),
+        ("goal_tension: [0, 10]", "goal_tension: [0, 10], frequency: 3", "frequency"),
+        ("goal_frame: heading", "goal_frame: robot", "world"),
+        ("hidden: 4", "hidden: 4\n  rate_scale: 0.02", "no such key beside 'learn'"),
+        ("goal_tension: [0, 10], ", "", "goal_tension"),
+    ],
+)
+def test_errors_of_what_is_learnt_name_the_place(before, after, words):
+    assert before in STEERED
+    text = STEERED.replace(before, after, 1)
+    with pytest.raises(DescriptionError, match=rf"(?s)^mine\.yaml:\d+: .*({words})"):
+        parse_experiment(text, "mine.yaml")

@@ -21,7 +21,7 @@ from cards_core.control.cpg.controller import LIVE, PatternGenerator
 from cards_core.control.cpg.files import read_pattern
 from cards_core.control.cpg.network import Network
 from cards_core.control.cpg.oscillators import OpenLoop
-from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.control_setup import make_control_loop
@@ -94,6 +94,8 @@ def _learning(setup: Setup, pattern: PatternParameters) -> dict[str, Any]:
         parameters["feedback_weight"] = _weights(pattern.feedback)
     if pattern.goal is not None and setup["goals"]:
         controller["goal_hidden"] = len(pattern.goal.hidden)
+        frames = {number: frame for frame, number in GOAL_INPUTS.items()}
+        controller["goal_frame"] = frames[pattern.goal.inputs]
         parameters |= {"goal_tension": pattern.goal_tension, "goal_weight": _weights(pattern.goal)}
     return {
         "format": "learning/1",

@@ -408,15 +408,30 @@ def terrain_model(terrain: Terrain, level: float | None = None) -> Robot:
 def height_function(terrain: Terrain) -> Callable[[npt.ArrayLike, npt.ArrayLike], Array]:
     """Return z(x, y) of the ground with height zero at z = 0, [m]; NaN where there is none."""
     shapes = ground_shapes(terrain)
+    places = np.array([pose.translation[:2] for _, pose in shapes])
+    reaches = np.array([_reach(shape) for shape, _ in shapes])
 
     def height(x: npt.ArrayLike, y: npt.ArrayLike) -> Array:
         xs, ys = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
         out = np.full(xs.shape, np.nan)
-        for shape, pose in shapes:
-            out = np.fmax(out, _height(shape, pose, xs, ys))
+        if not xs.size:
+            return out
+        # most of hundreds of blocks are far from all points
+        points = np.stack([xs.ravel(), ys.ravel()], axis=-1)
+        low, high = np.fmin.reduce(points), np.fmax.reduce(points)
+        far = np.any(
+            (places + reaches[:, None] < low) | (places - reaches[:, None] > high), axis=1
+        )
+        for i in np.flatnonzero(~far):
+            out = np.fmax(out, _height(*shapes[i], xs, ys))
         return out
 
     return height
+
+
+def _reach(shape: Geometry) -> float:
+    """Return how far from its place a shape has heights at most, [m]."""
+    return float(np.hypot(shape.size[0], shape.size[1])) if isinstance(shape, Box) else math.inf
 
 
 def _height(shape: Geometry, pose: Pose, x: Array, y: Array) -> Array:

@@ -113,6 +113,23 @@ def test_over_a_box_against_the_developed_surface():
     assert cables.failures == 0
 
 
+@pytest.mark.parametrize("link", [2, 3])
+@pytest.mark.parametrize("z", [0.0, 0.2499, 0.2501])
+def test_edges_hold_as_far_as_their_ends(z, link):
+    """A cable across two edges close to their ends, and one that passes beside them."""
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        turn, place = Rotation.random(rng=rng).as_matrix(), rng.uniform(-1, 1, 3)
+        cable = ContactCable((0, 1), np.zeros((2, 3)), (0,))
+        cables = ContactCables(3, [ContactShape(link, BOX, Pose(turn, place))], [cable])
+        poses = np.tile(np.eye(4), (4, 1, 1))
+        for y in np.linspace(0.2, 0.1, 30):
+            poses[:2, :3, 3] = place + np.array([[-0.5, y, z], [0.5, y, z]]) @ turn.T
+            length = cables.solve(poses)[0]
+        over = 0.4 + 2.0 * np.hypot(0.3, 0.05)
+        assert length == pytest.approx(over if z < 0.25 else 1.0, abs=1e-12)
+
+
 def test_over_two_edges_at_a_corner_against_an_optimiser():
     """From in front to behind past a corner: over two edges that are not parallel."""
     p, q = np.array([0.1, -0.1, 0.6]), np.array([0.1, 0.4, -0.3])
@@ -268,6 +285,45 @@ def test_ends_that_wander_over_hills():
         assert cables.failures == 0
     assert steps > 100
     assert most >= 4
+
+
+def field_of_blocks(link):
+    """Two hundred overlapping blocks and two balls among them, as shapes of a link."""
+    rng = np.random.default_rng(5)
+    block, ball = Box(np.array([0.05, 0.04, 0.05])), Hull(0.1 * ball_of_points().vertices)
+    turns = Rotation.random(200, rng=rng).as_matrix()
+    turns[:100] = np.eye(3)
+    places = rng.uniform([-0.5, -0.5, -0.02], [0.5, 0.5, -0.015], (200, 3))
+    blocks = [
+        ContactShape(link, block, Pose(turn, place))
+        for turn, place in zip(turns, places, strict=True)
+    ]
+    balls = [ContactShape(link, ball, Pose(translation=[x, 0.0, 0.0])) for x in (-0.2, 0.2)]
+    return blocks + balls + [ContactShape(link, Sphere(0.02), Pose(translation=[0.0, 0.1, 0.0]))]
+
+
+def test_shapes_at_rest_are_sought_near_the_cable_with_the_same_result():
+    """Of the world only what is near is looked at; of a link at the same place everything."""
+    cable = ContactCable((0, 1), np.zeros((2, 3)), tuple(range(203)))
+    everything, nearby = (ContactCables(3, field_of_blocks(link), [cable]) for link in (2, 3))
+    rng = np.random.default_rng(6)
+    poses = np.tile(np.eye(4), (4, 1, 1))
+    x, v = np.array([[-0.1, 0.0, 0.06], [0.1, 0.0, 0.06]]), np.zeros((2, 3))
+    touched = set()
+    for k in range(3000):
+        if k % 100 == 0:
+            target = rng.uniform([-0.4, -0.4, 0.0], [0.4, 0.4, 0.05], (2, 3))
+        if k in (1000, 2000, 2001):  # the ground shakes
+            poses[2:, :3, 3] += rng.uniform(-0.002, 0.002, 3)
+        v += 1e-3 * (target - x) - 5e-2 * v
+        x += v
+        poses[:2, :3, 3] = x
+        assert everything.solve(poses).tobytes() == nearby.solve(poses).tobytes()
+        contacts = nearby.contacts(0)
+        assert [c.shape for c in contacts] == [c.shape for c in everything.contacts(0)]
+        touched |= {c.shape for c in contacts}
+    assert len(touched) > 20
+    assert everything.failures == nearby.failures
 
 
 @pytest.mark.parametrize("kind", ["box", "hull", "field"])

@@ -96,6 +96,17 @@ def test_slope_stairs_and_blocks_against_their_definitions():
     assert covered == pytest.approx(1.0 - np.exp(-500 * 0.05**2 / 4.0), abs=0.04)
 
 
+@pytest.mark.parametrize("text", ["blocks", "stairs:start=-0.3,direction=30,width=0.7"])
+def test_one_point_has_the_height_that_it_has_among_many(text):
+    height = height_function(read_terrain(text))
+    grid = np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 40)] * 2)).reshape(2, -1)
+    together = height(*grid)
+    assert len(np.unique(together)) > 1
+    assert np.array_equal([height(x, y) for x, y in grid.T], together)
+    assert height(np.zeros(0), np.zeros(0)).shape == (0,)
+    assert np.isnan(height(np.nan, 0.4))
+
+
 def test_crater_alone_has_its_depth():
     terrain = read_terrain("craters:count=1,radius=0.3,depth=0.05,rim=0.01,extent=2")
     field = terrain.field()

@@ -9,6 +9,8 @@ gets v0 from an oscillator for each muscle [Mirletz2016]_ (eqs. 6.1-6.8), l0 is 
     v0 = s r cos(theta)                       s: `PatternParameters.rate_scale`
     F  = 2 y((l - l_h)/l_h, (T - T_max/2)/T_max) - 1
     T0 = g (2 y_k(d_x, d_y, h_x, h_y))        with a goal, for the muscle k of every joint
+    T0 = g (2 y_k(h . d, h x d))              for a network of two inputs: cosine and sine of the
+                                              angle from the heading to the goal
 
 y are networks (`cards_core.control.cpg.network`), l_h the length at home; d points from the centre
 of mass of ``reference_link`` to the goal, h from that of ``heading_links[1]`` to that of
@@ -33,7 +35,7 @@ from cards_core.control.cpg.oscillators import (
     OscillatorError,
     Oscillators,
 )
-from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters
 from cards_core.control.interface import (
     ControlStatus,
     Setting,
@@ -315,7 +317,12 @@ class PatternGenerator(SetPointController):
             raise _MeasurementError("a coordinate of the robot is not finite")
         poses = self.model.dynamics.link_poses(q)[self._links]
         ahead, behind, seen = placed(poses, self._centres)[:, :2]
-        inputs = np.concatenate((_direction(self._goal - seen), _direction(ahead - behind)))
+        goal, heading = _direction(self._goal - seen), _direction(ahead - behind)
+        if network.inputs == GOAL_INPUTS["heading"]:
+            cross = heading[0] * goal[1] - heading[1] * goal[0]
+            inputs = np.array([heading @ goal, cross])
+        else:
+            inputs = np.concatenate((goal, heading))
         joint = pattern.goal_tension * 2.0 * network(inputs)
         out: Array = np.minimum(np.tile(joint, len(self.names) // joint.size), self._most)
         return out

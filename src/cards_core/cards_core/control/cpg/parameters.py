@@ -38,8 +38,10 @@ FORMAT = "cpg/1"
 FEEDBACK_INPUTS, FEEDBACK_OUTPUTS = 2, 3
 """Length and tension of a muscle; F_omega, F_r, F_theta."""
 
-GOAL_INPUTS = 4
-"""Directions to the goal and of the heading, x and y each."""
+GOAL_INPUTS = {"world": 4, "heading": 2}
+"""Inputs of a network for goals. In the world: directions to the goal and of the heading, x and y
+each, as published. Along the heading: cosine and sine of the angle from it to the goal, so that
+what is learnt for one goal holds for all at that angle."""
 
 _KINDS = {"open_loop": OpenLoop, "feedback": Feedback}
 _KEYS = (
@@ -62,7 +64,8 @@ class PatternParameters:
             structure.
         feedback: Gives F_omega, F_r, F_theta, from -1 to 1, of the relative elongation and the
             relative tension of a muscle.
-        goal: Gives T0 of the muscles at a joint of where the goal is and where the robot heads.
+        goal: Gives T0 of the muscles at a joint of where the goal is and where the robot heads;
+            its number of inputs says how it sees them, see `GOAL_INPUTS`.
         goal_tension: Half of the largest T0 that it gives, [N].
         tension: T0 without a goal, [N].
 
@@ -90,7 +93,13 @@ class PatternParameters:
                 )
             _check_size(self.feedback, "feedback", FEEDBACK_INPUTS, FEEDBACK_OUTPUTS)
         if self.goal is not None:
-            _check_size(self.goal, "goal", GOAL_INPUTS, self.per_joint)
+            inputs = self.goal.inputs
+            if inputs not in GOAL_INPUTS.values():
+                raise ParameterError(
+                    f"the goal network has {inputs} inputs; expected 4 (directions to the goal "
+                    "and of the heading) or 2 (cosine and sine of the angle between them)"
+                )
+            _check_size(self.goal, "goal", inputs, self.per_joint)
 
     def couple(self, muscles: Sequence[Muscle]) -> Couplings:
         """Return the couplings of the oscillators of muscles.
@@ -203,6 +212,11 @@ def write_parameters(parameters: PatternParameters, path: str | Path) -> None:
     Raises:
         OSError: The file cannot be written.
     """
+    Path(path).write_text(as_text(parameters), encoding="utf-8")
+
+
+def as_text(parameters: PatternParameters) -> str:
+    """Return what `write_parameters` writes."""
     p = parameters
     kind = "open_loop" if isinstance(p.oscillators, OpenLoop) else "feedback"
     data: dict[str, Any] = {
@@ -229,4 +243,4 @@ def write_parameters(parameters: PatternParameters, path: str | Path) -> None:
         data["goal"]["tension"] = p.goal_tension
     # JSON is YAML, and writes floats so that they come back the same
     lines = [f"{key}: {json.dumps(value)}" for key, value in data.items()]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"

@@ -216,6 +216,12 @@ class ContactCables:
             "pieces": np.zeros((c, LONGEST + 1)),
             "slides": np.zeros((c, LONGEST)),
             "scratch": np.zeros((links + 1, 6)),
+            "world": np.zeros((4, 4)),
+            "still": np.zeros(1, dtype=np.int64),
+            "bounds": np.zeros((n, 6)),
+            "near_box": np.zeros((c, 6)),
+            "near_count": np.zeros(c, dtype=np.int64),
+            "near": np.zeros((c, n), dtype=np.int32),
         }
         pointers = {name: array.ctypes.data for name, array in self._arrays.items()}
         self._c = _Cables(n=n, c=c, links=links, fresh=1, **pointers)
@@ -372,6 +378,12 @@ class _Cables(ctypes.Structure):
                 "pieces",
                 "slides",
                 "scratch",
+                "world",
+                "still",
+                "bounds",
+                "near_box",
+                "near_count",
+                "near",
             )
         ],
     ]

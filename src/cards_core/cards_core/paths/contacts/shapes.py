@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -102,7 +103,7 @@ class ShapeTables:
     """Arrays for ``native/contact_cables.c``; see the structures there.
 
     Attributes:
-        shapes: shape (n, 18).
+        shapes: shape (n, 24).
         kinds: shape (n, 5).
         edges: shape (E, 15).
         heights: One after the other, shape (H,).
@@ -146,7 +147,7 @@ def shape_tables(shapes: Sequence[ContactShape]) -> ShapeTables:
             case Plane():
                 bound = 0.0  # no edges
             case Box(full):
-                found = _box_edges(0.5 * np.asarray(full))
+                found = _box_edges(tuple(float(side) for side in full))
                 bound = 0.5 * float(np.linalg.norm(full))
                 kind[3] = len(found)
                 edges.append(found)
@@ -168,10 +169,11 @@ def shape_tables(shapes: Sequence[ContactShape]) -> ShapeTables:
                 raise UnknownNameError.of_type("contact shape", shape.geometry, known)
         edge_count += kind[3] if kind[0] == HULL else 0
         pose = [*shape.pose.rotation.ravel(), *shape.pose.translation]
-        numbers.append([*pose, bound, *rod, *size, top])
+        low, high = _extents(edges[-1]) if kind[3] and kind[0] == HULL else np.zeros((2, 3))
+        numbers.append([*pose, bound, *rod, *size, top, *low, *high])
         kinds.append(kind)
     return ShapeTables(
-        np.array(numbers, dtype=float).reshape(-1, 18),
+        np.array(numbers, dtype=float).reshape(-1, 24),
         np.array(kinds, dtype=np.int64).reshape(-1, 5),
         np.concatenate(edges),
         np.concatenate(heights),
@@ -201,6 +203,13 @@ def edge_frame(start: Vector3, end: Vector3, normals: Array) -> Array:
     return np.array([*turn.ravel(), *(0.5 * (start + end)), 0.5 * length, *tilt])
 
 
+def _extents(edges: Array) -> Array:
+    """Return the least and largest coordinates of edges as of `edge_frame`, shape (2, 3)."""
+    half = edges[:, 12:13] * edges[:, 2:9:3]
+    ends = np.concatenate([edges[:, 9:12] - half, edges[:, 9:12] + half])
+    return np.array([ends.min(axis=0), ends.max(axis=0)])
+
+
 def _disc(disc: Cylinder) -> Hull:
     """Return a prism around whose edges a cable bends as around the rims of a disc."""
     angles = 2.0 * np.pi * np.arange(DISC_SIDES) / DISC_SIDES
@@ -209,7 +218,10 @@ def _disc(disc: Cylinder) -> Hull:
     return Hull(np.concatenate(ends))
 
 
-def _box_edges(half: Vector3) -> Array:
+@cache
+def _box_edges(size: tuple[float, ...]) -> Array:
+    """Return the edges of a box; fields of blocks have hundreds of one size."""
+    half = 0.5 * np.asarray(size)
     found = []
     for axis in range(3):
         others = [i for i in range(3) if i != axis]

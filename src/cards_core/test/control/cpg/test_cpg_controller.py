@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.spatial.transform import Rotation
 
 from cards_core.control import ControlModel, ControlStatus, controller_parameters, make_controller
 from cards_core.control.cpg.morphology import places
@@ -110,6 +111,48 @@ def test_feedback_is_the_network_of_lengths_and_tensions():
     run(without, 0.05, lengths=lengths, tensions=tensions)
     assert np.ptp(signals["phase"].read() - without.oscillators.state[:, 0]) > 1e-3
     assert np.ptp(without.oscillators.state[:, 1]) < 1e-12
+
+
+def test_a_goal_along_the_heading_is_an_angle():
+    given = dataclasses.replace(
+        pattern(goal=True), goal=Network.random(2, 3, 8, np.random.default_rng(5))
+    )
+    links = [link.name for link in ROBOT.links]
+    first = None
+    for turn in (0.0, 2.0):  # the world turns, and the robot and its goal with it
+        rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        q = _turned(TREE.home, turn)
+        poses = dict(zip(links, MODEL.dynamics.link_poses(q), strict=True))
+
+        def centre(name, poses=poses):
+            com = ROBOT.link(name).inertia.com
+            return (poses[name][:3, :3] @ com + poses[name][:3, 3])[:2]
+
+        goal = rotation @ np.array([3.0, -2.0])
+        heading, to_goal = centre("v0") - centre("v1"), goal - centre("v5")
+        angle = np.angle(complex(*to_goal) / complex(*heading))
+        item = controller(given, goal=goal)
+        values = run(item, 0.02, q=q).values.reshape(5, 8)
+        expected = 9.0 * 2.0 * given.goal([np.cos(angle), np.sin(angle)])
+        np.testing.assert_allclose(values, np.tile(expected, (5, 1)), rtol=1e-12)
+        first = values if first is None else first
+        np.testing.assert_allclose(values, first, rtol=1e-12)
+
+
+def _turned(q, angle):
+    """Turn free bodies about the world's z axis: x y z, quaternion x y z w each."""
+    rotation = Rotation.from_rotvec([0.0, 0.0, angle])
+    out = q.reshape(-1, 7).copy()
+    out[:, :3] = rotation.apply(out[:, :3])
+    out[:, 3:] = (rotation * Rotation.from_quat(out[:, 3:])).as_quat()
+    return out.ravel()
+
+
+def test_a_network_of_other_inputs_is_refused():
+    with pytest.raises(ParameterError, match=r"3 inputs; expected 4 .* or 2"):
+        dataclasses.replace(
+            pattern(goal=True), goal=Network.random(3, 3, 8, np.random.default_rng(5))
+        )
 
 
 def test_goal_sets_the_tensions_of_every_joint_alike():

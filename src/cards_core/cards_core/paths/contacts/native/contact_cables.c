@@ -9,6 +9,8 @@
 enum { LONGEST = 128, SWEEPS = 800, ROUNDS = 2000, HITS = 32, RING = 32,
        SEEN = 256, AGAIN = 2 };
 static const double STEEP = 2.0; /* FRICTION_MARGIN of `cards_core.paths.layout` */
+static const double SKIN = 0.25; /* of its size that a cable moves before `near` is found anew */
+static const double SLACK = 1e-6; /* of the size of a shape, against rounding */
 enum { ROD, HULL, FIELD };
 
 typedef struct { double R[9], t[3]; } pose_t;
@@ -18,6 +20,7 @@ typedef struct {
   double bound;              /* all of it is so near to its origin */
   double radius, half;       /* of a rod, which ends in half spheres */
   double size[2], top;       /* of a height field; its highest point */
+  double low[3], high[3];    /* all edges of a hull are between */
 } shape_t;
 
 /* first and count: edges of a hull; heights of a field and its columns */
@@ -73,6 +76,13 @@ typedef struct {
   double *pieces;              /* (c, LONGEST + 1): tension of every straight piece */
   double *slides;              /* (c, LONGEST): speed over the shape, towards the second end */
   double *scratch;             /* (l + 1, 6): zeros */
+  /* which shapes a cable may meet: shapes of the world only near it */
+  double *world;               /* (16,): pose of the world as of the last step */
+  long *still;                 /* (1,): steps since it changed */
+  double *bounds;              /* (n, 6): of shapes of a world at rest, low and high */
+  double *near_box;            /* (c, 6): where `near` is valid, low and high */
+  long *near_count;            /* (c,) */
+  int32_t *near;               /* (c, n): rising */
 } cables_t;
 
 /* what a cable can go around */
@@ -664,7 +674,7 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
 }
 
 static int is_end(const edge_t *e, const double *x) {
-  return hypot(x[0], x[1]) < 1e-12 && fabs(fabs(x[2]) - e->half) < 1e-9*e->half;
+  return fabs(fabs(x[2]) - e->half) < 1e-9*e->half && hypot(x[0], x[1]) < 1e-12;
 }
 
 /* Does the way from p to q pass an edge on the side of its solid? */
@@ -838,11 +848,82 @@ static void widen(const double *x, double *low, double *high) {
   }
 }
 
+static int at_rest(const cables_t *m, long shape) {
+  return m->still[0] > 1 && m->kinds[shape].link == m->links;
+}
+
 static int is_near(const cables_t *m, long shape, const double *low, const double *high) {
+  if (at_rest(m, shape)) {
+    const double *box = m->bounds + 6*shape;
+    for (int i = 0; i < 3; i++)
+      if (box[3 + i] < low[i] || box[i] > high[i]) return 0;
+    return 1;
+  }
   const double *x = m->now[shape].t, *x0 = m->before[shape].t;
   const double bound = m->shapes[shape].bound;
   for (int i = 0; i < 3; i++)
     if (larger(x[i], x0[i]) + bound < low[i] || lesser(x[i], x0[i]) - bound > high[i]) return 0;
+  return 1;
+}
+
+/* Fill in `near` where the cable, between low and high, has left where that holds. Returns how many
+   there are. While the world moves that holds for this once only. */
+static long near_shapes(const cables_t *m, long cable, const double *low, const double *high) {
+  double *box = m->near_box + 6*cable, size = 0.0;
+  int valid = m->still[0] > 1;
+  for (int i = 0; i < 3; i++) {
+    valid = valid && low[i] >= box[i] && high[i] <= box[3 + i];
+    size = larger(size, high[i] - low[i]);
+  }
+  if (valid) return m->near_count[cable];
+  for (int i = 0; i < 3; i++) {
+    box[i] = low[i] - SKIN*size;
+    box[3 + i] = high[i] + SKIN*size;
+  }
+  int32_t *near = m->near + cable*m->n;
+  long count = 0;
+  for (long s = 0; s < m->n; s++)
+    if (m->touch[cable*m->n + s] &&
+        (m->kinds[s].link != m->links || is_near(m, s, box, box + 3)))
+      near[count++] = (int32_t)s;
+  m->near_count[cable] = count;
+  return count;
+}
+
+/* Does a span stay on one side of a box, low and high, on its way? */
+static int is_beside(const search_t *f, const double *box) {
+  const double *low = box, *high = box + 3;
+  for (int i = 0; i < 3; i++) {
+    const double a = f->p[i], b = f->q[i], c = f->p0[i], d = f->q0[i];
+    if (a < low[i] && b < low[i] && c < low[i] && d < low[i]) return 1;
+    if (a > high[i] && b > high[i] && c > high[i] && d > high[i]) return 1;
+  }
+  return 0;
+}
+
+/* Do edges of a hull reach into the box around these points in its frame? Fills in the box. */
+static int reach_hull(const shape_t *s, const double (*x)[3], int points, double *low,
+                      double *high) {
+  const double slack = SLACK*s->bound;
+  for (int i = 0; i < 3; i++) {
+    low[i] = high[i] = x[0][i];
+    for (int k = 1; k < points; k++) {
+      low[i] = lesser(low[i], x[k][i]);
+      high[i] = larger(high[i], x[k][i]);
+    }
+    low[i] -= slack;
+    high[i] += slack;
+    if (low[i] > s->high[i] || high[i] < s->low[i]) return 0;
+  }
+  return 1;
+}
+
+/* does an edge reach into the box? */
+static int reach_edge(const edge_t *e, const double *low, const double *high) {
+  for (int i = 0; i < 3; i++) {
+    const double half = fabs(e->half*e->place.R[3*i + 2]);
+    if (low[i] > e->place.t[i] + half || high[i] < e->place.t[i] - half) return 0;
+  }
   return 1;
 }
 
@@ -864,8 +945,11 @@ static int find(const cables_t *m, long cable, const double *ends0, const double
     widen(c[i].b0, low, high);
   }
   const pose_t *before = moving ? m->before : m->now;
-  for (long s = 0; s < m->n; s++) {
-    if (!m->touch[cable*m->n + s] || !is_near(m, s, low, high)) continue;
+  const long shapes = near_shapes(m, cable, low, high);
+  double box[6];
+  for (long near = 0; near < shapes; near++) {
+    const long s = m->near[cable*m->n + near];
+    if (!is_near(m, s, low, high)) continue;
     const long kind = m->kinds[s].kind;
     for (long i = 0; i <= count; i++) {
       f.i = i;
@@ -873,6 +957,7 @@ static int find(const cables_t *m, long cable, const double *ends0, const double
       f.q = entry(c, count, i, ends);
       f.p0 = i ? c[i - 1].b0 : ends0;
       f.q0 = i < count ? c[i].a0 : ends0 + 3;
+      if (kind == HULL && at_rest(m, s) && is_beside(&f, m->bounds + 6*s)) continue;
       inward(m->now + s, f.p, f.local[0]);
       inward(m->now + s, f.q, f.local[1]);
       inward(before + s, f.p0, f.local[2]);
@@ -898,9 +983,10 @@ static int find(const cables_t *m, long cable, const double *ends0, const double
         look_at(&f, s, 0, 0);
       } else if (kind == FIELD) {
         look_at_field(&f, s);
-      } else {
+      } else if (reach_hull(m->shapes + s, (const double (*)[3])f.local, 4, box, box + 3)) {
         for (long k = 0; k < m->kinds[s].count; k++) {
           const edge_t *e = m->edges + m->kinds[s].first + k;
+          if (!reach_edge(e, box, box + 3)) continue;
           const double along[3] = {e->place.R[2], e->place.R[5], e->place.R[8]};
           if (may_pass(e->place.t, along, (const double (*)[3])f.local)) look_at(&f, s, k, e);
         }
@@ -968,20 +1054,26 @@ static long straighten(const cables_t *m, long cable, const double *p, const dou
   widen(p, low, high);
   widen(x, low, high);
   widen(q, low, high);
-  for (long s = 0; s < m->n; s++) {
+  const double *corners[3] = {p, x, q};
+  double box[6];
+  const long shapes = near_shapes(m, cable, low, high);
+  for (long near = 0; near < shapes; near++) {
+    const long s = m->near[cable*m->n + near];
     const kind_t *k = m->kinds + s;
-    if (!m->touch[cable*m->n + s] || k->kind == ROD || !is_near(m, s, low, high)) continue;
+    if (k->kind == ROD || !is_near(m, s, low, high)) continue;
+    double local[3][3];
+    for (int i = 0; i < 3; i++) inward(m->now + s, corners[i], local[i]);
     if (k->kind == HULL) {
-      for (long j = 0; j < k->count; j++)
-        hit_edge(m, s, j, m->edges + k->first + j, p, x, q, skip, skipped, hits, &found);
+      if (!reach_hull(m->shapes + s, (const double (*)[3])local, 3, box, box + 3)) continue;
+      for (long j = 0; j < k->count; j++) {
+        const edge_t *e = m->edges + k->first + j;
+        if (reach_edge(e, box, box + 3))
+          hit_edge(m, s, j, e, p, x, q, skip, skipped, hits, &found);
+      }
       continue;
     }
-    double l[3] = {INFINITY, INFINITY, INFINITY}, h[3] = {-INFINITY, -INFINITY, -INFINITY}, y[3];
-    const double *corners[3] = {p, x, q};
-    for (int i = 0; i < 3; i++) {
-      inward(m->now + s, corners[i], y);
-      widen(y, l, h);
-    }
+    double l[3] = {INFINITY, INFINITY, INFINITY}, h[3] = {-INFINITY, -INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) widen(local[i], l, h);
     long r0, r1, c0, c1;
     const shape_t *field = m->shapes + s;
     if (l[2] > field->top || !cells(l[1], h[1], field->size[1], k->rows, &r0, &r1) ||
@@ -1363,6 +1455,24 @@ static void link_to_world(const double *T, pose_t *x) {
   }
 }
 
+static void set_bounds(const cables_t *m, long shape) {
+  const shape_t *s = m->shapes + shape;
+  const pose_t *x = m->now + shape;
+  double *box = m->bounds + 6*shape;
+  for (int i = 0; i < 3; i++) {
+    box[i] = x->t[i] - s->bound;
+    box[3 + i] = x->t[i] + s->bound;
+    if (m->kinds[shape].kind != HULL) continue;
+    double middle = x->t[i], half = SLACK*s->bound;
+    for (int j = 0; j < 3; j++) {
+      middle += x->R[3*i + j]*0.5*(s->low[j] + s->high[j]);
+      half += fabs(x->R[3*i + j])*0.5*(s->high[j] - s->low[j]);
+    }
+    box[i] = middle - half;
+    box[3 + i] = middle + half;
+  }
+}
+
 inlined void velocity(const cables_t *m, long link, const double *x, double *v) {
   const double *o = m->origins + 3*link, *twist = m->twists + 6*link;
   const double arm[3] = {x[0] - o[0], x[1] - o[1], x[2] - o[2]};
@@ -1431,11 +1541,18 @@ void contact_cables_solve(const cables_t *m) {
   }
   for (long l = 0; l <= m->links; l++)
     for (long i = 0; i < 3; i++) m->origins[3*l + i] = m->link_pose[16*l + 4*i + 3];
+  const double *world = m->link_pose + 16*m->links;
+  const int moved = m->fresh || memcmp(m->world, world, 16*sizeof *world);
+  m->still[0] = moved ? 0 : m->still[0] + 1;
+  memcpy(m->world, world, 16*sizeof *world);
   for (long s = 0; s < m->n; s++) {
+    /* `before` is `now` already */
+    if (at_rest(m, s)) continue;
     m->before[s] = m->now[s];
     link_to_world(m->link_pose + 16*m->kinds[s].link, &link);
     compose(&link, &m->shapes[s].offset, m->now + s);
     if (m->fresh) m->before[s] = m->now[s];
+    if (m->still[0] == 1 && m->kinds[s].link == m->links) set_bounds(m, s);
   }
   memcpy(m->ends_before, m->ends, 6*m->c*sizeof *m->ends);
   for (long k = 0; k < m->c; k++) m->lengths_before[k] = m->fresh ? NAN : m->lengths[k];
