@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from fake_simulator import DT, FakeSimulator
 from gazebo_run import GazeboRun, installation
+from scipy.optimize import brentq
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from test_gazebo_host import Turn
@@ -15,6 +16,7 @@ from test_gazebo_host import Turn
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load, write_model
+from cards_core.muscles.command import NO_COMMAND
 from cards_core.robot.actuators import Cable
 from cards_core.robot.elements import (
     WORLD,
@@ -38,6 +40,8 @@ from cards_muscle_plugin.surroundings import VARIABLE, Surroundings, leave_surro
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 
+Simulator = pytest.importorskip("cards_sim.simulator", reason="mujoco is not installed").Simulator
+
 pytestmark = pytest.mark.serial
 
 SHAPES = {
@@ -45,6 +49,13 @@ SHAPES = {
     "sphere": Sphere(0.02),
     "capsule": Capsule(0.008, 0.06),
 }
+WATCH = (
+    '<model name="watch"><static>true</static><link name="l"/>'
+    '<plugin filename="gz-sim-python-system-loader-system" '
+    'name="gz::sim::systems::PythonSystemLoader"><module_name>throw_links</module_name>'
+    "</plugin></model>"
+)
+
 THROWN = 0.6
 """Velocity of both ends of the cable along y, [m/s]."""
 
@@ -84,9 +95,6 @@ def written(folder, robot):
 
 def embedded(file, shape, q, qd):
     """The same in the embedded simulator: a function that steps and returns the tension."""
-    from cards_core.muscles.command import NO_COMMAND
-    from cards_sim.simulator import Simulator
-
     world = World("w", (WorldModel("thing", thing(shape)),), gravity=np.zeros(3))
     simulator = Simulator(replace(load(file), gravity=np.zeros(3)), world=world)
     simulator.reset(q=q, qd=qd)
@@ -117,7 +125,6 @@ def hosted(folder, monkeypatch, shape, friction=0.0):
 @pytest.mark.parametrize("friction", [0.0, 0.4])
 @pytest.mark.parametrize("kind", SHAPES)
 def test_a_cable_carries_off_another_model(tmp_path, monkeypatch, kind, friction):
-    pytest.importorskip("mujoco", reason="mujoco is not installed")
     simulator, other, host = hosted(tmp_path, monkeypatch, SHAPES[kind], friction)
     turn = Turn(host)
     simulator.iterate(turn)  # as in Gazebo the first step has no muscles
@@ -220,7 +227,6 @@ def test_another_step_keeps_what_is_known_of_neighbours(tmp_path, monkeypatch):
 @pytest.mark.gazebo
 @pytest.mark.parametrize(("kind", "friction"), [("capsule", 0.0), ("sphere", 0.0), ("box", 0.3)])
 def test_in_gazebo_as_in_the_embedded_simulator(domain, monkeypatch, tmp_path, kind, friction):
-    pytest.importorskip("mujoco", reason="mujoco is not installed")
     gazebo = installation()
     shape, rows = SHAPES[kind], tmp_path / "rows.txt"
     links = ("thrower::left", "thrower::right", "thing::thing")
@@ -232,19 +238,13 @@ def test_in_gazebo_as_in_the_embedded_simulator(domain, monkeypatch, tmp_path, k
     for name, text in leave_surroundings(tmp_path / "around", {"thrower": around(shape)}).items():
         monkeypatch.setenv(name, text)
     models = [written(tmp_path, thrower(friction))[0], write_model(thing(shape), tmp_path / "t")]
-    system = (
-        '<model name="watch"><static>true</static><link name="l"/>'
-        '<plugin filename="gz-sim-python-system-loader-system" '
-        'name="gz::sim::systems::PythonSystemLoader"><module_name>throw_links</module_name>'
-        "</plugin></model>"
-    )
-    text = "".join(f"<include><uri>{file}</uri></include>" for file in models) + system
+    text = "".join(f"<include><uri>{file}</uri></include>" for file in models) + WATCH
     options = {"wait_for_command": False, "duration": 0.3, "log_dir": tmp_path}
     with GazeboRun(gazebo, domain, text, gravity=0.0, **options) as run:
         assert run.wait() == 0, run.text()
         assert "Traceback" not in run.text(), run.text()
     table = np.loadtxt(rows)
-    moved = table[:, 1:].reshape(len(table), 3, 3)
+    moved = table[:, 1:].reshape(len(table), 3, 6)[:, :, :3]
     momentum = np.einsum("l,klj->kj", [0.05, 0.05, 0.08], moved)
     # the first micrometre of what is at rest is no motion to Gazebo: it tells no velocity then
     told = moved[:, 2].any(axis=1)
@@ -261,6 +261,79 @@ def test_in_gazebo_as_in_the_embedded_simulator(domain, monkeypatch, tmp_path, k
     worst = np.abs(seen - expected).max() / expected.max()
     print(f"{kind}: tensions beside the embedded simulator: {worst:.2e} of the largest")
     assert worst < 0.02
+
+
+def two_cables():
+    """A frame that is fixed to the world, and two cables side by side, along x, 40 cm long."""
+    frame = Link("frame", Inertia(1.0, np.zeros(3), 1e-2 * np.eye(3)))
+    place = Pose(translation=np.array([0.0, 0.0, 0.5]))
+    spring = Cable(stiffness=200.0, damping=4.0, rest_length=0.39)
+    cables = []
+    for name, y in (("left", 0.05), ("right", -0.05)):
+        ends = tuple(ViaPoint("frame", np.array([x, y, 0.0])) for x in (-0.2, 0.2))
+        cables.append(Muscle(name, ends, tension_max=100.0, actuator=spring, contact=True))
+    joint = Joint("mount", "fixed", WORLD, "frame", place)
+    return Robot("thrower", (frame,), (joint,), muscles=tuple(cables))
+
+
+def rod_on_cables():
+    across = Pose(np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]))
+    inertia = Inertia(0.5, np.zeros(3), np.diag([2e-3, 5e-5, 2e-3]))
+    link = Link("thing", inertia, collisions=(Collision("c", Capsule(0.01, 0.2), across),))
+    place = Pose(translation=np.array([0.01, 0.0, 0.515]))
+    return Robot("thing", (link,), (Joint("thing_free", "free", WORLD, "thing", place),))
+
+
+def tension_at_rest():
+    """4 T sin(alpha) = m g with alpha the slope of the cables, which go under the rod."""
+    half, radius = 0.2, 0.01
+
+    def shape(depth):
+        away = np.hypot(half, depth)
+        slope = np.arctan2(depth, half) + np.arcsin(radius / away)
+        return slope, 2.0 * (np.sqrt(away**2 - radius**2) + radius * slope)
+
+    def excess(depth):
+        slope, length = shape(depth)
+        return 4.0 * 200.0 * (length - 0.39) * np.sin(slope) - 0.5 * 9.81
+
+    return 200.0 * (shape(brentq(excess, 0.0, 0.2))[1] - 0.39)
+
+
+@pytest.mark.ros
+@pytest.mark.gazebo
+def test_a_rod_at_rest_on_two_cables_in_gazebo(domain, monkeypatch, tmp_path):
+    """Tensions and place within 2 % and 5 mm of the embedded simulator's; they are closer."""
+    gazebo, robot, rod = installation(), two_cables(), rod_on_cables()
+    left = {"thrower": Surroundings((), (("thing", rod.links[0]),))}
+    rows = tmp_path / "rows.txt"
+    for name, text in leave_surroundings(tmp_path / "around", left).items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setenv("THROW_FILE", str(rows))
+    monkeypatch.setenv("THROW_LINKS", "thing::thing")
+    monkeypatch.setenv("THROW_BY", "0 0 0")
+    monkeypatch.setenv("PYTHONPATH", __file__.rpartition("/")[0], prepend=":")
+    files = written(tmp_path, robot)[0], write_model(rod, tmp_path / "t")
+    text = "".join(f"<include><uri>{file}</uri></include>" for file in files) + WATCH
+    options = {"wait_for_command": False, "duration": 4.0, "log_dir": tmp_path}
+    with GazeboRun(gazebo, domain, text, **options) as run:
+        assert run.wait() == 0, run.text()
+    with np.load(next(tmp_path.glob("**/simulator.npz"))) as log:
+        found = log["tensions"][-500:].mean(axis=0)
+    world = World("w", (WorldModel("thing", rod),))
+    simulator = Simulator(load(files[0]), world=world)
+    for _ in range(4000):
+        simulator.step(np.zeros(2), np.full(2, NO_COMMAND))
+    expected = simulator.state.tensions
+    place = np.loadtxt(rows)[-1, 4:7]
+    away = np.abs(place - simulator.world.pose("thing").translation).max()
+    closed = tension_at_rest()
+    print(
+        f"at rest: {found} N, embedded {expected} N, closed form {closed:.6g} N; {away:.1e} m off"
+    )
+    assert found == pytest.approx(expected, rel=2e-2)
+    assert expected == pytest.approx([closed] * 2, rel=1e-3)
+    assert away < 5e-3
 
 
 @pytest.mark.ros

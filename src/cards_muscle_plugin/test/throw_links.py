@@ -1,6 +1,6 @@
 """A Gazebo system for tests: throws links, and writes down how links move, at each step.
 
-Environment: ``THROW_FILE`` (rows of numbers: time, then velocity of the origin of each link),
+Environment: ``THROW_FILE`` (rows of numbers: time, then velocity and place of each link's origin),
 ``THROW_LINKS`` (``model::link``), ``THROW_BY`` (force on each in the first step).
 """
 
@@ -38,7 +38,8 @@ class Throw:
         row = [info.sim_time.total_seconds()]
         for link in self.links:
             v = link.world_linear_velocity(ecm)
-            row += [v.x(), v.y(), v.z()]
+            place = link.world_pose(ecm).pos()
+            row += [v.x(), v.y(), v.z(), place.x(), place.y(), place.z()]
         print(*(f"{x:.16g}" for x in row), file=self.file, flush=True)
 
 
