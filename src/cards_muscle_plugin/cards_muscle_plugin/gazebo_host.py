@@ -336,7 +336,7 @@ class GazeboHost(Host):
         self.efforts[:] = values[m:]
         wrenches, others = muscles.wrenches, self.muscles.engine.neighbour_wrenches
         if not math.isfinite(wrenches.sum() + others.sum()):
-            raise CardsError(self._no_force(wrenches))
+            raise CardsError(self._no_force(wrenches, others))
         for row, link in self._pulled:
             link.add_wrench(wrenches[row].tolist())
         for (_, link), wrench in zip(self._near, others.tolist(), strict=True):
@@ -369,12 +369,13 @@ class GazeboHost(Host):
             "tensions"
         )
 
-    def _no_force(self, wrenches: Array) -> str:
+    def _no_force(self, wrenches: Array, others: Array) -> str:
         robot = self.hosted.robot
         bad = [m.name for m, f in zip(robot.muscles, self.tensions, strict=True) if not _finite(f)]
         if not bad:
-            links = zip(robot.links, wrenches, strict=True)
-            bad = [f"on link {link.name}" for link, wrench in links if not _finite(wrench)]
+            names = [*(link.name for link in robot.links), *(name for name, _ in self._near)]
+            links = zip(names, [*wrenches, *others], strict=True)
+            bad = [f"on link {name}" for name, wrench in links if not _finite(wrench)]
         return (
             f"no finite force of {', '.join(bad)} at t = {seconds(self.stamp):g} s (expected: a "
             "path whose neighbouring points stay apart, and links that move at finite speed)"

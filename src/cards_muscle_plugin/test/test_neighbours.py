@@ -211,6 +211,23 @@ def test_a_neighbour_that_is_not_there_is_told(tmp_path, monkeypatch):
         host.read(simulator.time)
 
 
+def test_forces_on_a_neighbour_that_are_not_finite_are_told(tmp_path, monkeypatch):
+    simulator, _, host = hosted(tmp_path, monkeypatch, SHAPES["box"])
+    simulator.iterate(Turn(host), 2)
+    engine = host.muscles.engine
+    update = engine.update
+
+    def broken(*arguments):
+        state = update(*arguments)
+        engine.neighbour_wrenches[:] = np.nan
+        return state
+
+    monkeypatch.setattr(engine, "update", broken)
+    with pytest.raises(CardsError, match="no finite force of on link thing::thing"):
+        host.step(DT)
+    assert simulator.applied == []
+
+
 def test_another_step_keeps_what_is_known_of_neighbours(tmp_path, monkeypatch):
     simulator, _, host = hosted(tmp_path, monkeypatch, SHAPES["box"])
     simulator.iterate(Turn(host), 3)
