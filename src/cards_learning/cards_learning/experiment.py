@@ -169,7 +169,16 @@ class Experiment:
     def with_changes(
         self, *, kind: str | None = None, trials: int | None = None, seed: int | None = None
     ) -> Experiment:
-        """Return the same with another algorithm, at its default settings, trials or seed."""
+        """Return the same with another algorithm, at its default settings, trials or seed.
+
+        Args:
+            kind: Name of the algorithm; None: the same, with its settings.
+            trials: Number of trials; None: the same.
+            seed: Of the random numbers; None: the same.
+
+        Raises:
+            UnknownNameError: There is no such algorithm.
+        """
         found = self if seed is None else replace(self, seed=seed)
         if kind is not None and kind != self.algorithm.kind:
             found = replace(found, algorithm=algorithm(kind))
