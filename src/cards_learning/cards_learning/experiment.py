@@ -83,7 +83,7 @@ _DEFAULTS: dict[str, Range] = {
     "goal_weight": (-1.0, 1.0),
 }
 
-_ALWAYS_POSITIVE = ("amplitude", "tension", "goal_tension")
+_ALWAYS_POSITIVE = ("amplitude", "tension", "joint_tension", "goal_tension")
 
 
 @dataclass(frozen=True)
@@ -399,7 +399,7 @@ def _controller(
     of_part = {
         "oscillators": OSCILLATOR_NAMES[kind],
         "couplings": ("coupling_weight", "coupling_phase"),
-        "tension": ("tension",),
+        "tension": ("tension", "joint_tension") if per_joint else ("tension",),
         "feedback": ("feedback_weight",) if hidden else (),
         "goal": ("goal_weight", "goal_tension") if goal_hidden else (),
     }
@@ -411,7 +411,7 @@ def _controller(
         ranges[name] = _range(given[name])
         if name in _ALWAYS_POSITIVE and ranges[name][0] < 0.0:
             raise given[name].error(f"begins at {ranges[name][0]:g}", "values >= 0")
-        if name == "tension" and ranges[name][1] > least:
+        if name in ("tension", "joint_tension") and ranges[name][1] > least:
             raise given[name].error(
                 f"goes to {ranges[name][1]:g} N",
                 f"at most {least:g} N, the smallest of the muscles' largest tensions",
