@@ -291,7 +291,7 @@ class WorldHost:
             host.begin()
 
     def estop(self) -> None:
-        """Let go of all that was commanded, and refuse commands until the stop is released."""
+        """Clear all commands, and refuse new ones until the stop is released."""
         for host in self.robots.values():
             host.estop()
 

@@ -209,7 +209,7 @@ class Simulator:
     # State ------------------------------------------------------------------------------------
 
     def reset(self, q: Array | Sequence[float] | None = None, qd: Array | None = None) -> None:
-        """Put the world back to time zero, with all that is in it.
+        """Reset the world, and everything in it, to time zero.
 
         Args:
             q: Joint coordinates, shape (nq,); the home pose if `None`.
@@ -217,7 +217,7 @@ class Simulator:
 
         Raises:
             ShapeError: Wrong number of values, or values that are not finite or huge.
-            SimulationStoppedError: The world is impossible from the start.
+            SimulationStoppedError: The initial state cannot be simulated.
         """
         self.begin_at(q, qd)
         self.world.reset()

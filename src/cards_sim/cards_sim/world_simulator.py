@@ -263,7 +263,7 @@ class WorldSimulator:
         Pushes and grasps end.
 
         Raises:
-            SimulationStoppedError: The world is impossible from the start.
+            SimulationStoppedError: The initial state cannot be simulated.
         """
         tree = self.combined.tree
         mujoco.mj_resetData(self.model, self.data)

@@ -60,8 +60,8 @@ def token() -> str:
         given = os.environ[VARIABLE] = secrets.token_urlsafe(24)
     if not _TOKEN.fullmatch(given):
         raise CardsError(
-            f"{VARIABLE} is no token (expected: 16 to 128 letters, digits, - or _; or unset, for "
-            "one at random)"
+            f"{VARIABLE} is not a token (expected: 16 to 128 letters, digits, - or _; or unset, "
+            "for one at random)"
         )
     return given
 
