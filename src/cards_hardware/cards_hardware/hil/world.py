@@ -162,7 +162,7 @@ class Sensors:
     Args:
         design: What the units are made of.
         calibration: What differs between them.
-        rng: Chance, for the noise.
+        rng: Random numbers of the noise.
     """
 
     def __init__(

@@ -78,7 +78,8 @@ def free_port(host: str, port: int) -> int:
         port: Wanted port; 0 leaves the choice to the system.
 
     Raises:
-        PortError: None of `PORTS_TRIED` ports is free, or ``host`` is no address of ours.
+        PortError: None of `PORTS_TRIED` ports is free, or ``host`` is not an address of this
+            machine.
     """
     check_kind(port, int, "the port", "0 to 65535", error=PortError)
     if not 0 <= port <= 65535:

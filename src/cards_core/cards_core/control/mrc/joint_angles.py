@@ -2,7 +2,8 @@
 
 An extended Kalman filter (`cards_core.estimation.JointEstimator`) measures the lengths of the
 body image, ``l = f(q) + g(q, T) + b``: what the image adds to the geometry of the description is
-subtracted from the readings, at the pose that was estimated last. b are constant offsets of the sensors.
+subtracted from the readings, at the pose that was estimated last. b are constant offsets of the
+sensors.
 """
 
 from __future__ import annotations
