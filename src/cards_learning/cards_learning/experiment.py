@@ -382,7 +382,7 @@ def _controller(
         if not goal_hidden:
             raise section["goal_frame"].error("without a goal network", "the key 'goal_hidden'")
         goal_frame = section["goal_frame"].text(GOAL_INPUTS)
-    learnt = PARTS
+    learnt: tuple[str, ...] = PARTS
     start = _absolute(section["start"].text()) if section.has("start") else ""
     if section.has("learn"):
         if not start:
