@@ -124,6 +124,11 @@ class ComparisonPage(Page[Pair]):
         points = np.concatenate([first, second + self._offset])
         return frame_points(points, aspect=aspect, direction=np.array([0.12, -1.0, 0.25]))
 
+    def _make_scene_plain(self, client: viser.ClientHandle) -> None:
+        super()._make_scene_plain(client)
+        for nodes in self._nodes:
+            nodes.make_plain(client)
+
     @property
     def size(self) -> float:
         """Extent of both robots, [m]."""

@@ -58,6 +58,8 @@ class MusclePage(Page[MuscleSnapshot]):
         PortError: No port to listen on.
     """
 
+    updates_ahead = 3  # a page takes all that wait in one picture
+
     def __init__(
         self,
         robot: Robot,
@@ -145,6 +147,10 @@ class MusclePage(Page[MuscleSnapshot]):
     def camera(self, aspect: float) -> Camera:
         """Return the camera that lets the robot fill a picture of this aspect."""
         return self._nodes.camera(aspect)
+
+    def _make_scene_plain(self, client: viser.ClientHandle) -> None:
+        super()._make_scene_plain(client)
+        self._nodes.make_plain(client)
 
     @property
     def size(self) -> float:

@@ -14,6 +14,7 @@ from cards_core.typing import Array, Vector3
 from cards_viz.colors import TensionScale, linear_light
 from cards_viz.muscles.scene import DASH, SPACING, Scene, SceneFrame, Shape, Trail
 from cards_viz.muscles.world_scene import WorldScene
+from cards_viz.pages.ground import Ground
 from cards_viz.pages.scene import Camera, frame_points, set_up, viewing_direction, with_length
 
 ARROW_COLOR = (20, 150, 90)
@@ -53,6 +54,7 @@ class MusclePageScene:
         self.scene = scene
         self.world = world
         self._scale = scale
+        self._server = server
         self._api = server.scene
         self._root = root
         if root:
@@ -88,18 +90,8 @@ class MusclePageScene:
         height = min(0.0, float(scene.lower[2]) - 0.02 * size)
         if self.world is not None and self.world.ground is not None:
             height = self.world.ground
-        cell = 10.0 ** np.floor(np.log10(0.35 * size))
-        self._grid = self._api.add_grid(
-            f"{self._root}/grid",
-            infinite_grid=True,
-            cell_size=cell,
-            section_size=10.0 * cell,
-            cell_color=(226, 228, 231),
-            section_color=(204, 207, 212),
-            fade_distance=9.0 * size,
-            fade_strength=2.0,
-            shadow_opacity=0.16,
-            position=(center[0], center[1], height),
+        self.ground = Ground(
+            self._server, f"{self._root}/grid", np.array([*center[:2], height]), size
         )
 
     def _add_links(self) -> list[viser.FrameHandle]:
@@ -211,11 +203,17 @@ class MusclePageScene:
         )
         self._tip.visible = self.scene.robot.operational_frame is not None
 
+    def make_plain(self, client: viser.ClientHandle) -> None:
+        """Leave out what a page that computes its pictures takes long for."""
+        self.ground.make_plain(client)
+
     def draw(self, frame: SceneFrame, tensions: Array) -> None:
         """Move everything; ``tensions`` colour the muscles, shape (m,), [N]."""
         for handle, pose in zip(self._links, frame.link_poses, strict=True):
             handle.wxyz = matrix_quaternion(pose[:3, :3])
             handle.position = pose[:3, 3]
+        if len(frame.link_poses):
+            self.ground.follow(frame.link_poses[:, :3, 3].mean(axis=0))
         if self._has_muscles:
             self._draw_muscles(frame, tensions)
         if frame.end_effector is not None:
@@ -283,4 +281,4 @@ class MusclePageScene:
 
     def set_grid_visible(self, visible: bool) -> None:
         """Show or hide the ground."""
-        self._grid.visible = visible
+        self.ground.visible = visible

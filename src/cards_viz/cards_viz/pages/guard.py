@@ -39,16 +39,32 @@ NOBODY_SENDS = (messages.ShareUrlRequest, messages.ShareUrlDisconnect)
 WIDTH = "width"
 """Parameter of the websocket's address: width of the window, [px]."""
 
+SOFTWARE = "software"
+"""Parameter of the websocket's address: there where the page's pictures are computed without a
+graphics processor."""
+
 _STARTING = threading.Lock()
 
 SCRIPT = """<script>
 (() => {
   const token = new URLSearchParams(location.search).get("%(parameter)s");
+  const probe = document.createElement("canvas").getContext("webgl2");
+  const about = probe?.getExtension("WEBGL_debug_renderer_info");
+  const renderer = about ? probe.getParameter(about.UNMASKED_RENDERER_WEBGL) : "";
+  probe?.getExtension("WEBGL_lose_context")?.loseContext();
+  const software = /swiftshader|llvmpipe|softpipe|software|basic render/i.test(renderer);
+  if (software) {
+    const get = HTMLCanvasElement.prototype.getContext;
+    HTMLCanvasElement.prototype.getContext = function (kind, options) {
+      const plain = kind.startsWith("webgl") ? {...options, antialias: false} : options;
+      return get.call(this, kind, plain);
+    };
+  }
   const post = Worker.prototype.postMessage;
   Worker.prototype.postMessage = function (data, ...rest) {
     if (data && data.type === "set_server")
       data = {...data, server: `${data.server}/?%(parameter)s=${encodeURIComponent(token)}` +
-        `&%(width)s=${window.innerWidth}`};
+        `&%(width)s=${window.innerWidth}` + (software ? "&%(software)s=1" : "")};
     return post.call(this, data, ...rest);
   };
   document.documentElement.dataset.role = "%(role)s";
@@ -74,8 +90,9 @@ SCRIPT = """<script>
 %(style)s
 </style>
 """
-"""Of the page: the websocket gets the token too, ``?`` lists the keys (as Ctrl-K does), and the
-controls of spectators are grey."""
+"""Of the page: the websocket gets the token too, there is no antialiasing where pictures are
+computed without a graphics processor, ``?`` lists the keys (as Ctrl-K does), and the controls of
+spectators are grey."""
 
 STYLE = """
 @media (max-width: 576px) {
@@ -102,11 +119,13 @@ class GuardedConnection(ServerConnection):
     Attributes:
         role: Of the client, set when its request has been accepted.
         window: Width of its window, [px], if it said so.
+        software: Whether it said that it draws without a graphics processor.
         refusals: Told what was dropped.
     """
 
     role: Role | None = None
     window: int | None = None
+    software: bool = False
     refusals: RefusalLog | None = None
 
     async def recv(self, decode: bool | None = None) -> Any:
@@ -165,6 +184,12 @@ def window_width(server: viser.ViserServer, client: int) -> int | None:
     return connection.window if isinstance(connection, GuardedConnection) else None
 
 
+def draws_in_software(server: viser.ViserServer, client: int) -> bool:
+    """Tell whether a client computes its pictures without a graphics processor."""
+    connection = server._websock_server._live_connections.get(client)
+    return isinstance(connection, GuardedConnection) and connection.software
+
+
 def minimize(client: viser.ClientHandle, panel: viser.PanelHandle) -> None:
     """Minimize a panel in one page alone: `viser.PanelHandle.minimize` does it in all."""
     gui = panel._placement_gui_api
@@ -219,8 +244,10 @@ def _asking(
         if opens_socket:
             assert isinstance(connection, GuardedConnection)
             connection.role, connection.refusals = role, refusals
-            width = parse_qs(urlsplit(request.path).query).get(WIDTH, [""])[0]
+            query = parse_qs(urlsplit(request.path).query)
+            width = query.get(WIDTH, [""])[0]
             connection.window = int(width) if re.fullmatch("[0-9]{1,5}", width) else None
+            connection.software = SOFTWARE in query
             return answer(connection, request)
         for name in ("Accept-Encoding", "Range"):  # plain text, to be completed
             if name in headers:
@@ -230,7 +257,8 @@ def _asking(
             return found
         text = found.body.decode()
         script = SCRIPT % {
-            "parameter": PARAMETER, "width": WIDTH, "role": role.value, "style": STYLE,
+            "parameter": PARAMETER, "width": WIDTH, "software": SOFTWARE, "role": role.value,
+            "style": STYLE,
         }  # fmt: skip
         return _response(http.HTTPStatus.OK, text.replace("<head>", f"<head>{script}", 1))
 

@@ -25,9 +25,9 @@ from websockets.exceptions import InvalidMessage
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError
 from cards_viz.pages.access import Access, page_url, spectator_token, token
-from cards_viz.pages.guard import guarded_server, minimize, window_width
+from cards_viz.pages.guard import draws_in_software, guarded_server, minimize, window_width
 from cards_viz.pages.ports import is_reserved, reserve
-from cards_viz.pages.scene import Camera
+from cards_viz.pages.scene import Camera, light_plainly
 
 LOG = logging.getLogger(__name__)
 
@@ -36,6 +36,9 @@ PORTS_TRIED = 20
 
 TEXT_PERIOD = 0.1
 """Minimum time between two updates of texts, charts and paths, costly for the browser, [s]."""
+
+SLOW_TEXT_PERIOD = 0.25
+"""The same while a page is open that computes its pictures without a graphics processor, [s]."""
 
 UNWATCHED_PERIOD = 0.5
 """Time between two updates while no page is open, [s]."""
@@ -215,6 +218,7 @@ class Page(ABC, Generic[ShownT]):
         start.near = 0.01 * self.size
         self.server.on_client_connect(self._place_client_camera)
         self.server.on_client_connect(self._make_room)
+        self.server.on_client_connect(self._make_plain)
         self.pace = ClientPace(self.server, self.updates_ahead)
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
         self._thread.start()
@@ -224,6 +228,20 @@ class Page(ABC, Generic[ShownT]):
         width = window_width(self.server, client.client_id)
         if self.plot_panel is not None and width is not None and width < WIDE:
             minimize(client, self.plot_panel)
+
+    def _make_plain(self, client: viser.ClientHandle) -> None:
+        """Draw what is cheap in a page that computes its pictures."""
+        if draws_in_software(self.server, client.client_id):
+            self._make_scene_plain(client)
+
+    def _make_scene_plain(self, client: viser.ClientHandle) -> None:
+        """Replace what takes long to compute."""
+        light_plainly(client.scene)
+
+    @property
+    def in_software(self) -> bool:
+        """Whether an open page computes its pictures without a graphics processor."""
+        return any(draws_in_software(self.server, number) for number in self.server.get_clients())
 
     def _add_camera_button(self) -> None:
         """Add a button that fits the robot into the picture, at the current layout position."""
@@ -336,8 +354,11 @@ class Page(ABC, Generic[ShownT]):
 
     def _send(self, now: float) -> None:
         """Send what is due, unless the pages are still busy with the last update."""
-        texts = self._texts_due and now - self._texts_sent >= self.text_period
-        if now < self._send_at or not (self._scene_due or texts):
+        if now < self._send_at or not (self._scene_due or self._texts_due):
+            return
+        period = max(self.text_period, SLOW_TEXT_PERIOD if self.in_software else 0.0)
+        texts = self._texts_due and now - self._texts_sent >= period
+        if not (self._scene_due or texts):
             return
         with self.server.atomic():
             if self._scene_due:

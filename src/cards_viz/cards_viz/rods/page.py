@@ -190,6 +190,9 @@ class RodPage(Page[RodSnapshot]):
         """Return the camera that lets the robot fill a picture of this aspect."""
         return self._nodes.camera(aspect)
 
+    def _make_scene_plain(self, client: viser.ClientHandle) -> None:
+        """Do nothing: the scene is plain in all pages, and all have shadows or none."""
+
     @property
     def size(self) -> float:
         """Extent of the robot, as drawn."""

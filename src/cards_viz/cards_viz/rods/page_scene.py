@@ -14,25 +14,14 @@ from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
 from cards_core.spatial import matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 from cards_viz.colors import linear_light
-from cards_viz.pages.scene import Camera, frame_points, set_up, with_length
+from cards_viz.pages.ground import LATTICE_COLOR, lattice
+from cards_viz.pages.scene import Camera, frame_points, light_plainly, set_up, with_length
 from cards_viz.rods.bodies import BodyMeshes, RodBodies
 from cards_viz.rods.interface import RodSnapshot
 from cards_viz.rods.tubes import PIECES, RodColors, thinned, tubes, unit_tube
 
 SIZE = 4.0
 """Diagonal of the box around a robot at home, as drawn."""
-
-SHADE = (168, 172, 182)
-"""Colour of the light from below."""
-
-SKY = 1.6
-"""Strength of the light from all sides."""
-
-SUN = 2.4
-"""Strength of the light from one side."""
-
-GROUND = (205, 209, 214)
-"""Colour of the lines on the ground."""
 
 END_COLOR = np.array([52, 56, 64], dtype=np.uint8)
 GIZMO = 0.17
@@ -144,15 +133,7 @@ class RodPageScene:
 
     def _add_lights_and_ground(self) -> None:
         set_up(self._api)
-        # a picture of the surroundings in every surface looks good and costs most of the time of
-        # a computer without graphics processor; light from sky and sun does nearly as well
-        self._api.configure_environment_map(None)
-        self._api.add_light_hemisphere(
-            "/sky", sky_color=(255, 255, 255), ground_color=SHADE, intensity=SKY
-        )
-        self._sun = self._api.add_light_directional(
-            "/sun", intensity=SUN, position=(-0.3, -0.5, 1.0), cast_shadow=False
-        )
+        self._sun = light_plainly(self._api)
         low, high = self.lower, self.upper
         cell = self.unit * 10.0 ** np.floor(np.log10(0.35 * self.size / self.unit))
         count = 2 * int(np.ceil(0.8 * float(np.max((high - low)[:2])) / cell))
@@ -162,8 +143,8 @@ class RodPageScene:
         self.lower, self.upper = np.minimum(low, middle - reach), np.maximum(high, middle + reach)
         self._ground = self._api.add_line_segments(
             "/ground",
-            middle + cell * _lattice(count),
-            GROUND,
+            middle + cell * lattice(count),
+            LATTICE_COLOR,
             thickness=1.0,
             thickness_units="screen",
         )
@@ -313,13 +294,3 @@ class RodPageScene:
     def set_collapse_visible(self, visible: bool) -> None:
         """Show or hide the way of collapse where it is near."""
         self.collapse_wanted = visible
-
-
-def _lattice(count: int) -> Array:
-    """Return the lines of ``count`` by ``count`` unit squares about the origin, (L, 2, 3)."""
-    end = 0.5 * count
-    at = np.arange(count + 1) - end
-    lines = np.zeros((2, count + 1, 2, 3))
-    lines[0, :, :, 0] = lines[1, :, :, 1] = at[:, None]
-    lines[0, :, :, 1] = lines[1, :, :, 0] = (-end, end)
-    return lines.reshape(-1, 2, 3)

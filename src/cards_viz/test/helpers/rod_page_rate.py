@@ -41,7 +41,7 @@ window.seen = {frames: 0, drawn: 0, redraws: 0};
     };
     watch(['drawElements', 'drawArrays', 'drawElementsInstanced', 'drawArraysInstanced'],
           () => { draws += 1; });
-    watch(['texImage2D', 'texSubImage2D'], () => { uploads += 1; });
+    watch(['texImage2D', 'texSubImage2D', 'bufferData', 'bufferSubData'], () => { uploads += 1; });
     const frame = () => {
         window.seen.frames += 1;
         window.seen.drawn += draws > 0;
@@ -52,7 +52,7 @@ window.seen = {frames: 0, drawn: 0, redraws: 0};
     requestAnimationFrame(frame);
 })();
 """
-"""Counts frames, those with something drawn, and those with new rods drawn."""
+"""Counts frames, those with something drawn, and those with something new drawn."""
 
 SWING = """
 ([x, y, reach, seconds]) => new Promise(done => {

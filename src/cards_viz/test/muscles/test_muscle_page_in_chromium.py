@@ -295,6 +295,29 @@ def test_wrapped_muscles_surfaces_and_states(chromium, wrap_arm):
         opened.page.close()
 
 
+def test_a_page_that_computes_its_pictures_is_plain(opened):
+    """No antialiasing and a lattice for a ground: this browser has no graphics processor."""
+    assert opened.view.in_software
+    smooth = opened.page.evaluate(
+        """[...document.querySelectorAll('canvas')].map(canvas => canvas.getContext('webgl2'))
+            .filter(gl => gl?.drawingBufferWidth > 1)
+            .map(gl => gl.getContextAttributes().antialias)"""
+    )
+    assert smooth == [False]
+    (lattice,) = opened.view._nodes.ground._lattices.values()
+    opened.draw(snapshot(0.0))
+    opened.page.get_by_role("tab", name="View").click()
+    shown = opened.canvas(opened.picture("lattice"))
+    opened.page.get_by_label("Ground").click()
+    wait_for(lambda: not lattice.visible, "the box")
+    hidden = opened.canvas(opened.picture("no_lattice"))
+    opened.page.get_by_label("Ground").click()
+    wait_for(lambda: lattice.visible, "the box")
+    opened.page.get_by_role("tab", name="Run").click()
+    white = lambda picture: int((picture.min(axis=-1) > 250.0).sum())  # noqa: E731
+    assert white(hidden) > white(shown) + 2000
+
+
 def test_robot_muscles_and_plots_are_on_the_page(opened, planar_2r):
     names = set(opened.view.server.scene._handle_from_node_name)
     assert {"/robot/lower/bone", "/robot/upper/bone", "/muscles/paths", "/muscles/forces"} <= names
