@@ -95,7 +95,7 @@ def test_one_token_for_a_process_and_its_children(monkeypatch):
     monkeypatch.delenv(access.VARIABLE)
     assert access.token() != made
     monkeypatch.setenv(access.VARIABLE, "short")
-    with pytest.raises(CardsError, match="CARDS_TOKEN is no token"):
+    with pytest.raises(CardsError, match="CARDS_TOKEN is not a token"):
         access.token()
 
 
