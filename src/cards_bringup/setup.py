@@ -39,6 +39,6 @@ setup(
     description="Launch files, node lists and the command line that bring CARDS robots up.",
     license="Apache-2.0",
     entry_points={
-        "console_scripts": ["gazebo_simulator = cards_bringup.gazebo.simulator:main"],
+        "console_scripts": ["gazebo_simulator = cards_bringup.executables:gazebo_simulator"],
     },
 )

@@ -22,7 +22,7 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "bridge = cards_hardware.bridge.node:main",
+            "bridge = cards_hardware.executables:bridge",
         ],
     },
 )

@@ -22,9 +22,9 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "compile = cards_model_compiler.command:main",
-            "live_analysis = cards_model_compiler.live_analysis.node:main",
-            "model_compiler = cards_model_compiler.model_compiler:main",
+            "compile = cards_model_compiler.executables:compile",
+            "live_analysis = cards_model_compiler.executables:live_analysis",
+            "model_compiler = cards_model_compiler.executables:model_compiler",
         ],
     },
 )

@@ -22,7 +22,7 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "rod_solver = cards_rods.rod_solver:main",
+            "rod_solver = cards_rods.executables:rod_solver",
         ],
     },
 )

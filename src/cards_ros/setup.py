@@ -23,5 +23,5 @@ setup(
         "control loop, diagnostics."
     ),
     license="Apache-2.0",
-    entry_points={"console_scripts": ["controller = cards_ros.file_controller:main"]},
+    entry_points={"console_scripts": ["controller = cards_ros.executables:controller"]},
 )

@@ -22,7 +22,7 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "simulator = cards_sim.simulator_node:main",
+            "simulator = cards_sim.executables:simulator",
         ],
     },
 )

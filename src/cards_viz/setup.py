@@ -24,10 +24,10 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "browser_view = cards_viz.muscles.view_node:main",
-            "gazebo_markers = cards_viz.gazebo.node:main",
-            "muscle_markers = cards_viz.rviz.node:main",
-            "rod_view = cards_viz.rods.view_node:main",
+            "browser_view = cards_viz.executables:browser_view",
+            "gazebo_markers = cards_viz.executables:gazebo_markers",
+            "muscle_markers = cards_viz.executables:muscle_markers",
+            "rod_view = cards_viz.executables:rod_view",
         ],
     },
 )

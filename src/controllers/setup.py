@@ -25,13 +25,13 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "ctc_joint = controllers.ctc_joint:main",
-            "impedance = controllers.impedance:main",
-            "cpg = controllers.cpg:main",
-            "mrc = controllers.mrc:main",
-            "joint_estimator = controllers.joint_estimator:main",
-            "trajectory_action = controllers.trajectory_action:main",
-            "ctc_operational = controllers.ctc_operational:main",
+            "ctc_joint = controllers.executables:ctc_joint",
+            "impedance = controllers.executables:impedance",
+            "cpg = controllers.executables:cpg",
+            "mrc = controllers.executables:mrc",
+            "joint_estimator = controllers.executables:joint_estimator",
+            "trajectory_action = controllers.executables:trajectory_action",
+            "ctc_operational = controllers.executables:ctc_operational",
         ],
     },
 )

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from cards_core.analysis.workspace.run import available_cores
 from cards_core.checks import check_count
-from cards_core.errors import CardsError
-from cards_learning.experiment import read_experiment
-from cards_learning.folder import RunFolder
+from cards_learning.folder import chosen_experiment
 from cards_learning.run import Outcome
 from cards_learning.run import learn as run_experiment
 from cards_learning.trial import TrialResult
@@ -59,19 +57,14 @@ def learn(
         if number is not None:
             check_count(number, name, at_least=lowest)
     folder = Path(out)
-    if resume:
-        if experiment is not None or algorithm is not None or seed is not None:
-            raise CardsError(
-                "resume with an experiment, an algorithm or a seed (expected: those of the "
-                "folder; only the number of trials may change)"
-            )
-        found = RunFolder(folder).experiment()
-    elif experiment is None:
-        raise CardsError("no experiment (expected: a robot, a file, or resume=True)")
-    else:
-        found = read_experiment(str(experiment))
     return run_experiment(
-        found.with_changes(kind=algorithm, trials=trials, seed=seed),
+        chosen_experiment(
+            None if experiment is None else str(experiment),
+            folder if resume else None,
+            algorithm=algorithm,
+            trials=trials,
+            seed=seed,
+        ),
         folder,
         workers=workers or available_cores(),
         resume=resume,

@@ -53,6 +53,8 @@ def test_a_run_and_more_trials_of_it(experiment, tmp_path):
         ({"trials": 1.5}, "trials is 1.5"),
         ({"seed": -1}, "seed is -1"),
         ({"resume": True, "seed": 2}, "those of the folder"),
+        ({"resume": True, "algorithm": "cma"}, "those of the folder"),
+        ({"resume": True, "experiment": "tetrahedral_6"}, "those of the folder"),
         ({"resume": True}, "has no experiment.yaml"),
     ],
 )

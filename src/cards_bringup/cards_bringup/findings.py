@@ -40,14 +40,26 @@ class Answer:
 def run_python(
     script: str, *, timeout: float = 30.0, env: Mapping[str, str] | None = None
 ) -> Answer:
-    """Run a script in a Python process; on failure the text is the last line of the error."""
+    """Run a script in a Python process; on failure the text is the last line of the error.
+
+    Args:
+        script: Python code.
+        timeout: Longest time that it may take, [s].
+        env: Environment of the process; None: that of this one.
+    """
     return run([sys.executable, "-P", "-c", script], timeout=timeout, env=env)
 
 
 def run(
     command: list[str], *, timeout: float = 30.0, env: Mapping[str, str] | None = None
 ) -> Answer:
-    """Run a program; on failure the text is the last line it said."""
+    """Run a program; on failure the text is the last line it said.
+
+    Args:
+        command: Program and its arguments.
+        timeout: Longest time that it may take, [s].
+        env: Environment of the process; None: that of this one.
+    """
     try:
         done = subprocess.run(
             command,

@@ -98,6 +98,9 @@ def number_in(part: str, place: str, error: type[Exception]) -> float:
         place: The option, or file and line, with which the message begins.
         error: Class of the error.
 
+    Returns:
+        The number, finite.
+
     Raises:
         Exception: An error of the given class.
     """

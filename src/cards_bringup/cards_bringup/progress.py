@@ -172,7 +172,13 @@ class BestProgress(_Drawn):
         super().__init__(title, columns, None, quiet=quiet, best="-")
 
     def update(self, done: int, total: int, best: float) -> None:
-        """Show that ``done`` of ``total`` are done, and the best score so far."""
+        """Show that ``done`` of ``total`` are done, and the best score so far.
+
+        Args:
+            done: Number of finished ones.
+            total: Number of all.
+            best: Best score so far.
+        """
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total, best=f"{best:.4g}")
         elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:

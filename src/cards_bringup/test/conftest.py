@@ -100,7 +100,9 @@ def fake_gazebo(tmp_path, monkeypatch):
     ).exists():
         pytest.skip(f"no interpreter in {sys.base_prefix}/bin")
     monkeypatch.delenv("PYTHONPATH", raising=False)  # bindings of a real Gazebo may be there
-    return FakeGazebo(tmp_path / "gazebo", monkeypatch)
+    yield FakeGazebo(tmp_path / "gazebo", monkeypatch)
+    for name in [m for m in sys.modules if m.split(".")[0] == "cards_muscle_plugin"]:
+        del sys.modules[name]  # its own
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def test_command_line_of_a_node(write, tmp_path):
     host, _ = node_list.read_file(write(GOOD)).nodes
     line = host.command(tmp_path / "my file.yaml", {"log_dir": "/tmp/1", "ground": True, "n": 3})
     assert line[:3] == [sys.executable, "-P", "-c"]
-    assert "from cards_sim.simulator_node import main" in line[3]
+    assert "executable('cards_sim.simulator_node')" in line[3]
     assert line[line.index("--params-file") + 1] == str(tmp_path / "my file.yaml")
     assert "__node:=simulator" in line
     assert 'simulator:log_dir:="/tmp/1"' in line

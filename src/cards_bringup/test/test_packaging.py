@@ -164,6 +164,20 @@ def test_every_module_and_data_file_is_installed(package):
     assert code / "py.typed" in matched
 
 
+def main_of(package, name):
+    """Return the module that an executable imports; its file must import nothing else of ours."""
+    tree = ast.parse((package / package.name / "executables.py").read_text())
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert set(imported) <= {"cards_core.executable", "cards_core.exit_codes"}
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    (module,) = (
+        node.value.args[0].value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == name
+    )
+    return module
+
+
 def test_executables_lead_to_a_main(package):
     arguments = setup_arguments(package)
     scripts = arguments.get("entry_points", {}).get("console_scripts", [])
@@ -171,9 +185,9 @@ def test_executables_lead_to_a_main(package):
     for script in scripts:
         name, target = (part.strip() for part in script.split("="))
         module, _, function = target.partition(":")
-        assert function == "main"
+        assert (module, function) == (f"{package.name}.executables", name)
         names.add(name)
-        text = (package / f"{module.replace('.', '/')}.py").read_text()
+        text = (package / f"{main_of(package, name).replace('.', '/')}.py").read_text()
         tree = ast.parse(text)
         defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         imported = {
@@ -196,7 +210,9 @@ def test_node_lists_start_what_is_installed():
             if node.package in NAMES:
                 arguments = setup_arguments(TOP / "src" / node.package)
                 scripts = arguments["entry_points"]["console_scripts"]
-                assert f"{node.executable} = {node.module}:main" in scripts
+                name = node.executable
+                assert f"{name} = {node.package}.executables:{name}" in scripts
+                assert main_of(TOP / "src" / node.package, name) == node.module
                 checked += 1
     assert checked >= 8
 

@@ -21,6 +21,7 @@ BASE = {
     "checks",
     "errors",
     "exit_codes",
+    "executable",
     "files",
     "names",
     "plugins",

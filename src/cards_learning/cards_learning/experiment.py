@@ -83,7 +83,7 @@ _DEFAULTS: dict[str, Range] = {
     "goal_weight": (-1.0, 1.0),
 }
 
-_ALWAYS_POSITIVE = ("amplitude", "tension", "goal_tension")
+_ALWAYS_POSITIVE = ("amplitude", "tension", "joint_tension", "goal_tension")
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,16 @@ class Experiment:
     def with_changes(
         self, *, kind: str | None = None, trials: int | None = None, seed: int | None = None
     ) -> Experiment:
-        """Return the same with another algorithm, at its default settings, trials or seed."""
+        """Return the same with another algorithm, at its default settings, trials or seed.
+
+        Args:
+            kind: Name of the algorithm; None: the same, with its settings.
+            trials: Number of trials; None: the same.
+            seed: Of the random numbers; None: the same.
+
+        Raises:
+            UnknownNameError: There is no such algorithm.
+        """
         found = self if seed is None else replace(self, seed=seed)
         if kind is not None and kind != self.algorithm.kind:
             found = replace(found, algorithm=algorithm(kind))
@@ -373,7 +382,7 @@ def _controller(
         if not goal_hidden:
             raise section["goal_frame"].error("without a goal network", "the key 'goal_hidden'")
         goal_frame = section["goal_frame"].text(GOAL_INPUTS)
-    learnt = PARTS
+    learnt: tuple[str, ...] = PARTS
     start = _absolute(section["start"].text()) if section.has("start") else ""
     if section.has("learn"):
         if not start:
@@ -390,7 +399,7 @@ def _controller(
     of_part = {
         "oscillators": OSCILLATOR_NAMES[kind],
         "couplings": ("coupling_weight", "coupling_phase"),
-        "tension": ("tension",),
+        "tension": ("tension", "joint_tension") if per_joint else ("tension",),
         "feedback": ("feedback_weight",) if hidden else (),
         "goal": ("goal_weight", "goal_tension") if goal_hidden else (),
     }
@@ -402,7 +411,7 @@ def _controller(
         ranges[name] = _range(given[name])
         if name in _ALWAYS_POSITIVE and ranges[name][0] < 0.0:
             raise given[name].error(f"begins at {ranges[name][0]:g}", "values >= 0")
-        if name == "tension" and ranges[name][1] > least:
+        if name in ("tension", "joint_tension") and ranges[name][1] > least:
             raise given[name].error(
                 f"goes to {ranges[name][1]:g} N",
                 f"at most {least:g} N, the smallest of the muscles' largest tensions",

@@ -27,7 +27,7 @@ from cards_core.control.cpg.parameters import write_parameters
 from cards_core.errors import CardsError
 from cards_core.files import locked, writing_together
 from cards_core.shared_files import shared_folder
-from cards_learning.experiment import Experiment, parse_experiment
+from cards_learning.experiment import Experiment, parse_experiment, read_experiment
 from cards_learning.measures import NAMES
 from cards_learning.trial import TrialResult
 
@@ -38,6 +38,42 @@ BEST = "best.yaml"
 DEMO = "demo.yaml"
 
 LOCK = ".lock"
+
+
+def chosen_experiment(
+    what: str | None,
+    folder: Path | None = None,
+    *,
+    algorithm: str | None = None,
+    trials: int | None = None,
+    seed: int | None = None,
+) -> Experiment:
+    """Return the experiment that is to be run, or gone on with.
+
+    Args:
+        what: A robot with an experiment in config/learning, or the path of an experiment (YAML);
+            None with a folder.
+        folder: Folder of the run to resume; its algorithm and seed cannot change. None: a new run.
+        algorithm: Name of another algorithm, with its default settings.
+        trials: Another number of trials.
+        seed: Another seed.
+
+    Raises:
+        CardsError: Not one of experiment and folder, a folder with another algorithm or seed, or
+            an experiment with mistakes.
+    """
+    if folder is None:
+        if what is None:
+            raise CardsError(
+                "no experiment (expected: a robot, the file of an experiment, or a run to resume)"
+            )
+        return read_experiment(what).with_changes(kind=algorithm, trials=trials, seed=seed)
+    if what is not None or algorithm is not None or seed is not None:
+        raise CardsError(
+            "a run is resumed with an experiment, an algorithm or a seed (expected: those of the "
+            "folder; only the number of trials may change)"
+        )
+    return RunFolder(folder).experiment().with_changes(trials=trials)
 
 
 class RunFolder:

@@ -74,8 +74,8 @@ class ParameterSpace:
     Attributes:
         kind: ``open_loop`` or ``feedback``.
         ranges: Of every parameter: those of the oscillators by name, ``coupling_weight``,
-            ``coupling_phase``, ``tension``, ``goal_tension``, ``feedback_weight``,
-            ``goal_weight``.
+            ``coupling_phase``, ``tension``, ``joint_tension``, ``goal_tension``,
+            ``feedback_weight``, ``goal_weight``.
         rate_scale: See `PatternParameters`.
         per_joint: Muscles at a joint; 0: the robot has no equal joints, and `edges` counts.
         edges: Pairs of muscles that share a body, by name.
@@ -108,6 +108,8 @@ class ParameterSpace:
         for part, names in single.items():
             for name in names if part in self.learnt else ():
                 self._append(found, name, name)
+        for i in range(self.per_joint) if "tension" in self.learnt else ():
+            self._append(found, f"joint_tension[{i}]", "joint_tension")
         for i in range(self._pairs) if "couplings" in self.learnt else ():
             self._append(found, f"coupling[{i}].weight", "coupling_weight")
             self._append(found, f"coupling[{i}].phase", "coupling_phase")
@@ -243,6 +245,11 @@ class ParameterSpace:
             goal=networks.get("goal"),
             goal_tension=value("goal_tension") if "goal" in networks else 0.0,
             tension=value("tension"),
+            joint_tensions=tuple(
+                value(f"joint_tension[{i}]", "joint_tension") for i in range(self.per_joint)
+            )
+            if "joint_tension" in self.ranges or "joint_tension[0]" in given
+            else (),
         )
 
     def point(self, pattern: PatternParameters) -> Array:
@@ -274,6 +281,9 @@ class ParameterSpace:
         }
         for name in OSCILLATOR_NAMES[self.kind]:
             found[name] = getattr(pattern.oscillators, name)
+        if pattern.joint_tensions or "joint_tension" in self.ranges:
+            joint = pattern.joint_tensions or (0.0,) * self.per_joint
+            found |= {f"joint_tension[{i}]": tension for i, tension in enumerate(joint)}
         pairs = pattern.couplings[:: 2 if self.edges and not self.per_joint else 1]
         for i, (weight, phase) in enumerate(pairs.tolist()):
             found[f"coupling[{i}].weight"] = weight

@@ -374,6 +374,11 @@ def algorithm(kind: str, **values: Any) -> Settings:
 def setting(kind: str, name: str, value: Any) -> Any:
     """Return the value of a setting of an algorithm, checked.
 
+    Args:
+        kind: Name of the algorithm.
+        name: Name of the setting.
+        value: Its value, as read from YAML.
+
     Raises:
         UnknownNameError: There is no such setting.
         ParameterError: The value does not fit.

@@ -102,7 +102,15 @@ class TrialResult:
 def failed_trial(
     experiment: Experiment, number: int, values: Array, state: str, reason: str
 ) -> TrialResult:
-    """Return the result of a trial of which nothing is known but that it failed."""
+    """Return the result of a trial of which nothing is known but that it failed.
+
+    Args:
+        experiment: The experiment.
+        number: Of the trial, from 0.
+        values: Of the parameters, shape (d,).
+        state: One of `STATES`.
+        reason: Why it failed.
+    """
     run = RunResult(state, experiment.failure_score, _unknown(), reason)
     runs = (run,) * len(experiment.runs)
     return TrialResult(number, tuple(values.tolist()), experiment.failure_score, state, runs)
@@ -111,7 +119,14 @@ def failed_trial(
 def combined(
     experiment: Experiment, number: int, values: Array, runs: Sequence[RunResult]
 ) -> TrialResult:
-    """Return the result of a trial from those of its runs."""
+    """Return the result of a trial from those of its runs.
+
+    Args:
+        experiment: The experiment, which says how scores are combined.
+        number: Of the trial, from 0.
+        values: Of the parameters, shape (d,).
+        runs: Results of its runs.
+    """
     score = float(_COMBINE[experiment.combine]([run.score for run in runs]))
     state = max((run.state for run in runs), key=STATES.index)
     return TrialResult(number, tuple(values.tolist()), score, state, tuple(runs))

@@ -173,3 +173,22 @@ def test_errors_of_what_is_learnt_name_the_place(before, after, words):
     text = STEERED.replace(before, after, 1)
     with pytest.raises(DescriptionError, match=rf"(?s)^mine\.yaml:\d+: .*({words})"):
         parse_experiment(text, "mine.yaml")
+
+
+def test_tensions_of_the_muscles_at_a_joint_are_learnt():
+    text = (
+        STEERED.replace("[goal]", "[tension]")
+        .replace("goal_tension: [0, 10], goal_weight: [-4, 4]", "joint_tension: [0, 20]")
+        .replace("  goal_hidden: 3\n  goal_frame: heading\n", "")
+        .replace("goals: [[1, 0]]\n", "")
+        .replace("nearest: -1.0", "distance: 1.0")
+    )
+    space = parse_experiment(text, "mine.yaml").space
+    assert space.names == tuple(f"joint_tension[{i}]" for i in range(8))
+    values = np.arange(8.0)
+    made = space.pattern(values)
+    assert made.joint_tensions == tuple(values)
+    np.testing.assert_allclose(space.values(space.point(made)), values, atol=1e-12)
+    start = read_pattern(find_file("tetrahedral_6", folder="config/patterns", suffix=".yaml"))
+    first = space.pattern(space.values(space.point(start)))
+    assert first.joint_tensions == (start.joint_tensions or (0.0,) * 8)

@@ -101,7 +101,15 @@ class GazeboModel:
 
     def link(self, name: str, *, moving: bool) -> GazeboLink | None:
         """See `ModelPort`."""
-        model, own = self._owner(name)
+        return self._link(self._model, name, moving)
+
+    def neighbour(self, model: str, link: str) -> GazeboLink | None:
+        """See `ModelPort`."""
+        entity = self._world.model_by_name(self.ecm, model)
+        return None if entity == _NULL else self._link(self.gz.sim.Model(entity), link, True)
+
+    def _link(self, root: Any, name: str, moving: bool) -> GazeboLink | None:
+        model, own = self._owner(name, root)
         entity = _NULL if model is None else model.link_by_name(self.ecm, own)
         if entity == _NULL:
             return None
@@ -112,7 +120,7 @@ class GazeboModel:
 
     def joint(self, name: str) -> GazeboJoint | None:
         """See `ModelPort`."""
-        model, own = self._owner(name)
+        model, own = self._owner(name, self._model)
         entity = _NULL if model is None else model.joint_by_name(self.ecm, own)
         if entity == _NULL:
             return None
@@ -121,9 +129,8 @@ class GazeboModel:
         joint.enable_velocity_check(self.ecm)
         return GazeboJoint(self, joint)
 
-    def _owner(self, name: str) -> tuple[Any, str]:
-        """Return the nested model that a name leads to, None if there is none, and the rest."""
-        model = self._model
+    def _owner(self, name: str, model: Any) -> tuple[Any, str]:
+        """Return the model within another that a name leads to, None without, and the rest."""
         *models, own = name.split("::")
         for wanted in models:
             for entity in model.models(self.ecm):

@@ -28,6 +28,7 @@ from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_muscle_plugin.hosted_robot import HostedRobot
 from cards_muscle_plugin.ports import JointPort, LinkPort, ModelPort
+from cards_muscle_plugin.surroundings import Surroundings
 
 DEFAULT_DT = 1_000_000
 """Time step until the simulator says another, [ns]."""
@@ -105,14 +106,18 @@ class GazeboHost(Host):
         self._fixed: list[tuple[int, LinkPort]] = []
         self._moving: list[tuple[int, LinkPort]] = []
         self._pulled: list[tuple[int, LinkPort]] = []
+        self._near: list[tuple[str, LinkPort]] = []
         self._measured: list[tuple[slice, slice, JointPort]] = []
         self._driven: list[tuple[slice, JointPort]] = []
         self._computed: list[Joint] = []
         self._take_joints([])
 
     def _make_muscles(self, dt: float) -> MuscleSystem:
-        around = self.hosted.surroundings or ()
-        return MuscleSystem(self.hosted.muscle_robot, dt, surroundings=around)
+        around = self.hosted.surroundings or Surroundings()
+        near = [link for _, link in around.moving]
+        return MuscleSystem(
+            self.hosted.muscle_robot, dt, surroundings=around.fixed, neighbours=near
+        )
 
     # Start and end ----------------------------------------------------------------------------
 
@@ -124,6 +129,7 @@ class GazeboHost(Host):
 
         Raises:
             UnknownNameError: A link or joint of the robot is not in the simulator.
+            CardsError: A link of another model that its cables may touch is not there.
         """
         robot = self.hosted.robot
         touched = self._touched_links()
@@ -143,6 +149,7 @@ class GazeboHost(Host):
                 (self._moving if moving else self._fixed).append(entry)
                 if moving and link.name in touched:
                     self._pulled.append(entry)
+        self._near = self._neighbours()
         self._measured, self._driven = [], []
         computed = {joint.name for joint in self._computed}
         for joint in robot.joints:
@@ -185,10 +192,31 @@ class GazeboHost(Host):
         self.start()
 
     def _touched_links(self) -> set[str]:
-        """Links that a muscle is attached to or wraps over."""
-        layout = self.muscles.engine.layout
+        """Links that a muscle is attached to, wraps over or may touch."""
+        engine = self.muscles.engine
         names = [link.name for link in self.hosted.robot.links]
-        return {names[index] for index in layout.point_frame.tolist() if index < len(names)}
+        rows = engine.layout.point_frame.tolist()
+        if engine.contacts is not None:
+            rows += [shape.link for shape in engine.contacts.shapes]
+        return {names[index] for index in rows if index < len(names)}
+
+    def _neighbours(self) -> list[tuple[str, LinkPort]]:
+        """Links of other models that the cables may touch, in the order of the engine."""
+        found = []
+        around = self.hosted.surroundings or Surroundings()
+        for model, link in around.moving:
+            name = f"{model}::{link.name}"
+            port = self._model.neighbour(model, link.name)
+            if port is None:
+                raise CardsError(self._gone(name))
+            found.append((name, port))
+        return found
+
+    def _gone(self, name: str) -> str:
+        return (
+            f"'{name}', which cables of '{'::'.join(self._model.path)}' may touch, is not in the "
+            "world (expected: every model of the world's file, as long as Gazebo runs)"
+        )
 
     def _joints_from_poses(self) -> list[Joint]:
         """Joints whose coordinates the simulator does not tell as we have them."""
@@ -227,6 +255,15 @@ class GazeboHost(Host):
                 link.read_pose(self._all_poses[row]) and link.read_twist(self._all_twists[row])
             ):
                 return False
+        engine = self.muscles.engine
+        for i, (name, link) in enumerate(self._near):
+            pose, twist = engine.neighbour_poses[i], engine.neighbour_twists[i]
+            if not (link.read_pose(pose) and link.read_twist(twist)):
+                if self.known:
+                    raise CardsError(self._gone(name))
+                return False
+            if not np.abs(pose).max() + np.abs(twist).max() < HUGE:
+                raise CardsError(f"no sensible state of '{name}': the physics diverged")
         for positions, velocities, axes in self._measured:
             found = axes.read()
             if found is None:
@@ -297,11 +334,14 @@ class GazeboHost(Host):
         )
         self.tensions[:] = muscles.tensions
         self.efforts[:] = values[m:]
-        wrenches = muscles.wrenches
-        if not math.isfinite(wrenches.sum()):
-            raise CardsError(self._no_force(wrenches))
+        wrenches, others = muscles.wrenches, self.muscles.engine.neighbour_wrenches
+        if not math.isfinite(wrenches.sum() + others.sum()):
+            raise CardsError(self._no_force(wrenches, others))
         for row, link in self._pulled:
             link.add_wrench(wrenches[row].tolist())
+        for (_, link), wrench in zip(self._near, others.tolist(), strict=True):
+            if any(wrench):
+                link.add_wrench(wrench)
         for part, joint in self._driven:
             joint.drive(self.efforts[part].tolist())
 
@@ -313,7 +353,10 @@ class GazeboHost(Host):
     def _change_step(self, dt: int) -> None:
         """Make the actuator models for another time step; their states start at rest."""
         self._dt = dt
+        before = self.muscles.engine
         self.muscles = self._make_muscles(seconds(dt))
+        self.muscles.engine.neighbour_poses[:] = before.neighbour_poses
+        self.muscles.engine.neighbour_twists[:] = before.neighbour_twists
         self.muscles.reset(self._poses)
 
     def _nowhere(self) -> str:
@@ -326,12 +369,13 @@ class GazeboHost(Host):
             "tensions"
         )
 
-    def _no_force(self, wrenches: Array) -> str:
+    def _no_force(self, wrenches: Array, others: Array) -> str:
         robot = self.hosted.robot
         bad = [m.name for m, f in zip(robot.muscles, self.tensions, strict=True) if not _finite(f)]
         if not bad:
-            links = zip(robot.links, wrenches, strict=True)
-            bad = [f"on link {link.name}" for link, wrench in links if not _finite(wrench)]
+            names = [*(link.name for link in robot.links), *(name for name, _ in self._near)]
+            links = zip(names, [*wrenches, *others], strict=True)
+            bad = [f"on link {name}" for name, wrench in links if not _finite(wrench)]
         return (
             f"no finite force of {', '.join(bad)} at t = {seconds(self.stamp):g} s (expected: a "
             "path whose neighbouring points stay apart, and links that move at finite speed)"

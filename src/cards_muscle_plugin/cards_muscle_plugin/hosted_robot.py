@@ -23,10 +23,10 @@ from cards_core.formats.sdf.muscle_block import (
 )
 from cards_core.formats.urdf import to_urdf
 from cards_core.formats.xml_lines import XmlElement, parse_xml
-from cards_core.robot.elements import WORLD, Collision, Joint, JointAxis, JointKind, Link
+from cards_core.robot.elements import WORLD, Joint, JointAxis, JointKind, Link
 from cards_core.robot.model import WORLD_NODE, Robot, Tree
 from cards_muscle_plugin.ports import ModelPort
-from cards_muscle_plugin.surroundings import surroundings_of
+from cards_muscle_plugin.surroundings import Surroundings, surroundings_of
 from cards_ros.namespaces import namespace_of
 
 
@@ -42,7 +42,7 @@ class HostedRobot:
         urdf: For ``robot_description``; empty where the model has no file.
         muscle_robot: What the muscle models are made from: without the placeholder joints of a
             model that has no file.
-        surroundings: What stands still around it, for cables with contact; None if nobody said.
+        surroundings: What is around it, for cables with contact; None if nobody said.
     """
 
     robot: Robot
@@ -51,7 +51,7 @@ class HostedRobot:
     moving: frozenset[str]
     urdf: str
     muscle_robot: Robot
-    surroundings: tuple[Collision, ...] | None = None
+    surroundings: Surroundings | None = None
 
 
 def host_robot(model: ModelPort, block_text: str) -> HostedRobot:

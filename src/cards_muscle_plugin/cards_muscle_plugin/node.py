@@ -140,7 +140,7 @@ class SimulatorNode(Node):
         touching = any(muscle.contact for muscle in hosted.muscle_robot.muscles)
         if touching and hosted.surroundings is None:
             self.get_logger().warning(
-                "cables with contact touch nothing but their robot: what stands around it is "
+                "cables with contact touch nothing but their robot: what is around it is "
                 "known where ./cards or a launch file starts Gazebo"
             )
 

@@ -106,6 +106,10 @@ class ModelPort(Protocol):
         """Return a link, None if there is none; velocities are measured if it is ``moving``."""
         ...
 
+    def neighbour(self, model: str, link: str) -> LinkPort | None:
+        """Return a link of another model of the world, None if there is none, and measure it."""
+        ...
+
     def joint(self, name: str) -> JointPort | None:
         """Return a joint, None if there is none, and have it measured."""
         ...

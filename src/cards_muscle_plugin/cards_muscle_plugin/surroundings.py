@@ -1,25 +1,40 @@
-"""What stands still around a robot, for cables with ``contact``; from whoever started Gazebo.
+"""What is around a robot, for cables with ``contact``; from whoever started Gazebo.
 
 Gazebo has the shapes as it needs them: terrains are meshes there, and cables slide over the height
-fields these came from. So `cards_bringup.gazebo.simulator`, which makes the world, leaves the
-shapes of each robot's surroundings in a file, as the embedded simulator would have them.
+fields these came from. So `cards_bringup.gazebo.simulator`, which makes the world, leaves what is
+around each robot in a file, as the embedded simulator would have it.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import dataclass
 from pathlib import Path
 
-from cards_core.robot.elements import Collision
+from cards_core.robot.elements import Collision, Link
 
 VARIABLE = "CARDS_GAZEBO_SURROUNDINGS"
 """Environment variable with the path of that file, a pickle of a dict: the robot's name in the
-world to its shapes. It is written and read by the same version of this code."""
+world to its `Surroundings`. It is written and read by the same version of this code."""
 
 
-def surroundings_of(robot: str) -> tuple[Collision, ...] | None:
-    """Return what stands still around a robot, in the world; None if nobody said.
+@dataclass(frozen=True)
+class Surroundings:
+    """What a robot's cables may touch besides the robot.
+
+    Attributes:
+        fixed: Shapes of what stands still, in the world.
+        moving: Links with shapes of other models that move, each with the name of its model in
+            the world.
+    """
+
+    fixed: tuple[Collision, ...] = ()
+    moving: tuple[tuple[str, Link], ...] = ()
+
+
+def surroundings_of(robot: str) -> Surroundings | None:
+    """Return what is around a robot; None if nobody said.
 
     Args:
         robot: Its name in the world.
@@ -30,11 +45,11 @@ def surroundings_of(robot: str) -> tuple[Collision, ...] | None:
     file = os.environ.get(VARIABLE, "")
     if not file:
         return None
-    known: dict[str, tuple[Collision, ...]] = pickle.loads(Path(file).read_bytes())
+    known: dict[str, Surroundings] = pickle.loads(Path(file).read_bytes())
     return known.get(robot)
 
 
-def leave_surroundings(file: Path, known: dict[str, tuple[Collision, ...]]) -> dict[str, str]:
+def leave_surroundings(file: Path, known: dict[str, Surroundings]) -> dict[str, str]:
     """Write the file; return the variable that names it."""
     file.write_bytes(pickle.dumps(known))
     return {VARIABLE: str(file)}

@@ -59,7 +59,14 @@ class MusclePlugin:
         self._orphan: GazeboWorld | None = None  # a world to pause, where there is no node
 
     def configure(self, entity: int, sdf: Any, ecm: Any, _event_manager: Any) -> None:
-        """Read the robot and make the node."""
+        """Read the robot and make the node.
+
+        Args:
+            entity: The model in Gazebo.
+            sdf: The ``<plugin>`` element.
+            ecm: Gazebo's entity component manager.
+            _event_manager: Not used.
+        """
         try:
             self._open(entity, sdf.to_string(""), ecm)
         except Exception as error:

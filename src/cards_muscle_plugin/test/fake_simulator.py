@@ -83,6 +83,7 @@ class FakeSimulator:
         self.ended = False
         self.time = 0
         self.unknown_links = set()
+        self.others = {}  # other models of the world, by their names
 
     # ModelPort
 
@@ -103,6 +104,10 @@ class FakeSimulator:
         if name in self.unknown_links or name not in self.link_names():
             return None
         return FakeLink(self, name, moving)
+
+    def neighbour(self, model, link):
+        other = self.others.get(model)
+        return None if other is None else other.link(link, moving=True)
 
     def joint(self, name):
         names = {node.name for node in self.tree.nodes}
@@ -186,6 +191,9 @@ class FakeSimulator:
             self.put = {}
             if not paused:
                 self._advance()
+                for other in self.others.values():
+                    other._advance()
+                    other.last_applied, other.applied = other.applied, []
                 steps += 1
             self.last_applied, self.applied = self.applied, []
             self.driven = {}  # as Gazebo forgets them

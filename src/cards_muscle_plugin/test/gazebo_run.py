@@ -17,7 +17,7 @@ PHYSICS = """
   <physics name="run" type="ignored">
     <max_step_size>{dt}</max_step_size><real_time_factor>{factor}</real_time_factor>
   </physics>
-  <gravity>0 0 -9.81</gravity>
+  <gravity>0 0 {gravity}</gravity>
   <plugin filename="gz-sim-physics-system" name="gz::sim::systems::Physics"/>
   <plugin filename="gz-sim-user-commands-system" name="gz::sim::systems::UserCommands"/>
 """
@@ -44,17 +44,20 @@ class GazeboRun:
         models: SDF of what is in the world: ``<include>`` or ``<model>`` elements.
         dt: Time step, [s].
         factor: Real-time factor; 0: as fast as it goes.
+        gravity: Along z, [m/s^2].
         **parameters: Of the nodes in it.
     """
 
-    def __init__(self, gazebo, domain, models, *, dt=0.001, factor=0.0, **parameters):
+    def __init__(
+        self, gazebo, domain, models, *, dt=0.001, factor=0.0, gravity=-9.81, **parameters
+    ):
         from cards_bringup.gazebo.simulator import ROS_ARGUMENTS, gazebo_environment
 
         self._gazebo = gazebo
         self._folder = tempfile.TemporaryDirectory(prefix="cards-gazebo-test-")
         self.folder = Path(self._folder.name)
         world = self.folder / "world.sdf"
-        physics = PHYSICS.format(dt=dt, factor=factor)
+        physics = PHYSICS.format(dt=dt, factor=factor, gravity=gravity)
         world.write_text(f'<sdf version="1.11"><world name="test">{physics}{models}</world></sdf>')
         self.environment = gazebo_environment(gazebo, [], os.environ)
         self.environment["GZ_PARTITION"] = f"cards-test-{os.getpid()}-{domain}"

@@ -41,7 +41,18 @@ class Requests(Protocol):
     def request_raw(
         self, service: str, request: bytes, request_type: str, response_type: str, timeout: int
     ) -> Any:
-        """Send a request."""
+        """Send a request.
+
+        Args:
+            service: Name of the service.
+            request: Serialised request.
+            request_type: Name of its message type.
+            response_type: Name of the response's message type.
+            timeout: Of the answer, [ms].
+
+        Returns:
+            Whether the request was answered, and the serialised response.
+        """
         ...
 
 

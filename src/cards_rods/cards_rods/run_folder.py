@@ -69,7 +69,13 @@ def _changes(poses: Array, first: Array) -> Array:
 
 
 def plot_joints(log: Log, robot: RodRobot, title: str) -> Figure:
-    """Plot the joints as change since the start, and the force that each rod puts on its base."""
+    """Plot the joints as change since the start, and the force that each rod puts on its base.
+
+    Args:
+        log: Log of the run.
+        robot: The robot.
+        title: Title of the figure.
+    """
     time, q, bases = thin(log["time"], log["q"], log["base_wrenches"])
     forces = np.linalg.norm(bases.reshape(len(time), -1, 6)[..., :3], axis=-1)
     turning = all(limb.base.kind is BaseKind.REVOLUTE for limb in robot.limbs)

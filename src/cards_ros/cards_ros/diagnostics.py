@@ -41,7 +41,13 @@ class Status:
         self.changed = True
 
     def report(self, level: Level, message: str, **values: object) -> bool:
-        """Set the state; returns whether level or message changed."""
+        """Set the state; returns whether level or message changed.
+
+        Args:
+            level: New level.
+            message: New message.
+            values: Entries of ``values`` to set.
+        """
         self.values.update(values)
         if level == self.level and message == self.message:
             return False

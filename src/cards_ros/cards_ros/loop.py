@@ -359,17 +359,17 @@ def run(
     set_nice(nice)  # before ROS starts its threads
     stop = StopFlag()
     context = Context()
-    try:
-        context.init(args=list(args) if args is not None else None)
-        keep_arguments(context, sys.argv if args is None else args)
-    except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as error:
-        print(f"{name}: ROS does not accept the arguments: {error}", file=sys.stderr)
-        return ExitCode.ERROR
     # the node must still be able to send its last messages after Ctrl-C, so the signals set our
     # flag instead of shutting the context down under the loop
     restore = stop.install()
-    logger = rclpy.logging.get_logger(name)
     try:
+        try:
+            context.init(args=list(args) if args is not None else None)
+            keep_arguments(context, sys.argv if args is None else args)
+        except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as error:
+            print(f"{name}: ROS does not accept the arguments: {error}", file=sys.stderr)
+            return ExitCode.ERROR
+        logger = rclpy.logging.get_logger(name)
         try:
             node = factory(context, stop)
         except (

@@ -342,7 +342,17 @@ class MuscleStateSlots:
         self._fields = np.zeros((3, total))
 
     def fill(self, lengths: Array, rates: Array, tensions: Array, states: Array) -> Array:
-        """Return position, velocity and effort as rows; overwritten by the next call."""
+        """Return position, velocity and effort as rows; overwritten by the next call.
+
+        Args:
+            lengths: Of the muscles, shape (m,), [m].
+            rates: Of the muscles, shape (m,), [m/s].
+            tensions: Of the muscles, shape (m,), [N].
+            states: Of the actuators, shape (total - m,), SI units (temperatures in degC).
+
+        Returns:
+            Shape (3, total).
+        """
         fields, m = self._fields, self._muscles
         fields[0, :m] = lengths
         fields[1, :m] = rates

@@ -160,7 +160,14 @@ class Probe:
         qos: QoSProfile = topics.STATE_QOS,
         react: Callable[[Any], None] | None = None,
     ) -> list[Any]:
-        """Collect the messages of a topic in the returned list; ``react`` sees each at once."""
+        """Collect the messages of a topic in the returned list; ``react`` sees each at once.
+
+        Args:
+            msg_type: Type of the messages.
+            topic: Name of the topic.
+            qos: Quality of service.
+            react: Called with each message; None: nothing is.
+        """
         known = topic in self.received
         messages = self.received.setdefault(topic, [])
         if known and react is None:
@@ -175,7 +182,16 @@ class Probe:
         return messages
 
     def publish(self, message: Any, topic: str, qos: QoSProfile = topics.COMMAND_QOS) -> None:
-        """Publish a message, the first time after a subscriber was found."""
+        """Publish a message, the first time after a subscriber was found.
+
+        Args:
+            message: The message.
+            topic: Name of the topic.
+            qos: Quality of service of the publisher.
+
+        Raises:
+            TimeoutError: Nobody subscribed to the topic.
+        """
         if topic not in self._publishers:
             publisher = self.node.create_publisher(type(message), topic, qos)
             self._publishers[topic] = publisher
@@ -183,7 +199,16 @@ class Probe:
         self._publishers[topic].publish(message)
 
     def call(self, srv_type: Any, name: str, **request: Any) -> Any:
-        """Call a service and return the response."""
+        """Call a service and return the response.
+
+        Args:
+            srv_type: Type of the service.
+            name: Name of the service.
+            request: Fields of the request.
+
+        Raises:
+            TimeoutError: No such service, or no answer.
+        """
         if name not in self._clients:
             self._clients[name] = self.node.create_client(srv_type, name)
         client = self._clients[name]
@@ -200,6 +225,11 @@ class Probe:
 
     def until(self, condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
         """Receive until a condition holds and return its value.
+
+        Args:
+            condition: Called again and again; holds when its value is true.
+            what: What is waited for, for the message.
+            patience: Longest time to wait, [s].
 
         Raises:
             TimeoutError: It did not within the patience [s].
@@ -220,7 +250,19 @@ class Probe:
         return None
 
     def until_status(self, name: str, level: Level, text: str = "") -> Any:
-        """Wait for a diagnostic status with a level and a text in its message."""
+        """Wait for a diagnostic status with a level and a text in its message.
+
+        Args:
+            name: Name of the status.
+            level: Its level.
+            text: Part of its message.
+
+        Returns:
+            The ``diagnostic_msgs/DiagnosticStatus``.
+
+        Raises:
+            TimeoutError: There was none; the message has the last one.
+        """
 
         def found() -> Any:
             for message in self.received[topics.DIAGNOSTICS]:
@@ -244,7 +286,13 @@ class Probe:
 def start_process(
     module: str, parameters: Mapping[str, Any], arguments: Sequence[str] = ()
 ) -> subprocess.Popen[str]:
-    """Start ``module.main`` as a process of its own, in the present domain."""
+    """Start ``module.main`` as a process of its own, in the present domain.
+
+    Args:
+        module: Name of the module.
+        parameters: ROS parameters by name.
+        arguments: Further arguments after ``--ros-args``.
+    """
     code = f"import sys; from {module} import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "--ros-args", *arguments]
     for name, value in parameters.items():

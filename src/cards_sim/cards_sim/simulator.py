@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import mujoco
@@ -19,8 +18,8 @@ from cards_core.errors import CardsError, CompilationError, ShapeError
 from cards_core.formats.mjcf.writer import Integrator, merged_links
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.system import MuscleSystem
-from cards_core.paths.wrapping.mesh import mesh_path
-from cards_core.robot.elements import Collision, Link, Mesh
+from cards_core.paths.contacts.of_robot import with_mesh_files
+from cards_core.robot.elements import Link
 from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
@@ -537,15 +536,7 @@ class Simulator:
     def _at_centre(self, other: WorldModel, link: Link) -> Link:
         """Return a link of another model with shapes and mass relative to its centre of mass."""
         com = self.model.body_ipos[self.model.body(other.prefixed(link.name)).id]
-
-        def found(shape: Collision) -> Collision:
-            geometry = shape.geometry
-            if isinstance(geometry, Mesh):
-                path = mesh_path(geometry.uri, other.robot.source)
-                geometry = geometry if path is None else replace(geometry, uri=str(path))
-            return replace(shape, geometry=geometry)
-
-        return link_at(replace(link, collisions=tuple(map(found, link.collisions))), com)
+        return link_at(with_mesh_files(link, other.robot.source), com)
 
     def _refuse(self, values: Array) -> None:
         muscles = [f"muscle '{muscle.name}'" for muscle in self.robot.muscles]

@@ -93,6 +93,11 @@ def _check_sourced(distro: str, environ: Mapping[str, str], python: str) -> None
 def check_same(made_for: str, kind: str, folder: Path) -> None:
     """Refuse to run an environment with another ROS than it was made for.
 
+    Args:
+        made_for: Kind of ROS that the environment was made for, as `in_shell` gives it.
+        kind: Kind of ROS of this shell.
+        folder: Folder of the environment, named in the message.
+
     Raises:
         SetupError: They differ.
     """

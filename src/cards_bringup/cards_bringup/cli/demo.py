@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
   ./cards demo planar_2r --controller examples/springs.py        a controller of your own
   ./cards demo roboy_arm --headless --controller-model mass_factor=1.1,attachment_offset=0.002
+  ./cards demo tetrahedral_6 --controller cpg --set cpg.feedback=false --set simulator.dt=0.0005
   ./cards demo roboy_arm --hil                    the nodes of the real robot on emulated boards
   ./cards demo stewart_gough                      a plate on six elastic rods, moved by sliders
   ./cards demo planar_3rfr --simulator gazebo --headless    rods in Gazebo, along the demo motion
@@ -101,6 +102,14 @@ def add_demo(subparsers: Any) -> None:
     add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")
     add("--out", type=Path, metavar="DIR", help="run folder (default: runs/ROBOT_CONTROLLER_TIME)")
     add("--params-file", metavar="FILE", help="parameters (default: config/ROBOT.yaml)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="NODE.NAME=VALUE",
+        help="one parameter in place of the file's, in YAML; as often as needed",
+    )
     add(
         "--controller-model",
         metavar="K=V,..",

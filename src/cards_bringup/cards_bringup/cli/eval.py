@@ -54,6 +54,17 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return all quantities as plain lists; see the command's help for their meaning.
 
+    Args:
+        robot_name: Name under ``models/``, or path of an SDF file.
+        q: Coordinates, shape (nq,), [rad] or [m]; None: home.
+        qd: Velocities, shape (nv,), [rad/s] or [m/s]; None: zero.
+        qdd: Accelerations, shape (nv,), [rad/s^2] or [m/s^2]; None: no inverse dynamics.
+        frame: Frame whose pose and Jacobian are returned; None: the operational frame.
+        backend: ``compiled`` or ``numeric``.
+
+    Returns:
+        The quantities by name, SI units, world frame.
+
     Raises:
         CardsError: Unknown robot or frame, wrong number of values.
     """

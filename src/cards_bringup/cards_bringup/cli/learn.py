@@ -88,34 +88,20 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.what[:1] == [REPORT]:
         return _report(args)
-    if len(args.what) > 1 or bool(args.what) == (args.resume is not None):
+    if len(args.what) > 1:
         raise CardsError(
-            "it is not said what to learn (expected: ./cards learn ROBOT, ./cards learn "
-            "EXPERIMENT.yaml, or ./cards learn --resume DIR)"
+            f"several experiments, {', '.join(args.what)} (expected: one robot or file)"
         )
-    from cards_learning.folder import RunFolder
+    from cards_learning.folder import chosen_experiment
 
-    if args.resume is not None:
-        if args.algorithm is not None or args.seed is not None:
-            raise CardsError(
-                "--resume with another algorithm or seed (expected: those of the folder; its "
-                "number of trials may change)"
-            )
-        experiment = RunFolder(args.resume).experiment().with_changes(trials=args.trials)
-        folder = args.resume
-    else:
-        experiment = _experiment(args)
-        folder = args.out or _new_folder(Path(args.what[0]).stem)
+    what = args.what[0] if args.what else None
+    experiment = chosen_experiment(
+        what, args.resume, algorithm=args.algorithm, trials=args.trials, seed=args.seed
+    )
+    folder = args.resume or args.out or _new_folder(Path(what or "").stem)
     if args.trial is not None:
         return _repeat(args, experiment)
     return _learn(args, experiment, folder)
-
-
-def _experiment(args: argparse.Namespace) -> Any:
-    from cards_learning.experiment import read_experiment
-
-    found = read_experiment(args.what[0])
-    return found.with_changes(kind=args.algorithm, trials=args.trials, seed=args.seed)
 
 
 def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:

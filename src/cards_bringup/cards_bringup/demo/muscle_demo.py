@@ -27,6 +27,7 @@ from cards_bringup.demo.run_end import (
     tell_network,
 )
 from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
+from cards_bringup.demo.settings import merge, settings
 from cards_bringup.hil import options as hil_options
 from cards_bringup.nodes.audience import Audience
 from cards_bringup.nodes.node_run import NodeRun
@@ -106,6 +107,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         _check_video(args.video, several=several)
     name = plan.values["robot"] if several else robots[0].robot.name
     _controller_model(args)  # refused before there is a folder for the run
+    chosen = settings(args.settings, [node.full_name for node in plan.nodes])
     out = args.out or new_run_folder(name, controller)
     prepare(out)
     for robot in robots:
@@ -132,6 +134,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
             nodes.give_up()
             raise
         overrides |= _overrides(args, plan, duration, out.resolve(), common)
+        merge(overrides, chosen)
         for one in controllers:
             if waits:
                 overrides[one]["autostart"] = False

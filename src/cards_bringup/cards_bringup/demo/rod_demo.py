@@ -24,6 +24,8 @@ from cards_bringup.demo.run_end import (
     simulate,
     tell_network,
 )
+from cards_bringup.demo.settings import merge
+from cards_bringup.demo.settings import settings as settings_of
 from cards_bringup.nodes.node_run import Clock, NodeRun
 from cards_bringup.nodes.plan import make_plan
 from cards_core.errors import CardsError
@@ -124,6 +126,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     }
     if not view and args.duration:
         overrides[SOLVER]["motion_duration"] = max(duration, 1.0)  # one round, whatever the time
+    merge(overrides, settings_of(args.settings, [node.full_name for node in plan.nodes]))
     if view:
         from cards_viz.pages.access import page_url
         from cards_viz.pages.page import reserved_port

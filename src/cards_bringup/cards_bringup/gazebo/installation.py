@@ -203,6 +203,11 @@ def python_environment(
 
     An embedded Python looks for its library beside the first ``python3`` on PATH, which conda,
     pyenv or a virtual environment may have put there; ``PYTHONHOME`` tells it the right one.
+
+    Args:
+        python: The Python that Gazebo embeds.
+        folders: Folders that it imports from, first of all.
+        environ: Environment to start from; it is not changed.
     """
     given = environ.get("PYTHONPATH", "").split(os.pathsep)
     path = dict.fromkeys([*folders, *(entry for entry in given if entry)])

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -28,9 +28,11 @@ from cards_core.exit_codes import ExitCode
 from cards_core.loop.host import CLOCKED_MODES, GAINS
 from cards_core.parameters.declaration import Parameter, ParameterSet
 from cards_core.parameters.parameter_file import Section, check_parameters, command_line_sections
-from cards_core.robot.elements import Collision
 from cards_core.robot.model import Robot
 from cards_core.shared_files import find_file
+
+if TYPE_CHECKING:
+    from cards_muscle_plugin.surroundings import Surroundings
 
 NODE_NAME = "simulator"
 
@@ -236,9 +238,10 @@ def _compile(world: World, robots: Mapping[str, Robot], dt: float) -> None:
 
 def _surroundings(
     file: Path, parameters: ParameterSet, robots: Mapping[str, Robot]
-) -> dict[str, tuple[Collision, ...]]:
-    """Return what stands still around each robot that has cables with contact, by its name."""
+) -> dict[str, Surroundings]:
+    """Return what is around each robot that has cables with contact, by its name."""
     from cards_core.formats.sdf.world import load_world
+    from cards_core.paths.contacts.of_robot import with_mesh_files
     from cards_core.robot.terrain import read_terrain
     from cards_core.robot.terrain_place import on_terrain
 
@@ -253,7 +256,18 @@ def _surroundings(
     except CardsError as error:
         print(f"{NODE_NAME}: cables touch nothing but their robot: {error}", file=sys.stderr)
         return {}
-    return {name: scene.surroundings(name) for name in touching}
+    from cards_muscle_plugin.surroundings import Surroundings
+
+    return {
+        name: Surroundings(
+            scene.surroundings(name),
+            tuple(
+                (other.name, with_mesh_files(link, other.robot.source))
+                for other, link in scene.neighbours(name)
+            ),
+        )
+        for name in touching
+    }
 
 
 def _has_display() -> bool:

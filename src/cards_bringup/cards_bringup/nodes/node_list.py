@@ -126,7 +126,8 @@ class NodeSpec:
             overrides: Parameters that win over the file.
         """
         # as an installed executable does
-        script = f"import sys; from {self.module} import main; sys.exit(main())"
+        start = f"executable({self.module!r})()"
+        script = f"import sys; from cards_core.executable import executable; sys.exit({start})"
         line = [sys.executable, "-P", "-c", script, *self.arguments]
         line += ["--ros-args", "-r", f"__node:={self.name}", "--params-file", str(parameter_file)]
         if self.namespace:

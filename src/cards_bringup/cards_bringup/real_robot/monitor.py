@@ -181,7 +181,13 @@ def render(
 
 
 def as_text(snapshot: Snapshot, width: int, height: int) -> str:
-    """Return what a window of this size shows, without colours."""
+    """Return what a window of this size shows, without colours.
+
+    Args:
+        snapshot: State of the robot.
+        width: Columns of the window.
+        height: Rows of the window.
+    """
     console = Console(width=width, height=height, color_system=None, legacy_windows=False)
     with console.capture() as capture:
         console.print(render(snapshot, width, height, keys=False))
@@ -189,7 +195,14 @@ def as_text(snapshot: Snapshot, width: int, height: int) -> str:
 
 
 def as_svg(snapshot: Snapshot, width: int, height: int, title: str) -> str:
-    """Return an image of what a window of this size shows."""
+    """Return an image of what a window of this size shows.
+
+    Args:
+        snapshot: State of the robot.
+        width: Columns of the window.
+        height: Rows of the window.
+        title: Title of the window.
+    """
     with open("/dev/null", "w", encoding="utf-8") as nowhere:
         console = Console(
             width=width, height=height, record=True, file=nowhere, force_terminal=True

@@ -85,7 +85,13 @@ CURVES: Mapping[str, Callable[[Dynamics], dict[str, Array]]] = {
 
 
 def save_curves(robot: Robot, what: str, folder: Path) -> None:
-    """Calculate what a robot's motion or grid gives, by both backends, into `FILE`."""
+    """Calculate what a robot's motion or grid gives, by both backends, into `FILE`.
+
+    Args:
+        robot: The robot.
+        what: A measurement, key of `CURVES`.
+        folder: Folder of `FILE`.
+    """
     arrays: dict[str, Any] = {
         f"{backend}_{name}": array
         for backend in BACKENDS
@@ -166,7 +172,13 @@ def curve_values(what: str, runs: Mapping[str, FinishedRun]) -> dict[str, float]
 
 
 def curve_plot(what: str, runs: Mapping[str, FinishedRun], titles: Mapping[str, str]) -> Plot:
-    """Draw what each robot's motion or grid gives."""
+    """Draw what each robot's motion or grid gives.
+
+    Args:
+        what: A measurement, key of `CURVES`.
+        runs: Finished run of each robot, at most four.
+        titles: Title of each robot's chart, by the same names.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.0, 5.6), layout="constrained")
         axes = figure.subplots(2, 2).flat

@@ -62,6 +62,15 @@ def solve_poses(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
     `setup` names ``rods`` (the robot), ``poses`` (each as for `pose_of`), ``solver`` (steps and
     tolerance), and may have ``plate_gravity`` [m/s^2], with which the plate alone is weighed, and
     ``joint_z`` [m], the height of the plate's joints in the plate. Leaves no files.
+
+    Args:
+        setup: See above.
+        folder: Not used.
+        tell: Told the share that is done, 0 to 1.
+
+    Returns:
+        ``solutions``, for each pose: ``q``, ``base_wrench`` of the first rod ([N], [Nm]),
+        ``min_eigenvalue`` and ``converged``.
     """
     robot = read_rod_robot(setup["rods"])
     if "joint_z" in setup:
@@ -197,7 +206,17 @@ PUBLISHED_RATE = 4200.0
 
 
 def follow_path(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
-    """Solve along the path of [Till2015], and measure the rate. Leaves no files."""
+    """Solve along the path of [Till2015], and measure the rate. Leaves no files.
+
+    Args:
+        setup: As for `solve_poses`, with ``way``, the length of the path [m], in place of
+            ``poses``, and ``laps`` of the measurement.
+        folder: Not used.
+        tell: Told the share that is done, 0 to 1.
+
+    Returns:
+        ``solutions`` of `solve_poses`, ``rate_hz`` [Hz] and ``max_residual``.
+    """
     points = 1 + round(setup["way"] / 1e-3)
     poses = [[0.0, 0.02 + 1e-3 * i, 0.48 + 1e-3 * i, 0.0, 0.0, 0.0] for i in range(points)]
     solved = solve_poses({**setup, "poses": poses}, folder, lambda share: tell(0.5 * share))
@@ -358,6 +377,14 @@ def settle(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
     """Find the robot's equilibrium at home, and go back from q to the pose.
 
     `setup` names ``rods``, the robot. Leaves the curves of its rods in ``rods.npz``.
+
+    Args:
+        setup: See above.
+        folder: Folder of ``rods.npz``.
+        tell: Told 1 at the end.
+
+    Returns:
+        ``min_eigenvalue``, and ``way_back``, the largest difference of an entry of the pose.
     """
     robot = read_rod_robot(setup["rods"])
     solver = RodRobotSolver(robot)

@@ -65,7 +65,13 @@ class Band:
 
     @classmethod
     def around(cls, value: float, *, relative: float = 0.0, absolute: float = 0.0) -> Band:
-        """Return the band ``|x - value| <= relative |value| + absolute``."""
+        """Return the band ``|x - value| <= relative |value| + absolute``.
+
+        Args:
+            value: Middle of the band.
+            relative: Half width as a share of ``|value|``, >= 0.
+            absolute: Further half width, in the unit of ``value``, >= 0.
+        """
         half = relative * abs(value) + absolute
         return cls(value - half, value + half)
 

@@ -83,7 +83,12 @@ def _learning(setup: Setup, pattern: PatternParameters) -> dict[str, Any]:
         "rate_scale": pattern.rate_scale,
         "muscles": list(setup["muscles"]),
         "parameters": {name: float(value) for name, value in oscillators.items()}
-        | {"tension": pattern.tension},
+        | {"tension": pattern.tension}
+        | (
+            {"joint_tension": _range(np.array(pattern.joint_tensions), 0.0, 25.0)}
+            if pattern.joint_tensions
+            else {}
+        ),
         "start": setup["pattern"],
     }
     parameters = controller["parameters"]

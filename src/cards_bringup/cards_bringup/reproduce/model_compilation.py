@@ -114,7 +114,13 @@ def _size_claims() -> tuple[Claim, ...]:
 
 
 def count(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
-    """Count links, degrees of freedom and cables of the robot that `setup` names."""
+    """Return the numbers of links, degrees of freedom and cables of the robot that `setup` names.
+
+    Args:
+        setup: Has ``robot``.
+        folder: Not used.
+        tell: Not used.
+    """
     return size_of(load(setup["robot"]))
 
 

@@ -138,6 +138,11 @@ def recorded(commands: Mapping[str, Any], robot: Robot, duration: float) -> tupl
     below `ntrt_folder`, and ``signs``, one per cable: the output of its oscillators, from rest.
     Both have ``period``, between set-points, [s].
 
+    Args:
+        commands: See above.
+        robot: Robot with m cables.
+        duration: Of the run, [s].
+
     Raises:
         CardsError: The files of the toolkit are missing or do not fit the robot.
     """

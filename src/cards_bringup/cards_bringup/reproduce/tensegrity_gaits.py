@@ -59,18 +59,14 @@ NOTES = (
 _ENERGY = "the gait was learnt for distance alone, its work had no weight"
 
 _CAUGHT = (
-    "the gait was learnt on flat ground and hills, and the lowest cables are caught by the sides "
-    "of blocks: where cables touch nothing, the same gait gets eight times as far on such a field"
+    "three cables of each joint run from foot to foot, 0 to 5 mm above the floor, and are caught "
+    "by the sides of blocks of 5 mm, which our cables meet exactly; if these three touch nothing, "
+    "tetrahedral_6_strong gets 1.0 to 1.9 m in 20 s in place of 0.1 to 0.2 m"
 )
 
 _PHASES = (
     "our network acts by phases: the gain of amplitudes that was learnt is 10 where R is 266, and "
     "what it adds to the frequencies nearly cancels within a step"
-)
-
-_STEERING = (
-    "our steering was learnt in 320 trials of 30 s on flat ground, from a gait without it; the "
-    "published one in some ten thousand trials of 120 s: ours crawls as far, but turns too little"
 )
 
 _DIFFERENCES: dict[str, Difference] = {
@@ -79,9 +75,7 @@ _DIFFERENCES: dict[str, Difference] = {
         "has less to add",
         Band(1.0, 1.5),
     ),
-    "goals_flat": Difference(_STEERING, Band(0.0, 4.0)),
-    "goals_blocks": Difference(f"{_STEERING}; {_CAUGHT}", Band(0.0, 6.0)),
-    "slope_goal": Difference(_STEERING, Band(0.0, 1.0)),
+    "goals_blocks": Difference(_CAUGHT, Band(0.0, 6.0)),
     "slope_climb": Difference(
         "the gait was learnt on flat ground, with 0.25 between rods and ground, and slides down; "
         "which robot, gait and friction climbed is not said",
@@ -623,7 +617,6 @@ EXPERIMENTS = (
                 Band.at_least(4.0),
                 published=4.0,
                 why="at least as many; a goal is reached within 20 cm",
-                difference=_DIFFERENCES.get("goals_flat"),
             ),
             Claim(
                 "blocks",
@@ -658,7 +651,6 @@ EXPERIMENTS = (
                 Band.at_least(1.0),
                 statement="reaches the goal",
                 why="one at least; a goal is reached within 20 cm",
-                difference=_DIFFERENCES.get("slope_goal"),
             ),
             Claim(
                 "climb",

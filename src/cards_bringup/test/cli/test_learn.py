@@ -127,12 +127,13 @@ def test_a_run_in_which_every_trial_failed_is_none(experiment, capsys, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "not said what to learn"),
-        (["a", "b"], "not said what to learn"),
-        (["mine.yaml", "--resume", "run"], "not said what to learn"),
+        ([], "no experiment"),
+        (["a", "b"], "several experiments, a, b"),
+        (["mine.yaml", "--resume", "run"], "those of the folder"),
         (["nothing"], "tetrahedral_6"),
         (["--resume", "nowhere"], "has no experiment.yaml"),
         (["--resume", "nowhere", "--seed", "2"], "those of the folder"),
+        (["--resume", "nowhere", "--algorithm", "cma"], "those of the folder"),
         (["mine.yaml", "--trial", "99"], "0 to 10"),
         (["mine.yaml", "--trial", "9"], "depends on the trials before it"),
         (["mine.yaml", "--trial", "0", "--dask", "local"], "runs one trial here"),

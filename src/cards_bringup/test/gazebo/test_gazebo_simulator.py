@@ -13,6 +13,7 @@ import yaml
 from cards_bringup.gazebo import simulator
 from cards_bringup.gazebo.simulator import read_ros_arguments
 from cards_core.errors import CardsError
+from cards_core.formats import load
 from cards_core.shared_files import shared_folder
 
 pytestmark = pytest.mark.serial
@@ -109,6 +110,16 @@ def test_muscles_are_compiled_before_gazebo_starts(fake_gazebo, monkeypatch, tmp
     monkeypatch.setenv("CARDS_CACHE", str(cache))
     fake_gazebo.simulate('ls "$CARDS_CACHE"/*/model.so || exit 9')
     assert run() == 0
+
+
+def test_what_is_around_cables_that_touch():
+    file = shared_folder() / "worlds" / "table.sdf"
+    robots = {"left": load("tetrahedral_6"), "right": load("planar_2r")}
+    found = simulator._surroundings(file, {"terrain": ""}, robots)
+    assert list(found) == ["left"]  # the other one has no such cables
+    moving = [f"{model}::{link.name}" for model, link in found["left"].moving]
+    assert moving == ["box::link"]
+    assert next(shape.name for shape in found["left"].fixed) == "floor_contact"
 
 
 def test_exit_code_is_gazebo_s(fake_gazebo, capfd):

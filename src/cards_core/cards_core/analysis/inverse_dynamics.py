@@ -262,6 +262,9 @@ class InverseDynamics:
             qd: Velocities, shape (n, nv); zero if None.
             qdd: Accelerations, shape (n, nv); zero if None.
             external: External generalised forces, shape (n, nv), [N] or [Nm]; zero if None.
+
+        Raises:
+            ShapeError: Wrong shapes, or numbers of rows that differ.
         """
         tree = self._tree
         points = rows_of(q, tree.nq, "q", tree.position_names)

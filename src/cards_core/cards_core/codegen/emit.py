@@ -288,6 +288,11 @@ def entry_point(symbol: str, layout: Layout, lanes: int) -> str:
     With one lane ``void cards_symbol(R *io)``: inputs, then outputs, in one buffer. With more
     ``void cards_symbol(const R *in, R *out, long long count)``: one state per row; rows that do
     not fill all lanes are padded with the last one.
+
+    Args:
+        symbol: Name of the inner function.
+        layout: Inputs and outputs of the kernel.
+        lanes: States that the inner function computes at once.
     """
     inputs, outputs = layout.input_size, layout.size - layout.input_size
     if lanes == 1:

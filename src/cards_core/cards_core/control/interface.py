@@ -329,6 +329,9 @@ def number(value: float, what: str, *, minimum: float = 0.0, strict: bool = Fals
         what: Name of the parameter, for messages.
         minimum: Smallest value that is accepted.
         strict: True if ``minimum`` itself is not accepted.
+
+    Raises:
+        ParameterError: It is no number, not finite, or too small.
     """
     if np.ndim(value) != 0:
         raise ParameterError(f"{what} is {value!r}; expected one number")

@@ -94,7 +94,20 @@ def group_members(
     patterns: Mapping[str, Sequence[str]],
     defaults: Mapping[str, Sequence[str]],
 ) -> Array:
-    """Return one for the muscles of a group, else zero; refuse a pattern that fits none."""
+    """Return one for the muscles of a group, else zero; refuse a pattern that fits none.
+
+    Args:
+        names: Names of the m muscles.
+        group: Name of the group, key of ``patterns``.
+        patterns: Shell patterns of muscle names by group.
+        defaults: Default patterns by group, which may match no muscle.
+
+    Returns:
+        Shape (m,).
+
+    Raises:
+        ParameterError: A pattern that is no default matches no muscle.
+    """
     given = tuple(patterns[group])
     out = np.zeros(len(names))
     for pattern in given:

@@ -70,7 +70,13 @@ class XmlElement(ET.Element):
     def error(
         self, problem: str, expected: str | None = None, *, element: str | None = None
     ) -> DescriptionError:
-        """Return (not raise) an error that names this element's file, line and label."""
+        """Return (not raise) an error that names this element's file, line and label.
+
+        Args:
+            problem: What is wrong.
+            expected: What would be right.
+            element: Label in place of this element's own.
+        """
         return DescriptionError(
             problem,
             source=self.source,

@@ -109,6 +109,9 @@ def run_closed_loops(
             controllers; without them time only is slower.
         on_time: As of `run_closed_loop`.
 
+    Returns:
+        The wall time it took, [s].
+
     Raises:
         CardsError: As `run_closed_loop`.
         OSError: A log cannot be written.

@@ -67,7 +67,14 @@ def fastest_motion(
 def longest_stable_step(
     mobility: Array, stiffness: Array, damping: Array, unstable: float
 ) -> float:
-    """Return the longest stable step, [s], below an unstable one; see `fastest_motion`."""
+    """Return the longest stable step, [s], below an unstable one; see `fastest_motion`.
+
+    Args:
+        mobility: L M^-1 L', shape (m, m), [1/kg].
+        stiffness: Largest usual dT/dl of every muscle, shape (m,), [N/m].
+        damping: Largest usual dT/dl', shape (m,), [N s/m].
+        unstable: A step for which `fastest_motion` exceeds `BOUND`, [s].
+    """
     from scipy.optimize import brentq
 
     def excess(log_step: float) -> float:
@@ -85,6 +92,13 @@ def warn_if_unstable(
     """Warn if a step is too long for the cables of a robot of free bodies, some with contact.
 
     Links without mass or inertia, which are parts of others, are not judged: no warning.
+
+    Args:
+        engine: Muscles of the robot, whose links are all free bodies.
+        link_poses: Link-to-world matrices, shape (n, 4, 4).
+        stiffness: Largest usual dT/dl of every muscle, shape (m,), [N/m].
+        damping: Largest usual dT/dl', shape (m,), [N s/m].
+        dt: Time step, [s].
     """
     robot = engine.robot
     for link in robot.links:

@@ -213,7 +213,13 @@ def link_layout(robot: Robot) -> PathLayout:
 
 
 def is_closed_form(muscle: Muscle, index: int, surface: WrapSurface) -> bool:
-    """Return True for a wrap over a sphere or a cylinder alone between two via points."""
+    """Return True for a wrap over a sphere or a cylinder alone between two via points.
+
+    Args:
+        muscle: The muscle.
+        index: Place of the wrap in the muscle's path.
+        surface: Surface of the wrap.
+    """
     path = muscle.path
     neighbours = path[index - 1], path[index + 1]
     return isinstance(surface.geometry, Sphere | Cylinder) and all(

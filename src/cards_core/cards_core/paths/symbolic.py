@@ -105,7 +105,16 @@ def geodesic_input(layout: PathLayout) -> Expr:
 
 
 def muscle_lengths(layout: PathLayout, paths: PathExpressions, pieces: list[Expr]) -> list[Expr]:
-    """Return the length of every muscle from those of its straight pieces and arcs."""
+    """Return the length of every muscle from those of its straight pieces and arcs.
+
+    Args:
+        layout: Paths of the m muscles.
+        paths: Expressions of the paths, with the lengths of their arcs, [m].
+        pieces: Length of each straight piece, [m].
+
+    Returns:
+        m expressions, [m].
+    """
     lengths = [ca.SX(0.0)] * (len(layout.bounds) - 1)
     for i, length in zip(layout.piece_muscle, pieces, strict=True):
         lengths[i] += length

@@ -41,6 +41,9 @@ def joint_position(joint: Joint, parent_pose: Array, child_pose: Array) -> Array
         joint: The joint.
         parent_pose: Link-to-world matrix of its parent, shape (4, 4).
         child_pose: The same of its child.
+
+    Raises:
+        UnknownNameError: A joint of an unknown kind.
     """
     rotation, position = _relative(joint, parent_pose, child_pose)
     axes = [axis.axis / np.linalg.norm(axis.axis) for axis in joint.axes]
@@ -77,6 +80,9 @@ def joint_velocity(
         parent_twist: World velocity of the origin of its parent, then angular velocity in world
             axes, shape (6,), [m/s] and [rad/s].
         child_twist: The same of its child.
+
+    Raises:
+        UnknownNameError: A joint of an unknown kind.
     """
     rotation, _ = _relative(joint, parent_pose, child_pose)
     base = parent_pose[:3, :3] @ joint.parent_to_joint.rotation

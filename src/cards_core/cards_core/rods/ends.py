@@ -155,6 +155,9 @@ def jointed(
         mask: Free directions (tx, ty, tz, rx, ry, rz) in the joint frame, or a string of six 0
             and 1: ``000111`` is a ball joint, ``000001`` a hinge about z, ``001000`` a slider.
         wrench: Load along the free directions, in joint axes, shape (6,), [N, N m].
+
+    Raises:
+        RodError: The mask, pose or wrench is not of this form.
     """
     if isinstance(mask, str):
         if len(mask) != 6 or set(mask) - {"0", "1"}:

@@ -68,7 +68,13 @@ def shoot(part: Piece, state: Array, steps: int) -> Array:
 
 
 def steps_of(part: Piece, state: Array, angle: float) -> int:
-    """Return how many steps a piece needs if one turns by `angle` [rad] at most."""
+    """Return how many steps a piece needs if one turns by `angle` [rad] at most.
+
+    Args:
+        part: The piece.
+        state: State at its start, shape (18,): p [m], R, n [N], m [Nm].
+        angle: Largest turn of one step, [rad].
+    """
     contiguous = np.ascontiguousarray(state)
     return int(
         rod_library().rod_steps(
@@ -237,6 +243,9 @@ def states_from_start(parts: Sequence[Piece], start: End, wrench: Array) -> Arra
         parts: Pieces of the rod.
         start: Pose of the start, shape (4, 4), [m].
         wrench: Force and moment at the start, shape (6,), [N] and [N m].
+
+    Raises:
+        RodError: The wrench is not six finite numbers.
     """
     if wrench.shape != (6,) or not np.isfinite(wrench).all():
         raise RodError(f"guess of shape {wrench.shape}; expected (n, m) at the start, 6 numbers")

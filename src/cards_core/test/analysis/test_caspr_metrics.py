@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
+from workspace_cases import cube_robot
 
 from cards_core.analysis.conditions.base import ConditionError
 from cards_core.analysis.conditions.registry import make_condition
@@ -30,6 +31,23 @@ def vertices(dynamics, q):
     tensions = np.array(np.meshgrid(*corners)).reshape(len(muscles), -1)
     torque = -state.muscle_jacobian.T @ tensions - state.gravity[:, None]
     return np.linalg.solve(state.mass_matrix, torque).T
+
+
+@pytest.mark.parametrize(
+    ("robot", "options", "unit"),
+    [
+        ("ipanema_1", {}, "m/s^2 or rad/s^2"),
+        ("ipanema_1", {"characteristic_length": 0.5}, "m/s^2"),
+        ("planar_2r", {}, "rad/s^2"),
+        ("planar_2r", {"characteristic_length": 0.5}, "m/s^2"),
+        ("planar_xy", {}, "m/s^2 or rad/s^2"),
+        (cube_robot(), {}, "m/s^2"),
+    ],
+)
+def test_the_acceleration_margin_has_the_unit_of_the_coordinates(robot, options, unit):
+    dynamics = make_dynamics(load(robot) if isinstance(robot, str) else robot, "numeric")
+    columns = make_condition(dynamics, "acceleration_margin", options).columns
+    assert [column.unit for column in columns if column.name == "acceleration_margin"] == [unit]
 
 
 @pytest.mark.parametrize("name", ["planar_xy", "bm_arm", "planar_2r"])

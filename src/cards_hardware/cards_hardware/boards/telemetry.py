@@ -221,7 +221,14 @@ class Telemetry:
         return missing
 
     def fast(self, frame: Frame, state: FastState, missing: int, arrival: float) -> BoardSample:
-        """Take in a STATE_FAST; returns the sample made of it."""
+        """Take in a STATE_FAST; returns the sample made of it.
+
+        Args:
+            frame: The frame.
+            state: What it says.
+            missing: Frames that are missing before it, as `count` returns them.
+            arrival: When it arrived, monotonic time of the host, [s].
+        """
         head = state.head
         self._number += 1 + missing
         stamp = arrival

@@ -103,6 +103,12 @@ class Transport:
 
         A command is stamped now, so that the board sees how long it waited; the rest then.
 
+        Args:
+            name: Name of the message.
+            values: Its values by name, in wire units.
+            flags: Bits of the header, see `HeaderFlag`.
+            node: Address of the board; None: that of this transport.
+
         Raises:
             ProtocolError: A value does not fit.
         """
@@ -138,7 +144,17 @@ class Transport:
         self._link.send_command(self._frame(name, payload, 0, self.node, None))
 
     def urgent(self, name: str, values: Mapping[str, Any], *, times: int, node: int) -> None:
-        """Send a message several times, before all others."""
+        """Send a message several times, before all others.
+
+        Args:
+            name: Name of the message.
+            values: Its values by name, in wire units.
+            times: How many times.
+            node: Address of the board.
+
+        Raises:
+            ProtocolError: A value does not fit.
+        """
         for _ in range(times):
             self._link.send_urgent(self.frame(name, values, node=node))
 
@@ -153,6 +169,12 @@ class Transport:
         tries: int = TRIES,
     ) -> Mapping[str, Any]:
         """Send a request and wait for its answer; one at a time.
+
+        Args:
+            name: Name of the message.
+            values: Its values by name, in wire units.
+            timeout: For each try, [s].
+            tries: How often it is sent at most.
 
         Returns:
             Values of the answer.

@@ -156,7 +156,13 @@ def joint_hints(dynamics: Dynamics, q: Array, checks: list[MuscleCheck]) -> list
 
 
 def start_problem(dynamics: Dynamics, lengths: Array, noise: float = LENGTH_NOISE) -> str:
-    """Return why no pose can be told from lengths, in words; empty if one can."""
+    """Return why no pose can be told from lengths, in words; empty if one can.
+
+    Args:
+        dynamics: Dynamics of the robot.
+        lengths: Muscle lengths, shape (m,), [m].
+        noise: Standard deviation of a length, [m].
+    """
     try:
         JointEstimator(dynamics, noise).start(lengths)
     except EstimationError as error:

@@ -156,7 +156,13 @@ class CalibratedBoard(Protocol):
         ...
 
     def set_parameter(self, parameter: ParameterId | int, index: int, value: int) -> None:
-        """Set a parameter in wire units."""
+        """Set a parameter in wire units.
+
+        Args:
+            parameter: Which one.
+            index: Entry of the parameter, from 0: a muscle or joint, or 0.
+            value: In wire units.
+        """
         ...
 
     def save_parameters(self) -> None:
@@ -166,7 +172,13 @@ class CalibratedBoard(Protocol):
     def calibrate(
         self, action: int, channels: Sequence[int], values: Sequence[int] | None = None
     ) -> None:
-        """Have the board set its zero points."""
+        """Have the board set its zero points.
+
+        Args:
+            action: `CalibrateAction`.
+            channels: Channels of muscles or joints, as the action says.
+            values: What is true there, in the unit that the action says; None where it needs none.
+        """
         ...
 
 

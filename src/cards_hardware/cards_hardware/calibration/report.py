@@ -51,7 +51,13 @@ class CalibrationReport:
     parameters: dict[str, dict[str, list[int]]] = field(default_factory=dict)
 
     def add_board(self, name: str, port: str, ident: Ident | None) -> None:
-        """Note who a board is."""
+        """Note who a board is.
+
+        Args:
+            name: Name of the board in the robot's layout.
+            port: Port that it is connected to.
+            ident: Serial number and firmware; None if it did not say.
+        """
         who = {"port": port}
         if ident is not None:
             who |= {"uid": ident.uid, "firmware": ident.firmware}

@@ -255,7 +255,16 @@ class NativeDevice:
     def send(
         self, name: str, values: Mapping[str, Any], flags: int = 0
     ) -> list[tuple[str, Values]]:
-        """Send a message stamped with the time of the next tick; return what comes in it."""
+        """Send a message stamped with the time of the next tick; return what comes in it.
+
+        Args:
+            name: Name of the message.
+            values: Its values by name, in wire units.
+            flags: Bits of the header.
+
+        Returns:
+            Name and values of each message of the answer.
+        """
         seq = self._seq[name] = (self._seq.get(name, -1) + 1) % 256
         t_us = (self.view.time_us + 1000) % 2**32
         answer = self.tick(encode(name, values, node=1, seq=seq, t_us=t_us, flags=flags))

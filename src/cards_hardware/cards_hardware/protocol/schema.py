@@ -235,6 +235,10 @@ def message(name: str, number: int, direction: Direction, text: str, *lines: str
         text: What it is for.
         lines: One field each, ``name: type, text``. ``[count] name: type, text`` is an element of
             a group; consecutive lines of the same count are interleaved.
+
+    Raises:
+        ValueError: A name is there twice, a field stands behind a group, or the message may be too
+            long for a frame.
     """
     scalars: list[Field] = []
     groups: list[Group] = []

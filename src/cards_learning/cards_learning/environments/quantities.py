@@ -45,6 +45,13 @@ class Quantity:
     ) -> Quantity:
         """Return a quantity with one range for all, or one for each.
 
+        Args:
+            name: Of all of them.
+            unit: Likewise, empty without one.
+            names: Of each, k.
+            low: Lower end of the range, a number or shape (k,), in the unit.
+            high: Upper end of the range, likewise.
+
         Raises:
             CardsError: A range that is empty or not finite.
         """

@@ -120,7 +120,13 @@ class LiveOutput:
 
 
 def report_states(status: Status, problem: Problem | None, state: RobotState | None) -> None:
-    """Report whether states arrive and can be used."""
+    """Report whether states arrive and can be used.
+
+    Args:
+        status: Takes the report.
+        problem: Why the states cannot be used; None if they can.
+        state: The last state, if there was one.
+    """
     if state is not None:
         status.values.update(time=seconds(state.stamp), time_difference=state.time_difference)
     if problem is None:
@@ -135,7 +141,14 @@ def report_conditions(
     conditions: Mapping[str, ConditionAnalysis],
     missing: Mapping[str, str],
 ) -> None:
-    """Report which conditions do not hold, and which have no answer and why."""
+    """Report which conditions do not hold, and which have no answer and why.
+
+    Args:
+        status: Takes the report.
+        outcomes: Last outcome of each analysis by name; None: none yet.
+        conditions: The analyses that are conditions, by name.
+        missing: Conditions that this robot cannot have, and why.
+    """
     failed, infeasible, without = [], [], []
     for name, outcome in outcomes.items():
         if outcome is None:

@@ -177,7 +177,17 @@ class PoseReport:
 def spoken(
     columns: Sequence[str], state: RobotState, outcome: Outcome[RobotState, Answer] | None
 ) -> dict[str, Any]:
-    """Return what an analysis said last, and how much older than ``state`` its state was, [s]."""
+    """Return what an analysis said last, and how much older than ``state`` its state was, [s].
+
+    Args:
+        columns: Names of the values of the analysis.
+        state: The latest state.
+        outcome: Last outcome; None: none yet.
+
+    Returns:
+        ``status`` (None without an answer), the values by name, ``age`` [s], and ``error`` if it
+        failed.
+    """
     if outcome is None:
         return {"status": None}
     age = state.came - outcome.item.came

@@ -130,7 +130,13 @@ class MuscleCommands(Protocol):
         ...
 
     def set_command(self, name: str, kind: CommandKind, value: float) -> None:
-        """Command one muscle by hand, [N], [m], [Pa] or 0..1; only while no controller runs."""
+        """Command one muscle by hand, [N], [m], [Pa] or 0..1; only while no controller runs.
+
+        Args:
+            name: Name of the muscle.
+            kind: What is commanded: a kind that the muscle's actuator takes.
+            value: Tension [N], length [m], pressure [Pa] or excitation 0..1.
+        """
         ...
 
     def push(self, push: Push | None) -> None:

@@ -165,7 +165,13 @@ class MusclePage(Page[MuscleSnapshot]):
     def set_gains(
         self, kp: Sequence[float], kd: Sequence[float], names: Sequence[str] = ()
     ) -> None:
-        """Tell the view the controller's gains; the sliders appear."""
+        """Tell the view the controller's gains; the sliders appear.
+
+        Args:
+            kp: Stiffness of the error, [1/s^2], one for each coordinate.
+            kd: Damping of the error, [1/s], likewise.
+            names: Names of the controlled coordinates.
+        """
         self._gains.set_gains(list(kp), list(kd), list(names))
 
     def set_reference_path(self, positions: Array) -> None:

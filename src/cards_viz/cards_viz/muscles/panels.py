@@ -83,7 +83,13 @@ def status_html(snapshot: MuscleSnapshot) -> str:
 
 
 def run_line_html(snapshot: MuscleSnapshot, label: str, color: str) -> str:
-    """Return label, controller, time and tracking error of one of several runs as HTML."""
+    """Return label, controller, time and tracking error of one of several runs as HTML.
+
+    Args:
+        snapshot: State of the run.
+        label: Name of the run.
+        color: CSS colour of the run.
+    """
     error, unit = _worst_error(snapshot)
     what = [
         snapshot.controller or "no controller",
@@ -208,7 +214,13 @@ class GainsPanel:
         save.on_click(lambda _: run(commands.save_gains))
 
     def set_gains(self, kp: Sequence[float], kd: Sequence[float], names: Sequence[str]) -> None:
-        """Show these gains, [1/s^2] and [1/s], of the controlled coordinates ``names``."""
+        """Show these gains, [1/s^2] and [1/s], of the controlled coordinates ``names``.
+
+        Args:
+            kp: Stiffness of the error, [1/s^2], one for each coordinate; empty: no sliders.
+            kd: Damping of the error, [1/s], likewise.
+            names: Names of the controlled coordinates.
+        """
         for slider in (slider for group in self._sliders for slider in group):
             slider.remove()
         self._sliders = []

@@ -188,6 +188,11 @@ class MuscleRosCommands:
     def set_command(self, name: str, kind: CommandKind, value: float) -> None:
         """Command a muscle by hand from now on, and ideal cables to keep their tension.
 
+        Args:
+            name: Name of the muscle.
+            kind: What is commanded: a kind that the muscle's actuator takes.
+            value: Tension [N], length [m], pressure [Pa] or excitation 0..1.
+
         Raises:
             CommandError: A controller commands the muscles, or the muscle takes no such command.
             UnknownNameError: There is no such muscle.

@@ -340,7 +340,13 @@ class LivePlot:
         )
 
     def append(self, time: float, values: Array, desired: Array | None = None) -> None:
-        """Add one row of values, shape (d,), and of desired values, shape (d,)."""
+        """Add one row of values.
+
+        Args:
+            time: [s].
+            values: Shape (d,), in the unit of the plot.
+            desired: Desired values, same shape; None: a gap in their lines.
+        """
         if self._desired:
             grey = np.full(self._desired, np.nan) if desired is None else desired
             values = np.concatenate([grey, values])

@@ -259,7 +259,13 @@ def _limits(axis: Axes, lower: Array, upper: Array, top: float) -> None:
 
 
 def muscle_lengths(time: Array, values: Array, names: Sequence[str]) -> Figure:
-    """Plot muscle lengths, shape (T, m), [m], and their change from the first row, [mm]."""
+    """Plot muscle lengths, shape (T, m), [m], and their change from the first row, [mm].
+
+    Args:
+        time: Shape (T,), [s].
+        values: Muscle lengths, shape (T, m), [m].
+        names: Names of the m muscles.
+    """
     time, values = thin(time, values)
     m = values.shape[1]
     with mpl.rc_context(STYLE):

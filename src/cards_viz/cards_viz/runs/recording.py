@@ -276,6 +276,12 @@ def channels(
     ``/force_command``, ``/effort_command`` where joints have motors, ``/<controller>/desired`` and
     ``/<controller>/error`` and its signals from the controller, ``/robot_description`` once if
     given.
+
+    Args:
+        simulator: Log of the simulator.
+        controller: Log of the controller, if there was one.
+        names: Names that the messages carry.
+        robot_description: Text of the SDF or URDF.
     """
     state = "sensor_msgs/msg/JointState"
     stamps = nanoseconds(simulator.time)

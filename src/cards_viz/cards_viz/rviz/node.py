@@ -151,7 +151,14 @@ class ShapeMarkers:
 
 
 def path_markers(scene: Scene, desired: Trail, actual: Trail, *, stamp: Time) -> MarkerArray:
-    """Return the desired path, dashed, and the actual one as LINE_LIST markers."""
+    """Return the desired path, dashed, and the actual one as LINE_LIST markers.
+
+    Args:
+        scene: Scene of the robot, for line widths, [m].
+        desired: Desired path, world frame, [m].
+        actual: Actual path, likewise.
+        stamp: Time of the markers.
+    """
     out = MarkerArray()
     for name, trail, color, width, dash in (
         ("desired", desired, DESIRED_COLOR, 1.7, DASH * scene.size),

@@ -94,7 +94,18 @@ class Series:
 
 
 def make_parser(subparsers: Any, kind: str, text: str, *, doc: str, examples: str) -> Any:
-    """Return the parser of a kind with the arguments that all kinds have."""
+    """Return the parser of a kind with the arguments that all kinds have.
+
+    Args:
+        subparsers: What ``add_subparsers`` of the command gave.
+        kind: Name of the analysis; also that of the files that it writes.
+        text: One line for the list of analyses.
+        doc: Description of the analysis, with RST literals.
+        examples: Lines of the epilog.
+
+    Returns:
+        The `argparse.ArgumentParser` with ``robot``, ``--out``, ``--json`` and ``--quiet``.
+    """
     parser = subparsers.add_parser(
         kind,
         help=text,
@@ -206,7 +217,17 @@ def check_points(duration: float, step: float, dynamics: Dynamics) -> int:
 
 
 def tensions_of(args: argparse.Namespace, dynamics: Dynamics, motion: Motion) -> Array | None:
-    """Return tensions (n, m) from ``--tensions`` or from the table; None if there are none."""
+    """Return tensions (n, m) from ``--tensions`` or from the table; None if there are none.
+
+    Args:
+        args: Parsed options, with ``tensions``: one value, or one for each muscle, [N].
+        dynamics: Dynamics of the robot with m muscles.
+        motion: The n states; column ``f`` of its table counts where there is no option.
+
+    Raises:
+        CardsError: A tension is negative.
+        ShapeError: There are neither one nor m values.
+    """
     m = len(dynamics.robot.muscles)
     given = vector(args.tensions, "tensions")
     if given is None:

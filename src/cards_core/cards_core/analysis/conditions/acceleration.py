@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.analysis.conditions.actuation import Actuation
+from cards_core.analysis.conditions.actuation import ACCELERATIONS, Actuation
 from cards_core.analysis.conditions.base import (
     STATUS,
     Column,
@@ -63,8 +63,9 @@ class AccelerationMargin(PointCondition):
     """Radius of the largest ball of accelerations that are possible from rest; see the module.
 
     Coordinates whose joints have motors without effort limit are held by these and left out.
-    Without a characteristic length it mixes units: it is the smallest of distances in rad/s^2 and
-    m/s^2. Points whose M is not positive definite are UNPHYSICAL_INERTIA.
+    Where coordinates of both kinds are there it mixes units without a characteristic length: it is
+    the smallest of distances in m/s^2 and rad/s^2. Points whose M is not positive definite are
+    UNPHYSICAL_INERTIA.
 
     Args:
         dynamics: Of the robot; used by this condition's thread alone.
@@ -81,7 +82,7 @@ class AccelerationMargin(PointCondition):
         super().__init__(dynamics, actuation)
         self.options = options
         length = options.characteristic_length
-        unit = "rad/s^2 or m/s^2" if length is None else "m/s^2"
+        unit = actuation.unit(length, ACCELERATIONS)
         self.columns = (
             STATUS,
             Column("acceleration_margin", "float64", unit, "possible in every direction"),

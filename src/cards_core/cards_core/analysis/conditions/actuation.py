@@ -16,6 +16,12 @@ from cards_core.robot.actuators import Ligament
 from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 
+FORCES = "N", "Nm"
+"""Units of generalised forces: of coordinates that slide, and of those that turn."""
+
+ACCELERATIONS = "m/s^2", "rad/s^2"
+"""The same of accelerations."""
+
 
 class Actuation:
     """Actuators of a robot, as rows of one matrix L with limits.
@@ -105,12 +111,14 @@ class Actuation:
             return np.ones(len(self.coordinates))
         return np.where(self.turning, 1.0 / length, 1.0)
 
-    def unit(self, length: float | None) -> str:
-        """Return the unit of a size of forces that are scaled by `scale`.
+    def unit(self, length: float | None, units: tuple[str, str] = FORCES) -> str:
+        """Return the unit of what is scaled by `scale`: one, or two where coordinates differ.
 
         Args:
             length: Characteristic length, [m]; None leaves every coordinate in its own unit.
+            units: Unit at a coordinate that slides, and at one that turns.
         """
+        sliding, turning = units
         if length is not None or not self.turning.any():
-            return "N"
-        return "Nm" if self.turning.all() else "N or Nm"
+            return sliding
+        return turning if self.turning.all() else f"{sliding} or {turning}"

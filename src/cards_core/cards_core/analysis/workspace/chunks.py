@@ -52,7 +52,13 @@ class Chunk:
 
 
 def pack(job: str, index: int, columns: Results) -> bytes:
-    """Return a chunk as bytes; equal columns give equal bytes (every NaN becomes the same)."""
+    """Return a chunk as bytes; equal columns give equal bytes (every NaN becomes the same).
+
+    Args:
+        job: Key of the job.
+        index: Number of the chunk, from 0.
+        columns: Values of its points by column, one-dimensional arrays.
+    """
     arrays = []
     layout = []
     for name, column in columns.items():
@@ -90,6 +96,14 @@ def unpack(data: bytes) -> Chunk:
 
 def read_chunk(path: Path, job: str, index: int) -> Results:
     """Return the columns of a chunk's file.
+
+    Args:
+        path: The file.
+        job: Key of the job that it must belong to.
+        index: Number that it must have.
+
+    Returns:
+        The columns, one-dimensional arrays.
 
     Raises:
         DamagedChunkError: It is damaged, or belongs to something else.

@@ -36,7 +36,13 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def metadata(job: Job, columns: Sequence[Column], fixed: dict[str, float]) -> dict[str, Any]:
-    """Return what a reader of a result file needs to know, as plain data."""
+    """Return what a reader of a result file needs to know, as plain data.
+
+    Args:
+        job: The job.
+        columns: Columns of the result, with units.
+        fixed: Coordinates that have one value at all points, [rad] or [m].
+    """
     return {
         "cards_version": cards_core.__version__,
         "job": job.key,

@@ -136,7 +136,7 @@ class PatternGenerator(SetPointController):
                 "feedback": _has_network(pattern) if feedback is None else feedback,
                 "command": command,
                 "goal": goal,
-                "tension": _tension(pattern) if tension is None else tension,
+                "tension": _tensions(pattern, len(names)) if tension is None else tension,
                 "rest_length": self._home if rest_length is None else rest_length,
             },
         )
@@ -343,8 +343,8 @@ def _has_network(pattern: PatternParameters | None) -> bool:
     return pattern is not None and pattern.feedback is not None
 
 
-def _tension(pattern: PatternParameters | None) -> float:
-    return 0.0 if pattern is None else pattern.tension
+def _tensions(pattern: PatternParameters | None, muscles: int) -> Array:
+    return np.zeros(muscles) if pattern is None else pattern.tensions(muscles)
 
 
 def _read(file: str) -> PatternParameters | None:
@@ -394,7 +394,7 @@ def _more_parameters(
         ),
         Parameter(
             "tension",
-            [_tension(pattern)] * m,
+            _tensions(pattern, m).tolist(),
             "T0 without a goal.",
             "N",
             lower=0.0,

@@ -10,6 +10,7 @@
     feedback: {hidden: [[...], ...], output: [[...], ...]}   # a network, see `network`
     goal: {hidden: [[...], ...], output: [[...], ...], tension: 12.2}
     tension: 0.0              # [N] T0
+    joint_tensions: [6, 0, ...]     # [N] what the muscles at every joint have more
 
 Keys of ``oscillators`` are the attributes of `OpenLoop` or `Feedback`.
 """
@@ -46,7 +47,7 @@ what is learnt for one goal holds for all at that angle."""
 _KINDS = {"open_loop": OpenLoop, "feedback": Feedback}
 _KEYS = (
     *("format", "oscillators", "rate_scale", "per_joint", "couplings", "truncate", "edges"),
-    *("feedback", "goal", "tension"),
+    *("feedback", "goal", "tension", "joint_tensions"),
 )
 
 
@@ -68,6 +69,7 @@ class PatternParameters:
             its number of inputs says how it sees them, see `GOAL_INPUTS`.
         goal_tension: Half of the largest T0 that it gives, [N].
         tension: T0 without a goal, [N].
+        joint_tensions: What is added to it for the muscles at every joint, [N]; empty: nothing.
 
     Raises:
         ParameterError: A network has the wrong size.
@@ -83,6 +85,7 @@ class PatternParameters:
     goal: Network | None = None
     goal_tension: float = 0.0
     tension: float = 0.0
+    joint_tensions: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.feedback is not None:
@@ -92,6 +95,11 @@ class PatternParameters:
                     "the kind feedback"
                 )
             _check_size(self.feedback, "feedback", FEEDBACK_INPUTS, FEEDBACK_OUTPUTS)
+        if len(self.joint_tensions) not in (0, self.per_joint):
+            raise ParameterError(
+                f"{len(self.joint_tensions)} tensions of muscles at a joint; expected "
+                f"{self.per_joint}"
+            )
         if self.goal is not None:
             inputs = self.goal.inputs
             if inputs not in GOAL_INPUTS.values():
@@ -100,6 +108,24 @@ class PatternParameters:
                     "and of the heading) or 2 (cosine and sine of the angle between them)"
                 )
             _check_size(self.goal, "goal", inputs, self.per_joint)
+
+    def tensions(self, muscles: int) -> Array:
+        """Return T0 of all muscles without a goal, shape (m,), [N].
+
+        Args:
+            muscles: m, a multiple of `per_joint` where there are `joint_tensions`.
+
+        Raises:
+            ParameterError: It is not.
+        """
+        if not self.joint_tensions:
+            return np.full(muscles, self.tension)
+        joints, rest = divmod(muscles, self.per_joint)
+        if rest:
+            raise ParameterError(
+                f"{muscles} muscles; expected a multiple of the {self.per_joint} at a joint"
+            )
+        return self.tension + np.tile(self.joint_tensions, joints)
 
     def couple(self, muscles: Sequence[Muscle]) -> Couplings:
         """Return the couplings of the oscillators of muscles.
@@ -192,7 +218,14 @@ def _read(root: Field) -> PatternParameters:
         goal=None if goal is None else _network(goal, ("tension",)),
         goal_tension=0.0 if goal is None else goal["tension"].number(at_least=0.0),
         tension=root["tension"].number(at_least=0.0) if root.has("tension") else 0.0,
+        joint_tensions=_joint_tensions(root) if root.has("joint_tensions") else (),
     )
+
+
+def _joint_tensions(root: Field) -> tuple[float, ...]:
+    if not root.has("per_joint"):
+        raise root["joint_tensions"].error("without equal joints", "the key 'per_joint'")
+    return tuple(item.number(at_least=0.0) for item in root["joint_tensions"].items())
 
 
 def _network(section: Field, more: tuple[str, ...]) -> Network:
@@ -225,6 +258,8 @@ def as_text(parameters: PatternParameters) -> str:
         "rate_scale": p.rate_scale,
         "tension": p.tension,
     }
+    if p.joint_tensions:
+        data["joint_tensions"] = list(p.joint_tensions)
     if p.per_joint:
         data["per_joint"] = p.per_joint
     if p.edges:

@@ -25,7 +25,13 @@ IMAGES: Mapping[str, Callable[[Robot], BodyImage]] = {
 
 
 def made_image(robot: Robot, kind: str, file: str) -> BodyImage:
-    """Return a body image. Raises `ParameterError` or `CardsError` if the file does not fit."""
+    """Return a body image. Raises `ParameterError` or `CardsError` if the file does not fit.
+
+    Args:
+        robot: The robot.
+        kind: Name of a body image, key of `IMAGES`.
+        file: File that a learned image is loaded from; empty: none.
+    """
     sprung = Elongations(robot.muscles).rows
     if kind == "polynomial" and sprung:
         raise ParameterError(

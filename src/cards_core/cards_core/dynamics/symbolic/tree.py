@@ -209,6 +209,14 @@ def node_motion(
     """Return angular velocity, angular and linear acceleration of every node at qdd = 0.
 
     In node axes. Gravity, if wanted, is an acceleration of the world upwards.
+
+    Args:
+        model: Kinematics of the tree.
+        with_velocity: Use ``qd`` of the model; else qd = 0.
+        with_gravity: Accelerate the world by ``-g``.
+
+    Returns:
+        For each node [rad/s], [rad/s^2] and [m/s^2], shape (3, 1) each.
     """
     nodes = model.tree.nodes
     zero = ca.SX.zeros(3)
@@ -234,7 +242,16 @@ def node_motion(
 
 
 def inverse_dynamics(model: SymbolicTree, *, with_velocity: bool, with_gravity: bool) -> Expr:
-    """Return the joint forces at qdd = 0 by recursive Newton-Euler: C, G, or their sum."""
+    """Return the joint forces at qdd = 0 by recursive Newton-Euler: C, G, or their sum.
+
+    Args:
+        model: Kinematics of the tree.
+        with_velocity: Include the Coriolis and centrifugal forces C.
+        with_gravity: Include the gravity forces G.
+
+    Returns:
+        Shape (nv, 1), [Nm] or [N].
+    """
     nodes = model.tree.nodes
     motion = node_motion(model, with_velocity=with_velocity, with_gravity=with_gravity)
     zero = ca.SX.zeros(3)

@@ -152,7 +152,14 @@ class ConstantTable:
         return exact(float(value))
 
     def scalar(self, value: float, name: str, meaning: str, *, positive: bool = False) -> Expr:
-        """Return a number or a symbol ``name``; what is zero stays zero."""
+        """Return a number or a symbol ``name``; what is zero stays zero.
+
+        Args:
+            value: The number, SI units.
+            name: Name of the symbol.
+            meaning: What the symbol stands for, with unit.
+            positive: Whether the symbol is positive; else real.
+        """
         number = self.number(value)
         if self.parameters == "numbers" or number == 0:
             return number
@@ -162,7 +169,16 @@ class ConstantTable:
         return symbol
 
     def vector(self, values: Vector3, name: str, meaning: str) -> Expr:
-        """Return a vector; its symbols are ``name`` with x, y, z appended."""
+        """Return a vector; its symbols are ``name`` with x, y, z appended.
+
+        Args:
+            values: Shape (3,), SI units.
+            name: Name of the symbols without the axis.
+            meaning: What they stand for, with unit.
+
+        Returns:
+            Shape (3, 1).
+        """
         return sp.Matrix(
             [
                 self.scalar(value, name + axis, f"{meaning}, {axis}")
@@ -171,7 +187,16 @@ class ConstantTable:
         )
 
     def inertia(self, tensor: Matrix3, number: int, text: str) -> Expr:
-        """Return an inertia tensor; its symbols are ``I_1xx`` and so on."""
+        """Return an inertia tensor; its symbols are ``I_1xx`` and so on.
+
+        Args:
+            tensor: Inertia tensor, shape (3, 3), [kg m^2].
+            number: Number of the body, part of the names.
+            text: What the symbols stand for, with unit.
+
+        Returns:
+            Shape (3, 3), symmetric.
+        """
         tensor = self._without_rounding_errors(tensor)
         out = sp.zeros(3, 3)
         for i in range(3):

@@ -176,7 +176,17 @@ class SymbolicKinematics:
         return local if node == WORLD_NODE else self.position[node] + self.rotation[node] * local
 
     def point(self, node: int, local: Vector3, name: str, meaning: str) -> Expr:
-        """Return the world position of a constant point; ``name`` is that of its parameters."""
+        """Return the world position of a constant point; ``name`` is that of its parameters.
+
+        Args:
+            node: Index of the node, or `WORLD_NODE`.
+            local: The point in node coordinates, shape (3,), [m].
+            name: Name of the parameters without the axis.
+            meaning: What they stand for, with unit.
+
+        Returns:
+            Shape (3, 1), [m].
+        """
         return self.place(node, self.constants.vector(local, name, meaning))
 
     def linear_jacobian(self, position: Expr, name: str) -> Expr:

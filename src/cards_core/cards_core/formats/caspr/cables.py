@@ -259,6 +259,11 @@ class CableFile:
 def read_cables(root: Node, system: BodySystem, findings: FindingList) -> CableFile:
     """Read ``<cables>``.
 
+    Args:
+        root: Root element.
+        system: The bodies that the cables are attached to.
+        findings: Takes remarks.
+
     Raises:
         DescriptionError: An element is missing or has a value that cannot be used.
     """

@@ -208,6 +208,12 @@ def check_inertia(
 
     The robot for SDF has valid inertias, small ones where CASPR has none (`prepare_for_sdf`), and
     a home position within the limits.
+
+    Args:
+        robot: The robot with CASPR's inertias.
+        dynamics: Its dynamics.
+        bodies: The bodies of the file.
+        findings: Takes remarks.
     """
     names = {body.link: body for body in bodies}
     singular = _singular(dynamics)
@@ -266,7 +272,14 @@ def _singular(dynamics: Dynamics) -> bool:
 def check_actuation(
     dynamics: Dynamics, bodies: Sequence[Body], cables: CableFile, findings: FindingList
 ) -> None:
-    """Warn of coordinates that neither a cable nor a motor moves, and of cables without effect."""
+    """Warn of coordinates that neither a cable nor a motor moves, and of cables without effect.
+
+    Args:
+        dynamics: Dynamics of the robot.
+        bodies: The bodies of the file.
+        cables: The cables of the file.
+        findings: Takes remarks.
+    """
     robot, tree = dynamics.robot, dynamics.tree
     jacobian = _jacobian_scale(dynamics)
     motors = {joint.name for joint in robot.joints if joint.motor}
@@ -309,7 +322,13 @@ def check_actuation(
 
 
 def check_units(robot: Robot, cables: CableFile, findings: FindingList) -> None:
-    """Warn of points of cables that look as if they were in millimetres."""
+    """Warn of points of cables that look as if they were in millimetres.
+
+    Args:
+        robot: The robot.
+        cables: The cables of the file, for the place.
+        findings: Takes remarks.
+    """
     warning = unit_warning(robot)
     if warning is not None:
         findings.warn(
@@ -341,7 +360,16 @@ def check_references(
     operational: OperationalFile,
     findings: FindingList,
 ) -> None:
-    """Note frames and cables that coincide, links nothing refers to, and other cable sets."""
+    """Note frames and cables that coincide, links nothing refers to, and other cable sets.
+
+    Args:
+        robot: The robot.
+        bodies: The bodies of the file.
+        chosen: The cable set of the robot.
+        cables: All cable sets of the file.
+        operational: The operational spaces of the file.
+        findings: Takes remarks.
+    """
     for i, frame in enumerate(robot.frames):
         for other in robot.frames[:i]:
             if frame.link == other.link and np.array_equal(

@@ -77,7 +77,13 @@ class Node:
         children: Collection[str] = (),
         attributes: Collection[str] = (),
     ) -> None:
-        """Warn of every child element and attribute that the importer does not read."""
+        """Warn of every child element and attribute that the importer does not read.
+
+        Args:
+            findings: Takes the warnings.
+            children: Tags of child elements that are read.
+            attributes: Names of attributes that are read.
+        """
         for child in self:
             if child.tag not in children:
                 findings.warn(

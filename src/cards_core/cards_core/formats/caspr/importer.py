@@ -67,7 +67,13 @@ _COLOURS = (
 def add_visuals(
     links: Sequence[Link], bodies: Sequence[Body], cable_set: CableSet
 ) -> tuple[Link, ...]:
-    """Return the links with shapes made from the bodies' points and the cables' attachments."""
+    """Return the links with shapes made from the bodies' points and the cables' attachments.
+
+    Args:
+        links: Links of the robot.
+        bodies: The bodies of the file, which know their links.
+        cable_set: Cables whose via points, [m] in the links' frames, become part of the shapes.
+    """
     points: dict[str, list[Vector3]] = {}
     for cable in cable_set.cables:
         for via in cable.path:

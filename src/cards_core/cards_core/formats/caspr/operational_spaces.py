@@ -80,6 +80,12 @@ def read_operational_spaces(
 ) -> OperationalFile:
     """Read ``<operational_spaces>``.
 
+    Args:
+        root: Root element.
+        system: The bodies that the spaces are defined on.
+        names: Takes the names of frames.
+        findings: Takes remarks.
+
     Raises:
         DescriptionError: An element is missing or has a value that cannot be used.
     """

@@ -33,7 +33,13 @@ SPLINES: dict[str, SplineKind] = {
 def rotations_of(
     trajectory: CasprTrajectory, bodies: Sequence[Body], coordinates: CoordinateMap
 ) -> list[tuple[tuple[int, int, int], Convention]]:
-    """Return our indices of a, b, g and their convention, for every three-dimensional rotation."""
+    """Return our indices of a, b, g and their convention, for every three-dimensional rotation.
+
+    Args:
+        trajectory: The trajectory; none but those of joints have such rotations.
+        bodies: The bodies of the file.
+        coordinates: CASPR's order of the coordinates and ours.
+    """
     out: list[tuple[tuple[int, int, int], Convention]] = []
     if trajectory.space != "joint" or trajectory.componentwise:
         return out
@@ -120,7 +126,15 @@ def settle_trajectories(
     findings: FindingList,
     source: str,
 ) -> tuple[CasprTrajectory, ...]:
-    """Return the trajectories that can be evaluated; say what became of the others."""
+    """Return the trajectories that can be evaluated; say what became of the others.
+
+    Args:
+        trajectories: As read from the file.
+        bodies: The bodies of the file.
+        coordinates: CASPR's order of the coordinates and ours.
+        findings: Takes a warning for each one that is left out or interpolated otherwise.
+        source: Name of the file, for the warnings.
+    """
     out: list[CasprTrajectory] = []
     for item in trajectories:
         subject = f"trajectory '{item.original_name}'"

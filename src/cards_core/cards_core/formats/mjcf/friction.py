@@ -48,7 +48,17 @@ class FrictionRule:
         self._ground = ground
 
     def of(self, link: Link, collision: Collision, *, moving: bool) -> dict[str, str]:
-        """Return the attributes of a geom."""
+        """Return the attributes of a geom.
+
+        Args:
+            link: The link.
+            collision: One of its collisions.
+            moving: Whether the link moves; else it may get the product of the coefficients and
+                priority.
+
+        Returns:
+            ``friction``, and ``priority`` or ``name`` where the rule needs them.
+        """
         attributes = {} if moving else self._fixed(collision.friction)
         if not attributes:
             attributes = {"friction": numbers(collision.friction**2, *_FURTHER)}

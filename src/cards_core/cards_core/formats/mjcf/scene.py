@@ -69,7 +69,17 @@ def pose_attributes(pose: Pose) -> dict[str, str]:
 
 
 def add_posed(parent: ET.Element, tag: str, name: str, pose: Pose) -> ET.Element:
-    """Add an element with a name and a pose relative to its parent."""
+    """Add an element with a name and a pose relative to its parent.
+
+    Args:
+        parent: Element that it is added to.
+        tag: Tag of the new element.
+        name: Name of the new element.
+        pose: Pose in the frame of the parent, [m].
+
+    Returns:
+        The new element.
+    """
     return ET.SubElement(parent, tag, {"name": name} | pose_attributes(pose))
 
 
@@ -84,6 +94,9 @@ def shape_attributes(
         assets: A mesh is added here unless it is there already.
         robot: For the place of mesh files.
         thin_plane: Write planes as thin boxes: MuJoCo takes planes on static bodies only.
+
+    Raises:
+        UnknownNameError: A shape of an unknown kind.
     """
     match geometry:
         case Box(size):
@@ -187,6 +200,19 @@ def add_geoms(
     """Add the visuals, which touch nothing, if they are wanted, and the collisions of a link.
 
     The geoms weigh nothing: the inertia is that of the description.
+
+    Args:
+        body: The ``<body>`` or ``<worldbody>`` of the link.
+        assets: The ``<asset>`` that takes meshes and height fields.
+        robot: The robot.
+        link: The link.
+        friction: Friction of the collisions.
+        moving: Whether the body moves.
+        visuals: Whether visuals are wanted.
+
+    Raises:
+        DescriptionError: A collision that MuJoCo cannot have: an unreadable mesh, or a plane or
+            height field that moves.
     """
     for visual in link.visuals if visuals else ():
         if _unreadable(visual.geometry, robot):
@@ -254,6 +280,16 @@ def add_contacts(
     """Exclude collisions of links joined by a joint, and of the given pairs of links.
 
     Pairs of shapes whose friction their geoms cannot say are written, too.
+
+    Args:
+        root: The ``<mujoco>`` element.
+        robot: The robot.
+        merged: Links that are part of the world.
+        exclude: Further pairs of links that do not collide.
+        friction: Friction of the collisions.
+
+    Raises:
+        UnknownNameError: ``exclude`` has a link that the robot has not.
     """
     # MuJoCo leaves out parent and child only where the parent moves: a base fixed to the world
     # would collide with the first link of the arm
@@ -274,7 +310,13 @@ def add_contacts(
 
 
 def add_sensors(root: ET.Element, robot: Robot, merged: frozenset[str]) -> None:
-    """Add the frame sensors described at `cards_core.formats.mjcf.writer.to_mjcf`."""
+    """Add the frame sensors described at `cards_core.formats.mjcf.writer.to_mjcf`.
+
+    Args:
+        root: The ``<mujoco>`` element.
+        robot: The robot.
+        merged: Links that are part of the world.
+    """
     sensor = ET.SubElement(root, "sensor")
     names = [WORLD if link.name in merged else link.name for link in robot.links]
     # MuJoCo's "xbody" is the body's own frame, "body" the principal frame at its centre of mass
@@ -301,6 +343,11 @@ def add_constraint_sites(
 ) -> None:
     """Mark the frames of joints that close loops, on both bodies.
 
+    Args:
+        bodies: The ``<body>`` of each link.
+        robot: The robot, for its file's name in messages.
+        joints: The joints that close loops.
+
     Raises:
         DescriptionError: A joint's link is no body of its own.
     """
@@ -326,6 +373,11 @@ def add_constraints(
     root: ET.Element, joints: Sequence[ModelJoint], grasps: Sequence[tuple[str, str]]
 ) -> None:
     """Add the joints that close loops, and a weld for each grasp, which is not active.
+
+    Args:
+        root: The ``<mujoco>`` element.
+        joints: The joints that close loops; their sites exist, see `add_constraint_sites`.
+        grasps: Pairs of links.
 
     Raises:
         UnknownNameError: No such kind of joint.
@@ -363,7 +415,14 @@ _DRAWN_RADII = 10.0
 
 
 def add_sites(body: ET.Element, robot: Robot, link: str, *, sides: bool = False) -> None:
-    """Mark the via points and pulleys on a link; with ``sides`` also where wraps pass."""
+    """Mark the via points and pulleys on a link; with ``sides`` also where wraps pass.
+
+    Args:
+        body: The ``<body>`` of the link.
+        robot: The robot.
+        link: Name of the link.
+        sides: Mark sides of wraps too.
+    """
     for muscle in robot.muscles:
         for index, item in enumerate(muscle.path):
             if not isinstance(item, Wrap):
@@ -376,7 +435,16 @@ def add_sites(body: ET.Element, robot: Robot, link: str, *, sides: bool = False)
 
 
 def add_wrap_geoms(body: ET.Element, robot: Robot, link: str) -> None:
-    """Add the surfaces of a link that MuJoCo wraps over; they touch and weigh nothing."""
+    """Add the surfaces of a link that MuJoCo wraps over; they touch and weigh nothing.
+
+    Args:
+        body: The ``<body>`` of the link.
+        robot: The robot.
+        link: Name of the link.
+
+    Raises:
+        UnknownNameError: A wrap surface of an unknown kind.
+    """
     for surface in robot.wrap_surfaces:
         match surface.geometry:
             case Sphere(radius):

@@ -89,7 +89,14 @@ def rotation_to(normal: Vector3) -> Matrix3:
 def add_pose(
     parent: ET.Element, pose: Pose, *, relative_to: str | None = None, always: bool = False
 ) -> None:
-    """Add a pose, as roll pitch yaw where these keep all digits, else as a quaternion."""
+    """Add a pose, as roll pitch yaw where these keep all digits, else as a quaternion.
+
+    Args:
+        parent: Element that it is added to.
+        pose: The pose, [m].
+        relative_to: Frame of the pose; None: the default of the parent.
+        always: Add an identity too; else it is left out.
+    """
     if is_identity(pose) and relative_to is None and not always:
         return
     element = ET.SubElement(parent, "pose")
@@ -133,7 +140,13 @@ def add_inertia(link: ET.Element, inertia: Inertia) -> None:
 
 
 def add_axis(joint: ET.Element, tag: str, axis: JointAxis) -> None:
-    """Add an axis with its limits and damping to a joint; infinite limits are left out."""
+    """Add an axis with its limits and damping to a joint; infinite limits are left out.
+
+    Args:
+        joint: The ``<joint>``.
+        tag: ``axis`` or ``axis2``.
+        axis: Direction, limits and damping, SI units.
+    """
     element = ET.SubElement(joint, tag)
     ET.SubElement(element, "xyz").text = numbers(*axis.axis)
     limit = ET.SubElement(element, "limit")
@@ -148,7 +161,14 @@ def add_axis(joint: ET.Element, tag: str, axis: JointAxis) -> None:
 
 
 def add_visual(parent: ET.Element, visual: Visual, base: Path | None) -> None:
-    """Add a visual to a link."""
+    """Add a visual to a link.
+
+    Args:
+        parent: The ``<link>``.
+        visual: The visual.
+        base: Folder of the file: paths of meshes below it are written relative to it; None: none
+            are.
+    """
     element = ET.SubElement(parent, "visual", name=visual.name)
     add_pose(element, visual.pose)
     _add_geometry(element, visual.geometry, base)
@@ -158,7 +178,13 @@ def add_visual(parent: ET.Element, visual: Visual, base: Path | None) -> None:
 
 
 def add_collision(parent: ET.Element, collision: Collision, base: Path | None) -> None:
-    """Add a collision to a link."""
+    """Add a collision to a link.
+
+    Args:
+        parent: The ``<link>``.
+        collision: The collision.
+        base: As of `add_visual`.
+    """
     element = ET.SubElement(parent, "collision", name=collision.name)
     add_pose(element, collision.pose)
     _add_geometry(element, collision.geometry, base)
@@ -216,7 +242,16 @@ def mesh_location(uri: str, base: Path | None) -> str:
 
 
 def add_wrap_surface(block: ET.Element, surface: WrapSurface, base: Path | None) -> None:
-    """Add a wrap surface to the block."""
+    """Add a wrap surface to the block.
+
+    Args:
+        block: The ``<plugin>`` with the muscles.
+        surface: The surface.
+        base: As of `add_visual`.
+
+    Raises:
+        UnknownNameError: A surface of an unknown kind.
+    """
     element = ET.SubElement(block, "wrap_surface", name=surface.name, link=surface.link)
     if not is_identity(surface.pose):
         angles = round_angles(surface.pose)

@@ -131,7 +131,13 @@ class Scope:
         return self.names.get(name)
 
     def find(self, name: str, element: XmlElement, role: str) -> FrameNode:
-        """Return the node of a name. Raises `DescriptionError` that lists the names there are."""
+        """Return the node of a name. Raises `DescriptionError` that lists the names there are.
+
+        Args:
+            name: Name of a model, link, joint or frame in this scope.
+            element: Element that has the name, for the error.
+            role: What the name is for, for the error.
+        """
         node = self.lookup(name)
         if node is not None:
             return node

@@ -184,7 +184,16 @@ class ScopeBuilder:
     # Includes --------------------------------------------------------------------------------
 
     def add_include(self, element: XmlElement, outer: Scope, *, static: bool) -> None:
-        """Declare the model that an ``<include>`` names, or merge it into the scope."""
+        """Declare the model that an ``<include>`` names, or merge it into the scope.
+
+        Args:
+            element: The ``<include>``.
+            outer: Scope that it stands in.
+            static: Whether what contains it is static.
+
+        Raises:
+            DescriptionError: The model is not found or cannot be read.
+        """
         self._add_included(element, self._include(element), outer, static=static)
 
     def _include(self, element: XmlElement) -> _Include:

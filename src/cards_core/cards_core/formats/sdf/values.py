@@ -63,6 +63,18 @@ def numbers(
     """Return the numbers in an element's text, or in its attribute ``key``.
 
     Their count must be one of ``counts``.
+
+    Args:
+        element: The element.
+        counts: Allowed counts of numbers.
+        what: What the numbers are, for the error.
+        key: Name of the attribute; None: the text.
+
+    Returns:
+        Shape (count,), in the unit of the file.
+
+    Raises:
+        DescriptionError: Another count, or something that is no number.
     """
     text = text_of(element) if key is None else element.get(key, "")
     place = "" if key is None else f"{key}: "
@@ -113,7 +125,16 @@ def positive(parent: XmlElement, tag: str) -> float:
 
 
 def boolean(text: str, element: XmlElement, *, what: str = "") -> bool:
-    """Return an SDFormat boolean: ``true``, ``false``, ``1`` or ``0``."""
+    """Return an SDFormat boolean: ``true``, ``false``, ``1`` or ``0``.
+
+    Args:
+        text: The text, blanks around it ignored.
+        element: Element that it stands in, for the error.
+        what: What the value is, for the error.
+
+    Raises:
+        DescriptionError: Something else.
+    """
     word = text.strip().lower()
     if word in ("true", "1"):
         return True

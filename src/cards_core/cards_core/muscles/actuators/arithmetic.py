@@ -43,7 +43,7 @@ class Arithmetic(Protocol):
         """Return the larger one."""
 
     def where(self, condition: Real, x: Real, y: Real, /) -> Real:
-        """``x`` where the condition holds, else ``y``.
+        """Return ``x`` where the condition holds, else ``y``.
 
         Args:
             condition: Elementwise, shape (n,).

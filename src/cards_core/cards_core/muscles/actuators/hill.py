@@ -117,6 +117,9 @@ class DeGroote2016:
             force: Force over the maximum isometric one [1], shape (n,).
             strain: Strain at the maximum isometric force [1], shape (n,).
             stiffness: Shape (n,).
+
+        Returns:
+            Length over slack length [1], shape (n,).
         """
         del strain
         c1, c2, c3 = self._tendon
@@ -228,6 +231,9 @@ class Thelen2003:
             force: Force over the maximum isometric one [1], shape (n,).
             strain: Strain at the maximum isometric force [1], shape (n,).
             stiffness: Shape (n,).
+
+        Returns:
+            Length over slack length [1], shape (n,).
         """
         toe = self._toe * strain
         scale = self._toe_force / math.expm1(self._toe_growth)
@@ -478,12 +484,24 @@ class ElasticTendonMuscle(_Hill):
         return force * float(slope[0]) / actuator.tendon_slack_length, 0.0
 
     def tendon(self, m: Arithmetic, p: Parameters, lt: Real) -> tuple[Real, Real]:
-        """Return fT and its slope."""
+        """Return the tendon's normalised force fT and its slope dfT/dlt.
+
+        Args:
+            m: Evaluator.
+            p: Parameters of the muscles.
+            lt: Tendon length over slack length.
+        """
         return self.curves.tendon(m, lt, p.strain, p.stiffness)
 
     @staticmethod
     def along(p: Parameters, length: Real, lt: Real) -> Real:
-        """Return y for a path and a tendon length."""
+        """Return y = (l - l_slack lt)/l_opt, the fibre's normalised length along the tendon.
+
+        Args:
+            p: Parameters of the muscles.
+            length: Of the path, l, [m].
+            lt: Tendon length over slack length.
+        """
         return (length - p.slack * lt) / p.opt
 
     def step(

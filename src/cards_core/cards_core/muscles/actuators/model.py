@@ -122,6 +122,12 @@ class Model(ABC):
         """Return the stretch [m] and energy [J] of a muscle that is a spring and nothing else.
 
         Zeros for muscles with a source of energy of their own.
+
+        Args:
+            m: Evaluator.
+            p: Parameters, in the same form as the other arguments.
+            x: Inner states: published, then hidden.
+            length: Of the path, [m].
         """
         del m, p, x
         return 0.0 * length, 0.0 * length
@@ -143,7 +149,16 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 def integral(function: Callable[[Array], Array], start: Array, end: Array) -> Array:
-    """Integrate an elementwise function from start to end (n,) by Gauss' rule of 64 nodes."""
+    """Integrate an elementwise function from start to end (n,) by Gauss' rule of 64 nodes.
+
+    Args:
+        function: Takes and returns shape (n,).
+        start: Lower ends, shape (n,).
+        end: Upper ends, shape (n,).
+
+    Returns:
+        Shape (n,).
+    """
     half = 0.5 * (np.asarray(end, float) - start)
     middle = 0.5 * (np.asarray(end, float) + start)
     values = np.stack([function(middle + half * node) for node in _NODES])

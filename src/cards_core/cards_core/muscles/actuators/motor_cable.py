@@ -59,7 +59,17 @@ class MotorCable(IdealCable):
 
     @staticmethod
     def pull(m: Arithmetic, p: Parameters, given: Inputs, resistance: Real) -> tuple[Real, Real]:
-        """Return tension and current."""
+        """Return tension and current.
+
+        Args:
+            m: Evaluator.
+            p: Parameters, in the same form as the other arguments.
+            given: Path and command.
+            resistance: Of the winding, [ohm].
+
+        Returns:
+            Tension [N] and current [A].
+        """
         force = clip(m, given.value, p.tension_min, p.tension_max)
         force = m.where(given.kind == FORCE, force, p.tension_min)
         speed = -given.rate

@@ -99,7 +99,17 @@ class McKibbenMuscle(Model):
         return p.shape * braid * braid - p.fixed
 
     def commanded_pressure(self, m: Arithmetic, p: Parameters, braid: Real, given: Inputs) -> Real:
-        """Return the pressure that is asked for, within 0 .. max_pressure."""
+        """Return the pressure that is asked for, within 0 .. max_pressure.
+
+        Args:
+            m: Evaluator.
+            p: Parameters, in the same form as the other arguments.
+            braid: Length of the braid, [m].
+            given: Path and command; without a command the pressure is 0.
+
+        Returns:
+            Pressure above atmosphere, [Pa].
+        """
         force = clip(m, given.value, p.tension_min, p.tension_max)
         area = m.maximum(self.area(m, p, braid), 1e-6 * p.fixed)
         by_force = p.threshold + (force - p.bladder * (braid - p.l0)) / area

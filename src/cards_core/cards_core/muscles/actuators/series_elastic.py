@@ -118,7 +118,18 @@ class SeriesElasticUnit(Model):
         given: Inputs,
         resistance: Real,
     ) -> tuple[Real, list[Real], Real]:
-        """Advance motor and spring; return tension, states and current."""
+        """Advance motor and spring; return tension, states and current.
+
+        Args:
+            m: Evaluator.
+            p: Parameters, in the same form as the other arguments.
+            x: Rest length [m], winding speed [m/s], current [A] and reference of the driver [m].
+            given: Path and command.
+            resistance: Of the winding, [ohm].
+
+        Returns:
+            Tension [N], new states in the order of ``x``, and current [A].
+        """
         rest, speed, reference = x[0], x[1], x[3]
         d = springs.coordinate_of_elongation(m, self.law, p, given.length - rest)
         before, slope = springs.tension(m, self.law, p, d)

@@ -160,21 +160,51 @@ def parameters(spring: Spring) -> dict[str, float]:
 
 
 def tension(m: Arithmetic, law: str, p: Parameters, d: Real) -> tuple[Real, Real]:
-    """Return T(d) and dT/dd for any coordinate d >= 0."""
+    """Return T(d) and dT/dd for any coordinate d >= 0.
+
+    Args:
+        m: Evaluator.
+        law: Name of the law, key of `LAWS`.
+        p: Parameters of the springs.
+        d: Coordinate, [m].
+
+    Returns:
+        [N] and [N/m].
+    """
     inside = m.minimum(d, p.end)
     value, slope = LAWS[law].tension(m, p, inside)
     return value + slope * (d - inside), slope
 
 
 def elongation(m: Arithmetic, law: str, p: Parameters, d: Real) -> tuple[Real, Real]:
-    """Return delta(d) and d delta/dd for any coordinate d >= 0."""
+    """Return delta(d) and d delta/dd for any coordinate d >= 0.
+
+    Args:
+        m: Evaluator.
+        law: Name of the law, key of `LAWS`.
+        p: Parameters of the springs.
+        d: Coordinate, [m].
+
+    Returns:
+        [m] and [1].
+    """
     inside = m.minimum(d, p.end)
     value, slope = LAWS[law].elongation(m, p, inside)
     return value + slope * (d - inside), slope
 
 
 def coordinate_of_elongation(m: Arithmetic, law: str, p: Parameters, delta: Real) -> Real:
-    """Solve delta(d) = delta for d; 0 for a slack spring (delta < 0)."""
+    """Solve delta(d) = delta for d; 0 for a slack spring (delta < 0).
+
+    Args:
+        m: Evaluator.
+        law: Name of the law, key of `LAWS`.
+        p: Parameters of the springs.
+        delta: Elongation, [m].
+
+    Returns:
+        d >= 0, [m].
+    """
     delta = m.maximum(delta, 0.0)
     if LAWS[law].straight:
         return delta
@@ -188,7 +218,17 @@ def coordinate_of_elongation(m: Arithmetic, law: str, p: Parameters, delta: Real
 
 
 def coordinate_of_tension(m: Arithmetic, law: str, p: Parameters, force: Real) -> Real:
-    """Solve T(d) = force >= 0 for d."""
+    """Solve T(d) = force >= 0 for d.
+
+    Args:
+        m: Evaluator.
+        law: Name of the law, key of `LAWS`.
+        p: Parameters of the springs.
+        force: Tension, [N].
+
+    Returns:
+        d >= 0, [m].
+    """
     high = force / p.softest
 
     def residual(d: Real) -> tuple[Real, Real, Real]:
@@ -239,7 +279,13 @@ def nominal_stiffness(spring: Spring) -> float:
 
 
 def energy(law: str, p: Parameters, d: Any) -> Any:
-    """Return the integral of T d delta from 0 to d, [J]; NumPy only."""
+    """Return the integral of T d delta from 0 to d, [J]; NumPy only.
+
+    Args:
+        law: Name of the law, key of `LAWS`.
+        p: Parameters of the springs.
+        d: Coordinate >= 0, a number or shape (n,), [m].
+    """
     inside = np.minimum(d, p.end)
     stored = LAWS[law].energy(p, inside)
     more, (last, slope) = d - inside, tension(NUMPY, law, p, inside)

@@ -35,6 +35,12 @@ def actuator_kernels(
 
     ``actuators``: tensions and advanced states. ``actuator_slopes``: also the slopes
     dT/dl + (1/dt) dT/dl'. ``springs``: stretch and energy of muscles that are springs.
+
+    Args:
+        groups: Groups of the muscles; together they have all of them.
+        muscles: Number of muscles.
+        states: Number of all inner states.
+        dt: Step, [s].
     """
     lengths = ca.SX.sym("lengths", muscles)
     rates = ca.SX.sym("rates", muscles)

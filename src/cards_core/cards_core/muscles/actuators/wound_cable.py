@@ -98,7 +98,16 @@ class WoundCable(ElasticCable):
     def wind(
         self, m: Arithmetic, p: Parameters, x: Sequence[Real], given: Inputs, resistance: Real
     ) -> tuple[Real, list[Real]]:
-        """Return tension and new states, with this resistance of the winding [ohm]."""
+        """Return tension [N] and new states.
+
+        Args:
+            m: Evaluator.
+            p: Parameters, in the same form as the other arguments.
+            x: Rest length [m], winding speed [m/s], current [A], reference [m] and last force
+                error [N].
+            given: Path and command.
+            resistance: Of the winding, [ohm].
+        """
         rest, speed, _, reference, last = x
         elastic = m.maximum(p.k * (given.length - rest), 0.0)
         force = clip(m, given.value, p.tension_min, p.tension_max)
@@ -134,7 +143,16 @@ class WoundCable(ElasticCable):
         return tension, [rest, speed, current, reference, error]
 
     def carried(self, m: Arithmetic, elastic: Real, error: Real) -> Real:
-        """Return what the driver adds for the load; to pay out, a drive that locks needs none."""
+        """Return what the driver adds for the load; to pay out, a drive that locks needs none.
+
+        Args:
+            m: Evaluator.
+            elastic: Elastic tension, [N].
+            error: Error of the driver's loop, [N] or [m]; positive: wind in.
+
+        Returns:
+            [N].
+        """
         return elastic if self.backdrivable else m.where(error > 0.0, elastic, 0.0)
 
     def rest(self, lengths: Array) -> list[Array]:

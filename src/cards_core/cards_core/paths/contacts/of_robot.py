@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -81,6 +82,23 @@ def contact_cables(
         )
     inertias = [link.inertia for link in (*robot.links, *neighbours)]
     return touching, ContactCables(count, shapes, cables, inertias)
+
+
+def with_mesh_files(link: Link, source: str | None) -> Link:
+    """Return a link with the paths of its collision meshes, for the cables of another robot.
+
+    Args:
+        link: The link.
+        source: File of its robot, from which its meshes are looked for.
+    """
+
+    def found(shape: Collision) -> Collision:
+        mesh = shape.geometry
+        if isinstance(mesh, Mesh) and (path := mesh_path(mesh.uri, source)) is not None:
+            return replace(shape, geometry=Mesh(str(path), mesh.scale))
+        return shape
+
+    return replace(link, collisions=tuple(map(found, link.collisions)))
 
 
 def _geometry(robot: Robot, link: str, collision: Collision) -> ContactGeometry:

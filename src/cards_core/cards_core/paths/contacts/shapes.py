@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -218,7 +218,7 @@ def _disc(disc: Cylinder) -> Hull:
     return Hull(np.concatenate(ends))
 
 
-@cache
+@lru_cache(maxsize=128)
 def _box_edges(size: tuple[float, ...]) -> Array:
     """Return the edges of a box; fields of blocks have hundreds of one size."""
     half = 0.5 * np.asarray(size)

@@ -270,6 +270,15 @@ def from_guess(placed: Placed, guess: Guess, p: Vector3, q: Vector3) -> tuple[Ge
 
     If Newton's method fails, the ends are moved to where the guess is a solution and from there,
     in steps that are halved when one fails, to p and q.
+
+    Args:
+        placed: The surface and its place.
+        guess: Where the path meets and leaves it.
+        p: Start of the path, frame of the surface, shape (3,), [m].
+        q: End of the path, same frame.
+
+    Returns:
+        The geodesic, and whether it solves the path from p to q.
     """
     surface = placed.surface
     start = start_towards(surface, guess.start, guess.length, p)

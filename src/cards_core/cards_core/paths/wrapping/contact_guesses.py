@@ -132,7 +132,13 @@ Paths can wrap over these types."""
 
 
 def is_ring(surface: Surface, side: Vector3 | None, inside: bool) -> bool:
-    """Return whether the path goes through the surface's hole."""
+    """Return whether the path goes through the surface's hole.
+
+    Args:
+        surface: The surface.
+        side: Point on whose side the path passes, frame of the surface, shape (3,), [m], or None.
+        inside: Whether the path goes through the surface.
+    """
     if not isinstance(surface, TorusSurface):
         return False
     return inside or (side is not None and math.hypot(side[0], side[1]) < surface.radius)
@@ -181,6 +187,13 @@ def same_branch(surface: Surface, p: Vector3, ring: bool, a: Vector3, b: Vector3
     """Return whether two start points belong to the same branch of locally shortest paths.
 
     They do if they are not far apart, seen along the ring's or the cylinder's axis, or from p.
+
+    Args:
+        surface: The surface.
+        p: Start of the path, frame of the surface, shape (3,), [m].
+        ring: Whether the path goes through the surface's hole, see `is_ring`.
+        a: A start point of an arc, same frame.
+        b: Another one.
     """
     if ring or isinstance(surface, CylinderSurface):
         u, v = a[:2], b[:2]

@@ -62,7 +62,14 @@ class Start:
 
 
 def start_towards(surface: Surface, point: Vector3, length: float, p: Vector3) -> Start:
-    """Return the start of an arc at ``point`` whose direction continues the line from ``p``."""
+    """Return the start of an arc at ``point`` whose direction continues the line from ``p``.
+
+    Args:
+        surface: The surface.
+        point: On the surface, in its frame, shape (3,), [m].
+        length: Of the arc, [m].
+        p: Point that the path comes from, same frame.
+    """
     n = surface.normal(point)
     direction = point - p
     tangent = direction - float(direction @ n) * n
@@ -74,7 +81,14 @@ def start_towards(surface: Surface, point: Vector3, length: float, p: Vector3) -
 
 
 def moved(surface: Surface, start: Start, step: Array) -> Start:
-    """Apply a Newton step (along t1, along b1, turn, change of s)."""
+    """Apply a Newton step to the unknowns of a surface, and project them back onto it.
+
+    Args:
+        surface: The surface.
+        start: The unknowns.
+        step: Shape (4,): along t1 and along b1 = n x t1 [m], turn about the normal [rad], change
+            of s [m].
+    """
     t = start.tangent
     b = np.cross(surface.normal(start.point), t)
     point = surface.project(start.point + step[0] * t + step[1] * b)

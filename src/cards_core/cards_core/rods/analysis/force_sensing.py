@@ -156,7 +156,18 @@ def fitted_pose(solver: RodRobotSolver, curves: list[LimbCurve]) -> tuple[Array,
 
 
 def joint_error(limb: Limb, x: Array, tip: Array, planar: bool) -> Array:
-    """Return the difference of a joint's two sides in the directions that it locks."""
+    """Return the difference of a joint's two sides in the directions that it locks.
+
+    Args:
+        limb: The limb.
+        x: Plate pose, shape (4, 4).
+        tip: Pose of the rod's tip, shape (4, 4), same frame.
+        planar: Whether the robot moves in the plane.
+
+    Returns:
+        Distances [m], then angles [rad], frame of the joint (planar robots: the world), one for
+        each direction that is locked.
+    """
     joint = x @ limb.tip.joint_pose
     bar = tip @ np.linalg.inv(limb.tip.attach)
     turn = joint[:3, :3].T @ bar[:3, :3]

@@ -183,6 +183,17 @@ def free_rows(
 
     With the axis a that turns with the tip, ``a . n`` or ``a . (m + d x n)``, d from the joint's
     centre to the tip.
+
+    Args:
+        limb: The limb.
+        curve: The rod, integrated to its tip.
+        unit: Scales of force [N] and moment [Nm], shape (6,).
+        pose: Plate pose, shape (4, 4), or None; then a universal joint's axis on the plate is left
+            out.
+        planar: Whether the robot moves in the plane.
+
+    Returns:
+        Shapes (k,), [1], and (k, 6), [1/N] and [1/(Nm)].
     """
     tip, slope = curve.tip, curve.tip_by_wrench
     n, m, turn = tip[12:15], tip[15:], tip[3:12].reshape(3, 3)

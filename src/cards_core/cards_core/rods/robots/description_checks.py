@@ -69,6 +69,11 @@ def _check_norm(element: XmlElement, values: Array, what: str) -> None:
 def check_limb_sets(mechanism: Mechanism, entries: list[RodEntry], rods: Field) -> None:
     """Check that SDF and YAML speak of the same limbs.
 
+    Args:
+        mechanism: The bodies and frames of the SDF.
+        entries: The rods of the YAML.
+        rods: Field of the YAML that has them, for the error.
+
     Raises:
         DescriptionError: They do not; the message lists both sets.
     """
@@ -105,6 +110,9 @@ def check_tip_direction(robot: RodRobot, limb: Limb, tip: Array, field: Field) -
         limb: The limb.
         tip: Pose of its tip with the plate at home, shape (4, 4).
         field: Entry in the YAML file, for the message.
+
+    Raises:
+        DescriptionError: It is turned round.
     """
     start = rod_starts(robot, robot.home_q)[robot.limbs.index(limb)]
     way = tip[:3, 3] - start[:3, 3]

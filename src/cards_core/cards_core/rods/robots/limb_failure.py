@@ -199,6 +199,12 @@ def yield_findings(
     """Return YIELD for each limb whose strain exceeds the yield strain of its material.
 
     Nothing is solved; rods without a yield strain are skipped.
+
+    Args:
+        robot: The robot.
+        solver: A solver of it.
+        solution: An equilibrium.
+        points: Sections along each rod.
     """
     if all(limb.rod.yield_strain is None for limb in robot.limbs):
         return []

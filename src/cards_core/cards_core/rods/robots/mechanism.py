@@ -151,7 +151,14 @@ class Mechanism:
     def error(
         self, problem: str, element: str, expected: str, *, line: int | None = None
     ) -> DescriptionError:
-        """Return an error that names a place in the SDF."""
+        """Return an error that names a place in the SDF.
+
+        Args:
+            problem: What is wrong.
+            element: Element that it is about.
+            expected: What would be right.
+            line: Line of the file, if known.
+        """
         return DescriptionError(
             problem, source=self.robot.source, line=line, element=element, expected=expected
         )
@@ -258,6 +265,10 @@ class Mechanism:
             start: Frame that the rod starts at.
             plate: Link of the plate.
             kind: What the YAML says, None if it says nothing.
+
+        Raises:
+            DescriptionError: The rod starts on the plate, on something with more joints than a
+                base has, or on another base than the YAML says.
         """
         if self.root(start.link) == plate:
             raise self.error(
@@ -296,7 +307,18 @@ class Mechanism:
         return Base(found, frame.matrix, attach, axis.lower, axis.upper, joint.name, start.link)
 
     def tip(self, end: Frame, plate: str, kind: TipKind | None, *, planar: bool) -> Tip:
-        """Return the plate joint of a limb; arguments as in `base`."""
+        """Return the plate joint of a limb.
+
+        Args:
+            end: Frame that the rod ends at.
+            plate: Link of the plate.
+            kind: What the YAML says, None if it says nothing.
+            planar: Whether the robot moves in the plane.
+
+        Raises:
+            DescriptionError: The joints make no known plate joint, or another one than the YAML
+                says.
+        """
         # below the plate every joint counts, the first one is the plate's own free joint
         moving = [joint for joint in self.chain(end.link)[1:] if joint.kind != "fixed"]
         origin = self.pose(plate)

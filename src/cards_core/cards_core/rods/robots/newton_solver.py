@@ -143,7 +143,14 @@ class NativeRobot:
     def set_options(
         self, tolerance: float, max_iterations: int, chord: bool, controlled: Array
     ) -> None:
-        """Set tolerance, most steps, policy, and indices of the commanded coordinates."""
+        """Set the options of the solver.
+
+        Args:
+            tolerance: Largest residual, in the scaled units of the solver.
+            max_iterations: Most Newton steps.
+            chord: Whether factors of the Jacobian are used again.
+            controlled: Indices of the commanded coordinates.
+        """
         indices = np.ascontiguousarray(controlled, dtype=np.intc)
         self.library.robot_set_options(
             self.handle, tolerance, max_iterations, int(chord), len(indices), _at(indices)
@@ -159,7 +166,13 @@ class NativeRobot:
         return int(self.library.robot_solve(self.handle, mode, warm))
 
     def put(self, wrenches: Array, q: Array, pose: Array) -> None:
-        """Write a state; nodes within the rods follow from the wrenches at their starts."""
+        """Write a state; nodes within the rods follow from the wrenches at their starts.
+
+        Args:
+            wrenches: Force [N] and moment [Nm] at the start of each rod, shape (limbs, 6).
+            q: Joint coordinates, shape (limbs,), [rad] or [m].
+            pose: Plate pose, shape (4, 4), world frame, [m].
+        """
         n, stride = self.limbs, self.stride
         state = self.state
         state[: n * stride].reshape(n, stride)[:, :6] = wrenches

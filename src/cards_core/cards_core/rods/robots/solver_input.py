@@ -222,7 +222,16 @@ def segments_for(slenderness: float, now: int) -> int:
 
 
 def numbers(values: Array, name: str, shape: tuple[int, ...]) -> Array:
-    """Return floats of this shape. Raises `ShapeError`."""
+    """Return floats of this shape.
+
+    Args:
+        values: What was given.
+        name: Its name, for the error.
+        shape: The shape that it must have.
+
+    Raises:
+        ShapeError: Another shape, or no numbers.
+    """
     try:
         out = np.array(values, dtype=float)
     except (TypeError, ValueError):

@@ -45,7 +45,16 @@ Made = TypeVar("Made", Section, Material, Rod)
 
 
 def number(field: Field, *, above: float = -math.inf, at_least: float = -math.inf) -> float:
-    """Return a finite number; texts such as ``"200e9"`` count as the number they spell."""
+    """Return a finite number; texts such as ``"200e9"`` count as the number they spell.
+
+    Args:
+        field: The field.
+        above: What the number must exceed.
+        at_least: Smallest number that is accepted.
+
+    Raises:
+        DescriptionError: It is no such number.
+    """
     if isinstance(field.value, str) and _NUMBER.fullmatch(field.value):
         field.document.texts_elsewhere.append(field.place)
         field = Field(field.document, field.place, float(field.value))

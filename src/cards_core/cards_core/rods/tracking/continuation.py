@@ -459,7 +459,16 @@ def follow(
 def solve_target(
     solver: RodRobotSolver, target: Target, start: InitialGuess | Solution
 ) -> Solution:
-    """Solve for a target, starting from a neighbour."""
+    """Solve for a target, starting from a neighbour.
+
+    Args:
+        solver: Solver of the robot.
+        target: Joint coordinates (direct model) or a plate pose (inverse model), with its wrench.
+        start: The neighbour.
+
+    Returns:
+        The solution, which may not have converged.
+    """
     if target.q is not None:
         return solver.dgm(target.q, wrench=target.wrench, frame=target.frame, start=start)
     assert target.pose is not None

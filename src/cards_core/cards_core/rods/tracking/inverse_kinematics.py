@@ -216,7 +216,13 @@ class SampledStates:
         return RodRobotSolver(of.robot, of.settings, base=of.base, gravity=of.gravity)
 
     def cost(self, index: int, acceptance: StepAcceptance, solves: int = 40) -> int:
-        """Return the Newton iterations that a path took; makes the paths up to it first."""
+        """Return the Newton iterations that a path took; makes the paths up to it first.
+
+        Args:
+            index: Number of the path; 0 is home, which took none.
+            acceptance: Which states count as a continuation of the one before.
+            solves: Most solves of one path.
+        """
         robot = self._of.robot
         while len(self._paths) <= index:
             if len(self._ends) < len(self._paths):

@@ -11,7 +11,7 @@ from cards_core.control import ControlModel, ControlStatus, controller_parameter
 from cards_core.control.cpg.morphology import places
 from cards_core.control.cpg.network import Network
 from cards_core.control.cpg.oscillators import Feedback, OpenLoop
-from cards_core.control.cpg.parameters import PatternParameters, write_parameters
+from cards_core.control.cpg.parameters import PatternParameters, read_parameters, write_parameters
 from cards_core.errors import CardsError, DescriptionError, ParameterError, UnknownNameError
 from cards_core.formats import load
 from cards_core.muscles.impedance import SLACK
@@ -299,3 +299,40 @@ def test_pattern_of_another_structure():
     other = ControlModel(load("prism_3"), "numeric")
     with pytest.raises(CardsError, match="multiple of the cables at a joint"):
         make_controller("cpg", other, pattern=pattern())
+
+
+def test_muscles_at_a_joint_have_tensions_of_their_own(tmp_path):
+    joint = (1.0, 0.0, 2.0, 3.0, 0.0, 0.5, 4.0, 6.0)
+    given = pattern(joint_tensions=joint)
+    write_parameters(given, tmp_path / "p.yaml")
+    again = read_parameters(tmp_path / "p.yaml")
+    assert again.joint_tensions == joint
+    item = controller(again)
+    part = run(item, 0.02, q=TREE.home)
+    np.testing.assert_allclose(
+        part.values.reshape(5, 8), np.tile(2.0 + np.array(joint), (5, 1)), rtol=1e-12
+    )
+    # what the parameter says has priority
+    part = run(controller(again, tension=7.0), 0.02, q=TREE.home)
+    np.testing.assert_array_equal(part.values, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[1, 2, 3]", "3 tensions of muscles at a joint; expected 8"),
+        ("[1, 2, 3, 4, 5, 6, 7, -8]", ">= 0"),
+        ("5", "joint_tensions"),
+    ],
+)
+def test_tensions_of_a_joint_that_do_not_fit_are_refused(text, words, tmp_path):
+    path = tmp_path / "p.yaml"
+    write_parameters(pattern(), path)
+    path.write_text(path.read_text() + f"joint_tensions: {text}\n")
+    with pytest.raises(DescriptionError, match=words):
+        read_parameters(path)
+
+
+def test_tensions_of_a_joint_need_whole_joints():
+    with pytest.raises(ParameterError, match="12 muscles; expected a multiple of the 8"):
+        pattern(joint_tensions=(1.0,) * 8).tensions(12)

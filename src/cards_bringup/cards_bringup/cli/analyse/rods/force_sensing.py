@@ -352,7 +352,13 @@ def read_bases(path: Path, robot: RodRobot) -> Array:
 
 
 def write_shapes(path: Path, robot: RodRobot, shapes: Iterable[ShapeMeasurement]) -> None:
-    """Write points of rods as `read_shapes` reads them."""
+    """Write points of rods as `read_shapes` reads them.
+
+    Args:
+        path: CSV file to write.
+        robot: The robot, for the names of its limbs.
+        shapes: Points of rods, world frame, [m].
+    """
     shapes = tuple(shapes)
     known = all(shape.s is not None for shape in shapes)
     head = ["limb", *POINTS, "s"] if known else ["limb", *POINTS]
@@ -365,7 +371,13 @@ def write_shapes(path: Path, robot: RodRobot, shapes: Iterable[ShapeMeasurement]
 
 
 def write_bases(path: Path, robot: RodRobot, wrenches: Array) -> None:
-    """Write wrenches at the bases as `read_bases` reads them."""
+    """Write wrenches at the bases as `read_bases` reads them.
+
+    Args:
+        path: CSV file to write.
+        robot: The robot, for the names of its limbs.
+        wrenches: Force [N] and moment [Nm] at the start of each rod, shape (limbs, 6).
+    """
     rows = [[limb.name, *row] for limb, row in zip(robot.limbs, wrenches, strict=True)]
     _write_csv(path, ["limb", *COMPONENTS], rows)
 

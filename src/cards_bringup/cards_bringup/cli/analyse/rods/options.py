@@ -39,6 +39,11 @@ def is_rod_robot(name: str) -> bool:
 def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -> None:
     """Refuse options that do not apply to this robot.
 
+    Args:
+        args: Parsed options.
+        names: Attributes of ``args``; None and False count as not given.
+        whose: Robots that the options are for, for the message.
+
     Raises:
         CardsError: One of them was given.
     """

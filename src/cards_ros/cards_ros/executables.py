@@ -1,0 +1,5 @@
+"""Executables of this package."""
+
+from cards_core.executable import executable
+
+controller = executable("cards_ros.file_controller")
