@@ -20,7 +20,7 @@ from cards_core.stamps import nanoseconds, seconds
 from cards_core.typing import Array
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.simulator import Simulator
-from cards_sim.world_simulator import SeveralSteps, WorldSimulator
+from cards_sim.world_simulator import SeveralSteps, WorldSimulator, WorldState
 
 
 class SimulatorHost(SteppedHost):
@@ -287,6 +287,19 @@ class WorldHost:
     def reset(self) -> None:
         """Go back to time zero with everything, forget all commands, release emergency stops."""
         self.simulator.reset()
+        for host in self.robots.values():
+            host.begin()
+
+    def restore(self, state: WorldState) -> None:
+        """Go back to time zero in a saved state, else as `reset`.
+
+        Args:
+            state: Of `WorldSimulator.save`.
+
+        Raises:
+            CardsError: It is of another world; nothing changes.
+        """
+        self.simulator.restore(state)
         for host in self.robots.values():
             host.begin()
 

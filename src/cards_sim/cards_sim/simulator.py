@@ -444,6 +444,14 @@ class Simulator:
         """Start again with the motion at time zero."""
         self.muscles.reset(self._poses)
 
+    def saved(self) -> Array:
+        """Return the states of the actuators, a copy."""
+        return self.muscles.actuators.state.copy()
+
+    def restore(self, saved: Array) -> None:
+        """Take over states of the actuators, after `begin`."""
+        self.muscles.actuators.state[:] = saved
+
     def pull(self) -> None:
         """Write the wrenches and joint efforts of this step into MuJoCo's memory."""
         values, kinds = self._told
