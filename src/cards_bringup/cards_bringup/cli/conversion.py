@@ -7,9 +7,12 @@ import math
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cards_bringup.option_types import Number
+
+if TYPE_CHECKING:
+    from cards_core.robot.model import Robot
 
 IMPORT_TEXT = "``./cards import``: convert a robot of another program to SDF with muscles."
 
@@ -56,14 +59,16 @@ def add_compile(subparsers: Any) -> None:
 EXPORT_TEXT = """``./cards export``: a robot in another format, or its equations.
 
 mjcf has spatial tendons and actuators on them, for MuJoCo; urdf has no muscles; sdf is the
-description as CARDS has read it. latex, markdown and python have the equations of motion."""
+description as CARDS has read it; caspr makes a folder of XML files that CASPR and
+``./cards import caspr`` read. latex, markdown and python have the equations of motion."""
 
-ROBOT_FORMATS = ("mjcf", "urdf", "sdf")
+ROBOT_FORMATS = ("mjcf", "urdf", "sdf", "caspr")
 """Formats that hold a robot, not its equations."""
 
 EXPORT_EXAMPLES = """examples:
   ./cards export mjcf roboy_arm -o roboy_arm.xml
   ./cards export urdf planar_2r -o planar_2r.urdf
+  ./cards export caspr bm_arm -o caspr                 makes caspr/bm_arm and caspr/bm_arm_list.csv
   ./cards export latex planar_2r -o planar_2r.tex
   ./cards export latex planar_2r --parameters symbols -o planar_2r.tex    m_1, a_2z ... as letters
   ./cards export markdown bm_arm --quantities M,G,L --subexpressions -o bm_arm.md
@@ -93,7 +98,15 @@ def add_export(subparsers: Any) -> None:
     parser.add_argument("format", choices=(*ROBOT_FORMATS, "latex", "markdown", "python"))
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
     parser.add_argument(
-        "-o", "--out", "--output", dest="output", metavar="FILE", help="default: the terminal"
+        "-o",
+        "--out",
+        "--output",
+        dest="output",
+        metavar="FILE",
+        help="default: the terminal; of caspr: the folder that gets the robot's, required",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="of caspr: replace the files of an earlier export"
     )
     parser.add_argument(
         "--quantities",
@@ -142,6 +155,13 @@ def add_export(subparsers: Any) -> None:
 
 def _run_export(args: argparse.Namespace) -> int:
     """Run ``export``."""
+    from cards_core.errors import CardsError
+
+    if args.force and args.format != "caspr":
+        raise CardsError(
+            f"--force with '{args.format}' (expected: with 'caspr' only; other formats replace "
+            "their file)"
+        )
     if args.format in ROBOT_FORMATS:
         return _export_robot(args)
     from cards_core.dynamics.sympy_backend import (
@@ -189,6 +209,9 @@ def _export_robot(args: argparse.Namespace) -> int:
 
     robot = load(args.robot)
     notes: list[str] = []
+    if args.format == "caspr":
+        _export_caspr(args, robot)
+        return 0
     if args.format == "mjcf":
         from cards_sim.export import exported_mjcf
 
@@ -204,6 +227,26 @@ def _export_robot(args: argparse.Namespace) -> int:
             print(f"note: {note}", file=sys.stderr)
     _deliver(args, text)
     return 0
+
+
+def _export_caspr(args: argparse.Namespace, robot: Robot) -> None:
+    """Write the folder of a robot for CASPR.
+
+    Raises:
+        CardsError: No folder was named, or it cannot be written.
+        DescriptionError: CASPR cannot have this robot.
+    """
+    from cards_core.errors import CardsError
+    from cards_core.formats.caspr import to_caspr, write_caspr
+
+    if args.output is None:
+        raise CardsError("a robot of CASPR has several files (expected: -o and a folder)")
+    export = to_caspr(robot)
+    folder = write_caspr(export, args.output, force=args.force)
+    if not args.quiet:
+        for note in export.notes:
+            print(f"note: {note}", file=sys.stderr)
+        print(f"wrote {folder} and {folder}_list.csv", file=sys.stderr)
 
 
 def _deliver(args: argparse.Namespace, text: str) -> None:

@@ -73,3 +73,28 @@ def test_import_passes_everything_on(monkeypatch):
     assert cli.main(["import", "caspr", "some folder", "-o", "out", "--json"]) == 5
     assert cli.main(["import", "caspr", "--help"]) == 5
     assert seen == [["some folder", "-o", "out", "--json"], ["--help"]]
+
+
+def test_a_folder_for_caspr(tmp_path, capsys):
+    line = ["export", "caspr", "planar_2r", "-o", str(tmp_path / "out")]
+    assert cli.main(line) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "note: link 'base': 5 kg left out" in err
+    assert f"wrote {tmp_path}/out/planar_2r and {tmp_path}/out/planar_2r_list.csv" in err
+    assert cli.main(["import", "caspr", str(tmp_path / "out" / "planar_2r"), "--quiet"]) == 0
+    capsys.readouterr()
+    assert cli.main(line) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert cli.main([*line, "--force", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_what_caspr_cannot_have_leaves_nothing(tmp_path, capsys):
+    assert cli.main(["export", "caspr", "wrap_elbow", "-o", str(tmp_path / "out")]) == 2
+    assert "muscle 'biceps': wraps over 'trochlea'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert cli.main(["export", "caspr", "planar_2r"]) == 2
+    assert "expected: -o and a folder" in capsys.readouterr().err
+    assert cli.main(["export", "urdf", "planar_2r", "--force"]) == 2
+    assert "--force with 'urdf'" in capsys.readouterr().err

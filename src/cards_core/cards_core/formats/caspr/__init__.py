@@ -1,7 +1,8 @@
-"""Import of robots from the XML files of CASPR [Lau2016]_; `docs/caspr.md` is the guide."""
+"""Robots from and to the XML files of CASPR [Lau2016]_; `docs/caspr.md` is the guide."""
 
 from cards_core.formats.caspr.bodies import CoordinateMap
 from cards_core.formats.caspr.cables import Cable, CableSet
+from cards_core.formats.caspr.export import CasprExport, to_caspr, write_caspr
 from cards_core.formats.caspr.feasibility import Feasibility
 from cards_core.formats.caspr.files import CasprFiles, ModelRow, find_models
 from cards_core.formats.caspr.findings import Finding
@@ -14,6 +15,7 @@ from cards_core.formats.caspr.writer import write_import
 __all__ = [
     "Cable",
     "CableSet",
+    "CasprExport",
     "CasprFiles",
     "CasprModel",
     "CasprTrajectory",
@@ -25,5 +27,7 @@ __all__ = [
     "OperationalSpace",
     "find_models",
     "import_caspr",
+    "to_caspr",
+    "write_caspr",
     "write_import",
 ]
