@@ -230,6 +230,21 @@ class View:
             self._told = now
             self._time.value = self._player.shown
 
+    def seek(self, time: float) -> None:
+        """Go to a time of the run, [s], and pause there; as dragging its slider does.
+
+        Raises:
+            CardsError: The time is not finite.
+        """
+        if not math.isfinite(time):
+            raise CardsError(f"time is {time} (expected: a finite number of seconds)")
+        self._player.pause(True)
+        self._player.seek(time)
+
+    def play(self) -> None:
+        """Go on from the time that is shown."""
+        self._player.play(True)
+
     def close(self) -> None:
         """Close the page."""
         atexit.unregister(self.close)

@@ -87,6 +87,10 @@ def test_the_slider_leads_when_it_is_dragged_and_follows_else():
         assert player.shown == 0.15
         view._dragged(SimpleNamespace(client=object(), target=slider))  # as somebody drags it
         assert player.shown == pytest.approx(0.05, abs=1e-3)
+        view.seek(0.1)
+        assert player.shown == 0.1
+        with pytest.raises(CardsError, match="time is nan"):
+            view.seek(float("nan"))
     finally:
         view.close()
     still = cards.show(robot, port=0, block=False)

@@ -264,6 +264,54 @@ def test_a_reset_lets_go(made):
     np.testing.assert_allclose(run.host.state.q, free.host.state.q, atol=1e-9)
 
 
+def test_states_are_saved_and_restored(made):
+    """With what was commanded by hand; time begins again, and the motion is the same."""
+    run = made(controller="")
+    run.steps(1)
+    run.page.set_command("cable_2", "force", 40.0)
+    run.steps(200)
+    run.page.save("bent")
+    run.steps(1)
+    bent = run.host.state.q.copy()
+    assert run.page.snapshot().saved == ("bent",)
+    run.steps(100)
+    after = run.host.state.q.copy()
+    run.page.reset()
+    run.steps(50)
+    run.page.load("bent")
+    run.step()  # takes the step before it serves the page
+    assert run.host.state.time == 0.0
+    np.testing.assert_array_equal(run.host.state.q, bent)
+    run.steps(100)
+    np.testing.assert_array_equal(run.host.state.q, after)
+    assert np.abs(after - bent).max() > 1e-3
+    run.page.delete("bent")
+    run.steps(1)
+    assert run.page.snapshot().saved == ()
+    said = []
+    run.page.page.notify = said.append
+    for action in (run.page.load, run.page.delete):
+        action("bent")
+    run.page.save(" ")
+    run.steps(1)
+    assert ["bent" in text for text in said] == [True, True, False]
+    assert run.host.state.time > 0.0, "a refusal changes nothing"
+
+
+def test_a_controller_begins_its_reference_from_a_restored_state(made):
+    run = made()
+    run.steps(400)
+    run.page.save("moved")
+    run.steps(1)
+    moved = run.host.state.q.copy()
+    run.steps(600)
+    run.page.load("moved")
+    run.steps(1)
+    np.testing.assert_array_equal(run.host.state.q, moved)
+    run.steps(2000)
+    assert np.abs(run.control.controller.output.error).max() < 2e-2
+
+
 def test_the_speed_is_the_pacers(made):
     pacer = Pacer(0.001)
     run = made(pacer=pacer)

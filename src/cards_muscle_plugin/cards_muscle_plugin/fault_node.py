@@ -48,17 +48,17 @@ class FaultNode(Node):
         self._diagnostics["world"].report(Level.ERROR, str(error))
 
     def before_step(self, _info: StepInfo) -> None:
-        """Pause the world once: somebody may want to look at it or go on nevertheless."""
+        """Pause the world once, so that it can be inspected, or resumed."""
         if not self._told:
             self._told = True
             self._world.pause(True)
         self._diagnostics.update()
 
     def after_step(self, _info: StepInfo) -> None:
-        """Nothing changes."""
+        """Do nothing."""
 
     def reset(self, _info: StepInfo) -> None:
-        """Nothing changes: the description is what it was."""
+        """Do nothing: the description is unchanged."""
 
     def fail(self, error: Exception) -> None:
         """Nothing can get worse."""

@@ -267,7 +267,7 @@ class SimulatorNode(Node):
         self._housekeeping()
 
     def fail(self, error: Exception) -> None:
-        """Let go of the muscles, stop time, and say why; a reset of the world restarts."""
+        """Release the muscles, pause time and report why; a reset of the world restarts."""
         self._failure = error
         self.get_logger().error(f"{describe(error)}; muscles are slack until sim/reset")
         self._gate.hold()

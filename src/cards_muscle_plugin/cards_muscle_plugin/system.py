@@ -204,7 +204,7 @@ class MusclePlugin:
             self._complain(error)
 
     def _complain(self, error: Exception) -> None:
-        """Say it where there is no node to say it."""
+        """Report an error where there is no node to report it."""
         print(f"{self.NAME}: {error}", file=sys.stderr)
         traceback.print_exception(error)
 

@@ -80,7 +80,7 @@ class RodMarkers:
         )
 
     def _texts(self) -> list[Marker]:
-        """Return the texts of the joint coordinates, with as many letters as they will have."""
+        """Return the texts of the joint coordinates, at their final length."""
         robot, height = self._robot, _TEXT_HEIGHT * self._size
         starts = rod_starts(robot, robot.home_q)[:, :3, 3]
         out = []

@@ -209,7 +209,7 @@ def subscribe_reference(
 
 
 def subscribe_forces(node: Node, controller: Controller, taken: Callable[[], None]) -> None:
-    """Subscribe a node to forces that links are to exert and that act on them, if it takes any.
+    """Subscribe a node to contact forces and external wrenches, if its controller takes any.
 
     A wrench on a link is answered by minus this, see `Controller.set_contact_force`.
 

@@ -20,7 +20,7 @@ from cards_core.stamps import nanoseconds, seconds
 from cards_core.typing import Array
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.simulator import Simulator
-from cards_sim.world_simulator import SeveralSteps, WorldSimulator
+from cards_sim.world_simulator import SeveralSteps, WorldSimulator, WorldState
 
 
 class SimulatorHost(SteppedHost):
@@ -290,8 +290,21 @@ class WorldHost:
         for host in self.robots.values():
             host.begin()
 
+    def restore(self, state: WorldState) -> None:
+        """Go back to time zero in a saved state, else as `reset`.
+
+        Args:
+            state: Of `WorldSimulator.save`.
+
+        Raises:
+            CardsError: It is of another world; nothing changes.
+        """
+        self.simulator.restore(state)
+        for host in self.robots.values():
+            host.begin()
+
     def estop(self) -> None:
-        """Let go of all that was commanded, and refuse commands until the stop is released."""
+        """Clear all commands, and refuse new ones until the stop is released."""
         for host in self.robots.values():
             host.estop()
 

@@ -209,7 +209,7 @@ class Simulator:
     # State ------------------------------------------------------------------------------------
 
     def reset(self, q: Array | Sequence[float] | None = None, qd: Array | None = None) -> None:
-        """Put the world back to time zero, with all that is in it.
+        """Reset the world, and everything in it, to time zero.
 
         Args:
             q: Joint coordinates, shape (nq,); the home pose if `None`.
@@ -217,7 +217,7 @@ class Simulator:
 
         Raises:
             ShapeError: Wrong number of values, or values that are not finite or huge.
-            SimulationStoppedError: The world is impossible from the start.
+            SimulationStoppedError: The initial state cannot be simulated.
         """
         self.begin_at(q, qd)
         self.world.reset()
@@ -443,6 +443,14 @@ class Simulator:
     def begin(self) -> None:
         """Start again with the motion at time zero."""
         self.muscles.reset(self._poses)
+
+    def saved(self) -> Array:
+        """Return the states of the actuators, a copy."""
+        return self.muscles.actuators.state.copy()
+
+    def restore(self, saved: Array) -> None:
+        """Take over states of the actuators, after `begin`."""
+        self.muscles.actuators.state[:] = saved
 
     def pull(self) -> None:
         """Write the wrenches and joint efforts of this step into MuJoCo's memory."""

@@ -111,5 +111,5 @@ class TimeControl:
             self.pacer.resume(now)
 
     def allow_one(self) -> None:
-        """Let one step be done in spite of the pause."""
+        """Allow one step while time is paused."""
         self._single = True

@@ -92,6 +92,12 @@ class Puller(Protocol):
     def begin(self) -> None:
         """Start again with the motion at time zero."""
 
+    def saved(self) -> Array:
+        """Return the states of its actuators, a copy."""
+
+    def restore(self, saved: Array) -> None:
+        """Take over states of its actuators, after `begin`."""
+
     def pull(self) -> None:
         """Write the wrenches and joint efforts of this step into MuJoCo's memory."""
 
@@ -109,6 +115,27 @@ class Puller(Protocol):
 
     def native_steps(self) -> SeveralSteps | None:
         """Return what begins several steps natively, if there is anything."""
+
+
+SAVED = int(
+    mujoco.mjtState.mjSTATE_FULLPHYSICS
+    | mujoco.mjtState.mjSTATE_WARMSTART
+    | mujoco.mjtState.mjSTATE_EQ_ACTIVE
+)
+"""What is saved of MuJoCo: motion, grasps, and where its solver begins to search."""
+
+
+@dataclass(frozen=True, eq=False)
+class WorldState:
+    """A state that a world can begin in again; see `WorldSimulator.save`.
+
+    Attributes:
+        physics: MuJoCo's numbers, in the layout of `SAVED`.
+        actuators: States of the actuators of every robot.
+    """
+
+    physics: Array
+    actuators: tuple[Array, ...]
 
 
 @dataclass(eq=False)
@@ -263,14 +290,46 @@ class WorldSimulator:
         Pushes and grasps end.
 
         Raises:
-            SimulationStoppedError: The world is impossible from the start.
+            SimulationStoppedError: The initial state cannot be simulated.
         """
+        self._begin(None)
+
+    def save(self) -> WorldState:
+        """Return the present state: motion of all models, grasps, states of actuators.
+
+        What robots are told, pushes, and what cables with friction remember of their sliding are
+        no part of it.
+        """
+        physics = np.empty(mujoco.mj_stateSize(self.model, SAVED))
+        mujoco.mj_getState(self.model, self.data, physics, SAVED)
+        return WorldState(physics, tuple(puller.saved() for puller in self.pullers))
+
+    def restore(self, state: WorldState) -> None:
+        """Put the world back to time zero, in a saved state. Pushes end.
+
+        Args:
+            state: As `save` returned it, of this world.
+
+        Raises:
+            CardsError: It is of another world; nothing changes.
+            SimulationStoppedError: The state is impossible.
+        """
+        sizes = [puller.saved().shape for puller in self.pullers]
+        fits = state.physics.shape == (mujoco.mj_stateSize(self.model, SAVED),)
+        if not fits or [values.shape for values in state.actuators] != sizes:
+            raise CardsError("the saved state is of another world (expected: one of this world)")
+        self._begin(state)
+
+    def _begin(self, state: WorldState | None) -> None:
         tree = self.combined.tree
         mujoco.mj_resetData(self.model, self.data)
         # integrating by zero normalises quaternions
         self.data.qpos[: tree.nq] = tree.integrate(tree.home, np.zeros(tree.nv))
         for puller in self.pullers:
             puller.put()
+        if state is not None:
+            mujoco.mj_setState(self.model, self.data, state.physics, SAVED)
+            self.data.time = 0.0
         self._remember()
         self._pushes.clear()
         self._met = None
@@ -283,6 +342,9 @@ class WorldSimulator:
             self._stop()
         for puller in self.pullers:
             puller.begin()
+        if state is not None:
+            for puller, values in zip(self.pullers, state.actuators, strict=True):
+                puller.restore(values)
 
     def step(self) -> None:
         """Advance by one time step with what the robots were told last.

@@ -13,6 +13,7 @@ from rclpy.node import Node
 
 from cards_ros.loop import DRAWING_NICE, StopFlag, lower_priority
 from cards_ros.parameters import Parameter, Parameters
+from cards_viz.pages.access import read_only
 
 PORT = Parameter("port", 8080, "Port; if it is in use the next free one.", lower=0, upper=65535)
 WINDOW = Parameter("window", 10.0, "Length of the live plots.", "s", lower=1.0, upper=60.0)
@@ -121,7 +122,8 @@ class PageNode(PacedNode):
 
     def run(self) -> int:
         """Say where the page is, then draw; see `PacedNode.run`."""
-        self.get_logger().info(f"open {self.page.url} (spectators: {self.page.spectator_url})")
+        others = "read-only" if read_only() else f"spectators: {self.page.spectator_url}"
+        self.get_logger().info(f"open {self.page.url} ({others})")
         # not before: a machine that is busy would make its user wait for the page
         lower_priority(DRAWING_NICE)
         return super().run()

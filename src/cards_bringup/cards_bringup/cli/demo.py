@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ EXAMPLES = """examples:
   ./cards demo roboy_arm --headless --no-ros      one process, no ROS: the fastest
   ./cards demo roboy_arm --world table --reference carry    the arm takes a box aside
   ./cards demo roboy_arm --headless --video arm.mp4         and a film of it
+  ./cards demo roboy_arm --host 0.0.0.0 --read-only         for others to look at
   ./cards demo two_arms                           two arms in one world
   ./cards demo roboy_arm --simulator gazebo       the same in Gazebo, where that is installed
   ./cards demo planar_2r --controller examples/springs.py        a controller of your own
@@ -92,6 +94,11 @@ def add_demo(subparsers: Any) -> None:
         help="address that the view listens on; 0.0.0.0 opens it to the network, for those who "
         "have its link (%(default)s)",
     )
+    add(
+        "--read-only",
+        action="store_true",
+        help="print the link of spectators alone: they see everything and command nothing",
+    )
     add("--no-ros", action="store_true", help="one process and no topics instead of ROS nodes")
     add("--out", type=Path, metavar="DIR", help="run folder (default: runs/ROBOT_CONTROLLER_TIME)")
     add("--params-file", metavar="FILE", help="parameters (default: config/ROBOT.yaml)")
@@ -142,7 +149,10 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_bringup.demo import muscle_demo, rod_demo
     from cards_bringup.demo.run_folder import new_run_folder, preparing
+    from cards_viz.pages.access import READ_ONLY
 
+    if args.read_only:
+        os.environ[READ_ONLY] = "1"  # of the nodes too
     with preparing() as prepare:
         if rod_demo.is_rod_robot(args.robot):
             name = Path(args.robot).stem if args.robot.endswith(".sdf") else Path(args.robot).name

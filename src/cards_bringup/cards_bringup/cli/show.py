@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ EXAMPLES = """examples:
   ./cards show runs/roboy_arm_ctc_joint_20261123-221104
   ./cards show with without               two runs of one robot at the same time, side by side
   ./cards show with --robot path/to/model.sdf
+  ./cards show RUN --host 0.0.0.0 --read-only
 
 Ctrl-C closes the page, exit code 0. Numbers and figures of two runs: ./cards compare.
 Python: cards.show
@@ -39,6 +41,11 @@ def add_show(subparsers: Any) -> None:
         default="127.0.0.1",
         help="address to listen on; 0.0.0.0 opens the page to the network (%(default)s)",
     )
+    add(
+        "--read-only",
+        action="store_true",
+        help="print the link of spectators alone: they see everything and command nothing",
+    )
     parser.set_defaults(run=run)
 
 
@@ -48,8 +55,11 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.errors import CardsError
     from cards_core.exit_codes import ExitCode
     from cards_core.formats import load
+    from cards_viz.pages.access import READ_ONLY
     from cards_viz.runs.summary import SUMMARY
 
+    if args.read_only:
+        os.environ[READ_ONLY] = "1"
     robot = None if args.robot is None else load(args.robot)
     is_run = (Path(args.what) / SUMMARY).is_file()
     if is_run or args.beside is not None or robot is not None:

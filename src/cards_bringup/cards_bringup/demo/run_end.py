@@ -202,7 +202,7 @@ def conclude(
 
     Args:
         args: Arguments of ``./cards demo``.
-        interrupts: A second Ctrl-C gives the results up.
+        interrupts: A second Ctrl-C discards the results.
         end: End of the run.
         out: Run folder.
         write: Writes plots, recording and summary; returns the latter.

@@ -22,6 +22,7 @@ from cards_core.muscles.command import CommandPart, CommandRefusedError, command
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_saving import save_parameters
 from cards_core.robot.actuators import CommandKind
+from cards_core.rods.tracking.saved_states import SavedStates
 from cards_core.trajectories.base import Reference
 from cards_core.trajectories.live import TARGET_SPEEDS, PoseMotion, joint_target
 from cards_core.typing import Array
@@ -58,6 +59,7 @@ class MuscleSession:
         pages: Those that are open.
         paused: Whether the simulation stands still.
         stopped: Whether an emergency stop holds.
+        states: Saved states, in memory: they end with the run.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class MuscleSession:
         self._todo: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.pages: list[RobotPage] = []
         self.paused = self.stopped = False
+        self.states = SavedStates(simulation.world.simulator.world.name)
         self._single = False
         self._shown = -math.inf
         self._marked = (time.monotonic(), 0)
@@ -176,6 +179,20 @@ class MuscleSession:
         self._simulation.world.reset()
         for page in self.pages:
             page.restart()
+        self.stopped = False
+
+    def save(self, name: str) -> None:
+        """Save the present state of everything. Raises `CardsError` for a name that is none."""
+        hands = [page.hand for page in self.pages]
+        self.states.save(name, {"world": self._simulation.world.simulator.save(), "hands": hands})
+
+    def restore(self, name: str) -> None:
+        """Begin again, at time zero, in a saved state. Raises `UnknownNameError`."""
+        state = self.states[name]
+        self._simulation.world.restore(state["world"])
+        for page, hand in zip(self.pages, state["hands"], strict=True):
+            page.restart()
+            page.take_hand(hand)
         self.stopped = False
 
     def estop(self) -> None:
@@ -290,6 +307,29 @@ class RobotPage:
         """Pull at a link with a spring until told otherwise; None: let go."""
         self._session.later(lambda: self._set_push(push))
 
+    def save(self, name: str) -> None:
+        """Save the present state of everything under a name."""
+        self._later(lambda: self._session.save(name))
+
+    def load(self, name: str) -> None:
+        """Begin again in a saved state; the controller begins its reference again."""
+        self._later(lambda: self._session.restore(name))
+
+    def delete(self, name: str) -> None:
+        """Forget a saved state."""
+        self._later(lambda: self._session.states.delete(name))
+
+    def _later(self, action: Callable[[], None]) -> None:
+        """Do something between two steps, and tell of a refusal."""
+
+        def act() -> None:
+            try:
+                action()
+            except CardsError as error:
+                self.page.notify(str(error))
+
+        self._session.later(act)
+
     def set_gains(self, kp: Sequence[float], kd: Sequence[float]) -> None:
         """Set the gains of the controller; raises `CardsError` for those that do not fit."""
         self._change({"kp": list(kp), "kd": list(kd)})
@@ -384,6 +424,15 @@ class RobotPage:
             }
         self._hand[name] = (kind, value)
 
+    @property
+    def hand(self) -> dict[str, tuple[CommandKind, float]]:
+        """Return what is commanded by hand, by muscle; a copy."""
+        return dict(self._hand)
+
+    def take_hand(self, hand: Mapping[str, tuple[CommandKind, float]]) -> None:
+        """Command by hand what was commanded before."""
+        self._hand = dict(hand)
+
     def command_by_hand(self) -> None:
         """Repeat what was commanded by hand, if anything."""
         if not self._hand or self._session.stopped:
@@ -446,6 +495,7 @@ class RobotPage:
             real_time_factor=session.real_time_factor,
             bodies=self._bodies(),
             switches=self._switches(),
+            saved=session.states.names,
             **self._signals(),
             **self._tracked(state.q),
         )

@@ -66,7 +66,7 @@ class NodeRun:
         self._start_nodes(self._begun[0], ("view",))
 
     def give_up(self) -> None:
-        """End views that were started ahead of a run that cannot be; nothing is left of them."""
+        """End views that were started for a run that cannot start, and delete their logs."""
         if self.views is not None:
             self.views.close()
         for name in self._processes("view"):

@@ -3,7 +3,7 @@
 An experiment has one or more *runs*, which it compares (with and without a controller's feature,
 or one robot after the other). `Experiment.perform` makes one run, which may take long, and leaves
 its results in a folder. `Experiment.evaluate` makes values, tables and plots of all finished runs;
-it is quick and repeated whenever a report is written. `judge` holds the values to the claims.
+it is quick and repeated whenever a report is written. `judge` compares the values with the claims.
 """
 
 from __future__ import annotations

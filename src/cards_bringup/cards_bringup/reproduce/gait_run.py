@@ -42,7 +42,7 @@ SPREAD = ("least", "quartile 1", "median", "quartile 3", "most")
 
 
 def gait_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
-    """Let a pattern lead a robot several times.
+    """Run a robot with a pattern several times.
 
     The `Experiment.perform` of such runs; one process per core.
 
@@ -51,8 +51,8 @@ def gait_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
             that oscillate; ``feedback``: whether the network of the pattern is used; ``terrain``,
             with ``{seed}`` where that of the repetition goes; ``goals``: x, y [m], or none;
             ``duration`` [s]; ``repetitions``; ``perturbation``: of all velocities at time zero.
-        folder: Stays empty.
-        tell: Told how much is done.
+        folder: Not used.
+        tell: Told the share that is done, 0 to 1.
 
     Returns:
         ``runs``: of each its state and measures.
@@ -136,7 +136,7 @@ def switch_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
             `gait_run`; ``switch``: time at which the feedback is switched on, [s]; ``row_period``
             [s].
         folder: Gets `OSCILLATIONS`.
-        tell: Told how much is done.
+        tell: Told the share that is done, 0 to 1.
 
     Returns:
         Nothing: all is in `OSCILLATIONS`.
@@ -191,7 +191,7 @@ def random_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
     Args:
         setup: ``experiment``: name in config/learning; ``trials``: how many.
         folder: Gets the folder of the trials.
-        tell: Told how much is done.
+        tell: Told the share that is done, 0 to 1.
 
     Returns:
         ``distances`` of all trials, [m], zero where one failed.

@@ -61,7 +61,7 @@ def relaxation_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
             ``end_after_latch``: how long the run goes on once a muscle was let go for its
             temperature, [s].
         folder: Gets `RECORD`.
-        tell: Told how much is done.
+        tell: Told the share that is done, 0 to 1.
 
     Returns:
         When a muscle was let go [s], if one was; and how long the controller took.

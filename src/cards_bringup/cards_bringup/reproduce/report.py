@@ -200,7 +200,7 @@ def counts(result: Result) -> str:
 
 
 def line(result: Result) -> str:
-    """Return what became of an experiment, in one line."""
+    """Return the outcome of an experiment, in one line."""
     said = counts(result) if result.state == "done" else result.error
     return f"{result.experiment.key}: {result.outcome}" + (f" ({said})" if said else "")
 

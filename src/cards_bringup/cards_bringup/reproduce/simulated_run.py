@@ -44,7 +44,7 @@ def simulated_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
             ``controller``: kind of the controller; ``parameters``: its parameters;
             ``reference``: a trajectory, as in docs/trajectories.md; ``duration``: [s].
         folder: Becomes a run folder.
-        tell: Told how much is done.
+        tell: Told the share that is done, 0 to 1.
 
     Returns:
         The verdict on the run, and what the paper would be told of it.

@@ -57,7 +57,7 @@ def spine_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
             forces on nodes, see `Load`, or None; ``contact_stiffness``: factor of the stiffness
             of contacts; ``duration``, ``row_period``: [s].
         folder: Gets `RECORD` and `COMMANDS`.
-        tell: Told how much is done.
+        tell: Told the share that is done, 0 to 1.
 
     Returns:
         The largest tension of each cable in all steps, [N].

@@ -36,7 +36,8 @@ class MuscleMotion:
 
     Attributes:
         status: shape (n,), uint8, values of `PointStatus`: FEASIBLE, OUTSIDE_LIMITS (the numbers
-            are right, but no joint goes there), NOT_FINITE (NaN in the row), PATH_NOT_FOUND.
+            are right, but a joint is beyond its limits), NOT_FINITE (NaN in the row),
+            PATH_NOT_FOUND.
         lengths: l, shape (n, m), [m].
         rates: l', shape (n, m), [m/s].
         accelerations: l'', shape (n, m), [m/s^2].

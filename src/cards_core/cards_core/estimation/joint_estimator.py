@@ -494,7 +494,7 @@ class JointEstimator:
         out &= good_ones < TRUSTED_AFTER
 
     def _failed(self, lengths: Array, usable: npt.NDArray[np.bool_]) -> None:
-        """Search the pose again after some implausible steps, ever more seldom."""
+        """Search the pose again after some implausible steps, at growing intervals."""
         self._failures += 1
         if self._failures < self._next_try:
             return

@@ -167,7 +167,8 @@ class _Problem:
         self.count = len(self.readings)
         if m < tree.nv:
             raise EstimationError(
-                f"{m} muscles tell no pose of {tree.nv} coordinates; expected at least as many"
+                f"{m} muscles do not determine a pose of {tree.nv} coordinates; expected at least "
+                "as many"
             )
         self.joints = (
             np.full((self.count, tree.nq), np.nan) if joints is None else np.array(joints)

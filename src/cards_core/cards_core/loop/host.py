@@ -312,7 +312,7 @@ class Host(ABC):
         return self.gate.unanswered(self.now)
 
     def estop(self) -> None:
-        """Let go of all that was commanded, and refuse commands until the stop is released."""
+        """Clear all commands, and refuse new ones until the stop is released."""
         self.gate.estop()
 
     def reset(self) -> None:

@@ -1,9 +1,9 @@
-"""A log of one row per step that costs a memory copy and keeps the memory flat.
+"""A log of one row per step: one memory copy per row, constant memory.
 
 Rows go to a buffer, full buffers to a hidden file beside the ``.npz`` that `RunLog.close` makes of
 them, which appears under its name complete or not at all. A reset of the simulation begins the
-next *part*: nothing that was recorded is thrown away. If the process is killed, the hidden file
-stays, and `recover` makes of it what `RunLog.close` would have made.
+next *part*: nothing recorded is lost. If the process is killed, the hidden file
+stays, and `recover` makes the same file of it as `RunLog.close`.
 
 =================================== ====================================================
 ``simulator.npz``                   the last part, the only one without a reset

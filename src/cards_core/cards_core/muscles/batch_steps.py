@@ -88,12 +88,13 @@ class BatchSteps:
             the law ``tension`` [N], ``rest_length`` [m], ``rest_rate`` [m/s]; its numbers
             ``stiffness``, ``damping``, ``floor``, ``least``, ``most``; ``arm_factor``,
             ``mass_factor``, ``dt``. Views, to be written into.
-        lengths, rates, tensions: Of the last step, at its begin, shape (n, m).
+        lengths, rates, tensions: At the start of the last step, shape (n, m).
         alive: 0 where a robot diverged, shape (n,).
         taken: Steps of each robot, shape (n,).
 
     Raises:
-        DescriptionError: The robot has what this does not step; the message says what.
+        DescriptionError: The robot has something that batches do not support; the message
+            says what.
         CompilationError: There is no C compiler, and the code is not in the cache.
         CardsError: An argument out of its range.
     """

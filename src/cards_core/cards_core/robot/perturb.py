@@ -1,4 +1,4 @@
-"""A robot that differs a little from its file: what does a controller make of it?"""
+"""Robots with model errors, to test how robust a controller is."""
 
 from __future__ import annotations
 

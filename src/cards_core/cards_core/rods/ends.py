@@ -71,7 +71,7 @@ class End:
 
     @property
     def conservative(self) -> bool:
-        """Has the load a potential? A moment has none if it is fixed in space and free to turn.
+        """Whether the load has a potential: not a moment that is fixed in space and free to turn.
 
         Its work depends on the order of rotations about different axes; about one axis it has.
         """

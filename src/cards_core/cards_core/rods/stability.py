@@ -81,7 +81,7 @@ class Stability:
 
     @property
     def stable(self) -> bool:
-        """Does the equilibrium hold?"""
+        """Whether the equilibrium is stable."""
         return self.index == 0
 
 

@@ -166,5 +166,5 @@ def test_muscles_that_wrap_and_too_few_muscles_are_refused():
     with pytest.raises(EstimationError, match="wraps"):
         calibrate_lengths(robot, readings, points_of=[wrapping.name])
     two = load("planar_2r")
-    with pytest.raises(EstimationError, match="1 muscles tell no pose of 2"):
+    with pytest.raises(EstimationError, match="1 muscles do not determine a pose of 2"):
         calibrate_lengths(replace(two, muscles=two.muscles[:1]), np.zeros((2, 1)))

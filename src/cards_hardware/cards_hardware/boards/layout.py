@@ -156,7 +156,7 @@ def check_impedance(values: Mapping[str, float], limits: MuscleLimits) -> Muscle
 
 
 def default_limits(muscle: Muscle, window: tuple[float, float]) -> dict[str, float]:
-    """Return the limits of a muscle for which nothing is said, by name.
+    """Return the default limits of a muscle, by name.
 
     Args:
         muscle: A muscle of the model.

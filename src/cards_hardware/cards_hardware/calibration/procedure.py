@@ -107,7 +107,7 @@ class Calibration:
         self._old: dict[tuple[int, ParameterId, int], int] = {}
 
     def measure(self, seconds: float | None = None) -> Measurement:
-        """Record all boards for a while.
+        """Record all boards for a given time.
 
         Raises:
             HardwareError: A board is silent or not disarmed.
@@ -305,7 +305,7 @@ class Calibration:
         self.changed = False
 
     def restore(self) -> None:
-        """Bring back the zero points of the beginning, or of the last `save`."""
+        """Restore the zero points of the beginning, or of the last `save`."""
         for (board, parameter, channel), value in self._old.items():
             self.boards[board].set_parameter(parameter, channel, value)
         self._old.clear()

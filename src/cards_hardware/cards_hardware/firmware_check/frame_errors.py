@@ -305,7 +305,7 @@ class _FrameChecker:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run and print; return 0 if the decoders did what they must."""
+    """Run and print; return 0 if the decoders passed."""
     parser = argparse.ArgumentParser(prog="python -m cards_hardware.firmware_check.frame_errors")
     parser.add_argument("--frames", type=int, default=100_000, help="how many (100000)")
     parser.add_argument(

@@ -215,7 +215,7 @@ class DriveBusServer:
         return self.frames.feed(data)
 
     def answer(self, tick: int, now_us: int) -> None:
-        """Send what the sensors say now.
+        """Send the present readings of the sensors.
 
         Args:
             tick: When that is, modulo 2^16: boards take rates over differences of it.

@@ -158,8 +158,8 @@ class UnitDesign:
     def scaled(self, strength: float) -> UnitDesign:
         """Return units for weaker or stronger muscles: forces by a factor, currents the same.
 
-        Friction, noise and resolution of a unit belong to its size: the wire friction of a motor
-        for 800 N would hold a small arm fast.
+        Friction, noise and resolution of a unit scale with its size: the wire friction of a motor
+        for 800 N would block a small arm.
         """
         return replace(
             self,

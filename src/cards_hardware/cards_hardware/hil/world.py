@@ -162,7 +162,7 @@ class Sensors:
     Args:
         design: What the units are made of.
         calibration: What differs between them.
-        rng: Chance, for the noise.
+        rng: Random numbers of the noise.
     """
 
     def __init__(
@@ -343,7 +343,7 @@ class World:
         self.rates = state.measured("muscle_rates")
 
     def _pull_the_stand(self, forces: Array) -> Array:
-        """Let winders turn while the paths rest; return the tensions."""
+        """Step the winders with the paths at rest; return the tensions."""
         still = np.zeros(len(forces))
         kinds = np.full(len(forces), FORCE)
         return self.simulator.muscles.actuators.step(self.lengths, still, kinds, forces).copy()

@@ -73,6 +73,8 @@ class MuscleSnapshot:
         necessary: Tensions that the controller finds necessary, likewise, [N].
         switches: Boolean live parameters of the controller.
         limits: Of the bars.
+        saved: Names of the saved states, in the order in which they were saved.
+        not_saved: Why states cannot be saved; empty: they can.
     """
 
     time: float
@@ -99,6 +101,8 @@ class MuscleSnapshot:
     necessary: Array | None = None
     switches: Sequence[Switch] = ()
     limits: BarLimits = BarLimits()
+    saved: Sequence[str] = ()
+    not_saved: str = ""
 
 
 class MuscleCommands(Protocol):
@@ -158,6 +162,18 @@ class MuscleCommands(Protocol):
 
     def set_switch(self, name: str, on: bool) -> None:
         """Set a boolean live parameter of the controller."""
+        ...
+
+    def save(self, name: str) -> None:
+        """Save the present state of everything that is simulated under a name."""
+        ...
+
+    def load(self, name: str) -> None:
+        """Begin again, at time zero, in a saved state."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Forget a saved state."""
         ...
 
     def set_speed(self, factor: float) -> None:

@@ -33,6 +33,7 @@ from cards_viz.muscles.targets import TargetPanel
 from cards_viz.muscles.world_scene import WorldScene
 from cards_viz.pages.page import Page
 from cards_viz.pages.scene import Camera
+from cards_viz.pages.states import StatesPanel
 from cards_viz.pages.widgets import DrawingPanel, Guard, guarded
 
 PANEL_WIDTH = 370
@@ -100,6 +101,10 @@ class MusclePage(Page[MuscleSnapshot]):
         with tabs.add_tab("Muscles", viser.Icon.ADJUSTMENTS):
             self._muscle_panel = MusclePanel(gui, robot.muscles, self.scene.lengths, commands, run)
             self._state_table = StateTable(gui)
+        self._states: StatesPanel | None = None
+        if live:
+            with tabs.add_tab("States", viser.Icon.BOOKMARKS):
+                self._states = StatesPanel(gui, commands, run)
         with tabs.add_tab("View", viser.Icon.EYE):
             nodes = self._nodes
             toggles = [
@@ -214,4 +219,6 @@ class MusclePage(Page[MuscleSnapshot]):
         self._table.draw(self._last)
         self._muscle_panel.draw(self._last)
         self._state_table.draw(self._last)
+        if self._states is not None:
+            self._states.draw(self._last.saved, self._last.not_saved)
         self._plots.draw()

@@ -60,6 +60,10 @@ HAND_PERIOD = 0.02
 """Time between two commands by hand, [s]; the hosts' watchdogs expect them regularly."""
 
 
+NOT_SAVED = "States are kept where simulator and controller are one process: ./cards demo --no-ros"
+"""What the page says instead of saving states."""
+
+
 class CommandError(CardsError):
     """A command that no node can execute."""
 
@@ -291,6 +295,22 @@ class MuscleRosCommands:
                 "--ros-args --params-file FILE, as ./cards demo and launch files do)"
             )
         self._todo.put(self._save_gains)
+
+    def save(self, name: str) -> None:
+        """Refuse: no service reaches the states of simulator and controllers at one instant.
+
+        Raises:
+            CommandError: Always; `load` and `delete` too.
+        """
+        raise CommandError(f"state '{name}' not saved: {NOT_SAVED}")
+
+    def load(self, name: str) -> None:
+        """Refuse, as `save`."""
+        raise CommandError(f"state '{name}' not restored: {NOT_SAVED}")
+
+    def delete(self, name: str) -> None:
+        """Refuse, as `save`."""
+        raise CommandError(f"state '{name}' not deleted: {NOT_SAVED}")
 
     def set_speed(self, factor: float) -> None:
         """Set the parameter ``speed`` of the simulator."""
@@ -712,6 +732,7 @@ class BrowserViewNode(PageNode, DrawingNode):
             necessary=watcher.necessary,
             switches=self._controller_parameters.switches,
             limits=self._controller_parameters.limits,
+            not_saved=NOT_SAVED,
             **known,
         )
 

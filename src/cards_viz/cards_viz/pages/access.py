@@ -28,6 +28,10 @@ LOG = logging.getLogger(__name__)
 VARIABLE = "CARDS_TOKEN"
 """Environment variable: the token of the pages of this process and of its children."""
 
+READ_ONLY = "CARDS_READ_ONLY"
+"""Environment variable: 1 if the links that this process and its children tell are those of
+spectators."""
+
 PARAMETER = "token"
 """Of the address of a page."""
 
@@ -60,8 +64,8 @@ def token() -> str:
         given = os.environ[VARIABLE] = secrets.token_urlsafe(24)
     if not _TOKEN.fullmatch(given):
         raise CardsError(
-            f"{VARIABLE} is no token (expected: 16 to 128 letters, digits, - or _; or unset, for "
-            "one at random)"
+            f"{VARIABLE} is not a token (expected: 16 to 128 letters, digits, - or _; or unset, "
+            "for one at random)"
         )
     return given
 
@@ -72,6 +76,18 @@ def spectator_token(of: str) -> str:
     HMAC-SHA-256 of a fixed text under the token: nobody finds the token from it.
     """
     return hmac.new(of.encode(), b"spectator", hashlib.sha256).hexdigest()[:32]
+
+
+def read_only() -> bool:
+    """Tell whether the links that are told let people look on and not command.
+
+    Raises:
+        CardsError: The variable `READ_ONLY` holds something else than 0 or 1.
+    """
+    given = os.environ.get(READ_ONLY, "")
+    if given not in ("", "0", "1"):
+        raise CardsError(f"{READ_ONLY} is '{given}' (expected: 0, 1, or unset)")
+    return given == "1"
 
 
 def reachable_host(host: str) -> str:
@@ -95,11 +111,13 @@ def page_url(host: str, port: int, given: str | None = None) -> str:
     Args:
         host: The address it listens on.
         port: Its port.
-        given: The token; default `token`.
+        given: The token; default `token`, or that of spectators if this process is `read_only`.
     """
+    if given is None:
+        given = spectator_token(token()) if read_only() else token()
     name = reachable_host(host)
     name = f"[{name}]" if ":" in name else name
-    return f"http://{name}:{port}/?{PARAMETER}={token() if given is None else given}"
+    return f"http://{name}:{port}/?{PARAMETER}={given}"
 
 
 def page_port(url: str) -> int:
@@ -111,7 +129,12 @@ def page_port(url: str) -> int:
 
 
 def network_note(host: str) -> str:
-    """Return what to tell somebody whose page others can reach; empty for this machine alone."""
+    """Return what to tell somebody whose page others can reach; empty for this machine alone.
+
+    Empty as well if its link is the spectators' anyway.
+    """
+    if read_only():
+        return ""
     if host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback):
         return ""
     return (

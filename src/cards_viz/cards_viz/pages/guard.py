@@ -172,7 +172,7 @@ def guarded_server(host: str, port: int, label: str, access: Access) -> viser.Vi
         if not called:
             server.stop()
             raise CardsError(
-                f"viser {viser.__version__} starts its server in a way of its own, which would "
+                f"viser {viser.__version__} starts its server in an unknown way, which would "
                 "let anybody command (expected: the version in requirements/)"
             )
     return server

@@ -81,7 +81,8 @@ def free_port(host: str, port: int) -> int:
         port: Wanted port; 0 leaves the choice to the system.
 
     Raises:
-        PortError: None of `PORTS_TRIED` ports is free, or ``host`` is no address of ours.
+        PortError: None of `PORTS_TRIED` ports is free, or ``host`` is not an address of this
+            machine.
     """
     check_kind(port, int, "the port", "0 to 65535", error=PortError)
     if not 0 <= port <= 65535:
@@ -144,7 +145,8 @@ class Page(ABC, Generic[ShownT]):
         rate: Largest number of updates a second.
 
     Attributes:
-        url: Address of the page, with the token of those who may command.
+        url: Address of the page, with the token of those who may command; of spectators if
+            this process is `cards_viz.pages.access.read_only`.
         spectator_url: The same for those who may look on.
         port: Its port.
         server: The viser server, to add things of your own.
@@ -173,7 +175,7 @@ class Page(ABC, Generic[ShownT]):
         access = Access(host, token())
         self.server = guarded_server(host, chosen, label, access)
         self.port = self.server.get_port()
-        self.url = page_url(host, self.port, access.token)
+        self.url = page_url(host, self.port)
         self.spectator_url = page_url(host, self.port, spectator_token(access.token))
         self.server.gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=(31, 95, 168)

@@ -21,7 +21,7 @@ class Camera:
 
 
 def viewing_direction(lower: Vector3, upper: Vector3) -> Vector3:
-    """Return the direction from a box to the eye: from the front (-y), flat things face on.
+    """Return the direction from a box to the eye: from the front (-y), flat robots face-on.
 
     Robots that are long from front to back, such as spines, are seen from their side. Planar
     robots (extent of one axis below a sixth of the largest) are seen almost along that axis, as

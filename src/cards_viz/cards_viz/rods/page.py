@@ -16,6 +16,7 @@ import viser
 from cards_core.rods.robots.robot import BaseKind, RodRobot
 from cards_viz.pages.page import Page
 from cards_viz.pages.scene import Camera, NearPlane
+from cards_viz.pages.states import StatesPanel
 from cards_viz.pages.widgets import DrawingPanel, LivePlot, guarded
 from cards_viz.rods.interface import RodCommands, RodSnapshot
 from cards_viz.rods.page_scene import RodPageScene
@@ -23,7 +24,6 @@ from cards_viz.rods.panels import (
     JointPanel,
     PosePanel,
     RunPanel,
-    StatesPanel,
     WrenchPanel,
     legend_html,
     status_html,
@@ -238,7 +238,7 @@ class RodPage(Page[RodSnapshot]):
             self._pose.draw()
         self._wrench.draw(snapshot)
         self._run_panel.draw(snapshot)
-        self._states.draw(snapshot)
+        self._states.draw(snapshot.states)
         if snapshot.time - self._plotted >= PLOT_PERIOD or snapshot.time < self._plotted:
             self._plotted = snapshot.time
             for chart in self._charts.values():

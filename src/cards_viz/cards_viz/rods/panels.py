@@ -226,48 +226,6 @@ class WrenchPanel:
         self.group.follow(_named(snapshot.values, names, self.group.values))
 
 
-class StatesPanel:
-    """Saved states by name."""
-
-    def __init__(self, gui: viser.GuiApi, commands: RodCommands, run: Guard) -> None:
-        self._gui = gui
-        self._names: tuple[str, ...] = ()
-        name = gui.add_text("name", "state 1", hint="Name of the state to save")
-        save = gui.add_button("Save", icon=viser.Icon.DEVICE_FLOPPY, color="blue")
-        self._choice = gui.add_dropdown("saved", ("–",), disabled=True)
-        self._load = gui.add_button("Restore", icon=viser.Icon.RESTORE, disabled=True)
-        self._delete = gui.add_button("Delete", icon=viser.Icon.TRASH, color="gray", disabled=True)
-        self._name = name
-
-        def keep() -> None:
-            text = name.value.strip() or "state"
-            commands.save(text)
-            name.value = next_name(text)
-
-        save.on_click(lambda _: run(keep))
-        self._load.on_click(lambda _: run(lambda: commands.load(self._choice.value)))
-        self._delete.on_click(lambda _: run(lambda: commands.delete(self._choice.value)))
-
-    def draw(self, snapshot: RodSnapshot) -> None:
-        """Show the names of the saved states."""
-        names = tuple(snapshot.states)
-        if names == self._names:
-            return
-        added = [name for name in names if name not in self._names]
-        self._names = names
-        self._choice.options = names or ("–",)
-        if added:
-            self._choice.value = added[-1]
-        for control in (self._choice, self._load, self._delete):
-            control.disabled = not names
-
-
-def next_name(name: str) -> str:
-    """Return a name with its number increased by one, ``start`` -> ``start 2``."""
-    stem, _, number = name.rpartition(" ")
-    return f"{stem} {int(number) + 1}" if stem and number.isdigit() else f"{name} 2"
-
-
 class RunPanel:
     """Home, stop, demo motion; the way back after the rods have snapped."""
 

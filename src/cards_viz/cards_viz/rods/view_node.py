@@ -185,7 +185,7 @@ class RodRosCommands:
     # Spinning thread --------------------------------------------------------------------------
 
     def update(self) -> None:
-        """Send what is left to do."""
+        """Publish pending messages, call pending services, and drop those that are too late."""
         now = time.monotonic()
         with self._lock:
             found = {

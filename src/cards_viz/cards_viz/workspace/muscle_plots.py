@@ -217,7 +217,7 @@ def draw(result: Result, *, metric: str | None = None, folder: Path | None = Non
 
 
 def workspace_figure(result: Result, metric: str | None = None) -> tuple[Figure, str]:
-    """Return the figure of a result and what it is called: map, slices, points or rays.
+    """Return the figure of a result and its name: map, slices, points or rays.
 
     Raises:
         UnknownNameError: There is no such metric.

@@ -77,6 +77,15 @@ class Recorder:
     def set_speed(self, factor):
         self._note("set_speed", factor)
 
+    def save(self, name):
+        self._note("save", name)
+
+    def load(self, name):
+        self._note("load", name)
+
+    def delete(self, name):
+        self._note("delete", name)
+
 
 def wait_for(condition, what, timeout=PATIENCE):
     end = time.monotonic() + timeout
@@ -404,6 +413,31 @@ def test_buttons(opened):
     page.get_by_role("button", name="Release stop").click()
     wait_for(lambda: ("estop", False) in commands.calls, "release")
     opened.draw(snapshot(4.3))
+
+
+def test_states(opened):
+    """Saved by name, listed when the host has them, restored; grey with the reason without."""
+    page, commands = opened.page, opened.commands
+    page.get_by_role("tab", name="States").click()
+    commands.calls.clear()
+    field = page.locator("input[value='state 1']")
+    field.fill("bent")
+    wait_for(lambda: opened.view._states._name.value == "bent", "the name")
+    page.get_by_role("button", name="Save", exact=True).click()
+    wait_for(lambda: ("save", "bent") in commands.calls, "save")
+    wait_for(lambda: opened.view._states._name.value == "bent 2", "the next name")
+    assert page.get_by_role("button", name="Restore").is_disabled()
+    opened.draw(snapshot(4.4, saved=("bent",)))
+    page.get_by_role("button", name="Restore").click()
+    wait_for(lambda: ("load", "bent") in commands.calls, "restore")
+    page.get_by_role("button", name="Delete").click()
+    wait_for(lambda: ("delete", "bent") in commands.calls, "delete")
+    opened.draw(snapshot(4.5, not_saved="States are kept elsewhere"))
+    page.get_by_text("States are kept elsewhere").wait_for()
+    for name in ("Save", "Restore", "Delete"):
+        assert page.get_by_role("button", name=name, exact=True).is_disabled()
+    page.get_by_role("tab", name="Run").click()
+    opened.draw(snapshot(4.6))
 
 
 def slider_input(page, label):

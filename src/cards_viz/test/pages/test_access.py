@@ -95,7 +95,7 @@ def test_one_token_for_a_process_and_its_children(monkeypatch):
     monkeypatch.delenv(access.VARIABLE)
     assert access.token() != made
     monkeypatch.setenv(access.VARIABLE, "short")
-    with pytest.raises(CardsError, match="CARDS_TOKEN is no token"):
+    with pytest.raises(CardsError, match="CARDS_TOKEN is not a token"):
         access.token()
 
 
@@ -190,6 +190,33 @@ def command(page, commands, *, token=None, origin=None, host=None):
     except InvalidStatus as refusal:
         return refusal.response.status_code
     return None
+
+
+@pytest.mark.serial
+def test_the_link_of_a_read_only_process_commands_nothing(planar_2r, monkeypatch):
+    pytest.importorskip("viser", reason="viser is not installed")
+    from cards_viz.muscles.page import MusclePage
+
+    monkeypatch.setenv(access.VARIABLE, TOKEN)
+    monkeypatch.setenv(access.READ_ONLY, "1")
+    commands = Recorder()
+    with MusclePage(planar_2r, commands, port=0) as page:
+        assert page.url == page.spectator_url == access.page_url("127.0.0.1", page.port)
+        assert TOKEN not in page.url
+        assert access.network_note("0.0.0.0") == "", "there is no second link to tell"
+        token = page.url.partition("token=")[2]
+        assert command(page, commands, token=token) is None
+        assert commands.calls == []
+        # who has set the token still commands
+        assert command(page, commands, token=TOKEN) is None
+        assert commands.calls == [("estop", True)]
+
+
+@pytest.mark.parametrize("given", ["yes", "true", " 1", "2"])
+def test_read_only_is_0_or_1(monkeypatch, given):
+    monkeypatch.setenv(access.READ_ONLY, given)
+    with pytest.raises(CardsError, match="CARDS_READ_ONLY is"):
+        access.page_url("127.0.0.1", 8080)
 
 
 @pytest.mark.serial

@@ -21,12 +21,12 @@ from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.tracker import Tracker
 from cards_core.spatial import matrix_quaternion, matrix_rpy, rpy_matrix
+from cards_viz.pages.states import next_name
 from cards_viz.rods.interface import RodSnapshot
 from cards_viz.rods.page import RodPage
 from cards_viz.rods.panels import (
     WORDS,
     joint_axes,
-    next_name,
     pose_axes,
     status_html,
     target_pose,

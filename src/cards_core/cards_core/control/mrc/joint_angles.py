@@ -1,8 +1,9 @@
 """Joint angles of a robot without joint sensors, from the lengths of its muscles.
 
-An extended Kalman filter (`cards_core.estimation.JointEstimator`) sees the lengths of the body
-image, ``l = f(q) + g(q, T) + b``: what the image adds to the geometry of the description is taken
-from the readings, at the pose that was estimated last. b are constant offsets of the sensors.
+An extended Kalman filter (`cards_core.estimation.JointEstimator`) measures the lengths of the
+body image, ``l = f(q) + g(q, T) + b``: what the image adds to the geometry of the description is
+subtracted from the readings, at the pose that was estimated last. b are constant offsets of the
+sensors.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def made_image(robot: Robot, kind: str, file: str) -> BodyImage:
     if kind == "polynomial" and sprung:
         raise ParameterError(
             f"body_image is 'polynomial', and muscle '{robot.muscles[sprung[0]].name}' has a "
-            "spring (expected: 'geometric', which knows the spring, or 'learned')"
+            "spring (expected: 'geometric', which includes the spring, or 'learned')"
         )
     image = IMAGES[kind](robot)
     if file:

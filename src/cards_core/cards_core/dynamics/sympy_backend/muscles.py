@@ -183,8 +183,8 @@ def _wraps(muscle: Muscle, element: object, count: int) -> CardsError:
     what = "starts at a pulley" if isinstance(element, Pulley) else "wraps over a surface"
     others = f" (and {count - 1} more)" if count > 1 else ""
     return CardsError(
-        f"muscle '{muscle.name}'{others} {what}, which has no expression without cases: where it "
-        "touches depends on the pose. Expected: straight muscles through via points. Without the "
-        "wrapped muscles it works: muscles='straight', on the command line --muscles straight; "
-        "their numbers are had from './cards eval'"
+        f"muscle '{muscle.name}'{others} {what}, which has no single expression: its contact "
+        "points depend on the pose. Expected: straight muscles through via points. To leave out "
+        "wrapped muscles: muscles='straight', on the command line --muscles straight; for their "
+        "numbers: ./cards eval"
     )

@@ -56,7 +56,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """A shape in which a structure holds itself.
+    """A shape in which a structure is in equilibrium.
 
     Attributes:
         q: shape (nq,).

@@ -51,7 +51,7 @@ def refuse_options(args: argparse.Namespace, names: Sequence[str], whose: str) -
         if not any(getattr(args, name, None) is value for value in (None, False)):
             option = "--" + name.replace("_", "-")
             raise CardsError(
-                f"{option} is for {whose}, not for '{args.robot}' (expected: no such)"
+                f"{option} is for {whose}, not for '{args.robot}' (expected: without it)"
             )
 
 
