@@ -166,11 +166,11 @@ def _add_joint(
         )
     motions: list[ExportedMotion] = []
     names = coordinate_names(joint)
-    for name, kind, axis in zip(names, kinds[joint.kind], joint.axes, strict=True):
+    for name, motion, axis in zip(names, kinds[joint.kind], joint.axes, strict=True):
         direction = placed.rotation @ (axis.axis / np.linalg.norm(axis.axis))
-        motions.append(ExportedMotion(name, kind, direction, axis, home[name]))
+        motions.append(ExportedMotion(name, motion, direction, axis, home[name]))
     known = joint_type(motions, AXES_PER_KIND[joint.kind] > 1)
-    groups = [motions] if known else [[motion] for motion in motions]
+    groups = [motions] if known else [[item] for item in motions]
     location = placed.translation
     for i, group in enumerate(groups):
         kind = known or joint_type(group, several=False)
