@@ -104,7 +104,7 @@ TEXTS = {
     "host",
     "group", "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "ntrt",
     "output", "params_file", "passive", "points", "port", "quantities", "reference", "robot",
-    "scheduler", "steps", "trajectory", "trajectory_file", "terrain", "unit",
+    "scheduler", "settings", "steps", "trajectory", "trajectory_file", "terrain", "unit",
     "world", "cable_set",
 }  # fmt: skip
 """Options that are texts without numbers."""
