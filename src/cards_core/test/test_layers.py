@@ -25,6 +25,7 @@ BASE = {
     "files",
     "names",
     "plugins",
+    "saved_states",
     "shared_files",
     "spatial",
     "stamps",

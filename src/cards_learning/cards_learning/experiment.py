@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.control.cpg.files import read_pattern
+from cards_core.control.cpg.files import pattern_file, read_pattern
 from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters, as_text
 from cards_core.control.set_points import told_muscles
 from cards_core.errors import CardsError, DescriptionError
@@ -159,7 +159,7 @@ class Experiment:
 
     def start_pattern(self) -> PatternParameters | None:
         """Return the pattern to begin with. Raises `CardsError` if it cannot be read."""
-        return _start_pattern(self.start) if self.start else None
+        return read_pattern(pattern_file(self.start)) if self.start else None
 
     def start_point(self) -> Array | None:
         """Return its point, shape (d,). Raises `CardsError` if it is of another structure."""
@@ -406,7 +406,7 @@ def _controller(
     known = [name for part, names in of_part.items() if part in learnt for name in names]
     given = section["parameters"]
     given.mapping(known)
-    ranges = {name: range for name, range in _DEFAULTS.items() if name in known}
+    ranges = {name: usual for name, usual in _DEFAULTS.items() if name in known}
     for name in given.mapping():
         ranges[name] = _range(given[name])
         if name in _ALWAYS_POSITIVE and ranges[name][0] < 0.0:
@@ -434,7 +434,7 @@ def _controller(
         learnt=learnt,
     )
     if learnt != PARTS:
-        kept = _checked(section["start"], lambda: _start_pattern(start))
+        kept = _checked(section["start"], lambda: read_pattern(pattern_file(start)))
         space = replace(space, kept=kept)
     if not space.genes:
         raise given.error("has no range", "at least one range [low, high] to learn in")
@@ -443,10 +443,6 @@ def _controller(
         tuple(patterns),
         start,
     )
-
-
-def _start_pattern(name: str) -> PatternParameters:
-    return read_pattern(find_file(name, folder="config/patterns", suffix=".yaml"))
 
 
 def _algorithm(section: Field) -> Settings:

@@ -233,6 +233,7 @@ class ParameterSpace:
                 )
             ]
             networks[network] = Network(*layers)
+        joint = tuple(value(f"joint_tension[{i}]", "joint_tension") for i in range(self.per_joint))
         both = self.edges if not self.per_joint else ()
         return PatternParameters(
             oscillators,
@@ -245,11 +246,7 @@ class ParameterSpace:
             goal=networks.get("goal"),
             goal_tension=value("goal_tension") if "goal" in networks else 0.0,
             tension=value("tension"),
-            joint_tensions=tuple(
-                value(f"joint_tension[{i}]", "joint_tension") for i in range(self.per_joint)
-            )
-            if "joint_tension" in self.ranges or "joint_tension[0]" in given
-            else (),
+            joint_tensions=joint if any(joint) else (),
         )
 
     def point(self, pattern: PatternParameters) -> Array:
@@ -281,9 +278,8 @@ class ParameterSpace:
         }
         for name in OSCILLATOR_NAMES[self.kind]:
             found[name] = getattr(pattern.oscillators, name)
-        if pattern.joint_tensions or "joint_tension" in self.ranges:
-            joint = pattern.joint_tensions or (0.0,) * self.per_joint
-            found |= {f"joint_tension[{i}]": tension for i, tension in enumerate(joint)}
+        joint = pattern.joint_tensions or (0.0,) * self.per_joint
+        found |= {f"joint_tension[{i}]": tension for i, tension in enumerate(joint)}
         pairs = pattern.couplings[:: 2 if self.edges and not self.per_joint else 1]
         for i, (weight, phase) in enumerate(pairs.tolist()):
             found[f"coupling[{i}].weight"] = weight

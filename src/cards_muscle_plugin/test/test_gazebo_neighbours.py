@@ -6,10 +6,11 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 pytest.importorskip("mujoco", reason="mujoco is not installed")
 from gazebo_run import GazeboRun, installation
-from neighbour_models import SHAPES, THROWN, around, embedded, thing, thrower, written
+from neighbour_models import THROWN, around, embedded, written
 from scipy.optimize import brentq
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+from touched_models import SHAPES, thing, thrower
 
 from cards_core.formats import load, write_model
 from cards_core.muscles.command import NO_COMMAND

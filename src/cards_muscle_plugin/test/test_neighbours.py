@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fake_simulator import DT, FakeSimulator
-from neighbour_models import SHAPES, THROWN, around, embedded, thing, thrower, written
+from neighbour_models import THROWN, around, embedded, written
 from test_gazebo_host import Turn
+from touched_models import SHAPES, thing, thrower
 
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError

@@ -24,8 +24,8 @@ from cards_core.rods.robots.robot import PLATE_COORDINATES, RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.status import REJECTED, Finding
 from cards_core.rods.tracking.commands import pose_from
-from cards_core.rods.tracking.saved_states import SavedStates, State
 from cards_core.rods.tracking.tracker import Tracker, TrackingResult
+from cards_core.saved_states import SavedStates, State
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array
 from cards_rods.demo_motion import DemoMotion

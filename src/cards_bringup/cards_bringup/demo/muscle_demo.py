@@ -108,6 +108,11 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     name = plan.values["robot"] if several else robots[0].robot.name
     _controller_model(args)  # refused before there is a folder for the run
     chosen = settings(args.settings, [node.full_name for node in plan.nodes])
+    of_views = {
+        node.full_name: chosen.pop(node.full_name)
+        for node in plan.nodes
+        if node.role == "view" and node.full_name in chosen
+    }
     out = args.out or new_run_folder(name, controller)
     prepare(out)
     for robot in robots:
@@ -117,6 +122,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
     # in one process the page is there when the run begins
     waits = view and use_ros and not args.no_wait and not args.hil
     pages = _show(args, plan, overrides, tell=not waits) if view else {}
+    merge(overrides, of_views)  # views start first
     waits = waits and bool(pages)
     controllers = [node.full_name for node in plan.nodes if node.role == "controller"]
     nodes = NodeRun(plan, overrides, 0.0, out, may_pause=view)
@@ -134,12 +140,12 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
             nodes.give_up()
             raise
         overrides |= _overrides(args, plan, duration, out.resolve(), common)
-        merge(overrides, chosen)
         for one in controllers:
             if waits:
                 overrides[one]["autostart"] = False
             if view and not duration and not args.hil:
                 overrides[one]["repeat_reference"] = True  # there is always something to see
+        merge(overrides, chosen)
 
         mode = plan.values["mode"]
         how_long = f"{duration:g} s" if duration else "until Ctrl-C"

@@ -126,7 +126,6 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
     }
     if not view and args.duration:
         overrides[SOLVER]["motion_duration"] = max(duration, 1.0)  # one round, whatever the time
-    merge(overrides, settings_of(args.settings, [node.full_name for node in plan.nodes]))
     if view:
         from cards_viz.pages.access import page_url
         from cards_viz.pages.page import reserved_port
@@ -135,6 +134,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
         overrides[VIEW] = {"model": model, "host": args.host, "port": port}
         tell_network(args, port)
         say(args, f"watch at {page_url(args.host, port)}{instead(args.port, port)}")
+    merge(overrides, settings_of(args.settings, [node.full_name for node in plan.nodes]))
     how = f"{duration:g} s" if duration else "until Ctrl-C"
     where = ", in Gazebo" if in_gazebo else ""
     say(args, f"{robot.name}, {robot.n_limbs} limbs{where}, {how} -> {out}")

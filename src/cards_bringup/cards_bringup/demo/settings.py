@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import yaml
-
 from cards_core.errors import CardsError, UnknownNameError
+from cards_core.parameters.parameter_file import given_value
 
 NodeParameters = dict[str, dict[str, Any]]
 """Full name of a node to its parameters."""
@@ -38,10 +37,7 @@ def settings(texts: Sequence[str], nodes: Iterable[str]) -> NodeParameters:
             raise UnknownNameError("node", node, everything)
         if len(found) > 1:
             raise CardsError(f"--set {text}: {len(found)} nodes (expected: {' or '.join(found)})")
-        try:
-            content = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError):
-            raise CardsError(f"--set {text}: the value is not YAML") from None
+        content = given_value(value, f"--set {text}")
         values = out.setdefault(found[0], {})
         if name in values:
             raise CardsError(f"--set {text}: {node}.{name} is given twice (expected: once)")

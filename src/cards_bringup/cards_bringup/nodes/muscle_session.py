@@ -22,7 +22,7 @@ from cards_core.muscles.command import CommandPart, CommandRefusedError, command
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_saving import save_parameters
 from cards_core.robot.actuators import CommandKind
-from cards_core.rods.tracking.saved_states import SavedStates
+from cards_core.saved_states import SavedStates
 from cards_core.trajectories.base import Reference
 from cards_core.trajectories.live import TARGET_SPEEDS, PoseMotion, joint_target
 from cards_core.typing import Array

@@ -7,7 +7,6 @@ So a run of an experiment is an ensemble, and what is compared are medians and q
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,20 +17,16 @@ import numpy as np
 
 from cards_bringup.reproduce.experiment import FinishedRun, Setup, Tell
 from cards_core.control.cpg.controller import LIVE, PatternGenerator
-from cards_core.control.cpg.files import read_pattern
-from cards_core.control.cpg.network import Network
+from cards_core.control.cpg.files import pattern_file, read_pattern
 from cards_core.control.cpg.oscillators import OpenLoop
-from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters
+from cards_core.control.cpg.parameters import PatternParameters
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.parameters.declaration import ParameterSet
-from cards_core.shared_files import find_file
 from cards_core.spatial import placed
 from cards_core.typing import Array
 from cards_sim.build import build_host
-
-PATTERNS = "config/patterns"
 
 OSCILLATIONS = "oscillations.npz"
 """File of `switch_run`, n rows: time [s]; place of the centre of mass [m]; theta, r and omega of
@@ -63,7 +58,7 @@ def gait_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
     from cards_learning.ensemble import ensemble
     from cards_learning.experiment import parse_experiment
 
-    pattern = read_pattern(find_file(setup["pattern"], folder=PATTERNS, suffix=".yaml"))
+    pattern = read_pattern(pattern_file(setup["pattern"]))
     experiment = parse_experiment(json.dumps(_learning(setup, pattern)), "set-up")
     result = ensemble(experiment, workers=os.cpu_count() or 1, progress=tell)
     runs = [
@@ -74,34 +69,26 @@ def gait_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
 
 
 def _learning(setup: Setup, pattern: PatternParameters) -> dict[str, Any]:
-    """Return the experiment of `cards_learning` that begins with the pattern."""
-    oscillators = vars(pattern.oscillators)
+    """Return an experiment of `cards_learning` whose start is the pattern, to the last bit."""
+    oscillators = pattern.oscillators
     controller: dict[str, Any] = {
         "kind": "cpg",
-        "oscillators": "open_loop" if isinstance(pattern.oscillators, OpenLoop) else "feedback",
+        "oscillators": "open_loop" if isinstance(oscillators, OpenLoop) else "feedback",
         "per_joint": pattern.per_joint,
-        "rate_scale": pattern.rate_scale,
         "muscles": list(setup["muscles"]),
-        "parameters": {name: float(value) for name, value in oscillators.items()}
-        | {"tension": pattern.tension}
-        | (
-            {"joint_tension": _range(np.array(pattern.joint_tensions), 0.0, 25.0)}
-            if pattern.joint_tensions
-            else {}
-        ),
         "start": setup["pattern"],
+        # something has to be learnt; the start is at the lower end of its range
+        "learn": ["oscillators"],
+        "parameters": {
+            "frequency": [oscillators.frequency, oscillators.frequency + 1.0],
+            "amplitude": oscillators.amplitude,
+        },
     }
-    parameters = controller["parameters"]
-    parameters["coupling_weight"] = _range(pattern.couplings[:, 0], 0.0, 1.0)
-    parameters["coupling_phase"] = _range(pattern.couplings[:, 1], -math.pi, math.pi)
     if pattern.feedback is not None and setup["feedback"]:
         controller["hidden"] = len(pattern.feedback.hidden)
-        parameters["feedback_weight"] = _weights(pattern.feedback)
     if pattern.goal is not None and setup["goals"]:
         controller["goal_hidden"] = len(pattern.goal.hidden)
-        frames = {number: frame for frame, number in GOAL_INPUTS.items()}
-        controller["goal_frame"] = frames[pattern.goal.inputs]
-        parameters |= {"goal_tension": pattern.goal_tension, "goal_weight": _weights(pattern.goal)}
+        controller["goal_frame"] = pattern.goal_frame
     return {
         "format": "learning/1",
         "robot": setup["robot"],
@@ -115,15 +102,6 @@ def _learning(setup: Setup, pattern: PatternParameters) -> dict[str, Any]:
         "objective": {"distance": 1.0},
         "trials": 1,
     }
-
-
-def _weights(network: Network) -> list[float]:
-    return _range(np.concatenate([network.hidden.ravel(), network.output.ravel()]), -1.0, 1.0)
-
-
-def _range(values: Array, low: float, high: float) -> list[float]:
-    """Return a range that has the given one and all values in it."""
-    return [min(low, float(values.min())), max(high, float(values.max()))]
 
 
 def switch_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:

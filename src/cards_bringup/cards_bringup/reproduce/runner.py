@@ -31,12 +31,12 @@ from cards_bringup.reproduce import report
 from cards_bringup.reproduce.experiment import Experiment, FinishedRun, Outcome, Tell, judge
 from cards_bringup.reproduce.report import PlotFile, Result, RunEntry
 from cards_core import __version__
+from cards_core.control.cpg.files import pattern_file
 from cards_core.errors import CardsError
 from cards_core.files import inside, locked, making, replacing, write_atomically, writing_together
 from cards_core.formats import load
 from cards_core.loop.model_identity import identity_of
 from cards_core.rods.robots.reader import read_rod_robot
-from cards_core.shared_files import find_file
 from cards_core.typing import Array
 from cards_viz.plots.drawing import save
 
@@ -221,8 +221,8 @@ def fingerprint(key: str, run: str, setup: Mapping[str, Any]) -> str:
         files = [Path(file) for file in (rods.source, rods.rods_source) if file is not None]
         data["rods"] = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     if "pattern" in setup:
-        file = find_file(setup["pattern"], folder="config/patterns", suffix=".yaml")
-        data["pattern"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        content = pattern_file(setup["pattern"]).read_bytes()
+        data["pattern"] = hashlib.sha256(content).hexdigest()
     try:
         text = json.dumps(data, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -263,11 +263,24 @@ def _assignment(text: str) -> Section:
     node, _, name = target.rpartition(":")
     if not separator or not name:
         raise CardsError(f"-p {text} (expected: name:=value)")
-    try:
-        content = yaml.safe_load(value)
-    except (yaml.YAMLError, ValueError) as error:
-        raise CardsError(f"-p {text}: the value is not YAML") from error
+    content = given_value(value, f"-p {text}")
     return Section(node or EVERY_NODE, {name: content}, source=f"-p {text}", typed=True)
+
+
+def given_value(text: str, option: str) -> Any:
+    """Return the value of a parameter that was given on a command line, in YAML.
+
+    Args:
+        text: The value.
+        option: The whole option, for the message.
+
+    Raises:
+        CardsError: It is not YAML.
+    """
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:
+        raise CardsError(f"{option}: the value is not YAML") from error
 
 
 def check_parameters(

@@ -22,6 +22,16 @@ REACH = 0.8
 """Half the width of a lattice at least, relative to that size."""
 
 
+def cell_size(size: float) -> float:
+    """Return the edge of the cells for what has this size, a power of ten, [m]."""
+    return float(10.0 ** np.floor(np.log10(CELL * size)))
+
+
+def cells_across(width: float, cell: float) -> int:
+    """Return how many cells a lattice has across, an even number, for what is so wide, [m]."""
+    return 2 * int(np.ceil(REACH * width / cell))
+
+
 def lattice(count: int) -> Array:
     """Return the lines of ``count`` by ``count`` unit squares about the origin, (L, 2, 3)."""
     end = 0.5 * count
@@ -48,8 +58,8 @@ class Ground:
     def __init__(self, server: viser.ViserServer, name: str, center: Vector3, size: float) -> None:
         self._name, self._size = name, size
         self.height = float(center[2])
-        self._cell = float(10.0 ** np.floor(np.log10(CELL * size)))
-        self._count = 2 * int(np.ceil(REACH * size / self._cell))
+        self._cell = cell_size(size)
+        self._count = cells_across(size, self._cell)
         self._plane = server.scene.add_grid(
             name,
             infinite_grid=True,

@@ -14,7 +14,7 @@ from cards_core.rods.robots.robot import RodRobot, rod_lengths, rod_starts
 from cards_core.spatial import matrix_quaternion, quaternion_matrix
 from cards_core.typing import Array
 from cards_viz.colors import linear_light
-from cards_viz.pages.ground import LATTICE_COLOR, lattice
+from cards_viz.pages.ground import LATTICE_COLOR, cell_size, cells_across, lattice
 from cards_viz.pages.scene import Camera, frame_points, light_plainly, set_up, with_length
 from cards_viz.rods.bodies import BodyMeshes, RodBodies
 from cards_viz.rods.interface import RodSnapshot
@@ -135,8 +135,8 @@ class RodPageScene:
         set_up(self._api)
         self._sun = light_plainly(self._api)
         low, high = self.lower, self.upper
-        cell = self.unit * 10.0 ** np.floor(np.log10(0.35 * self.size / self.unit))
-        count = 2 * int(np.ceil(0.8 * float(np.max((high - low)[:2])) / cell))
+        cell = self.unit * cell_size(self.size / self.unit)
+        count = cells_across(float(np.max((high - low)[:2])), cell)
         middle = cell * np.round(0.5 * (low + high) / cell)
         middle[2] = min(0.0, float(low[2])) - 0.002 * self.size
         reach = np.array([0.5 * count * cell, 0.5 * count * cell, 0.0])

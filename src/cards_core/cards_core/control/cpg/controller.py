@@ -27,7 +27,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from cards_core.control.cpg.files import read_pattern
+from cards_core.control.cpg.files import pattern_file, read_pattern
 from cards_core.control.cpg.oscillators import (
     Couplings,
     Feedback,
@@ -35,7 +35,7 @@ from cards_core.control.cpg.oscillators import (
     OscillatorError,
     Oscillators,
 )
-from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters
+from cards_core.control.cpg.parameters import PatternParameters
 from cards_core.control.interface import (
     ControlStatus,
     Setting,
@@ -50,16 +50,12 @@ from cards_core.muscles.command import Command
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.elements import Muscle
 from cards_core.robot.state import RobotState
-from cards_core.shared_files import find_file
 from cards_core.spatial import placed
 from cards_core.stamps import is_due, next_due
 from cards_core.typing import Array
 
 LIVE = ("file", "active", "feedback", "command", "goal", "tension", "rest_length")
 """Parameters that may be changed while it runs."""
-
-FOLDER = "config/patterns"
-"""Where patterns are found by name."""
 
 FEEDBACK_TERMS = ("omega", "r", "theta")
 """F of a muscle, in this order."""
@@ -318,7 +314,7 @@ class PatternGenerator(SetPointController):
         poses = self.model.dynamics.link_poses(q)[self._links]
         ahead, behind, seen = placed(poses, self._centres)[:, :2]
         goal, heading = _direction(self._goal - seen), _direction(ahead - behind)
-        if network.inputs == GOAL_INPUTS["heading"]:
+        if pattern.goal_frame == "heading":
             cross = heading[0] * goal[1] - heading[1] * goal[0]
             inputs = np.array([heading @ goal, cross])
         else:
@@ -348,7 +344,7 @@ def _tensions(pattern: PatternParameters | None, muscles: int) -> Array:
 
 
 def _read(file: str) -> PatternParameters | None:
-    return read_pattern(find_file(file, folder=FOLDER, suffix=".yaml")) if file else None
+    return read_pattern(pattern_file(file)) if file else None
 
 
 def _oscillators(pattern: PatternParameters | None, muscles: Sequence[Muscle]) -> Oscillators:

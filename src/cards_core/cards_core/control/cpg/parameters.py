@@ -109,6 +109,12 @@ class PatternParameters:
                 )
             _check_size(self.goal, "goal", inputs, self.per_joint)
 
+    @property
+    def goal_frame(self) -> str:
+        """How the goal network sees goals, a key of `GOAL_INPUTS`; "world" without one."""
+        inputs = None if self.goal is None else self.goal.inputs
+        return "heading" if inputs == GOAL_INPUTS["heading"] else "world"
+
     def tensions(self, muscles: int) -> Array:
         """Return T0 of all muscles without a goal, shape (m,), [N].
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cards_core.errors import CardsError, UnknownNameError
-from cards_core.rods.tracking.saved_states import SavedStates
+from cards_core.saved_states import SavedStates
 
 STATE = {"joints": {"slide_1": 0.25}, "pose": [[1.0, 0.0], [0.0, 1.0]]}
 
