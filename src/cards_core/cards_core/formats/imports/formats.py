@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 IMPORTERS = {
     "caspr": ("cards_core.formats.caspr.cli", "folder of CASPR's XML files"),
+    "mjcf": ("cards_sim.mjcf.cli", "MuJoCo's XML"),
 }
 """Format to (module with ``make_parser`` and ``main``, what it reads)."""
 
