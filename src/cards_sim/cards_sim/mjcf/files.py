@@ -7,7 +7,6 @@ here: what is no XML, or asks for more memory than a robot needs, is refused wit
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -202,21 +201,13 @@ def _explained(source: MjcfSource, text: str) -> DescriptionError:
     problem = " ".join(_LINE.sub("", _NAME.sub("", _ELEMENT.sub("", text))).split())
     problem = re.sub(r"(, id \d+)?[, ]*(column \d+)?[, ]*$", "", problem)
     problem = re.sub(r"^(XML )?Error: ", "", problem) or "refused"
-    place: XmlElement | None = None
-    for element in source.elements():
-        fits = element.line == line if line is not None else False
-        if tag and fits:
-            fits = element.tag == tag[1]
-        if name and name[1] and fits:
-            fits = element.get("name") == name[1]
-        if fits:
-            place = element
-            break
-    if place is None and line is None:
-        quoted = [name[1]] if name and name[1] else _QUOTED.findall(text)
-        place = next(
-            (e for word in quoted for e in source.elements() if word in e.attrib.values()), None
-        )
+    place = next((e for e in source.elements() if _fits(e, line, tag, name)), None)
+    if place is None and not line:  # MuJoCo says 0 of included files
+        words = {name[1]} if name and name[1] else set(_QUOTED.findall(text)) - {tag and tag[1]}
+        tagged = [e for e in source.elements() if tag is None or e.tag == tag[1]]
+        place = next((e for e in tagged if words & set(e.attrib.values())), None)
+        if place is None and tag and len(tagged) == 1:
+            place = tagged[0]
     if place is None:
         return DescriptionError(
             f"MuJoCo refuses it: {problem}", source=str(source.path), line=line or 1
@@ -224,6 +215,13 @@ def _explained(source: MjcfSource, text: str) -> DescriptionError:
     return place.error(f"MuJoCo refuses it: {problem}")
 
 
-def finite(*values: float) -> bool:
-    """Return whether all numbers are finite."""
-    return all(math.isfinite(value) for value in values)
+def _fits(
+    element: XmlElement, line: int | None, tag: re.Match[str] | None, name: re.Match[str] | None
+) -> bool:
+    """Return whether an element is at a line, with this tag and name as far as they are known."""
+    return (
+        bool(line)
+        and element.line == line
+        and (tag is None or element.tag == tag[1])
+        and (not (name and name[1]) or element.get("name") == name[1])
+    )

@@ -98,10 +98,12 @@ def import_mjcf(
             "no joint moves", source=str(source), line=1, expected="a body with a joint"
         )
     told("checking", 0.8)
-    rows = with_length_errors(drive.rows, compiled, robot, locked)
+    with np.errstate(all="ignore"):  # of masses near the end of the range of numbers
+        rows = with_length_errors(drive.rows, compiled, robot, locked)
+        inertia = inertia_section(robot)
     sections = (
         Section("muscles", "Muscles", [dict(row.__dict__) for row in rows], muscle_table(rows)),
-        inertia_section(robot),
+        inertia,
     )
     return ImportedModel(
         robot,

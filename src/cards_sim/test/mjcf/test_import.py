@@ -227,7 +227,7 @@ WRAPPED = [name for name in known_models() if not has_rods(find_model(name))]
 def test_from_ours_to_mjcf_and_back_the_numbers_are_the_same(name, tmp_path):
     robot = load(name)
     path = tmp_path / f"{name}.xml"
-    path.write_text(exported_mjcf(robot))
+    path.write_text(exported_mjcf(robot).text)
     back = import_mjcf(path, all_tendons=True).robot
     tree, other = robot.tree, back.tree
     assert (tree.nq, tree.nv) == (other.nq, other.nv)
@@ -276,7 +276,7 @@ def is_native(muscle, robot):
 
 def test_an_imported_arm_is_controlled(tmp_path):
     path = tmp_path / "musashi.xml"
-    path.write_text(exported_mjcf(load("musashi_like")))
+    path.write_text(exported_mjcf(load("musashi_like")).text)
     robot = load(write_imported(import_mjcf(path), tmp_path / "out"))
     host = build_host(ParameterSet({"dt": 1e-3}, "simulator"), robot)
     loop = make_control_loop(
