@@ -15,17 +15,19 @@ from cards_core.robot.elements import Muscle, Wrap
 
 
 def is_draft(muscle: Muscle) -> bool:
-    """Return whether a muscle has too few points to be one."""
-    return sum(not isinstance(item, Wrap) for item in muscle.path) < 2
+    """Return whether a muscle is none yet: fewer than two points, or a wrap at an end."""
+    path = muscle.path
+    points = sum(not isinstance(item, Wrap) for item in path)
+    return points < 2 or isinstance(path[0], Wrap) or isinstance(path[-1], Wrap)
 
 
 def drafts(block: EditedBlock) -> list[str]:
-    """Return the names of the muscles that have too few points."""
+    """Return the names of the muscles that are none yet."""
     return [e.muscle.name for e in block.muscles if is_draft(e.muscle)]
 
 
 def without_drafts(block: EditedBlock) -> EditedBlock:
-    """Return a block without the muscles that have too few points."""
+    """Return a block without the muscles that are none yet."""
     kept = tuple(e for e in block.muscles if not is_draft(e.muscle))
     return block if len(kept) == len(block.muscles) else replace(block, muscles=kept)
 

@@ -229,7 +229,7 @@ class MuscleEditor:
         """Write the file; what was there is copied first.
 
         Raises:
-            CardsError: A muscle has too few points, the robot would not read back, or another
+            CardsError: A muscle is not finished, the robot would not read back, or another
                 program has changed the file.
             OSError: It cannot be written; what was there is untouched.
         """
@@ -237,8 +237,8 @@ class MuscleEditor:
         block = self._past[-1].block
         if unfinished := drafts(block):
             raise CardsError(
-                f"not saved: muscle {', '.join(unfinished)} has fewer than two points (expected: "
-                "add points, or remove it)"
+                f"not saved: muscle {', '.join(unfinished)} is not finished (expected: a via "
+                "point at both ends, or remove it)"
             )
         data = self.text()
         there = self.file.read_bytes() if self.file.is_file() else None

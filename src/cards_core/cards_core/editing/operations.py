@@ -1,14 +1,15 @@
 """What an editor can do to the muscles and wrap surfaces of a robot, as functions.
 
 Each takes a block and returns another one; nothing is changed in place. They refuse names that do
-not exist or are taken; `check_block` refuses the rest, by the rules of the reader. A muscle may
-have fewer than two points while it is being drawn: it is a *draft*, and no muscle yet.
+not exist or are taken; `cards_core.editing.block_checks` refuses the rest, by the rules of the
+reader. A muscle may have fewer than two points, or end on a wrap, while it is being drawn: it is a
+*draft*, and no muscle yet.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from cards_core.robot.actuators import (
     Pneumatic,
     SeriesElastic,
     Spring,
+    check_control,
 )
 from cards_core.robot.elements import (
     Muscle,
@@ -191,33 +193,50 @@ def first_actuator(kind: str, length: float, tension: float) -> Actuator:
 
 
 def set_parameter(block: EditedBlock, name: str, path: str, value: Any) -> EditedBlock:
-    """Set a parameter of a muscle's actuator or of its impedance law.
+    """Set one parameter; see `set_parameters`.
 
     Args:
         block: The block.
         name: Of the muscle.
-        path: Parameter, with its groups before it: ``stiffness``, ``motor.resistance``,
-            ``control.damping``. Of a group alone: True gives it its defaults, None removes it.
-        value: The value; None: none is given.
+        path: Parameter.
+        value: Its value.
+    """
+    return set_parameters(block, name, {path: value})
+
+
+def set_parameters(block: EditedBlock, name: str, changes: Mapping[str, Any]) -> EditedBlock:
+    """Set parameters of a muscle's actuator and of its impedance law.
+
+    Args:
+        block: The block.
+        name: Of the muscle.
+        changes: Value by parameter, with its groups before it: ``stiffness``,
+            ``motor.resistance``, ``control.damping``; None: no value is given. Of a group alone:
+            True gives it its defaults, None removes it.
 
     Raises:
-        ParameterError: The value is outside its range, or does not fit the others.
+        ParameterError: A value is outside its range, or they do not fit each other.
         UnknownNameError: There is no such parameter.
     """
+    if not changes:
+        return block
 
     def change(edited: EditedMuscle) -> EditedMuscle:
         muscle = edited.muscle
-        first, _, rest = path.partition(".")
-        if first == "control":
-            control = _assigned(muscle.control, rest.split("."), value)
-            control.check()
-            return replace(edited, muscle=replace(muscle, control=control))
-        actuator = _assigned(muscle.actuator, path.split("."), value)
+        actuator, control = muscle.actuator, muscle.control
         try:
+            for path, value in changes.items():
+                first, _, rest = path.partition(".")
+                if first == "control":
+                    control = _assigned(control, rest.split("."), value)
+                else:
+                    actuator = _assigned(actuator, path.split("."), value)
             actuator.check()
+            control.check()
+            check_control(actuator, control)
         except ParameterError as error:
             raise ParameterError(f"muscle '{name}': {error}") from None
-        return replace(edited, muscle=replace(muscle, actuator=actuator))
+        return replace(edited, muscle=replace(muscle, actuator=actuator, control=control))
 
     return _with_muscle(block, name, change)
 

@@ -418,17 +418,17 @@ class _Edits:
         new_children = {child.tag: child for child in new}
         last: XmlElement | None = None
         missing: list[tuple[XmlElement | None, ET.Element]] = []
-        for child in element.children(*renewed):
-            self._remove(child)
+        for there in element.children(*renewed):
+            self._remove(there)
         for tag in dict.fromkeys([*old_children, *new_children]):
-            there = None if tag in renewed else element.child(tag)
+            present = None if tag in renewed else element.child(tag)
             if tag not in new_children:
-                if there is not None:
-                    self._remove(there)
+                if present is not None:
+                    self._remove(present)
                 continue
-            if there is not None:
-                self.patch(there, old_children.get(tag, ET.Element(tag)), new_children[tag])
-                last = there
+            if present is not None:
+                self.patch(present, old_children.get(tag, ET.Element(tag)), new_children[tag])
+                last = present
             else:
                 missing.append((last, new_children[tag]))
         end = tag_end(self._data, element.begin)
