@@ -31,6 +31,9 @@ POINT = 0.007
 HANDLE = 0.13
 """Length of the arrows of a handle, likewise."""
 
+RADIUS_SIDE = np.array([-1.0, 0.0, 0.0])
+"""Where the handle of the radius is, in axes of the surface: not where those of its place are."""
+
 Report = Callable[[Callable[[], None]], None]
 """Runs what a click does, and shows its refusal."""
 
@@ -112,7 +115,7 @@ class EditorScene:
             if surface is not None:
                 middle = session.link_pose(surface.link) @ surface.pose
                 away = np.array(event.target.position) - middle.translation
-                radius = max(float(away @ middle.rotation[:, 0]), 1e-4)
+                radius = max(float(away @ middle.rotation @ RADIUS_SIDE), 1e-4)
                 self._run(lambda: session.drag_radius(event.phase, radius))
 
         self._point_handle.on_update(moved_point)
@@ -135,8 +138,9 @@ class EditorScene:
             turn = matrix_quaternion(pose.rotation)
             self._pose_handle.position, self._pose_handle.wxyz = pose.translation, turn
             if radius is not None:
-                self._radius_handle.position = pose.apply(np.array([radius, 0.0, 0.0]))
-                self._radius_handle.wxyz = turn
+                self._radius_handle.position = pose.apply(radius * RADIUS_SIDE)
+                facing = pose.rotation @ np.diag([-1.0, -1.0, 1.0])
+                self._radius_handle.wxyz = matrix_quaternion(facing)
 
     # Drawing ----------------------------------------------------------------------------------
 

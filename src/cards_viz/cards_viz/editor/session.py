@@ -514,8 +514,9 @@ class EditorSession:
             self.change(text, lambda b: shapes.change_surface(b, name, pose=pose))
 
     def joints_of(self, link: str) -> list[str]:
-        """Return the names of the joints at a link."""
-        return [j.name for j in self.editor.base.joints if link in (j.parent, j.child)]
+        """Return the names of the joints at a link that move."""
+        joints = self.editor.base.joints
+        return [j.name for j in joints if link in (j.parent, j.child) and j.kind != "fixed"]
 
     @property
     def link_names(self) -> list[str]:
