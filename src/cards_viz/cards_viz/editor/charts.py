@@ -177,7 +177,8 @@ def summary_html(result: LiveResult, selected: str | None) -> str:
             f'background:{color}"></div></td></tr>'
         )
     style = "width:100%;font-size:12px;font-variant-numeric:tabular-nums;border-spacing:4px 1px"
-    head = "<tr><td>muscle</td><td>length [mm]</td><td>tension [N]</td><td></td></tr>"
+    right = '<td style="text-align:right">'
+    head = f"<tr><td>muscle</td>{right}length [mm]</td>{right}tension [N]</td><td></td></tr>"
     problem = (
         f'<div style="color:#c23b4b">{escape(result.problem)}</div>' if result.problem else ""
     )

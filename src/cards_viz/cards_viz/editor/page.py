@@ -21,10 +21,12 @@ from cards_core.robot.elements import Muscle, Wrap, WrapSurface
 from cards_core.typing import Array
 from cards_viz.colors import first_scale
 from cards_viz.editor.charts import ArmCharts, summary_html
-from cards_viz.editor.forms import LoadForm, MuscleForm, PoseForm, SurfaceForm
+from cards_viz.editor.muscle_form import MuscleForm
 from cards_viz.editor.picking import first_hit
+from cards_viz.editor.pose_form import LoadForm, PoseForm
 from cards_viz.editor.scene import DrawnMuscles, EditorScene, drawn_muscles, straight_path
 from cards_viz.editor.session import ADD_POINT, ADD_SURFACE, MODES, EditorSession, EditorView
+from cards_viz.editor.surface_form import SurfaceForm
 from cards_viz.muscles.page_scene import MusclePageScene
 from cards_viz.muscles.scene import Scene, Shape
 from cards_viz.pages.page import Page, SnapshotBox
@@ -34,6 +36,9 @@ from cards_viz.pages.widgets import DrawingPanel, guarded
 LOG = logging.getLogger(__name__)
 
 PANEL_WIDTH, CHARTS_WIDTH = 370, 340  # [px]
+
+TRANSLUCENT = 0.35
+"""Opacity of links that muscles are seen through."""
 
 KEEP_PERIOD = 2.0
 """Time between two looks for what has to be kept in case nobody saves it, [s]."""
@@ -123,6 +128,7 @@ class EditorPage(Page[EditorView]):
                 [
                     ("Muscles", True, self._edit.set_muscles_visible),
                     ("Wrap surfaces", True, self._edit.set_surfaces_visible),
+                    ("Translucent links", False, self._set_translucent),
                     ("Ground", True, self._nodes.set_grid_visible),
                 ],
             )
@@ -139,6 +145,11 @@ class EditorPage(Page[EditorView]):
         ):
             command = gui.add_command(label, hotkey=key, modifier=modifier)
             command.on_trigger(lambda _, action=action: run(action))
+
+    def _set_translucent(self, on: bool) -> None:
+        """Let muscles inside of links be seen."""
+        for shape, handle in self._nodes.shapes:
+            handle.opacity = TRANSLUCENT if on else shape.rgba[3]
 
     def _connect_links(self) -> None:
         links = self.session.editor.links
