@@ -20,6 +20,7 @@ from cards_core.formats.sdf.muscle_text import EditedBlock
 from cards_core.parameters.declaration import Parameter
 from cards_core.robot.actuators import ACTUATORS
 from cards_core.robot.elements import Muscle, Wrap
+from cards_core.typing import Vector3
 from cards_viz.editor.fields import NONE, FormGroup, note, number_of, shown
 from cards_viz.editor.session import EditorSession, EditorView, Selection
 from cards_viz.pages.widgets import Guard
@@ -138,18 +139,19 @@ class _PathForm(FormGroup):
         apply.on_click(lambda _: form.submit())
 
         def submit() -> None:
-            fields = zip(self._position, "xyz", strict=True)
-            position = np.array([1e-3 * number_of(f.value, axis) for f, axis in fields])
-            friction = number_of(self._friction.value, "friction")
             muscle = session.view().muscle
             if muscle is None or muscle.name != name or index >= len(muscle.path):
                 return
             item = muscle.path[index]
             if isinstance(item, Wrap):
                 return
+            texts = [field.value for field in self._position]
+            position = typed_position(texts, item.position)
+            friction = number_of(self._friction.value, "friction")
 
             def place(block: EditedBlock) -> EditedBlock:
-                block = edits.place_point(block, name, index, item.link, position)
+                if not np.array_equal(position, item.position):
+                    block = edits.place_point(block, name, index, item.link, position)
                 if friction != getattr(item, "friction", 0.0):
                     block = edits.set_contact_friction(block, name, index, friction)
                 return block
@@ -299,3 +301,20 @@ class _ParameterForm(FormGroup):
             return
         length = session.length_of(muscle)
         session.change(f"'{name}' is a {kind}", lambda b: edits.set_kind(b, name, kind, length))
+
+
+def typed_position(texts: Sequence[str], old: Vector3) -> Vector3:
+    """Return the position that fields say; what was not touched keeps all its digits.
+
+    Args:
+        texts: Of the fields x, y, z, [mm].
+        old: Position that they showed, shape (3,), [m].
+
+    Raises:
+        ParameterError: One is no number.
+    """
+    out = np.array(old, dtype=float)
+    for k, (text, axis) in enumerate(zip(texts, "xyz", strict=True)):
+        if text.strip() != shown(1e3 * float(old[k])):
+            out[k] = round(1e-3 * number_of(text, f"{axis} [mm]"), 12)
+    return out

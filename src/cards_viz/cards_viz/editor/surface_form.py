@@ -155,7 +155,7 @@ def _surface_of(surface: WrapSurface, texts: dict[str, str]) -> tuple[WrapGeomet
     }
     if all(values.get(label) == value for label, value in old.items()):
         return surface.geometry, surface.pose
-    metres = {label: 1e-3 * (value or 0.0) for label, value in values.items()}
+    metres = {label: round(1e-3 * (value or 0.0), 12) for label, value in values.items()}
     turn = [math.radians(values[label] or 0.0) for label in ("roll [°]", "pitch [°]", "yaw [°]")]
     turned = any(values[label] != old[label] for label in ("roll [°]", "pitch [°]", "yaw [°]"))
     rotation = rpy_matrix(*turn) if turned else surface.pose.rotation
