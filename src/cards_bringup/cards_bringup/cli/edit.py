@@ -84,16 +84,17 @@ def run(args: argparse.Namespace) -> int:
     if args.discard:
         print(f"deleted {discard(args.robot, args.output)}")
     editor = MuscleEditor(args.robot, model=args.model, output=args.output, recover=args.recover)
-    with _interrupts(), contextlib.suppress(KeyboardInterrupt):
-        page = EditorPage(editor, host=args.host, port=args.port)
-        try:
-            if note := network_note(args.host):
-                print(f"{note}{page.spectator_url}", flush=True)
-            print(f"{page.url} (Save writes {editor.file}; Ctrl-C ends)", flush=True)
-            page.wait()
-        finally:
-            page.stop()
-    kept = editor.keep_unsaved()
+    with _first_interrupt():
+        with contextlib.suppress(KeyboardInterrupt):
+            page = EditorPage(editor, host=args.host, port=args.port)
+            try:
+                if note := network_note(args.host):
+                    print(f"{note}{page.spectator_url}", flush=True)
+                print(f"{page.url} (Save writes {editor.file}; Ctrl-C ends)", flush=True)
+                page.wait()
+            finally:
+                page.stop()
+        kept = editor.keep_unsaved()
     if kept is None:
         return ExitCode.DONE
     print(f"unsaved changes are kept in {kept}: --recover goes on with them", flush=True)
@@ -103,15 +104,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _interrupts() -> Iterator[None]:
-    """Let a request to end, e.g. of a terminal that closes, be what Ctrl-C is."""
+def _first_interrupt() -> Iterator[None]:
+    """Let Ctrl-C, a request to end or a terminal that closes end the page, and only the first.
+
+    What comes later would cut the writing of unsaved changes short, which takes no time.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def interrupt(*_: Any) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {
-        number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)
-    }
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:

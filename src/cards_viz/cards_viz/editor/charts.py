@@ -26,7 +26,7 @@ NO_ARM = 1e-6
 
 
 class ArmCharts:
-    """A chart for each coordinate: the moment arm of every muscle, the selected one in orange.
+    """A chart for each coordinate: the moment arm of every muscle, the selected one in magenta.
 
     Args:
         gui: Of the page.

@@ -293,7 +293,13 @@ class EditorPage(Page[EditorView]):
 
 
 def status_html(view: EditorView, file: str, problem: str) -> str:
-    """Return what is edited, what is not saved, and what the next click does."""
+    """Return what is edited, what is not saved, and what the next click does.
+
+    Args:
+        view: What there is.
+        file: Name of the file.
+        problem: What could not be analysed; empty if nothing.
+    """
     mark = "unsaved changes" if view.unsaved else "saved"
     color = "#e07b1a" if view.unsaved else "#2d8f5a"
     undo = f"undo: {view.undoable}" if view.undoable else ""

@@ -20,8 +20,8 @@ from cards_viz.editor.session import EditorSession, EditorView, Selection
 from cards_viz.meshes import drawn_surface, surface_triangles
 from cards_viz.muscles.scene import SURFACE
 
-SELECTED = (240, 120, 20)
-"""Colour of what is selected."""
+SELECTED = (225, 0, 190)
+"""Colour of what is selected: none that a muscle has."""
 
 PLAIN = (72, 76, 84)
 
@@ -168,9 +168,9 @@ class EditorScene:
             self._lines, "/edit/muscles", np.concatenate(segments), np.concatenate(colors),
             thickness,
         )  # fmt: skip
-        orange = linear_light(np.array(SELECTED, dtype=np.uint8))
+        color = linear_light(np.array(SELECTED, dtype=np.uint8))
         self._chosen = self._put_lines(
-            self._chosen, "/edit/chosen", chosen, np.broadcast_to(orange, chosen.shape),
+            self._chosen, "/edit/chosen", chosen, np.broadcast_to(color, chosen.shape),
             1.7 * thickness,
         )  # fmt: skip
 
