@@ -16,7 +16,7 @@ from cards_core.editing.block_checks import check_block, drafts, without_drafts
 from cards_core.errors import CardsError
 from cards_core.files import write_atomically
 from cards_core.formats.locate import find_model, has_rods
-from cards_core.formats.sdf.muscle_text import EditedBlock, MuscleText, with_block
+from cards_core.formats.sdf.muscle_text import EditedBlock, MuscleText, with_block, written
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.robot.model import Robot
 
@@ -220,9 +220,12 @@ class MuscleEditor:
         data = self._text.rewritten(without_drafts(self._past[-1].block))
         folder = self.file.resolve().parent
         again = read_sdf(data, model=self._model, base=folder, name=str(self.file))
-        wanted = {muscle.name for muscle in self.robot.muscles}
-        if {muscle.name for muscle in again.muscles} != wanted:
-            raise CardsError(f"{self.file}: the muscles do not read back as they are: a bug")
+        block = without_drafts(self._past[-1].block)
+        if written(again) != written(with_block(self.base, block, self._text.elsewhere)):
+            raise CardsError(
+                f"{self.file}: the muscles do not read back as they are; nothing is written "
+                "(please report the file)"
+            )
         return data
 
     def save(self) -> Saved:

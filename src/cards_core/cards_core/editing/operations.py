@@ -68,6 +68,8 @@ def _with_muscle(
     index = muscle_index(block, name)
     muscles = list(block.muscles)
     muscles[index] = change(muscles[index])
+    if muscles[index] is block.muscles[index]:
+        return block
     return replace(block, muscles=tuple(muscles))
 
 
@@ -388,6 +390,8 @@ def place_point(
             raise CardsError(
                 f"element {index + 1} of muscle '{name}' is a wrap (expected: a via point)"
             )
+        if item.link == link and np.array_equal(item.position, position):
+            return item
         return replace(item, link=link, position=np.array(position, dtype=float))
 
     return _with_element(block, name, index, place)
@@ -424,6 +428,8 @@ def _with_element(
         _check_index(edited, index)
         path = list(edited.muscle.path)
         path[index] = change(path[index])
+        if path[index] is edited.muscle.path[index]:
+            return edited
         return _repathed(edited, path, list(edited.path_origin))
 
     return _with_muscle(block, name, inner)

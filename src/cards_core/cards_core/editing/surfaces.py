@@ -130,6 +130,9 @@ def change_surface(
     index = surface_index(block, name)
     surfaces = list(block.surfaces)
     old = surfaces[index].surface
+    same = geometry in (None, old.geometry) and pose in (None, old.pose)
+    if same and link in (None, old.link):
+        return block
     new = replace(
         old,
         geometry=old.geometry if geometry is None else geometry,

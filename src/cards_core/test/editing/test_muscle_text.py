@@ -238,6 +238,23 @@ def test_random_edits_read_back(tmp_path):
         assert_says(after, block, tmp_path / "model.sdf")
 
 
+@pytest.mark.parametrize(
+    "head",
+    ["\ufeff", "<!-- \u00fcber 2 m \u2014 -->\n", "<!DOCTYPE sdf>\n", "<?note a > b ?>\n"],
+)
+def test_places_are_right_behind_any_head(tmp_path, head):
+    """Bytes, not characters; a mark of the byte order counts too."""
+    plain = head + TEXT.partition("\n")[2].replace("data sheet", "d\u00e4ta sheet")
+    text = text_of(tmp_path, plain)
+    one = text.block.muscles[0]
+    one = replace(one, muscle=replace(one.muscle, tension_max=120.0, name="\u00fc"))
+    block = replace(text.block, muscles=(one, text.block.muscles[1]))
+    after = text.rewritten(block)
+    wanted = plain.replace('max="100.0"', 'max="120"').replace('"one"', '"\u00fc"')
+    assert after.decode() == wanted
+    assert_says(after, block, tmp_path / "model.sdf")
+
+
 def test_what_cannot_be_edited_is_said_with_its_place(tmp_path):
     file = tmp_path / "model.sdf"
     file.write_bytes(TEXT.replace("data sheet", "d\u00e4ta").encode("latin-1"))

@@ -90,8 +90,9 @@ class EditorScene:
             "/edit/radius", 0.7 * HANDLE * size, active_axes=(True, False, False),
             disable_rotations=True, disable_sliders=True, depth_test=False, visible=False,
         )  # fmt: skip
-        self._held = False
+        self._holder: int | None = None
         self._connect()
+        server.on_client_disconnect(self._let_go)
 
     # Handles ----------------------------------------------------------------------------------
 
@@ -100,17 +101,17 @@ class EditorScene:
 
         # async: in the order of the phases; what they do takes a millisecond
         async def moved_point(event: viser.TransformControlsEvent) -> None:
-            self._held = event.phase != "end"
+            self._hold(event)
             self._run(lambda: session.drag_point(event.phase, np.array(event.target.position)))
 
         async def moved_surface(event: viser.TransformControlsEvent) -> None:
-            self._held = event.phase != "end"
+            self._hold(event)
             rotation = quaternion_matrix(event.target.wxyz)
             pose = Pose(rotation, np.array(event.target.position))
             self._run(lambda: session.drag_surface(event.phase, pose))
 
         async def moved_radius(event: viser.TransformControlsEvent) -> None:
-            self._held = event.phase != "end"
+            self._hold(event)
             surface = session.view().surface
             if surface is not None:
                 middle = session.link_pose(surface.link) @ surface.pose
@@ -122,6 +123,15 @@ class EditorScene:
         self._pose_handle.on_update(moved_surface)
         self._radius_handle.on_update(moved_radius)
 
+    def _hold(self, event: viser.TransformControlsEvent) -> None:
+        self._holder = None if event.phase == "end" else event.client_id
+
+    def _let_go(self, client: viser.ClientHandle) -> None:
+        """End the drag of a page that is gone."""
+        if client.client_id == self._holder:
+            self._holder = None
+            self._run(self._session.let_go)
+
     def _place_handles(self, view: EditorView) -> None:
         place = self._session.point_place()
         surface = view.surface
@@ -129,7 +139,7 @@ class EditorScene:
         radius = None if surface is None else radius_of(surface.geometry)
         self._pose_handle.visible = surface is not None
         self._radius_handle.visible = radius is not None
-        if self._held or view.dragging:
+        if self._holder is not None or view.dragging:
             return
         if place is not None:
             self._point_handle.position = place

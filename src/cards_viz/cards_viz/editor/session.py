@@ -276,7 +276,7 @@ class EditorSession:
             item = muscle.path[index]
             if isinstance(item, Wrap):
                 return
-            local = _rounded(self.link_pose(item.link).inverse().apply(point))
+            local = _moved(item.position, self.link_pose(item.link).inverse().apply(point))
             self._drag(
                 phase,
                 f"move point {index + 1} of '{muscle.name}'",
@@ -291,8 +291,10 @@ class EditorSession:
                 return
             local = self.link_pose(surface.link).inverse() @ pose
             turned = np.abs(local.rotation - surface.pose.rotation).max() > 1e-6
-            rotation = local.rotation if turned else surface.pose.rotation
-            placed = Pose(rotation, _rounded(local.translation))
+            place = _moved(surface.pose.translation, local.translation)
+            placed = surface.pose
+            if turned or place is not surface.pose.translation:
+                placed = Pose(local.rotation if turned else surface.pose.rotation, place)
             self._drag(
                 phase,
                 f"move '{surface.name}'",
@@ -307,6 +309,9 @@ class EditorSession:
                 return
 
             def resize(block: EditedBlock) -> EditedBlock:
+                old = shapes.radius_of(surface.geometry)
+                if old is not None and abs(radius - old) < STILL:
+                    return shapes.change_surface(block, surface.name, geometry=surface.geometry)
                 geometry = shapes.resized(surface.geometry, float(_rounded(radius)))
                 return shapes.change_surface(block, surface.name, geometry=geometry)
 
@@ -315,15 +320,25 @@ class EditorSession:
     def _drag(self, phase: str, text: str, operation: Operation) -> None:
         if phase == "start":
             self._dragging = text
+        elif self._dragging is None:
+            return  # it was undone under the mouse
         try:
             self.editor.preview(operation)
             self._message = ""
         except CardsError as error:
             self._message = str(error)  # what was shown last still is
         if phase == "end":
-            self.editor.keep(text)
-            self._dragging, self._message = None, ""
-        self._changed()
+            self.let_go()
+        else:
+            self._changed()
+
+    def let_go(self) -> None:
+        """End a drag where it is, also one of a page that was closed."""
+        with self._lock:
+            if self._dragging is not None:
+                self.editor.keep(self._dragging)
+                self._dragging, self._message = None, ""
+                self._changed()
 
     # Commands ---------------------------------------------------------------------------------
 
@@ -522,6 +537,18 @@ class EditorSession:
     def link_names(self) -> list[str]:
         """The world and all links."""
         return [WORLD, *self.editor.links]
+
+
+STILL = 0.6e-6
+"""A handle that moved less than this did not move, [m]: places are rounded to a micrometre."""
+
+
+def _moved(old: Vector3, new: Vector3) -> Vector3:
+    """Return a new place, rounded; the old one, with all its digits, if it is the same."""
+    if np.abs(new - old).max() < STILL:
+        return old
+    rounded: Vector3 = _rounded(new)
+    return rounded
 
 
 def _rounded(values: Any) -> Any:

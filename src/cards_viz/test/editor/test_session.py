@@ -89,6 +89,42 @@ def test_drags_are_one_step_and_never_leave_what_cannot_be(session):
     assert session.editor.block is before
 
 
+def test_a_handle_that_does_not_move_changes_nothing(session):
+    block = session.editor.block
+    session.pose(pose_of(session.tree, np.array([0.7])))
+    for k in range(3):
+        for selection in (Selection("biceps", k), Selection("triceps", k)):
+            session.select(selection)
+            if (place := session.point_place()) is not None:
+                for phase in ("start", "update", "end"):
+                    session.drag_point(phase, place)
+    session.select(Selection(surface="trochlea"))
+    surface = session.view().surface
+    pose = session.link_pose(surface.link) @ surface.pose
+    for phase in ("start", "update", "end"):
+        session.drag_surface(phase, pose)
+        session.drag_radius(phase, surface.geometry.radius + 1e-9)
+    assert session.editor.block is block
+    assert session.editor.undoable is None
+
+
+def test_a_drag_ends_with_its_page_or_with_undo(session):
+    session.select(Selection("biceps", 0))
+    start = session.point_place()
+    session.drag_point("start", start)
+    session.drag_point("update", start + np.array([0.0, 0.01, 0.0]))
+    session.let_go()  # the page is gone
+    assert not session.view().dragging
+    assert session.editor.undoable == "move point 1 of 'biceps'"
+    session.drag_point("start", start)
+    session.drag_point("update", start + np.array([0.0, 0.02, 0.0]))
+    session.undo()  # with the keyboard, while the mouse is held
+    session.drag_point("update", start + np.array([0.0, 0.03, 0.0]))
+    session.drag_point("end", start + np.array([0.0, 0.03, 0.0]))
+    assert session.editor.undoable is None
+    assert session.point_place() == pytest.approx(start, abs=1e-6)
+
+
 def test_points_are_attached_where_they_are(session):
     session.select(Selection("biceps", 0))
     place = session.point_place()

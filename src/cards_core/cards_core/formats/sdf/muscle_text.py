@@ -234,6 +234,14 @@ def with_block(robot: Robot, block: EditedBlock, elsewhere: Sequence[str]) -> Ro
     )
 
 
+def written(robot: Robot) -> dict[str, bytes]:
+    """Return how muscles and wrap surfaces of a robot would be written, by kind and name."""
+    base = Path(robot.source or ".").resolve().parent
+    return {f"muscle {m.name}": ET.tostring(_muscle(m)) for m in robot.muscles} | {
+        f"surface {s.name}": ET.tostring(_surface(s, base)) for s in robot.wrap_surfaces
+    }
+
+
 def _muscle(muscle: Muscle) -> ET.Element:
     parent = ET.Element("plugin")
     add_muscle(parent, muscle)
