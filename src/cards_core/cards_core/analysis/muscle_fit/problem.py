@@ -8,11 +8,12 @@ for by a tolerance more than wanted, so that the border of what is wanted is not
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from cards_core.analysis.conditions.actuation import Actuation
+from cards_core.analysis.conditions.kernels import RequiredWrenches, distances
 from cards_core.analysis.muscle_fit.margins import (
     closure_margin,
     single_shortfall,
@@ -48,10 +49,12 @@ class Row:
 
     Attributes:
         pose: Index of the pose.
+        ratio: Index of the ratio.
         weights: ``d ratio = sum weights[i, j] dL[i, j]``, shape (m, nv).
     """
 
     pose: int
+    ratio: int
     weights: Array
 
 
@@ -80,6 +83,7 @@ class FitProblem:
             or any(radius.surface in self._surfaces[i] for radius in variables.radii)
             for i in range(len(robot.muscles))
         ]
+        self._last: tuple[Array, list[tuple[Array, list[Row]]]] | None = None
         unknown = np.full((len(q), len(robot.muscles), self._nv), np.nan)
         self._fixed_arms = self._fill(
             unknown,
@@ -110,13 +114,33 @@ class FitProblem:
 
     def residuals(self, y: Array) -> Array:
         """Return r, shape (k,): ratios times the square root of their share in the cost."""
-        return np.concatenate([self._goal_residuals(self.arms(y)), self._depths.residuals(y)])
+        parts = [
+            _share(goal) * _counted(goal, ratios)
+            for goal, (ratios, _) in zip(
+                self.specification.goals, self._evaluate(y), strict=True
+            )
+        ]
+        return np.concatenate([*parts, self._depths.residuals(y)])
+
+    def _evaluate(self, y: Array) -> list[tuple[Array, list[Row]]]:
+        """Return ratios and their derivatives for every goal; those of the last y are kept."""
+        if self._last is None or not np.array_equal(self._last[0], y):
+            arms = self.arms(y)
+            found = [self.ratios(goal, arms, aim=1.0) for goal in self.specification.goals]
+            self._last = y.copy(), found
+        return self._last[1]
 
     def largest_miss(self, y: Array) -> float:
-        """Return the largest ratio of all goals; at most 1 where all are met."""
-        arms = self.arms(y)
-        goals = self.specification.goals
-        return max(float(np.abs(self.excess(goal, arms)).max()) for goal in goals)
+        """Return a bound of the ratios of all goals; at most 1 only where all are met.
+
+        Of torques it is that of a range a tolerance wider: within it the shortfall is no larger,
+        because it is a convex function of the torque.
+        """
+        largest = 0.0
+        for goal, (ratios, _) in zip(self.specification.goals, self._evaluate(y), strict=True):
+            misses = ratios - 1.0 if isinstance(goal, ClosureGoal) else np.abs(ratios)
+            largest = max(largest, float(misses.max()))
+        return largest
 
     def excess(self, goal: Goal, arms: Array) -> Array:
         """Return the ratios of a goal by pose, shape (n,): 0 where there is more than wanted."""
@@ -125,17 +149,8 @@ class FitProblem:
             return ratios
         return np.maximum(ratios.reshape(len(goal.rows), -1).max(axis=1), 0.0)
 
-    def _goal_residuals(self, arms: Array) -> Array:
-        parts = []
-        for goal in self.specification.goals:
-            ratios, _ = self.ratios(goal, arms, aim=1.0)
-            if not isinstance(goal, ArmGoal):
-                ratios = np.maximum(ratios, 0.0)
-            parts.append(_share(goal) * ratios)
-        return np.concatenate(parts)
-
     def ratios(
-        self, goal: Goal, arms: Array, *, aim: float = 0.0, derivatives: bool = False
+        self, goal: Goal, arms: Array, *, aim: float = 0.0
     ) -> tuple[Array, list[Row]]:
         """Return the misses of a goal over its tolerance.
 
@@ -143,12 +158,11 @@ class FitProblem:
             goal: The goal.
             arms: L, see `arms`.
             aim: Tolerances by which more than wanted is asked of torques and margins.
-            derivatives: Whether their derivatives are wanted too.
 
         Returns:
             Ratios, shape (k,): of arms with a sign, one per pose; of margins one per pose,
-            negative where there is more than wanted; of torques two per pose, both ends. And one
-            `Row` for each ratio but those of arms, if wanted; of no weight where it is not above 0.
+            negative where there is more than wanted; of torques two per pose, both ends. And
+            derivatives of those of torques and margins that are above 0.
 
         Raises:
             UnknownNameError: No such type of goal.
@@ -157,13 +171,13 @@ class FitProblem:
             values = -arms[goal.rows, goal.muscle, goal.coordinate.v]
             return (values - goal.wanted) / goal.tolerance, []
         if isinstance(goal, ClosureGoal):
-            return self._closure_ratios(goal, arms, aim, derivatives=derivatives)
+            return self._closure_ratios(goal, arms, aim)
         if isinstance(goal, TorqueGoal):
-            return self._torque_ratios(goal, arms, aim, derivatives=derivatives)
+            return self._torque_ratios(goal, arms, aim)
         raise UnknownNameError.of_type("goal", goal, get_args(Goal))
 
     def _closure_ratios(
-        self, goal: ClosureGoal, arms: Array, aim: float, *, derivatives: bool
+        self, goal: ClosureGoal, arms: Array, aim: float
     ) -> tuple[Array, list[Row]]:
         actuation = self.specification.actuation
         scale = actuation.scale(goal.length)
@@ -174,43 +188,62 @@ class FitProblem:
             matrix = arms[pose][np.ix_(chosen, coordinates)] * scale
             rho, c, share = closure_margin(matrix)
             ratios[k] = (goal.margin - rho) / goal.tolerance + aim
-            if derivatives:
+            if ratios[k] > 0.0:
                 weights = np.zeros(arms.shape[1:])
                 weights[np.ix_(chosen, coordinates)] = -np.outer(share, c * scale) / goal.tolerance
-                rows.append(Row(int(pose), weights))
+                rows.append(Row(int(pose), k, weights))
         return ratios, rows
 
     def margins(self, goal: ClosureGoal, arms: Array) -> Array:
         """Return the closure margin of every pose of a goal, shape (n,)."""
-        ratios, _ = self._closure_ratios(goal, arms, 0.0, derivatives=False)
+        ratios, _ = self._closure_ratios(goal, arms, 0.0)
         return goal.margin - ratios * goal.tolerance
 
     def _torque_ratios(
-        self, goal: TorqueGoal, arms: Array, aim: float, *, derivatives: bool
+        self, goal: TorqueGoal, arms: Array, aim: float
     ) -> tuple[Array, list[Row]]:
         actuation = self.specification.actuation
-        chosen, coordinates = self.chosen, actuation.coordinates
-        where = np.flatnonzero(coordinates == goal.coordinate.v)
-        more = aim * goal.tolerance
-        ends = (goal.low - more, goal.high + more)
+        coordinates = actuation.coordinates
+        chosen = self.chosen
         ratios, rows = np.zeros((len(goal.rows), 2)), []
-        all_rows = self.actuator_rows(arms)
-        for k, pose in enumerate(goal.rows):
-            load = self.specification.gravity[pose] if goal.gravity else np.zeros(self._nv)
-            for side, end in enumerate(ends):
-                weights = np.zeros(arms.shape[1:])
-                if len(where):  # else a motor without limit gives whatever is asked
-                    wanted = load.copy()
-                    wanted[goal.coordinate.v] += end
-                    d, e, f = _shortfall(
-                        goal, actuation, all_rows[pose], wanted[coordinates], int(where[0])
-                    )
-                    ratios[k, side] = d / goal.tolerance
-                    if derivatives and d > 0.0:
-                        part = -np.outer(f[: len(chosen)], e) / goal.tolerance
-                        weights[np.ix_(chosen, coordinates)] = part
-                rows.append(Row(int(pose), weights))
+        where = np.flatnonzero(coordinates == goal.coordinate.v)
+        if not len(where):  # a motor without limit gives whatever is asked
+            return ratios.ravel(), rows
+        column = int(where[0])
+        matrices = self.actuator_rows(arms[goal.rows])
+        load = np.zeros((len(goal.rows), len(coordinates)))
+        if goal.gravity:
+            load = self.specification.gravity[goal.rows][:, coordinates]
+        more = aim * goal.tolerance
+        for side, end in enumerate((goal.low - more, goal.high + more)):
+            wanted = load.copy()
+            wanted[:, column] += end
+            for k in self._perhaps_short(goal, matrices, wanted):
+                d, e, f = _shortfall(goal, actuation, matrices[k], wanted[k], column)
+                ratios[k, side] = d / goal.tolerance
+                if d > 0.0:
+                    weights = np.zeros(arms.shape[1:])
+                    part = -np.outer(f[: len(chosen)], e) / goal.tolerance
+                    weights[np.ix_(chosen, coordinates)] = part
+                    rows.append(Row(int(goal.rows[k]), 2 * k + side, weights))
         return ratios.ravel(), rows
+
+    def _perhaps_short(self, goal: TorqueGoal, matrices: Array, wanted: Array) -> Any:
+        """Return the poses, among those of a goal, at which a torque may be out of reach.
+
+        The others are found by native code, all at once.
+        """
+        if not goal.alone:
+            return range(len(wanted))
+        actuation = self.specification.actuation
+        _, d = distances(
+            matrices,
+            actuation.lower,
+            actuation.upper,
+            RequiredWrenches(wanted),
+            np.ones(wanted.shape[1]),
+        )
+        return np.flatnonzero(d != 0.0)
 
     def actuator_rows(self, arms: Array) -> Array:
         """Return the rows of L that give torque, motors among them, shape (n, rows, nv)."""
@@ -233,22 +266,17 @@ class FitProblem:
 
     def linearise(self, y: Array) -> tuple[Array, Array]:
         """Return r and its Jacobian, shapes (k,) and (k, size)."""
-        arms = self.arms(y)
         gradients = [self._muscle_gradient(i, y) for i in range(len(self._paths))]
         values, jacobians = [], []
-        for goal in self.specification.goals:
-            ratios, rows = self.ratios(goal, arms, aim=1.0, derivatives=True)
+        for goal, (ratios, rows) in zip(self.specification.goals, self._evaluate(y), strict=True):
             jacobian = np.zeros((len(ratios), len(y)))
-            if isinstance(goal, ArmGoal):
-                if (found := gradients[goal.muscle]) is not None:
-                    columns, place, gradient = found
-                    slopes = gradient[place[goal.rows], goal.coordinate.v]
-                    jacobian[:, columns] = -slopes / goal.tolerance[:, None]
-            else:
-                for k in np.flatnonzero(ratios > 0.0):
-                    self._add_row(jacobian[k], rows[k], gradients)
-                ratios = np.maximum(ratios, 0.0)
-            values.append(_share(goal) * ratios)
+            if isinstance(goal, ArmGoal) and (found := gradients[goal.muscle]) is not None:
+                columns, place, gradient = found
+                slopes = gradient[place[goal.rows], goal.coordinate.v]
+                jacobian[:, columns] = -slopes / goal.tolerance[:, None]
+            for row in rows:
+                self._add_row(jacobian[row.ratio], row, gradients)
+            values.append(_share(goal) * _counted(goal, ratios))
             jacobians.append(_share(goal) * jacobian)
         depths, depth_jacobian = self._depths.linearise(y)
         return np.concatenate([*values, depths]), np.vstack([*jacobians, depth_jacobian])
@@ -298,6 +326,11 @@ def _merged(columns: Array, place: Array, gradient: Array) -> tuple[Array, Array
     for k, column in enumerate(inverse):
         out[:, :, column] += gradient[:, :, k]
     return unique, place, out
+
+
+def _counted(goal: Goal, ratios: Array) -> Array:
+    """Return what counts of ratios: more torque or margin than wanted costs nothing."""
+    return ratios if isinstance(goal, ArmGoal) else np.maximum(ratios, 0.0)
 
 
 def _share(goal: Goal) -> float:
