@@ -4,7 +4,8 @@
 """
 
 from cards_core.analysis.muscle_fit.fit import FitProgress, MuscleFit
+from cards_core.analysis.muscle_fit.reading import read_specification
 from cards_core.analysis.muscle_fit.result import FitResult
-from cards_core.analysis.muscle_fit.specification import FitSpecification, read_specification
+from cards_core.analysis.muscle_fit.specification import FitSpecification
 
 __all__ = ["FitProgress", "FitResult", "FitSpecification", "MuscleFit", "read_specification"]

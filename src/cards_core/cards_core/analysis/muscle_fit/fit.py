@@ -58,9 +58,9 @@ class FitProgress:
 class MuscleFit:
     """A fit that can be stopped at any time and goes on from its state.
 
-    Start 0 is the robot as it is; the others are drawn within the bounds and about the best so far,
-    each from the seed and its own number. None is made once the goals are met. The result depends
-    neither on interruptions nor on time.
+    Start 0 is the robot as it is; the others are drawn within the bounds and about the best so
+    far, each from the seed and its own number. None is made once the goals are met. The result
+    depends neither on interruptions nor on time.
 
     Args:
         specification: What may move and what is wanted.

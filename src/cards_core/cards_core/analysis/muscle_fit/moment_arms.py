@@ -95,7 +95,7 @@ def piece_arms(motion: LinkMotion, pieces: Pieces) -> Array:
     velocities, direction, _ = _ends(motion, pieces)
     start = pieces.start
     relative = velocities[:, start + 1] - velocities[:, start]
-    return np.einsum("nsi,nsij->nj", direction, relative)
+    return np.asarray(np.einsum("nsi,nsij->nj", direction, relative))
 
 
 def piece_gradient(motion: LinkMotion, pieces: Pieces) -> Array:
@@ -115,7 +115,7 @@ def piece_gradient(motion: LinkMotion, pieces: Pieces) -> Array:
         for point, sign in ((first, -1.0), (first + 1, 1.0)):
             turning = np.cross(u[:, :, None], angular[:, point], axis=1)
             gradient[:, point] += sign * (across[:, s] + turning)
-    return np.einsum("nkxi,nkxj->njki", motion.rotation[:, link], gradient)
+    return np.asarray(np.einsum("nkxi,nkxj->njki", motion.rotation[:, link], gradient))
 
 
 def _ends(motion: LinkMotion, pieces: Pieces) -> tuple[Array, Array, Array]:
@@ -259,5 +259,3 @@ def _resized(contact: ContactSpec, radii: dict[str, float]) -> ContactSpec:
     assert isinstance(surface.geometry, Sphere | Cylinder)
     geometry = replace(surface.geometry, radius=radii[surface.name])
     return replace(contact, surface=replace(surface, geometry=geometry))
-
-

@@ -1,19 +1,21 @@
 """Residuals of a fit and their derivatives, and how far each goal is from being met.
 
-A miss over its tolerance is the *ratio* of a goal at a pose: all are at most 1 where a goal is met.
-The cost is the sum over goals of ``weight * mean of ratio^2 / 2``, with torques and margins asked
+A miss over its tolerance is the *ratio* of a goal at a pose: at most 1 where the goal is met. The
+cost is the sum over goals of ``weight * mean of ratio^2 / 2``, with torques and margins asked
 for by a tolerance more than wanted, so that the border of what is wanted is not where it ends.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.conditions.kernels import RequiredWrenches, distances
+from cards_core.analysis.muscle_fit.clearance import Clearance
 from cards_core.analysis.muscle_fit.margins import (
     closure_margin,
     single_shortfall,
@@ -26,21 +28,14 @@ from cards_core.analysis.muscle_fit.specification import (
     FitSpecification,
     Goal,
     TorqueGoal,
-    wraps_near,
 )
 from cards_core.analysis.muscle_fit.variables import radius_of
 from cards_core.dynamics.batch import BatchState
 from cards_core.errors import UnknownNameError
-from cards_core.formats.sdf.muscle_path import depth_inside, inside_problem
-from cards_core.robot.elements import Cylinder, Muscle, Sphere, Wrap, WrapSurface
+from cards_core.paths.layout import Indices
+from cards_core.robot.elements import Muscle, Wrap
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
-
-CLEARANCE = 5e-4
-"""Distance that via points keep from the surfaces beside them, [m], where they have it now."""
-
-DEPTH_UNIT = 1e-3
-"""Depth within a surface that counts as much as a moment arm at its tolerance, [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +85,9 @@ class FitProblem:
             variables.positions_of(robot),
             {radius.surface: radius_of(robot, radius.surface) for radius in variables.radii},
         )
-        self._depths = _Depths(specification, self.motion)
+        self._depths = Clearance(specification, self.motion)
 
-    # Values ---------------------------------------------------------------------------------------
+    # Values --------------------------------------------------------------------------------------
 
     def arms(self, y: Array) -> Array:
         """Return L at all poses, shape (n, m, nv); NaN where no goal asks for it."""
@@ -116,9 +111,7 @@ class FitProblem:
         """Return r, shape (k,): ratios times the square root of their share in the cost."""
         parts = [
             _share(goal) * _counted(goal, ratios)
-            for goal, (ratios, _) in zip(
-                self.specification.goals, self._evaluate(y), strict=True
-            )
+            for goal, (ratios, _) in zip(self.specification.goals, self._evaluate(y), strict=True)
         ]
         return np.concatenate([*parts, self._depths.residuals(y)])
 
@@ -146,12 +139,11 @@ class FitProblem:
         """Return the ratios of a goal by pose, shape (n,): 0 where there is more than wanted."""
         ratios, _ = self.ratios(goal, arms)
         if isinstance(goal, ArmGoal):
-            return ratios
-        return np.maximum(ratios.reshape(len(goal.rows), -1).max(axis=1), 0.0)
+            return np.asarray(ratios)
+        worst: Array = ratios.reshape(len(goal.rows), -1).max(axis=1)
+        return np.maximum(worst, 0.0)
 
-    def ratios(
-        self, goal: Goal, arms: Array, *, aim: float = 0.0
-    ) -> tuple[Array, list[Row]]:
+    def ratios(self, goal: Goal, arms: Array, *, aim: float = 0.0) -> tuple[Array, list[Row]]:
         """Return the misses of a goal over its tolerance.
 
         Args:
@@ -183,7 +175,7 @@ class FitProblem:
         scale = actuation.scale(goal.length)
         chosen, coordinates = self.chosen, self.free_coordinates
         scale = scale[np.isin(actuation.coordinates, coordinates)]
-        ratios, rows = np.empty(len(goal.rows)), []
+        ratios, rows = np.empty(len(goal.rows)), list[Row]()
         for k, pose in enumerate(goal.rows):
             matrix = arms[pose][np.ix_(chosen, coordinates)] * scale
             rho, c, share = closure_margin(matrix)
@@ -199,13 +191,11 @@ class FitProblem:
         ratios, _ = self._closure_ratios(goal, arms, 0.0)
         return goal.margin - ratios * goal.tolerance
 
-    def _torque_ratios(
-        self, goal: TorqueGoal, arms: Array, aim: float
-    ) -> tuple[Array, list[Row]]:
+    def _torque_ratios(self, goal: TorqueGoal, arms: Array, aim: float) -> tuple[Array, list[Row]]:
         actuation = self.specification.actuation
         coordinates = actuation.coordinates
         chosen = self.chosen
-        ratios, rows = np.zeros((len(goal.rows), 2)), []
+        ratios, rows = np.zeros((len(goal.rows), 2)), list[Row]()
         where = np.flatnonzero(coordinates == goal.coordinate.v)
         if not len(where):  # a motor without limit gives whatever is asked
             return ratios.ravel(), rows
@@ -228,13 +218,13 @@ class FitProblem:
                     rows.append(Row(int(goal.rows[k]), 2 * k + side, weights))
         return ratios.ravel(), rows
 
-    def _perhaps_short(self, goal: TorqueGoal, matrices: Array, wanted: Array) -> Any:
+    def _perhaps_short(self, goal: TorqueGoal, matrices: Array, wanted: Array) -> Indices:
         """Return the poses, among those of a goal, at which a torque may be out of reach.
 
         The others are found by native code, all at once.
         """
         if not goal.alone:
-            return range(len(wanted))
+            return np.arange(len(wanted))
         actuation = self.specification.actuation
         _, d = distances(
             matrices,
@@ -250,19 +240,19 @@ class FitProblem:
         return self.specification.actuation.jacobian(_state(arms))
 
     @property
-    def chosen(self) -> list[int]:
+    def chosen(self) -> Indices:
         """Muscles that take a tension."""
-        return [i for i, m in enumerate(self.specification.robot.muscles) if m.takes_tension]
+        return _takers(self.specification.robot)
 
     @property
-    def free_coordinates(self) -> Array:
+    def free_coordinates(self) -> Indices:
         """Velocities without a motor of their own, which force closure asks for."""
         actuation = self.specification.actuation
         motors = self.actuator_rows(np.zeros((1, len(self._paths), self._nv)))[0]
         driven = np.any(motors[actuation.muscles :] != 0.0, axis=0)
-        return np.asarray(actuation.coordinates[~driven])
+        return np.asarray(actuation.coordinates[~driven], dtype=np.intp)
 
-    # Derivatives ----------------------------------------------------------------------------------
+    # Derivatives ---------------------------------------------------------------------------------
 
     def linearise(self, y: Array) -> tuple[Array, Array]:
         """Return r and its Jacobian, shapes (k,) and (k, size)."""
@@ -291,7 +281,7 @@ class FitProblem:
                 out[columns] += row.weights[i] @ gradient[place_of_pose[row.pose]]
 
     def _muscle_gradient(self, i: int, y: Array) -> tuple[Array, Array, Array] | None:
-        """Return dL_i/dy of a muscle that moves: columns, place of every pose, (n, nv, columns)."""
+        """Return dL_i/dy of a muscle that moves: columns, places of poses, (n, nv, columns)."""
         path = self._paths[i]
         if path is None or not self._moving[i]:
             return None
@@ -357,11 +347,16 @@ def _state(arms: Array) -> BatchState:
     return BatchState(nothing, nothing, nothing, nothing, arms)
 
 
-def _used(specification: FitSpecification) -> Array:
+def _takers(robot: Robot) -> Indices:
+    takes = [i for i, muscle in enumerate(robot.muscles) if muscle.takes_tension]
+    return np.array(takes, dtype=np.intp)
+
+
+def _used(specification: FitSpecification) -> npt.NDArray[np.bool_]:
     """Return which poses are asked of which muscle, shape (m, n)."""
     robot = specification.robot
     used = np.zeros((len(robot.muscles), len(specification.q)), dtype=bool)
-    takes = [i for i, m in enumerate(robot.muscles) if m.takes_tension]
+    takes = _takers(robot)
     for goal in specification.goals:
         if isinstance(goal, ArmGoal):
             used[goal.muscle, goal.rows] = True
@@ -370,90 +365,7 @@ def _used(specification: FitSpecification) -> Array:
     return used
 
 
-def _part(motion: LinkMotion, rows: Array) -> LinkMotion:
+def _part(motion: LinkMotion, rows: Indices) -> LinkMotion:
     return LinkMotion(
         motion.rotation[rows], motion.position[rows], motion.linear[rows], motion.angular[rows]
     )
-
-
-# Clearance ---------------------------------------------------------------------------------------
-
-
-class _Depths:
-    """Keeps via points out of the surfaces that their muscles wrap over there.
-
-    Args:
-        specification: The fit.
-        motion: Of the links at its poses.
-    """
-
-    def __init__(self, specification: FitSpecification, motion: LinkMotion) -> None:
-        self._specification = specification
-        robot = specification.robot
-        index = {link.name: k for k, link in enumerate(robot.links)}
-        world = len(robot.links)
-        variables = specification.variables
-        self._pairs: list[tuple[int, int, WrapSurface, Array, Array]] = []
-        resized = {radius.surface for radius in variables.radii}
-        for i in range(len(robot.muscles)):
-            moved = {point for point, _, _ in variables.columns(i)}
-            for point, wrap in wraps_near(robot, i):
-                surface = robot.wrap_surface(wrap.surface)
-                if point not in moved and wrap.surface not in resized:
-                    continue
-                place = robot.muscles[i].via_points[point]
-                if wrap.inside and inside_problem(wrap, surface, _centre(surface)) is None:
-                    continue  # in the bore is where the muscle runs
-                a = index.get(place.link, world)
-                b = index.get(surface.link, world)
-                # from the point's link to the surface's link, at all poses where they differ
-                turn = np.einsum("nji,njk->nik", motion.rotation[:, b], motion.rotation[:, a])
-                shift = motion.position[:, a] - motion.position[:, b]
-                shift = np.einsum("nji,nj->ni", motion.rotation[:, b], shift)
-                poses = np.zeros(1, dtype=int) if a == b else np.arange(len(turn))
-                self._pairs.append((i, point, surface, turn[poses], shift[poses]))
-        self._allowed = [np.full(len(pair[3]), -CLEARANCE) for pair in self._pairs]
-        present = self._depths(variables.start)
-        self._allowed = [np.maximum(-CLEARANCE, depths) for depths in present]
-
-    def _depths(self, y: Array) -> list[Array]:
-        variables = self._specification.variables
-        places, radii = variables.positions(y), variables.radius_values(y)
-        out = []
-        for i, point, surface, turn, shift in self._pairs:
-            resized = _with_radius(surface, radii)
-            local = turn @ places[i][point] + shift
-            out.append(np.array([depth_inside(resized, x) for x in local]))
-        return out
-
-    def residuals(self, y: Array) -> Array:
-        """Return how much deeper points are than allowed, shape (k,)."""
-        parts = [
-            np.maximum(depths - allowed, 0.0) / DEPTH_UNIT
-            for depths, allowed in zip(self._depths(y), self._allowed, strict=True)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
-
-    def linearise(self, y: Array) -> tuple[Array, Array]:
-        """Return residuals and their Jacobian, by differences."""
-        r = self.residuals(y)
-        jacobian = np.zeros((len(r), len(y)))
-        if r.any():
-            for k in range(len(y)):
-                step = np.zeros(len(y))
-                step[k] = 1e-6
-                change = self.residuals(y + step) - self.residuals(y - step)
-                jacobian[:, k] = change / 2e-6
-        return r, jacobian
-
-
-def _centre(surface: WrapSurface) -> Array:
-    return np.asarray(surface.pose.translation)
-
-
-def _with_radius(surface: WrapSurface, radii: dict[str, float]) -> WrapSurface:
-    if surface.name not in radii:
-        return surface
-    assert isinstance(surface.geometry, Sphere | Cylinder)
-    return replace(surface, geometry=replace(surface.geometry, radius=radii[surface.name]))
-

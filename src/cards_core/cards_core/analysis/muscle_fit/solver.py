@@ -88,7 +88,7 @@ def minimise(
             break
         taken = False
         while damping <= MOST_DAMPING:
-            d = _step(variables, qp, y, normal, gradient, damping * scale)
+            d = _step(qp, variables, y, (normal, gradient), damping * scale)
             trial = variables.nearest(y + d)
             d = trial - y
             predicted = -float(gradient @ d) - 0.5 * float(d @ normal @ d)
@@ -114,9 +114,10 @@ def minimise(
 
 
 def _step(
-    variables: FitVariables, qp: QpSolver, y: Array, normal: Array, gradient: Array, damping: float
+    qp: QpSolver, variables: FitVariables, y: Array, model: tuple[Array, Array], damping: float
 ) -> Array:
     """Return the step d of one damped, bounded least-squares problem, shape (size,)."""
+    normal, gradient = model
     scale = float(np.diag(normal).max()) + damping
     qp.hessian[:] = (normal + damping * np.eye(len(y))) / scale
     qp.gradient[:] = gradient / scale

@@ -217,7 +217,8 @@ class FitVariables:
                 radius = round(radii[surface.name], DECIMALS)
                 if abs(radius - surface.geometry.radius) > 10.0**-DECIMALS:
                     geometry = replace(surface.geometry, radius=radius)
-                    surface = replace(surface, geometry=geometry)
+                    surfaces.append(replace(surface, geometry=geometry))
+                    continue
             surfaces.append(surface)
         return replace(self.robot, muscles=tuple(muscles), wrap_surfaces=tuple(surfaces))
 
