@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from cards_core.analysis.muscle_fit.moment_arms import LinkMotion, link_motion
 from cards_core.analysis.muscle_fit.specification import FitSpecification, wraps_near
+from cards_core.analysis.muscle_fit.variables import with_radius
 from cards_core.formats.sdf.muscle_path import depth_inside, inside_problem
-from cards_core.robot.elements import Cylinder, Sphere, WrapSurface
+from cards_core.robot.elements import WrapSurface
 from cards_core.typing import Array
 
 CLEARANCE = 5e-4
 """Distance that via points keep from the surfaces beside them, [m], where they have it now."""
 
-DEPTH_UNIT = 1e-3
+DEPTH_UNIT = 1e-5
 """Depth within a surface that counts as much as a moment arm at its tolerance, [m]."""
 
 
@@ -61,7 +60,9 @@ class Clearance:
         places, radii = variables.positions(y), variables.radius_values(y)
         out = []
         for i, point, surface, turn, shift in self._pairs:
-            resized = _with_radius(surface, radii)
+            resized = surface
+            if surface.name in radii:
+                resized = with_radius(surface, radii[surface.name])
             local = turn @ places[i][point] + shift
             out.append(np.array([depth_inside(resized, x) for x in local]))
         return out
@@ -96,10 +97,3 @@ def _between(motion: LinkMotion, a: int, b: int) -> tuple[Array, Array]:
 
 def _centre(surface: WrapSurface) -> Array:
     return np.asarray(surface.pose.translation)
-
-
-def _with_radius(surface: WrapSurface, radii: dict[str, float]) -> WrapSurface:
-    if surface.name not in radii:
-        return surface
-    assert isinstance(surface.geometry, Sphere | Cylinder)
-    return replace(surface, geometry=replace(surface.geometry, radius=radii[surface.name]))

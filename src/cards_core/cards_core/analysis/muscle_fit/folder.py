@@ -58,7 +58,7 @@ def save_state(fit: MuscleFit, folder: Path) -> None:
     state = {
         "source": specification.robot.source if _file_of(specification.robot) else None,
         "model": specification.robot.name,
-        "specification_folder": str(Path(specification.source).resolve().parent),
+        "specification_folder": str(specification.folder.resolve()),
         "fit": fit.state(),
     }
     write_atomically(folder / SPECIFICATION, specification.text)

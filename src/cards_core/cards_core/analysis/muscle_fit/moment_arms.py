@@ -23,10 +23,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cards_core.analysis.muscle_fit.variables import with_radius
 from cards_core.paths.layout import ContactSpec, Indices, PathLayout, link_layout
 from cards_core.paths.numeric import Paths
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.robot.elements import Cylinder, Link, Muscle, Sphere, ViaPoint
+from cards_core.robot.elements import Link, Muscle, ViaPoint
 from cards_core.robot.forward_kinematics import forward_kinematics
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
@@ -256,6 +257,4 @@ def _resized(contact: ContactSpec, radii: dict[str, float]) -> ContactSpec:
     surface = contact.surface
     if surface is None or surface.name not in radii:
         return contact
-    assert isinstance(surface.geometry, Sphere | Cylinder)
-    geometry = replace(surface.geometry, radius=radii[surface.name])
-    return replace(contact, surface=replace(surface, geometry=geometry))
+    return replace(contact, surface=with_radius(surface, radii[surface.name]))

@@ -24,15 +24,17 @@ from cards_core.analysis.muscle_fit.variables import (
     FittedRadius,
     FitVariables,
     PathPoint,
+    with_radius,
 )
 from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates
 from cards_core.analysis.workspace.points import Axis, Grid, Samples
 from cards_core.dynamics.numeric import NumericDynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.formats.sdf.muscle_path import depth_inside
 from cards_core.paths.layout import Indices, link_layout
 from cards_core.robot.actuators import Ligament
-from cards_core.robot.elements import Cylinder, Sphere, ViaPoint
+from cards_core.robot.elements import Cylinder, Sphere, ViaPoint, Wrap
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_core.yaml_fields import Document, Field, read_yaml
@@ -143,6 +145,7 @@ class _Reader:
             gravity,
             self._text,
             top.document.source,
+            self._folder,
             varied,
         )
 
@@ -289,8 +292,24 @@ class _Reader:
             low, high = item["range"].vector(2, "least and largest radius")
             if not 0.0 < low < high:
                 raise item["range"].error(f"goes from {low:g} to {high:g}", "0 < least < largest")
+            self._check_sides(item["range"], name, float(high))
             out.append(FittedRadius(name, float(low), float(high)))
         return out
+
+    def _check_sides(self, item: Field, surface: str, radius: float) -> None:
+        """Refuse a radius with which the side point of a wrap would be within the surface."""
+        largest = with_radius(self._robot.wrap_surface(surface), radius)
+        for muscle in self._robot.muscles:
+            for wrap in muscle.path:
+                if not isinstance(wrap, Wrap) or wrap.surface != surface or wrap.side is None:
+                    continue
+                depth = depth_inside(largest, wrap.side)
+                if depth > 0.0 and not wrap.inside:
+                    raise item.error(
+                        f"with {radius:g} m the side point of muscle '{muscle.name}' is "
+                        f"{1e3 * depth:.3g} mm inside",
+                        f"at most {radius - depth:g}",
+                    )
 
     # Poses ---------------------------------------------------------------------------------------
 
@@ -549,6 +568,8 @@ class _Reader:
                 f"the robot slides ({sliding[0]}) and turns ({turning[0]})",
                 "a 'length' that makes moment arms of both",
             )
+        if not len(Actuation(NumericDynamics(self._robot), motors=False).coordinates):
+            raise item.error("all joints have motors of their own", "a robot that muscles move")
         unit = "m" if turning else ""
         return [ClosureGoal(margin, length, self._rows(item), tolerance, _weight(item), unit=unit)]
 

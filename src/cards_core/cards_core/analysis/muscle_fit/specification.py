@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.muscle_fit.variables import FitVariables
@@ -109,6 +110,7 @@ class FitSpecification:
         gravity: G at all poses, shape (n, nv), [Nm] or [N]; zero where nothing asks for it.
         text: The YAML file.
         source: Its name.
+        folder: Where robots that it names by path are looked for first.
         pose_names: Coordinates that are not the same in all poses.
     """
 
@@ -120,6 +122,7 @@ class FitSpecification:
     gravity: Array
     text: str
     source: str
+    folder: Path
     pose_names: tuple[Coordinate, ...]
 
     def pose(self, row: int) -> dict[str, float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cards_core.robot.elements import Cylinder, Sphere, ViaPoint
+from cards_core.robot.elements import Cylinder, Sphere, ViaPoint, WrapSurface
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Vector3
 
@@ -213,11 +213,9 @@ class FitVariables:
         surfaces = []
         for surface in self.robot.wrap_surfaces:
             if surface.name in radii:
-                assert isinstance(surface.geometry, Sphere | Cylinder)
                 radius = round(radii[surface.name], DECIMALS)
-                if abs(radius - surface.geometry.radius) > 10.0**-DECIMALS:
-                    geometry = replace(surface.geometry, radius=radius)
-                    surfaces.append(replace(surface, geometry=geometry))
+                if abs(radius - radius_of(self.robot, surface.name)) > 10.0**-DECIMALS:
+                    surfaces.append(with_radius(surface, radius))
                     continue
             surfaces.append(surface)
         return replace(self.robot, muscles=tuple(muscles), wrap_surfaces=tuple(surfaces))
@@ -228,3 +226,9 @@ def radius_of(robot: Robot, surface: str) -> float:
     geometry = robot.wrap_surface(surface).geometry
     assert isinstance(geometry, Sphere | Cylinder)  # others are refused on reading
     return geometry.radius
+
+
+def with_radius(surface: WrapSurface, radius: float) -> WrapSurface:
+    """Return a surface that is a sphere or a cylinder with another radius, [m]."""
+    assert isinstance(surface.geometry, Sphere | Cylinder)
+    return replace(surface, geometry=replace(surface.geometry, radius=radius))
