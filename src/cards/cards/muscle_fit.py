@@ -10,8 +10,8 @@ from pathlib import Path
 from cards_core.analysis.muscle_fit.fit import ITERATIONS, STARTS, FitProgress, MuscleFit
 from cards_core.analysis.muscle_fit.folder import (
     STATE,
-    check_editable,
     check_new,
+    check_writable,
     resumed,
     save_result,
     save_state,
@@ -79,7 +79,7 @@ def fit_muscles(
             check_new(folder, force=force)
     if folder is None:
         return fit.run(progress)
-    check_editable(fit.specification)
+    check_writable(fit.specification, folder)
     return _run_in_folder(fit, folder, progress, resume=resume)
 
 

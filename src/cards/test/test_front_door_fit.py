@@ -55,9 +55,10 @@ def test_a_robot_without_a_file_is_written_whole(task, tmp_path):
     ],
 )
 def test_calls_that_make_no_sense(task, robot, settings, message):
+    given = {"specification": task} | settings
+    model = cards.load("planar_2r") if robot is True else robot
     with pytest.raises(CardsError, match=message):
-        given = {"specification": task} | settings
-        cards.fit_muscles(cards.load("planar_2r") if robot is True else robot, **given)
+        cards.fit_muscles(model, **given)
 
 
 def test_mistakes_in_the_file_are_named(task):

@@ -128,15 +128,25 @@ def fitted_text(result: FitResult) -> bytes:
     return text
 
 
-def check_editable(specification: FitSpecification) -> None:
-    """Refuse, before a long search, a robot whose file cannot get the result.
+def check_writable(specification: FitSpecification, folder: Path) -> None:
+    """Refuse, before a long search, a robot whose file cannot get the result, or is the result's.
+
+    Args:
+        specification: The fit.
+        folder: Where the result will go.
 
     Raises:
+        CardsError: The robot's own file is there.
         DescriptionError: See `fitted_text`.
     """
     robot, variables = specification.robot, specification.variables
     file = _file_of(robot)
     if file is not None:
+        model = folder / file.name
+        if model.exists() and model.samefile(file):
+            raise CardsError(
+                f"'{folder}' has the robot's own file (expected: another folder, the robot stays)"
+            )
         elsewhere = variables.random(np.random.default_rng(0))
         with_moved_points(file.read_bytes(), robot, variables.apply(elsewhere))
 
@@ -171,10 +181,6 @@ def save_result(result: FitResult, folder: Path) -> list[Path]:
     text = fitted_text(result)
     file = _file_of(result.specification.robot)
     model = folder / ("model.sdf" if file is None else file.name)
-    if file is not None and model.exists() and model.samefile(file):
-        raise CardsError(
-            f"'{folder}' has the robot's own file (expected: another folder, the robot stays)"
-        )
     if file is not None:
         _copy_referenced(parse_xml(text), file.parent, folder)
         config = file.parent / "model.config"
