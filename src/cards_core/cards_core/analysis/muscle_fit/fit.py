@@ -1,5 +1,8 @@
 """The search: from where the robot is, then from random places, until all goals are met.
 
+From each start the sum of squares is minimised first. Where that leaves some moment arms beyond
+their tolerances, what is beyond is minimised next, which spends the room within the others.
+
 What does not depend on each other is searched for apart: the moment arms of one muscle are one
 small problem, while torques and force closure bind together all muscles that take a tension. A
 local minimum of one muscle is then left without giving up what was found for the others.
@@ -10,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +37,12 @@ ITERATIONS = 60
 
 UNSEEN = 1e-9
 """Singular value of a Jacobian, relative to the largest, of a direction that changes nothing."""
+
+STAGES = 2
+"""Minimisations from each start: of squares, and of what is beyond the tolerances."""
+
+SLACK = 0.95
+"""Ratio of moment arms that costs nothing where the least squares have not met all tolerances."""
 
 NEAR = 0.3
 """Standard deviation of steps from the best, relative to the bounds."""
@@ -117,7 +127,8 @@ class MuscleFit:
         starts, iterations, _ = self._settings.values()
         done = sum(search.done(starts, iterations) for search in self._searches)
         miss = max(search.miss for search in self._searches)
-        return FitProgress(done, starts * iterations * len(self._searches), miss)
+        total = STAGES * starts * iterations * len(self._searches)
+        return FitProgress(done, total, miss)
 
     def result(self) -> FitResult:
         """Return the best so far; before `run`, the robot as it is."""
@@ -243,6 +254,7 @@ class _Search:
         self.best = problem.largest_miss(start), 0.5 * float(r @ r), start
         self.starts = 0
         self._here: Iterate | None = None  # where the present start is
+        self._stage = 0
         self._ended = False
 
     @property
@@ -253,10 +265,11 @@ class _Search:
     def done(self, starts: int, iterations: int) -> int:
         """Return how many steps are done, those that are not needed any more among them."""
         if self._ended:
-            return starts * iterations
+            return STAGES * starts * iterations
         if self._here is None:
-            return self.starts * iterations
-        return (self.starts - 1) * iterations + self._here.iteration
+            return STAGES * self.starts * iterations
+        before = STAGES * (self.starts - 1) + self._stage
+        return before * iterations + self._here.iteration
 
     def run(self, starts: int, iterations: int, seed: int, told: Callable[[], None]) -> None:
         """Search until the goals are met or all starts are made.
@@ -278,18 +291,30 @@ class _Search:
             if self._here is None:
                 begin = self._begin(self.starts, np.random.default_rng([seed, self.starts]))
                 self.starts += 1
+                self._stage = 0
                 self._here = Iterate(begin, math.inf, 0)
+            slack = SLACK if self._stage else 0.0
             minimise(
                 problem.specification.variables,
-                problem.residuals,
-                problem.linearise,
+                partial(problem.residuals, slack=slack),
+                partial(problem.linearise, slack=slack),
                 self._here,
                 iterations=iterations,
                 told=step,
             )
+            if self._stage == 0 and self._may_gain(self._here.y):
+                self._stage = 1
+                self._here = Iterate(self._here.y, math.inf, 0)
+                continue
             self._here = None
             self._ended = self.miss <= 1.0 or self.starts >= starts
             told()
+
+    def _may_gain(self, y: Array) -> bool:
+        """Whether moment arms are beyond their tolerances."""
+        goals = self._problem.specification.goals
+        arms = any(isinstance(goal, ArmGoal) for goal in goals)
+        return arms and self._problem.largest_miss(y) > 1.0
 
     def _begin(self, number: int, rng: np.random.Generator) -> Array:
         """Return where a start begins.
@@ -316,8 +341,12 @@ class _Search:
     def _keep(self, now: Iterate) -> None:
         """Keep what is better: what meets all goals before what does not, then the lower cost."""
         miss = self._problem.largest_miss(now.y)
-        if (miss > 1.0, now.cost) < (self.miss > 1.0, self.best[1]):
-            self.best = miss, now.cost, now.y.copy()
+        cost = now.cost
+        if self._stage:
+            r = self._problem.residuals(now.y)
+            cost = 0.5 * float(r @ r)
+        if (miss > 1.0, cost) < (self.miss > 1.0, self.best[1]):
+            self.best = miss, cost, now.y.copy()
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, as plain data."""
@@ -325,6 +354,7 @@ class _Search:
         return {
             "best": [self.best[0], self.best[1], self.best[2].tolist()],
             "starts": self.starts,
+            "stage": self._stage,
             "ended": self._ended,
             "here": None
             if here is None
@@ -347,6 +377,7 @@ class _Search:
                     int(idle),
                 )
             self.starts, self._ended = int(state["starts"]), bool(state["ended"])
+            self._stage = int(state["stage"])
             self.best = float(miss), float(cost), y
         except (TypeError, ValueError, KeyError):
             raise _no_state("has a part that is none") from None

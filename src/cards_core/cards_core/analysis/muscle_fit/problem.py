@@ -107,10 +107,15 @@ class FitProblem:
                 out[self._rows[i], i] = path.arms(places[i], radii)
         return out
 
-    def residuals(self, y: Array) -> Array:
-        """Return r, shape (k,): ratios times the square root of their share in the cost."""
+    def residuals(self, y: Array, slack: float = 0.0) -> Array:
+        """Return r, shape (k,): ratios times the square root of their share in the cost.
+
+        Args:
+            y: shape (size,).
+            slack: Ratio of moment arms up to which they cost nothing.
+        """
         parts = [
-            _share(goal) * _counted(goal, ratios)
+            _share(goal) * _counted(goal, ratios, slack)
             for goal, (ratios, _) in zip(self.specification.goals, self._evaluate(y), strict=True)
         ]
         return np.concatenate([*parts, self._depths.residuals(y)])
@@ -254,8 +259,8 @@ class FitProblem:
 
     # Derivatives ---------------------------------------------------------------------------------
 
-    def linearise(self, y: Array) -> tuple[Array, Array]:
-        """Return r and its Jacobian, shapes (k,) and (k, size)."""
+    def linearise(self, y: Array, slack: float = 0.0) -> tuple[Array, Array]:
+        """Return r and its Jacobian, shapes (k,) and (k, size); arguments as of `residuals`."""
         gradients = [self._muscle_gradient(i, y) for i in range(len(self._paths))]
         values, jacobians = [], []
         for goal, (ratios, rows) in zip(self.specification.goals, self._evaluate(y), strict=True):
@@ -263,10 +268,11 @@ class FitProblem:
             if isinstance(goal, ArmGoal) and (found := gradients[goal.muscle]) is not None:
                 columns, place, gradient = found
                 slopes = gradient[place[goal.rows], goal.coordinate.v]
+                slopes = np.where(np.abs(ratios)[:, None] > slack, slopes, 0.0)
                 jacobian[:, columns] = -slopes / goal.tolerance[:, None]
             for row in rows:
                 self._add_row(jacobian[row.ratio], row, gradients)
-            values.append(_share(goal) * _counted(goal, ratios))
+            values.append(_share(goal) * _counted(goal, ratios, slack))
             jacobians.append(_share(goal) * jacobian)
         depths, depth_jacobian = self._depths.linearise(y)
         return np.concatenate([*values, depths]), np.vstack([*jacobians, depth_jacobian])
@@ -318,9 +324,11 @@ def _merged(columns: Array, place: Array, gradient: Array) -> tuple[Array, Array
     return unique, place, out
 
 
-def _counted(goal: Goal, ratios: Array) -> Array:
+def _counted(goal: Goal, ratios: Array, slack: float) -> Array:
     """Return what counts of ratios: more torque or margin than wanted costs nothing."""
-    return ratios if isinstance(goal, ArmGoal) else np.maximum(ratios, 0.0)
+    if isinstance(goal, ArmGoal):
+        return ratios - np.clip(ratios, -slack, slack)
+    return np.maximum(ratios, 0.0)
 
 
 def _share(goal: Goal) -> float:
