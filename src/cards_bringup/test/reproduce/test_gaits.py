@@ -73,7 +73,8 @@ def test_the_toolkits_spine_has_rotors_and_the_rate_of_the_winch(tmp_path):
     for ours, theirs in zip(robot.muscles, plain.muscles, strict=True):
         assert ours.actuator.motor is not None
         assert ours.control.rate == "winch"
-        assert ours.contact and theirs.contact
+        assert ours.contact
+        assert theirs.contact
         for a, b in zip(ours.path, theirs.path, strict=True):
             assert a.link == b.link
             assert np.array_equal(a.position, b.position)
