@@ -118,7 +118,7 @@ def with_native_paths(robot: Robot) -> tuple[Robot, tuple[Approximation, ...]]:
             rng = np.random.default_rng(0)
             poses = _random_poses(robot, FIT_POSES, rng), _random_poses(robot, CHECK_POSES, rng)
         path = list(muscle.path)
-        texts = []
+        texts: list[str] = []
         # from the end, so that places before it stay
         for first, last in reversed(list(_pieces(robot, muscle))):
             text, elements, new = _nearest(robot, muscle, (first, last), poses[0])
@@ -189,7 +189,8 @@ def _nearest(
             values = _values(_alone(robot, part, new), poses)
         except CardsError:
             return np.full(target.shape, 1.0)  # two points at one place, say
-        return np.nan_to_num(np.concatenate([a.ravel() for a in values]) - target, nan=1.0)
+        found: Array = np.concatenate([a.ravel() for a in values]) - target
+        return np.where(np.isfinite(found), found, 1.0)
 
     forms = list(_forms(robot, muscle, piece))
     errors = [_size(residual(form, form.start)) for form in forms]
