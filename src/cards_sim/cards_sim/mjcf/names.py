@@ -65,12 +65,26 @@ class Names:
         return f"{kind} '{name}'" if name else f"{kind} {index}"
 
     def warn(self, code: str, kind: str, index: int, message: str) -> None:
-        """Add a warning about one thing of the file."""
+        """Add a warning about one thing of the file.
+
+        Args:
+            code: Stable identifier, see ``docs/import_mujoco.md``.
+            kind: What it is about, e.g. ``tendon``.
+            index: MuJoCo's index of it.
+            message: What was found and what was done.
+        """
         source, line = self._place(kind, index)
         self.findings.warn(code, self.label(kind, index), message, source=source, line=line)
 
     def note(self, code: str, kind: str, index: int, message: str) -> None:
-        """Add a note about one thing of the file."""
+        """Add a note about one thing of the file.
+
+        Args:
+            code: Stable identifier, see ``docs/import_mujoco.md``.
+            kind: What it is about, e.g. ``tendon``.
+            index: MuJoCo's index of it.
+            message: What was found and what was done.
+        """
         source, line = self._place(kind, index)
         self.findings.note(code, self.label(kind, index), message, source=source, line=line)
 
