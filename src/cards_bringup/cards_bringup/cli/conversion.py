@@ -208,7 +208,7 @@ def _export_robot(args: argparse.Namespace) -> int:
     """Write a robot in another format."""
     from cards_core.formats import load, to_sdf
     from cards_core.formats.mjcf.scene import tendon_notes
-    from cards_core.formats.urdf import to_urdf
+    from cards_core.formats.urdf.writer import to_urdf
 
     robot = load(args.robot)
     notes: list[str] = []
