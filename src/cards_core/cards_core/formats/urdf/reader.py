@@ -150,6 +150,7 @@ class UrdfReader:
     def _parents(self, robot: XmlElement) -> Mapping[str, str]:
         """Return the joint, our name, that each link stands at: of a chain the last one."""
         out: dict[str, str] = {}
+        above: dict[str, XmlElement] = {}
         for joint in robot.children("joint"):
             check_open(joint, self.findings)
             for role in ("parent", "child"):
@@ -168,6 +169,8 @@ class UrdfReader:
                     "a tree: every link is the child of one joint",
                 )
             out[child] = name + _LAST.get(joint.get("type", "").strip(), "")
+            above[child] = joint
+        _refuse_circles(above)
         return out
 
     # Links -----------------------------------------------------------------------------------
@@ -465,6 +468,21 @@ def _floating(reader: UrdfReader, joint: _Joint) -> None:
 
 _STEPS: Mapping[str, _Step] = {"planar": _planar, "floating": _floating}
 _LAST = {"planar": "_3", "floating": "_rz"}
+
+
+def _refuse_circles(above: Mapping[str, XmlElement]) -> None:
+    """Refuse links that are above themselves; ``above`` has the joint that holds each link."""
+    hung: set[str] = set()
+    for link in above:
+        way: dict[str, None] = {}
+        while link in above and link not in hung:
+            if link in way:
+                raise above[link].error(
+                    f"link '{shorten(link)}' is above itself, in a circle", "a tree of links"
+                )
+            way[link] = None
+            link = attribute(required(above[link], "parent"), "link")  # noqa: PLW2901
+        hung.update(way)
 
 
 # Elements --------------------------------------------------------------------------------------
