@@ -406,7 +406,9 @@ def test_muscles_of_cardsflow_and_of_a_plugin(tmp_path):
     points += '<link name="forearm"><viaPoint type="FIXPOINT">0 0.02 0</viaPoint></link>'
     file = tmp_path / "cardsflow.xml"
     file.write_text(f'<cardsflow><myoMuscle name="m">{points}</myoMuscle></cardsflow>')
-    assert len(import_urdf(FOLDER / "arm.urdf", muscles=file).robot.muscles) == 1
+    (muscle,) = import_urdf(FOLDER / "arm.urdf", muscles=file).robot.muscles
+    # CARDSflow's points are relative to the centre of mass
+    np.testing.assert_allclose(muscle.path[1].position, [0, 0.02, -0.14])
     block = (
         "<gazebo><plugin><module_name>cards_muscle_plugin.system</module_name>"
         '<muscle name="m"><tension min="0" max="5"/>'

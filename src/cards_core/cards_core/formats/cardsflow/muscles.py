@@ -23,10 +23,12 @@ import numpy as np
 
 from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.imports.sdf_tree import add, add_plugin
+from cards_core.formats.sdf.elements import numbers as as_text
 from cards_core.formats.sdf.muscle_path import SAME_PLACE
 from cards_core.formats.sdf.schema import Content, check_content
 from cards_core.formats.sdf.values import attribute, known_names, numbers, parse_number
 from cards_core.formats.xml_lines import XmlElement, shorten
+from cards_core.typing import Vector3
 
 TENSION = (1.0, 500.0)
 """Limits of the tension of a muscle, [N]; the files state none."""
@@ -56,6 +58,8 @@ class MuscleRewriter:
         joints: Names of the joints.
         meshes: Link to the path and scale of its first mesh, for points of type MESH.
         tension: Limits of all muscles, [N].
+        origins: Link to the point that its points are relative to, in its frame, [m]; default the
+            origin of its frame.
     """
 
     findings: FindingList
@@ -63,6 +67,7 @@ class MuscleRewriter:
     joints: Collection[str]
     meshes: Mapping[str, tuple[str, str]]
     tension: tuple[float, float] = TENSION
+    origins: Mapping[str, Vector3] = field(default_factory=dict)
     _surfaces: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def add_to(self, model: XmlElement, muscles: Iterable[XmlElement]) -> XmlElement | None:
@@ -131,7 +136,10 @@ class MuscleRewriter:
 
     def fixed(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
         """Add a point that the muscle passes."""
-        add(muscle, "via_point", point, point.text, link=link)
+        text = point.text
+        if link in self.origins:
+            text = as_text(*self._position(link, point))
+        add(muscle, "via_point", point, text, link=link)
 
     def sphere(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
         """Add a wrap over a sphere."""
@@ -153,6 +161,10 @@ class MuscleRewriter:
         uri, scale = self.meshes[link]
         self._wrap(muscle, link, point, "mesh", {"uri": uri, "scale": scale}, placed=False)
 
+    def _position(self, link: str, point: XmlElement) -> Vector3:
+        """Return a point in the frame of its link."""
+        return numbers(point, 3) + self.origins.get(link, np.zeros(3))
+
     def _radius(self, point: XmlElement) -> str:
         if parse_number(attribute(point, "radius"), point, what="radius") <= 0.0:
             raise point.error("radius is not positive", "a length greater than 0, in m")
@@ -168,8 +180,8 @@ class MuscleRewriter:
         *,
         placed: bool = True,
     ) -> None:
-        x, y, z = numbers(point, 3).tolist() if placed else (0.0, 0.0, 0.0)
-        pose = f"{x!r} {y!r} {z!r} 0 0 0"
+        place = self._position(link, point) if placed else np.zeros(3)
+        pose = as_text(*place, 0.0, 0.0, 0.0)
         key = (link, shape, pose, *sizes.values())
         plugin = muscle.parent
         assert plugin is not None

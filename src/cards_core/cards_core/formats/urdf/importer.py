@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -23,6 +24,7 @@ from cards_core.formats.urdf.reader import MimicChoice, UrdfReader, check_root
 from cards_core.formats.xml_lines import XmlElement, XmlSource, parse_xml
 from cards_core.robot.elements import WORLD, Inertia, path_links
 from cards_core.robot.model import Robot
+from cards_core.typing import Vector3
 
 MotorChoice: TypeAlias = Literal["none", "transmissions", "all"]
 """Joints with an actuator of their own."""
@@ -75,7 +77,8 @@ def import_urdf(
     inertias = take_inertias(model)
     inertias |= {name: Inertia() for name in reader.massless}
     _hold_roots(model, findings, fixed=base == "fixed" or blocks.static)
-    plugin = _muscles(model, reader, None if muscles is None else Path(muscles))
+    centres = {name: item.com for name, item in inertias.items()}
+    plugin = _muscles(model, reader, None if muscles is None else Path(muscles), centres)
     _motors(model, plugin, root, reader, motors)
     robot = read_tree(sdf, str(near), inertias)
     robot = restate_about_com(robot, inertias, inertia_about, findings)
@@ -110,8 +113,17 @@ def _hold_roots(model: XmlElement, findings: FindingList, *, fixed: bool) -> Non
         add(joint, "child", link, name)
 
 
-def _muscles(model: XmlElement, reader: UrdfReader, path: Path | None) -> XmlElement | None:
-    """Append the muscle block, if there is one; return it."""
+def _muscles(
+    model: XmlElement,
+    reader: UrdfReader,
+    path: Path | None,
+    centres: Mapping[str, Vector3],
+) -> XmlElement | None:
+    """Append the muscle block, if there is one; return it.
+
+    Points of a ``cardsflow.xml`` are relative to the centre of mass of their link: that is where
+    the frames of its SDF are, and those of a URDF are not.
+    """
     found: list[XmlElement] = []
     for plugin in reader.blocks.plugins:
         if is_muscle_plugin(plugin) or plugin.child(MUSCLE) is not None:
@@ -144,8 +156,20 @@ def _muscles(model: XmlElement, reader: UrdfReader, path: Path | None) -> XmlEle
         found[0].parent = model
         return found[0]
     elements = muscle_elements(parse_xml(path)) if path else list(found[0].children(MUSCLE))
+    if path is not None and elements:
+        reader.findings.note(
+            "points-about-com",
+            "muscles",
+            "points of CARDSflow's file are relative to the centres of mass of the links",
+            source=elements[0].source,
+            line=elements[0].line,
+        )
     rewriter = MuscleRewriter(
-        reader.findings, set(reader.links.values()), set(reader.joints.values()), reader.meshes
+        reader.findings,
+        set(reader.links.values()),
+        set(reader.joints.values()),
+        reader.meshes,
+        origins=centres if path is not None else {},
     )
     return rewriter.add_to(model, elements)
 
