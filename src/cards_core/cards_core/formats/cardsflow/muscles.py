@@ -134,24 +134,24 @@ class MuscleRewriter:
 
     # Types of points ------------------------------------------------------------------------
 
-    def fixed(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
+    def _fixed(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
         """Add a point that the muscle passes."""
         text = point.text
         if link in self.origins:
             text = as_text(*self._position(link, point))
         add(muscle, "via_point", point, text, link=link)
 
-    def sphere(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
+    def _sphere(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
         """Add a wrap over a sphere."""
         radius = self._radius(point)
         self._wrap(muscle, link, point, "sphere", {"radius": radius})
 
-    def cylinder(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
+    def _cylinder(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
         """Add a wrap over a cylinder along the z axis of its link."""
         radius = self._radius(point)
         self._wrap(muscle, link, point, "cylinder", {"radius": radius})
 
-    def mesh(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
+    def _mesh(self, muscle: XmlElement, link: str, point: XmlElement) -> None:
         """Add a wrap over the convex hull of the mesh of its link."""
         if link not in self.meshes:
             raise point.error(
@@ -217,10 +217,10 @@ _Rewrite = Callable[[MuscleRewriter, XmlElement, str, XmlElement], None]
 
 _FIXED = ("FIXPOINT", "FIXED")
 _TYPES: Mapping[str, _Rewrite] = {
-    **dict.fromkeys(_FIXED, MuscleRewriter.fixed),
-    "SPHERICAL": MuscleRewriter.sphere,
-    "CYLINDRICAL": MuscleRewriter.cylinder,
-    "MESH": MuscleRewriter.mesh,
+    **dict.fromkeys(_FIXED, MuscleRewriter._fixed),
+    "SPHERICAL": MuscleRewriter._sphere,
+    "CYLINDRICAL": MuscleRewriter._cylinder,
+    "MESH": MuscleRewriter._mesh,
 }
 _MUSCLE = Content(many=frozenset({"link", "spanningJoint"}), attributes=frozenset({"name"}))
 _LINK = Content(many=frozenset({"viaPoint"}), attributes=frozenset({"name"}))
