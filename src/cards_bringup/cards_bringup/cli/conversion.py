@@ -18,6 +18,8 @@ IMPORT_TEXT = "``./cards import``: convert a robot of another program to SDF wit
 
 IMPORT_EXAMPLES = """examples:
   ./cards import caspr path/to/BMArm -o models     makes models/BMArm
+  ./cards import cardsflow path/to/musc-le -o models
+  ./cards import urdf arm.urdf --muscles muscles.yaml -o models
   ./cards import caspr --help          the importer's own options
 """
 
@@ -208,7 +210,7 @@ def _export_robot(args: argparse.Namespace) -> int:
     """Write a robot in another format."""
     from cards_core.formats import load, to_sdf
     from cards_core.formats.mjcf.scene import tendon_notes
-    from cards_core.formats.urdf import to_urdf
+    from cards_core.formats.urdf.writer import to_urdf
 
     robot = load(args.robot)
     notes: list[str] = []

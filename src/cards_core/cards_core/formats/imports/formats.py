@@ -8,6 +8,11 @@ from collections.abc import Sequence
 
 IMPORTERS = {
     "caspr": ("cards_core.formats.caspr.cli", "folder of CASPR's XML files"),
+    "cardsflow": (
+        "cards_core.formats.cardsflow.cli",
+        "folder or SDF of a robot of CARDSflow or Roboy",
+    ),
+    "urdf": ("cards_core.formats.urdf.cli", "URDF, with muscles from a YAML file"),
 }
 """Format to (module with ``make_parser`` and ``main``, what it reads)."""
 
