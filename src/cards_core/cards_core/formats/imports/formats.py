@@ -13,6 +13,7 @@ IMPORTERS = {
         "folder or SDF of a robot of CARDSflow or Roboy",
     ),
     "urdf": ("cards_core.formats.urdf.cli", "URDF, with muscles from a YAML file"),
+    "mjcf": ("cards_sim.mjcf.cli", "MuJoCo's XML"),
 }
 """Format to (module with ``make_parser`` and ``main``, what it reads)."""
 
