@@ -57,9 +57,9 @@ bodies:
   "*/pin": {material: steel}
 joints:
   shoulder: {kind: revolute, parent: base, child: upper_arm, at: "base/pin#cylinder1",
-             axis: [0, 1, 0], limits: [-1.2, 1.2], damping: 0.02}
+             axis: [0, 1, 0], limits: [-1.2, 1.2]}
   elbow: {kind: revolute, parent: upper_arm, child: lower_arm, at: "lower_arm/beam#hole1",
-          axis: [0, 1, 0], limits: [-1.2, 1.2], damping: 0.02}
+          axis: [0, 1, 0], limits: [-1.2, 1.2]}
 muscle_defaults: {tension: [5, 600]}
 """
 
