@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Sequence
 
 IMPORTERS = {
+    "cad": ("cards_core.formats.cad.cli", "STEP assembly or FreeCAD document"),
     "caspr": ("cards_core.formats.caspr.cli", "folder of CASPR's XML files"),
     "cardsflow": (
         "cards_core.formats.cardsflow.cli",
