@@ -68,6 +68,7 @@ USES = {
         "paths",
         "robot",
     },
+    "editing": {"analysis", "dynamics", "formats", "parameters", "paths", "robot"},
     "estimation": {"analysis", "codegen", "dynamics", "robot"},
     "rods": {"analysis", "codegen", "formats", "robot"},
     "tensegrity": {"analysis", "dynamics", "formats", "optimize", "parameters", "robot"},

@@ -36,6 +36,10 @@ COMMANDS = {
     "models": ("cards_bringup.cli.models", "list the available robots"),
     "layout": ("cards_bringup.cli.layout", "layout files of Foxglove and PlotJuggler for a robot"),
     "new": ("cards_bringup.cli.new", "create a small robot that moves at once, to edit"),
+    "edit": (
+        "cards_bringup.cli.edit",
+        "draw, wrap and tune the muscles of a robot in the browser",
+    ),
     "controllers": (
         "cards_bringup.cli.controllers",
         "list the controllers, or parameters of one",

@@ -31,16 +31,19 @@ def add_import(subparsers: Any) -> None:
         epilog=IMPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("format", choices=("caspr",), help="what to read")
+    from cards_core.formats.imports.formats import IMPORTERS
+
+    what = "; ".join(f"{name}: {text}" for name, (_, text) in IMPORTERS.items())
+    parser.add_argument("format", choices=tuple(IMPORTERS), help=what)
     parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="the importer's own")
     parser.set_defaults(run=_run_import)
 
 
 def _run_import(args: argparse.Namespace) -> int:
     """Run ``import``."""
-    from cards_core.formats.caspr.cli import main
+    from cards_core.formats.imports.formats import run_import
 
-    return main(args.rest)
+    return run_import(args.format, args.rest)
 
 
 COMPILE_TEXT = "``./cards compile``: turn a robot into native code, with a report."

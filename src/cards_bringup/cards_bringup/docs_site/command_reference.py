@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from cards_bringup.cli import COMMANDS, exit_codes, make_parser
 from cards_bringup.cli.analyse import KINDS
 from cards_bringup.start import SETUP_USAGE
-from cards_core.formats.caspr.cli import caspr_parser
+from cards_core.formats.imports.formats import IMPORTERS, import_parser
 
 
 def commands_page() -> str:
@@ -33,7 +33,8 @@ def commands_page() -> str:
                     out.append(f"\n### {' '.join(words)}\n")
                 out.append(_parser_text(parser))
         if name == "import":
-            out.append(f"\n### import caspr\n{_parser_text(caspr_parser())}")
+            for form in IMPORTERS:
+                out.append(f"\n### import {form}\n{_parser_text(import_parser(form))}")
     return "".join(out)
 
 

@@ -12,7 +12,7 @@ from cards_bringup.cli.analyse import KINDS
 from cards_bringup.option_types import COUNT, SEED, Number, WholeNumber
 from cards_bringup.vectors import vector
 from cards_core.errors import ShapeError
-from cards_core.formats.caspr import cli as caspr_cli
+from cards_core.formats.imports.formats import IMPORTERS, import_parser
 
 pytestmark = pytest.mark.serial
 
@@ -129,7 +129,8 @@ def options_of(monkeypatch):
     for words in COMMANDS:
         monkeypatch.setattr(sys, "argv", ["cards", *words])
         found += [(tuple(words), action) for action in parsers_of(words)._actions]
-    found += [(("import",), action) for action in caspr_cli.caspr_parser()._actions]
+    for form in IMPORTERS:
+        found += [(("import",), action) for action in import_parser(form)._actions]
     return [
         (words, action)
         for words, action in found

@@ -37,11 +37,15 @@ class XmlElement(ET.Element):
         line: Line of the start tag, 1-based.
         source: File name, or a name such as ``<string>``.
         parent: Enclosing element, None for the root.
+        begin, end: Of the element in the document, from its start tag to behind its end tag,
+            [bytes]; a document that was given as text counts as UTF-8.
     """
 
     line: int = 0
     source: str = "<string>"
     parent: XmlElement | None = None
+    begin: int = 0
+    end: int = 0
 
     def __iter__(self) -> Iterator[XmlElement]:
         """Iterate over the children in document order."""
@@ -138,6 +142,15 @@ def parse_xml(source: XmlSource, *, name: str | None = None) -> XmlElement:
         ) from None
 
 
+def tag_end(data: bytes, begin: int) -> int:
+    """Return where a tag ends that begins at an index: behind its ``>``, which no quotes hold."""
+    found = _TAG.match(data, begin)
+    return len(data) if found is None else found.end()
+
+
+_TAG = re.compile(rb"<(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+
+
 def _read(source: XmlSource) -> tuple[str | bytes, str]:
     if isinstance(source, str | bytes):
         return source, "<string>"
@@ -190,10 +203,16 @@ class _Builder:
         element.line = self.parser.CurrentLineNumber
         element.source = self.source
         element.parent = self.open[-1] if self.open else None
+        element.begin = self.parser.CurrentByteIndex
         self.open.append(element)
 
     def end(self, tag: str) -> None:
-        self.open.pop()
+        element = self.open.pop()
+        first = tag_end(self.data, element.begin)
+        if self.data[first - 2 : first - 1] == b"/":  # <tag/>: there is no end tag
+            element.end = first
+        else:
+            element.end = tag_end(self.data, self.parser.CurrentByteIndex)
         self.tree.end(tag)
 
     def doctype(self, *_: object) -> None:

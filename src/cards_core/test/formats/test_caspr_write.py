@@ -94,7 +94,7 @@ def test_the_old_import_comes_back_if_the_new_one_cannot_be_put_in_place(
             raise OSError(1, "Operation not permitted")
         real(a, b)
 
-    monkeypatch.setattr("cards_core.formats.caspr.writer.os.rename", rename)
+    monkeypatch.setattr("cards_core.formats.imports.folder.os.rename", rename)
     with pytest.raises(CardsError, match="not permitted"):
         write_import(model, tmp_path / "out", force=True)
     assert (folder / "model.sdf").is_file()

@@ -5,12 +5,12 @@ from cards_core.formats.caspr.cables import Cable, CableSet
 from cards_core.formats.caspr.export import CasprExport, to_caspr, write_caspr
 from cards_core.formats.caspr.feasibility import Feasibility
 from cards_core.formats.caspr.files import CasprFiles, ModelRow, find_models
-from cards_core.formats.caspr.findings import Finding
 from cards_core.formats.caspr.importer import CasprModel, import_caspr
 from cards_core.formats.caspr.operational_spaces import OperationalSpace
 from cards_core.formats.caspr.report import ImportReport
 from cards_core.formats.caspr.trajectories import CasprTrajectory
 from cards_core.formats.caspr.writer import write_import
+from cards_core.formats.imports.findings import Finding
 
 __all__ = [
     "Cable",

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from cards_core.errors import ShapeError
 from cards_core.formats.caspr.fields import Node
-from cards_core.formats.caspr.findings import FindingList, NameTable
 from cards_core.formats.caspr.joints import JointType, build_joints, read_joint
+from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.robot.elements import WORLD, Inertia, Joint, Link
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Vector3

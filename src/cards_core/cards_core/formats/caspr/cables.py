@@ -18,7 +18,7 @@ import numpy as np
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.formats.caspr.bodies import BodySystem
 from cards_core.formats.caspr.fields import Node
-from cards_core.formats.caspr.findings import FindingList, NameTable
+from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.formats.sdf.muscle_path import SAME_PLACE
 from cards_core.robot.elements import Pulley, ViaPoint
 from cards_core.typing import Array

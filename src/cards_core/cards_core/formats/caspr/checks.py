@@ -25,8 +25,8 @@ from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats.caspr.bodies import Body, coordinate_names
 from cards_core.formats.caspr.cables import CableFile, CableSet
-from cards_core.formats.caspr.findings import FindingList
 from cards_core.formats.caspr.operational_spaces import OperationalFile
+from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.sdf.checks import unit_warning
 from cards_core.formats.sdf.writer import prepare_for_sdf
 from cards_core.robot.elements import Inertia, Pulley, ViaPoint

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cards_core.errors import CardsError
-from cards_core.exit_codes import ExitCode
 from cards_core.formats.caspr.files import ModelRow, find_models
 from cards_core.formats.caspr.importer import SAMPLES, CasprModel, import_caspr
 from cards_core.formats.caspr.writer import write_import
+from cards_core.formats.imports.command import Progress, nonempty, run_command
 
 EXAMPLES = """\
 examples:
@@ -33,23 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: Arguments after ``import caspr``; default those of the process.
     """
-    options = caspr_parser().parse_args(argv)
-    try:
-        if options.list:
-            return _list(options)
-        return _import(options)
-    except CardsError as error:
-        if options.json:
-            details = {"type": type(error).__name__, "message": str(error)}
-            print(json.dumps({"error": details}))
-        print(f"error: {error}", file=sys.stderr)
-        return ExitCode.ERROR
-    except KeyboardInterrupt:
-        print("interrupted, nothing was written", file=sys.stderr)
-        return ExitCode.INTERRUPTED
+    return run_command(
+        make_parser().parse_args(argv),
+        lambda options: _list(options) if options.list else _import(options),
+    )
 
 
-def caspr_parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the importer's options."""
     parser = argparse.ArgumentParser(
         prog="cards import caspr",
@@ -65,13 +54,13 @@ def caspr_parser() -> argparse.ArgumentParser:
         help="folder of the robot, its *_bodies.xml, or with --list a folder above many robots",
     )
     parser.add_argument(
-        "-o", "--output", type=_text, metavar="DIR", help="write DIR/<name>; else check only"
+        "-o", "--output", type=nonempty, metavar="DIR", help="write DIR/<name>; else check only"
     )
     parser.add_argument(
-        "--cable-set", type=_text, metavar="S", help="cable set to attach (default: the file's)"
+        "--cable-set", type=nonempty, metavar="S", help="cable set to attach (default: the file's)"
     )
     parser.add_argument(
-        "--model", type=_text, metavar="M", help="which robot, if FOLDER holds several"
+        "--model", type=nonempty, metavar="M", help="which robot, if FOLDER holds several"
     )
     parser.add_argument("--list", action="store_true", help="list the robots below FOLDER")
     parser.add_argument("--json", action="store_true", help="print the report (or list) as JSON")
@@ -87,12 +76,6 @@ def caspr_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _text(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("'' (expected: a text)")
-    return text
-
-
 def _samples(text: str) -> int:
     try:
         value = int(text)
@@ -104,8 +87,9 @@ def _samples(text: str) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    progress = _Progress(active=not options.quiet and not options.json and sys.stderr.isatty())
-    try:
+    with Progress(
+        active=not options.quiet and not options.json and sys.stderr.isatty()
+    ) as progress:
         model = import_caspr(
             Path(options.folder),
             cable_set=options.cable_set,
@@ -117,8 +101,6 @@ def _import(options: argparse.Namespace) -> int:
         target = (
             write_import(model, options.output, force=options.force) if options.output else None
         )
-    finally:
-        progress.clear()
     if options.json:
         print(json.dumps(_result(model, target), indent=2))
         return 0
@@ -157,25 +139,6 @@ def _row(row: ModelRow) -> dict[str, object]:
         "line": row.line,
         "problem": row.problem,
     }
-
-
-class _Progress:
-    """One line on the terminal that is overwritten."""
-
-    def __init__(self, *, active: bool) -> None:
-        self._active = active
-        self._length = 0
-
-    def __call__(self, what: str, fraction: float) -> None:
-        if self._active:
-            text = f"{100 * fraction:3.0f} %  {what}"[:100]
-            print("\r" + text.ljust(self._length), end="", file=sys.stderr, flush=True)
-            self._length = len(text)
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self._active and self._length:
-            print("\r" + " " * self._length + "\r", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

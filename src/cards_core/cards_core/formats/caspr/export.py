@@ -37,9 +37,9 @@ from cards_core.formats.caspr.export_bodies import (
     export_bodies,
 )
 from cards_core.formats.caspr.files import PARTS
-from cards_core.formats.caspr.findings import safe_name
 from cards_core.formats.caspr.importer import GRAVITY, import_caspr
 from cards_core.formats.caspr.muscles import SPRING, TOE_STRAIN
+from cards_core.formats.imports.findings import safe_name
 from cards_core.formats.sdf.checks import home_poses
 from cards_core.formats.sdf.elements import numbers
 from cards_core.formats.sdf.muscle_path import SAME_PLACE

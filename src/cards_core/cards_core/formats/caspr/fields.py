@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.caspr.findings import FindingList
+from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.sdf.values import attribute, parse_number, required
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.typing import Array

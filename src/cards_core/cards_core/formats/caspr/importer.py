@@ -37,7 +37,6 @@ from cards_core.formats.caspr.checks import (
 from cards_core.formats.caspr.feasibility import Feasibility, check_trajectory
 from cards_core.formats.caspr.fields import read_root
 from cards_core.formats.caspr.files import CasprFiles, files_of
-from cards_core.formats.caspr.findings import FindingList, NameTable, safe_name
 from cards_core.formats.caspr.muscles import attach_cables
 from cards_core.formats.caspr.operational_spaces import (
     OperationalFile,
@@ -47,6 +46,7 @@ from cards_core.formats.caspr.operational_spaces import (
 from cards_core.formats.caspr.references import build_reference, settle_trajectories
 from cards_core.formats.caspr.report import ImportReport
 from cards_core.formats.caspr.trajectories import CasprTrajectory, read_trajectories
+from cards_core.formats.imports.findings import FindingList, NameTable, safe_name
 from cards_core.robot.elements import WORLD, Box, Cylinder, Link, Sphere, Visual
 from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, axis_rotation

@@ -36,7 +36,7 @@ from typing import Literal
 import numpy as np
 
 from cards_core.formats.caspr.fields import Node
-from cards_core.formats.caspr.findings import FindingList, NameTable
+from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.robot.elements import Joint, JointAxis, Link
 from cards_core.spatial import Pose
 from cards_core.typing import Array, Vector3

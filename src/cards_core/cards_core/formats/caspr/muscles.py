@@ -19,7 +19,7 @@ import numpy as np
 
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats.caspr.cables import NOT_IN_CASPR, PASSIVE, PULLEYS, Cable, CableSet
-from cards_core.formats.caspr.findings import FindingList
+from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.sdf.checks import home_poses
 from cards_core.formats.sdf.muscle_path import pulley_problem
 from cards_core.formats.sdf.values import LARGEST

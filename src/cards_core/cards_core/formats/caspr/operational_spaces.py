@@ -17,7 +17,7 @@ import numpy as np
 
 from cards_core.formats.caspr.bodies import BodySystem
 from cards_core.formats.caspr.fields import Node
-from cards_core.formats.caspr.findings import FindingList, NameTable
+from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.robot.elements import Frame
 from cards_core.spatial import Pose
 

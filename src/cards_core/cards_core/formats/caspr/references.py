@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cards_core.formats.caspr.bodies import Body, CoordinateMap
-from cards_core.formats.caspr.findings import FindingList
 from cards_core.formats.caspr.trajectories import CasprTrajectory
+from cards_core.formats.imports.findings import FindingList
 from cards_core.trajectories.base import Reference, TrajectoryError
 from cards_core.trajectories.compose import rotation_spline
 from cards_core.trajectories.rotation import Convention

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +12,10 @@ from cards_core.formats.caspr.cables import CableFile, CableSet
 from cards_core.formats.caspr.checks import InertiaCheck
 from cards_core.formats.caspr.feasibility import Feasibility, summarize
 from cards_core.formats.caspr.files import CasprFiles
-from cards_core.formats.caspr.findings import Finding, FindingList
 from cards_core.formats.caspr.operational_spaces import OperationalFile
 from cards_core.formats.caspr.trajectories import CasprTrajectory
+from cards_core.formats.imports.findings import Finding, FindingList
+from cards_core.formats.imports.model import findings_text, table
 from cards_core.robot.model import Robot
 
 FORMAT = "cards-caspr-import-2"
@@ -147,7 +147,7 @@ class ImportReport:
         parts = [
             f"# Import of CASPR model {self.files.name}",
             self.summary() + ".",
-            self._findings_section(),
+            "## Warnings and notes\n\n" + findings_text(self.findings),
             self._coordinates_section(),
             self._cables_section(),
             self._inertia_section(),
@@ -157,16 +157,8 @@ class ImportReport:
             parts.append(self._operational_section())
         if self.renamed:
             rows = [[f"`{old}`", f"`{new}`"] for old, new in self.renamed]
-            parts.append("## Names that changed\n\n" + _table(["in CASPR", "here"], rows))
+            parts.append("## Names that changed\n\n" + table(["in CASPR", "here"], rows))
         return "\n\n".join(parts) + "\n"
-
-    def _findings_section(self) -> str:
-        lines = ["## Warnings and notes", ""]
-        if not len(self.findings):
-            return "## Warnings and notes\n\nNone."
-        for level in ("warning", "note"):
-            lines += [f"- {item}" for item in self.findings if item.level == level]
-        return "\n".join(lines)
 
     def _coordinates_section(self) -> str:
         rows = [
@@ -182,7 +174,7 @@ class ImportReport:
         ]
         order = "the same" if self.coordinates.is_identity else "not the same"
         text = f"## Joint coordinates\n\nThe order of q is {order} as in CASPR.\n\n"
-        return text + _table(["CASPR q", "link.coordinate", "here", "our q"], rows)
+        return text + table(["CASPR q", "link.coordinate", "here", "our q"], rows)
 
     def _cables_section(self) -> str:
         rows = [
@@ -199,7 +191,7 @@ class ImportReport:
             for cable in self.cable_set.cables
         ]
         head = ["cable", "kind", "tension", "path", "parameters in the file"]
-        return f"## Cable set `{self.cable_set.name}`\n\n" + _table(head, rows)
+        return f"## Cable set `{self.cable_set.name}`\n\n" + table(head, rows)
 
     def _inertia_section(self) -> str:
         check = self.inertia
@@ -243,7 +235,7 @@ class ImportReport:
             "pose (static), that makes the motion (dynamic)? Where an operational trajectory is "
             "at rest, making the motion is holding the pose.\n\n"
         )
-        return "## Trajectories\n\n" + text + _table(head, rows)
+        return "## Trajectories\n\n" + text + table(head, rows)
 
     def _operational_section(self) -> str:
         rows = [
@@ -259,7 +251,7 @@ class ImportReport:
             for entry in space.entries
         ]
         head = ["set", "frame", "link", "kind", "axes", "angles"]
-        return "## Operational spaces\n\n" + _table(head, rows)
+        return "## Operational spaces\n\n" + table(head, rows)
 
 
 def _link(body: Body) -> dict[str, Any]:
@@ -337,9 +329,3 @@ def _remarks(found: Feasibility) -> str:
     if found.unreachable is not None:
         out.append(f"out of reach at {found.unreachable:.3g} s")
     return "; ".join(out)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)

@@ -25,8 +25,8 @@ import numpy as np
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.caspr.fields import MAX_VALUES, Node
-from cards_core.formats.caspr.findings import FindingList, NameTable
 from cards_core.formats.caspr.operational_spaces import OperationalFile, OperationalSpace
+from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.typing import Array
 
 # Sampled files ---------------------------------------------------------------------------------

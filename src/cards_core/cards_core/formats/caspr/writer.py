@@ -8,19 +8,16 @@ robot's order.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from cards_core.errors import CardsError, DescriptionError
-from cards_core.files import inside, making
-from cards_core.formats.caspr.findings import safe_name
+from cards_core.errors import DescriptionError
 from cards_core.formats.caspr.importer import CasprModel
 from cards_core.formats.caspr.references import SPLINES, rotations_of
 from cards_core.formats.caspr.trajectories import CasprTrajectory
+from cards_core.formats.imports.findings import safe_name
+from cards_core.formats.imports.folder import REPORT, write_import_folder
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.sdf.writer import write_model
 from cards_core.trajectories.library import load_references
@@ -142,16 +139,11 @@ def _comment(text: str) -> str:
 # Folder ----------------------------------------------------------------------------------------
 
 
-REPORT = "import_report"
-"""Stem of the report's two files; its presence marks a folder that an import made."""
-
-
 def write_import(model: CasprModel, out_dir: str | Path, *, force: bool = False) -> Path:
     """Write ``<out_dir>/<name>/`` and return its path.
 
     Files: ``model.sdf`` and ``model.config``, ``trajectories.yaml`` (more for other operational
-    spaces, ``.traj`` for sampled ones), ``import_report.md`` and ``.json``. They are written to a
-    temporary folder beside the target, read back, and put in place by renaming it.
+    spaces, ``.traj`` for sampled ones), ``import_report.md`` and ``.json``.
 
     Args:
         model: From `import_caspr`.
@@ -168,47 +160,12 @@ def write_import(model: CasprModel, out_dir: str | Path, *, force: bool = False)
             source=str(model.files.bodies),
             expected="positive masses",
         )
-    parent = Path(out_dir)
-    target = inside(parent, model.name)
-    _check_target(target, force=force)
-    try:
-        with making(parent):  # a folder that nothing could be written to is gone again
-            work = Path(tempfile.mkdtemp(prefix=f".{model.name}-", dir=parent))
-            _fill(model, work, target)
-    except OSError as error:
-        raise CardsError(f"{parent}: cannot be written: {error.strerror or error}") from None
-    return target
 
+    def fill(folder: Path) -> None:
+        _write_files(model, folder)
+        _verify(folder)
 
-def _fill(model: CasprModel, work: Path, target: Path) -> None:
-    try:
-        fresh = work / model.name
-        fresh.mkdir()
-        _write_files(model, fresh)
-        _verify(fresh)
-        if os.path.lexists(target):
-            os.rename(target, work / "replaced")
-        os.rename(fresh, target)
-    except OSError as error:
-        # an earlier import that was moved aside must not get lost
-        if (work / "replaced").exists() and not os.path.lexists(target):
-            os.rename(work / "replaced", target)
-        raise CardsError(f"{target}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if os.path.lexists(target) or not (work / "replaced").exists():
-            shutil.rmtree(work, ignore_errors=True)
-
-
-def _check_target(target: Path, *, force: bool) -> None:
-    if not os.path.lexists(target):
-        return
-    if not force:
-        raise CardsError(f"{target} exists already (expected: another folder, or --force)")
-    if target.is_symlink() or not (target / f"{REPORT}.json").is_file():
-        raise CardsError(
-            f"{target} was not made by an import and is not replaced (expected: another folder, "
-            f"or one with {REPORT}.json)"
-        )
+    return write_import_folder(out_dir, model.name, fill, force=force)
 
 
 def _write_files(model: CasprModel, folder: Path) -> None:

@@ -3,10 +3,10 @@
 A `Finding` is never an error; errors are exceptions. The importer collects findings in a
 `FindingList` and new names in a `NameTable`, the report prints them.
 
-CASPR names are free text (``IPAnema 1 (Fraunhofer IPA)``) and need not be unique. Ours are safe in
-SDF, ROS messages, YAML and file systems: they consist of letters, digits, ``_``, ``-`` and ``.``;
-every run of other characters becomes one ``_``. Links, joints and frames share one name space, as
-SDF demands.
+Names in other programs' files are often free text (``IPAnema 1 (Fraunhofer IPA)``) and need not be
+unique. Ours are safe in SDF, ROS messages, YAML and file systems: they consist of letters, digits,
+``_``, ``-`` and ``.``; every run of other characters becomes one ``_``. Links, joints and frames
+share one name space, as SDF demands.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ class Finding:
     """One remark about an imported model.
 
     Attributes:
-        level: ``warning`` if the imported robot behaves differently from CASPR or something was
-            left out; ``note`` if a choice was made that changes no number.
-        code: Stable identifier such as ``pulley-as-via-point``; `docs/caspr.md` lists all.
+        level: ``warning`` if the imported robot behaves differently from the source or something
+            was left out; ``note`` if a choice was made that changes no number.
+        code: Stable identifier such as ``pulley-as-via-point``; the page of each format lists its
+            own.
         subject: What it is about, e.g. ``cable set 'original'``.
         message: One sentence: what was found and what was done.
         source: File, if there is one.

@@ -1,0 +1,1 @@
+"""What importers share: findings, names, report, folder, command line."""

@@ -1,0 +1,185 @@
+"""A robot that was imported, with everything a user must know to trust, or distrust, the result.
+
+An importer makes an `ImportedModel`; the folder, the report and the command line are the same for
+all formats. Importers of formats with more to say (CASPR) have reports of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cards_core.errors import DescriptionError
+from cards_core.files import inside
+from cards_core.formats.imports.findings import Finding, FindingList
+from cards_core.formats.imports.folder import REPORT, write_import_folder
+from cards_core.formats.sdf.reader import read_sdf
+from cards_core.formats.sdf.writer import write_model
+from cards_core.robot.model import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """One part of a report.
+
+    Attributes:
+        key: Name of the part in JSON.
+        title: Heading in Markdown.
+        data: Plain data, as JSON has them; numbers are finite, or None.
+        text: The same for people, Markdown.
+    """
+
+    key: str
+    title: str
+    data: Any
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class ImportedModel:
+    """An imported robot.
+
+    Attributes:
+        robot: What was made of the file; its name is that of the folder.
+        program: Whose format it was, e.g. ``OpenSim``.
+        source: The file that was read.
+        findings: Warnings and notes.
+        renamed: (name in the file, our name) of everything whose name changed.
+        sections: What else the report says, in this order.
+        files: Further files of the folder, such as meshes: path within it to content.
+        description: One sentence for ``model.config``; by default it names program and source.
+    """
+
+    robot: Robot
+    program: str
+    source: Path
+    findings: FindingList
+    renamed: tuple[tuple[str, str], ...] = ()
+    sections: tuple[Section, ...] = ()
+    files: Mapping[str, bytes | str] = field(default_factory=dict)
+    description: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the robot and of its folder."""
+        return self.robot.name
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that are warnings."""
+        return self.findings.warnings
+
+    def summary(self) -> str:
+        """Return one line for a terminal."""
+        robot = self.robot
+        count = sum(item.count for item in self.warnings)
+        return (
+            f"{robot.name}: {len(robot.links)} links, {robot.tree.nv} degrees of freedom, "
+            f"{len(robot.muscles)} muscles, {count} warning{'' if count == 1 else 's'}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        robot = self.robot
+        return {
+            "format": "cards-import-1",
+            "name": robot.name,
+            "program": self.program,
+            "source": str(self.source),
+            "counts": {
+                "links": len(robot.links),
+                "coordinates": len(robot.tree.position_names),
+                "degrees_of_freedom": robot.tree.nv,
+                "muscles": len(robot.muscles),
+                "warnings": sum(item.count for item in self.warnings),
+                "warnings_by_code": self.findings.counts(),
+            },
+            "mass": sum(link.inertia.mass for link in robot.links),
+            "renamed": [{"source": old, "name": new} for old, new in self.renamed],
+            **{section.key: section.data for section in self.sections},
+            "findings": [dict(item.__dict__) for item in self.findings],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def to_markdown(self) -> str:
+        """Return the report for people."""
+        parts = [
+            f"# Import of {self.source.name} ({self.program})",
+            self.summary() + ".",
+            "## Warnings and notes\n\n" + findings_text(self.findings),
+        ]
+        parts += [f"## {section.title}\n\n{section.text}" for section in self.sections]
+        if self.renamed:
+            rows = [[f"`{old}`", f"`{new}`"] for old, new in self.renamed]
+            parts.append("## Names that changed\n\n" + table(["in the file", "here"], rows))
+        return "\n\n".join(parts) + "\n"
+
+
+def write_imported(model: ImportedModel, out_dir: str | Path, *, force: bool = False) -> Path:
+    """Write ``<out_dir>/<name>/`` and return its path.
+
+    Files: ``model.sdf`` and ``model.config``, `ImportedModel.files`, ``import_report.md`` and
+    ``.json``. What was written is read back before the folder gets its name.
+
+    Args:
+        model: From an importer.
+        out_dir: Folder that gets the model's folder; made if need be.
+        force: Replace the folder of an earlier import.
+
+    Raises:
+        DescriptionError: The robot cannot be stated in SDF.
+        CardsError: The target exists, or cannot be written.
+    """
+
+    def fill(folder: Path) -> None:
+        for name, content in model.files.items():
+            path = inside(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        write_model(
+            model.robot,
+            folder,
+            description=model.description
+            or f"Imported from the {model.program} file {model.source.name}. See {REPORT}.md.",
+        )
+        (folder / f"{REPORT}.md").write_text(model.to_markdown(), encoding="utf-8")
+        (folder / f"{REPORT}.json").write_text(model.to_json(), encoding="utf-8")
+        _verify(folder / "model.sdf", model.robot)
+
+    return write_import_folder(out_dir, model.name, fill, force=force)
+
+
+def _verify(path: Path, robot: Robot) -> None:
+    """Read what was written, so that a folder in place is one that loads."""
+    read = read_sdf(path)
+    if read.tree.position_names != robot.tree.position_names:
+        raise DescriptionError(
+            "the joints read back in another order", source=str(path), expected="the same order"
+        )
+
+
+def findings_text(findings: FindingList) -> str:
+    """Return findings as a Markdown list, warnings first."""
+    if not len(findings):
+        return "None."
+    return "\n".join(
+        f"- {item}" for level in ("warning", "note") for item in findings if item.level == level
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table.
+
+    Args:
+        head: Titles of the columns.
+        rows: Cells; ``|`` in them is escaped.
+    """
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
