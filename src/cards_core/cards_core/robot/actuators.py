@@ -521,7 +521,30 @@ class Hill(_Actuator):
     min_activation: float = parameter(
         0.01, "lowest activation, of a relaxed muscle", lower=0.0, upper=0.5
     )
+    passive_strain: float | None = parameter(
+        None, "e0, strain of the passive fibre at F0; 0.6 in both sets", above=0.0, upper=3.0
+    )
+    active_width: float | None = parameter(
+        None, "Thelen: gamma, width of the active force-length curve; 0.45", above=0.0, upper=10.0
+    )
+    passive_growth: float | None = parameter(
+        None, "Thelen: kPE, growth of the passive curve; 5", above=0.0, upper=20.0
+    )
+    velocity_shape: float | None = parameter(
+        None, "Thelen: Af, shape of the force-velocity curve; 0.25", above=0.0, upper=10.0
+    )
+    lengthening_force: float | None = parameter(
+        None, "Thelen: largest fV of a lengthening fibre; 1.4", above=1.0, upper=10.0
+    )
     thermal: Thermal | None = None
+
+    def _check_together(self) -> None:
+        if self.curves != "thelen_2003":
+            for name in (
+                "active_width", "passive_growth", "velocity_shape", "lengthening_force"
+            ):  # fmt: skip
+                if getattr(self, name) is not None:
+                    raise ParameterError(f"'{name}' belongs to curves 'thelen_2003'")
 
     @property
     def rigid_tendon(self) -> bool:

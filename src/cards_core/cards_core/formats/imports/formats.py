@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 IMPORTERS = {
     "caspr": ("cards_core.formats.caspr.cli", "folder of CASPR's XML files"),
+    "opensim": ("cards_core.formats.opensim.cli", "OpenSim model, an .osim file"),
 }
 """Format to (module with ``make_parser`` and ``main``, what it reads)."""
 
