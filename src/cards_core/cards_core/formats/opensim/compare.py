@@ -17,16 +17,20 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats.imports.model import ImportedModel, Section, table
-from cards_core.formats.opensim.importer import OpenSimImport, our_coordinates
+from cards_core.formats.opensim.importer import (
+    OpenSimImport,
+    crossed_coordinates,
+    our_coordinates,
+)
 from cards_core.formats.opensim.kinematics import free_coordinates, values
 from cards_core.formats.opensim.wraps import coordinate_range
 from cards_core.muscles.actuators.arithmetic import NUMPY
@@ -43,6 +47,9 @@ ACTIVATIONS = (0.01, 0.5, 1.0)
 QUANTITIES = ("length", "moment_arm", "fiber_length", "active_force", "passive_force")
 """Errors that are measured: [m], [m] or 1, optimal fibre lengths, F0, F0 (ligaments: [N])."""
 
+BISECTIONS = 50
+"""Of the tendon's length, to 1e-15 of its range."""
+
 LONGEST_RUN = 600.0
 """Seconds that OpenSim may take."""
 
@@ -56,13 +63,15 @@ LIMITS = {
 """Up to which an error counts as agreement."""
 
 
-def fiber_equilibrium(hill: Hill, length: float, activation: float) -> tuple[float, float, float]:
-    """Return fibre length [m], active and passive fibre force [N] at rest.
+def fiber_equilibrium(
+    hill: Hill, lengths: Array, activations: Array
+) -> tuple[Array, Array, Array]:
+    """Return fibre lengths [m], active and passive fibre forces [N] at rest, shape (n,).
 
     Args:
         hill: The muscle.
-        length: Of the path, [m].
-        activation: 0 to 1.
+        lengths: Of the path, shape (n,), [m].
+        activations: 0 to 1, shape (n,).
     """
     curves = curves_of(hill)
     strain = hill.tendon_strain or curves.strain
@@ -70,24 +79,18 @@ def fiber_equilibrium(hill: Hill, length: float, activation: float) -> tuple[flo
     width = np.sin(hill.pennation_angle)
     opt, slack = hill.optimal_fiber_length, hill.tendon_slack_length
 
-    def fiber(lt: float) -> tuple[float, float, float, float]:
-        y = max((length - slack * lt) / opt, SHORTEST_FIBER)
-        lm = float(np.hypot(y, width))
-        at = np.array([lm])
-        force = activation * float(curves.active(NUMPY, at)[0][0])
-        return lm, y / lm, force, float(curves.passive(NUMPY, at)[0][0])
+    def fiber(lt: Array) -> tuple[Array, Array, Array, Array]:
+        y = np.maximum((lengths - slack * lt) / opt, SHORTEST_FIBER)
+        lm = np.hypot(y, width)
+        return lm, y / lm, activations * curves.active(NUMPY, lm)[0], curves.passive(NUMPY, lm)[0]
 
-    low, high = 1.0, max((length - opt * SHORTEST_FIBER) / slack, 1.0)
-    if hill.rigid_tendon:
-        high = low
-    for _ in range(80 if high > low else 0):
+    low = np.ones(len(lengths))
+    high = np.maximum((lengths - opt * SHORTEST_FIBER) / slack, 1.0)
+    for _ in range(0 if hill.rigid_tendon else BISECTIONS):
         lt = 0.5 * (low + high)
         _, cosine, force, passive = fiber(lt)
-        tendon = float(curves.tendon(NUMPY, np.array([lt]), strain, stiffness)[0][0])
-        if tendon < (force + passive) * cosine:
-            low = lt
-        else:
-            high = lt
+        short = curves.tendon(NUMPY, lt, strain, stiffness)[0] < (force + passive) * cosine
+        low, high = np.where(short, lt, low), np.where(short, high, lt)
     lm, _, force, passive = fiber(low)
     return lm * opt, force * hill.max_isometric_force, passive * hill.max_isometric_force
 
@@ -175,7 +178,7 @@ def measure(
     columns = {name: i for i, name in enumerate(robot.tree.velocity_names)}
     rows = {muscle.name: i for i, muscle in enumerate(robot.muscles)}
     worst: dict[str, dict[str, Worst]] = {m.name: {} for m in found.source.muscles}
-    skipped = 0
+    fibers: dict[str, list[_Row]] = {m.name: [] for m in found.source.muscles}
     for index, ((where, free), result) in enumerate(zip(poses, results, strict=True)):
         progress("comparing with OpenSim", index / len(poses))
         q = values(found.source, free)
@@ -188,16 +191,24 @@ def measure(
             ours = float(lengths[row])
             theirs = result[muscle.name]
             _see(items, "length", theirs["length"], ours, 1.0, where)
-            for name, item in found.coordinates.items():
-                if item.angle is None and name in theirs["arms"]:
+            for name, theirs_arm in theirs["arms"].items():
+                item = found.coordinates.get(name)
+                if item is not None and item.angle is None:
                     mine = -float(jacobian[row, columns[item.joint]]) * item.scale
                     about = f"{where}, about {name}"
-                    _see(items, "moment_arm", theirs["arms"][name], mine, 1.0, about)
-            if isinstance(actuator, Hill):
-                skipped += _fibers(theirs, actuator, items, where)
+                    _see(items, "moment_arm", theirs_arm, mine, 1.0, about)
+            if "fibers" in theirs:
+                for activation, numbers in zip(ACTIVATIONS, theirs["fibers"], strict=True):
+                    at = f"{where}, activation {activation:g}"
+                    fibers[muscle.name].append((at, theirs["length"], activation, numbers))
             elif isinstance(actuator, Ligament):
                 force = _ligament(actuator, theirs["length"])
                 _see(items, "passive_force", theirs["tension"], force, 1.0, where)
+    skipped = 0
+    for name, rows_ in fibers.items():
+        actuator = robot.muscle(found.muscles[name]).actuator
+        if isinstance(actuator, Hill) and rows_:
+            skipped += _fibers(actuator, rows_, worst[name])
     return worst, skipped
 
 
@@ -207,24 +218,23 @@ def _see(
     items.setdefault(what, Worst()).see(theirs, ours, scale, where)
 
 
-def _fibers(
-    theirs: dict[str, Any], hill: Hill, items: dict[str, Worst], where: str
-) -> int:
+_Row: TypeAlias = tuple[str, float, float, "list[float] | None"]
+"""Pose, length of the path [m], activation, OpenSim's fibre length [m], active, passive [N]."""
+
+
+def _fibers(hill: Hill, rows: Sequence[_Row], items: dict[str, Worst]) -> int:
     """Compare fibres at OpenSim's length of the path: what the path is off by counts once."""
-    skipped = 0
-    for activation, numbers in zip(ACTIVATIONS, theirs["fibers"], strict=True):
-        if numbers is None:
-            skipped += 1
-            continue
-        fiber, active, passive = numbers
-        length = theirs["length"]
-        mine = fiber_equilibrium(hill, length, activation)
-        at = f"{where}, activation {activation:g}"
-        _see(items, "fiber_length", fiber / hill.optimal_fiber_length,
-             mine[0] / hill.optimal_fiber_length, 1.0, at)  # fmt: skip
-        _see(items, "active_force", active, mine[1], hill.max_isometric_force, at)
-        _see(items, "passive_force", passive, mine[2], hill.max_isometric_force, at)
-    return skipped
+    kept = [row for row in rows if row[3] is not None]
+    mine = fiber_equilibrium(
+        hill, np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
+    )
+    opt, strongest = hill.optimal_fiber_length, hill.max_isometric_force
+    for (at, _, _, theirs), fiber, active, passive in zip(kept, *mine, strict=True):
+        assert theirs is not None
+        _see(items, "fiber_length", theirs[0] / opt, float(fiber) / opt, 1.0, at)
+        _see(items, "active_force", theirs[1], float(active), strongest, at)
+        _see(items, "passive_force", theirs[2], float(passive), strongest, at)
+    return len(rows) - len(kept)
 
 
 def _ligament(item: Ligament, length: float) -> float:
@@ -254,6 +264,7 @@ def _theirs(
         "muscles": {muscle.name: muscle.kind for muscle in source.muscles},
         "defaults": {n: source.coordinates[n].default for n in free_coordinates(source)},
         "coupled": bool(source.couplings),
+        "crossed": {muscle.name: crossed_coordinates(source, muscle) for muscle in source.muscles},
         "poses": poses,
         "activations": ACTIVATIONS,
     }

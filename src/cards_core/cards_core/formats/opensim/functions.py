@@ -269,9 +269,7 @@ def parse_function(element: XmlElement) -> Function:
                 raise element.error("no function to multiply", "<function>")
             return Scaled(number(element, "scale", 1.0), scaled)
         case _:
-            raise element.error(
-                f"unknown function <{shorten(element.tag)}>", ", ".join(KINDS)
-            )
+            raise element.error(f"unknown function <{shorten(element.tag)}>", ", ".join(KINDS))
 
 
 def _points(element: XmlElement) -> tuple[Array, Array]:

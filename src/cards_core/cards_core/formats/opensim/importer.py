@@ -13,10 +13,16 @@ import numpy as np
 from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.formats.imports.model import ImportedModel, Section, table
 from cards_core.formats.opensim.joints import ConvertedJoints, CoordinateMap, convert_joints
-from cards_core.formats.opensim.kinematics import length, polyline
+from cards_core.formats.opensim.kinematics import effective, free_coordinates, length, polyline
 from cards_core.formats.opensim.muscles import PathReport, convert_muscle, wrap_surface
 from cards_core.formats.opensim.reading import read_osim
-from cards_core.formats.opensim.source import GROUND, SourceModel, SourceMuscle
+from cards_core.formats.opensim.source import (
+    GROUND,
+    ConditionalPoint,
+    MovingPoint,
+    SourceModel,
+    SourceMuscle,
+)
 from cards_core.formats.opensim.wraps import all_poses
 from cards_core.robot.elements import (
     WORLD,
@@ -106,7 +112,9 @@ def import_osim(
         made, paths[muscle.name] = convert_muscle(source, muscle, names, poses, findings)
         muscles.append(made)
         progress("looking at paths", 0.1 + 0.8 * index / len(source.muscles))
-    robot = _robot(source, names, joints, muscles, [wrap_surface(w, names) for w in wraps.values()])
+    robot = _robot(
+        source, names, joints, muscles, [wrap_surface(w, names) for w in wraps.values()]
+    )
     robot = _repaired(robot, source, findings)
     errors = _errors(source, robot, joints, names, paths, poses)
     _say(source, joints, paths, errors, findings)
@@ -136,9 +144,7 @@ def _robot(
     made = [Link(ground, visuals=_bones(source, GROUND))]
     for body in source.bodies.values():
         made.append(
-            Link(
-                names[body.name], body.inertia, _bones(source, body.name), line=body.element.line
-            )
+            Link(names[body.name], body.inertia, _bones(source, body.name), line=body.element.line)
         )
     return Robot(
         NameTable().claim(source.name.removesuffix(".osim"), "opensim_model"),
@@ -186,6 +192,10 @@ def _repaired(robot: Robot, source: SourceModel, findings: FindingList) -> Robot
 # Errors of what is not exact -------------------------------------------------------------------
 
 
+def _bodies(muscle: SourceMuscle) -> list[str]:
+    return [point.body for point in muscle.points] + [w.wrap.body for w in muscle.wraps]
+
+
 def _between(source: SourceModel, bodies: Sequence[str]) -> set[str]:
     """Return the joints on the ways between bodies."""
     chains = []
@@ -198,6 +208,28 @@ def _between(source: SourceModel, bodies: Sequence[str]) -> set[str]:
         chains.append(chain)
     common = set.intersection(*(set(chain) for chain in chains)) if chains else set()
     return set().union(*chains) - common
+
+
+def crossed_coordinates(source: SourceModel, muscle: SourceMuscle) -> list[str]:
+    """Return the free coordinates that a muscle's length may depend on.
+
+    Args:
+        source: The model.
+        muscle: The muscle.
+    """
+    between = _between(source, _bodies(muscle))
+    found: set[str | None] = set()
+    for joint in source.joints:
+        if joint.name in between:
+            found |= {
+                effective(source, a).coordinate for a in (*joint.rotations, *joint.translations)
+            }
+    for point in muscle.points:
+        if isinstance(point, ConditionalPoint):
+            found.add(point.coordinate)
+        elif isinstance(point, MovingPoint):
+            found |= {name for name, _ in point.axes}
+    return [name for name in free_coordinates(source) if name in found]
 
 
 def our_coordinates(
@@ -239,18 +271,17 @@ def _errors(
     """Add joints to the reasons of muscles over them, and return the errors of their lengths."""
     inexact: list[SourceMuscle] = []
     for muscle in source.muscles:
-        bodies = [point.body for point in muscle.points] + [w.wrap.body for w in muscle.wraps]
-        crossed = _between(source, bodies) & set(joints.misfits)
+        crossed = _between(source, _bodies(muscle)) & set(joints.misfits)
         paths[muscle.name].reasons += [f"crosses joint '{name}'" for name in sorted(crossed)]
         if paths[muscle.name].reasons:
             inexact.append(muscle)
     out = {muscle.name: 0.0 for muscle in inexact}
-    for q, _ in poses if inexact else ():
+    for q, bodies in poses if inexact else ():
         link_poses = _link_poses(robot, our_coordinates(robot, joints.coordinates, q))
         for muscle in inexact:
             mine = robot.muscle(names[f"muscle:{muscle.name}"])
             points = [link_poses(p.link, p) for p in mine.path if isinstance(p, ViaPoint)]
-            off = length(np.array(points)) - length(polyline(source, muscle, q))
+            off = length(np.array(points)) - length(polyline(muscle, q, bodies))
             out[muscle.name] = max(out[muscle.name], abs(off))
     return out
 
@@ -340,9 +371,7 @@ def _sections(
         {"source": name, "joint": item.joint, "scale": item.scale, "angle": item.angle}
         for name, item in joints.coordinates.items()
     ]
-    rows = [
-        [f"`{c['source']}`", f"`{c['joint']}`", f"{c['scale']:.6g}"] for c in coordinates
-    ]
+    rows = [[f"`{c['source']}`", f"`{c['joint']}`", f"{c['scale']:.6g}"] for c in coordinates]
     muscles = [
         {
             "source": m.name,

@@ -183,9 +183,7 @@ def _plain(
     return tuple(axes[: len(turning)]), tuple(axes[len(turning) :])
 
 
-def _custom(
-    element: XmlElement, names: list[str]
-) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+def _custom(element: XmlElement, names: list[str]) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     transform = element.child("SpatialTransform")
     if transform is None:
         raise element.error("no <SpatialTransform>", "<SpatialTransform>")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cards_core.formats.opensim.functions import Composed, Function
+from cards_core.formats.opensim.functions import Composed, Function, Linear
 from cards_core.formats.opensim.source import (
     GROUND,
     Axis,
@@ -55,8 +55,6 @@ def effective(model: SourceModel, axis: Axis) -> Axis:
 
 
 def _constant(value: float) -> Function:
-    from cards_core.formats.opensim.functions import Linear
-
     return Linear(0.0, value)
 
 
@@ -132,15 +130,14 @@ def location(point: SourcePoint, q: Mapping[str, float]) -> Vector3:
     return np.array([function(_at(q, name)) for name, function in point.axes])
 
 
-def polyline(model: SourceModel, muscle: SourceMuscle, q: Mapping[str, float]) -> Array:
+def polyline(muscle: SourceMuscle, q: Mapping[str, float], poses: Mapping[str, Pose]) -> Array:
     """Return the active points of a path in ground axes, shape (n, 3), [m].
 
     Args:
-        model: The model.
         muscle: The muscle.
         q: All coordinates.
+        poses: Body-to-ground poses at them.
     """
-    poses = body_poses(model, q)
     return np.array(
         [poses[p.body].apply(location(p, q)) for p in muscle.points if active(p, q)]
     ).reshape(-1, 3)

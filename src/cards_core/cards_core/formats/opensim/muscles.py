@@ -21,6 +21,7 @@ from cards_core.formats.opensim.source import (
     WrapObject,
 )
 from cards_core.formats.opensim.wraps import place_wraps
+from cards_core.formats.sdf.values import text_of
 from cards_core.formats.xml_lines import XmlElement
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.elements import (
@@ -37,6 +38,31 @@ from cards_core.spatial import Pose
 
 SMALL_DAMPING = 1e-4
 """beta of muscles that have none in OpenSim; ours needs some."""
+
+MILLARD_CURVES: Mapping[str, Mapping[str, float]] = {
+    "ActiveForceLengthCurve": {
+        "min_norm_active_fiber_length": 0.4441,
+        "transition_norm_fiber_length": 0.73,
+        "max_norm_active_fiber_length": 1.8123,
+        "shallow_ascending_slope": 0.8616,
+    },
+    "ForceVelocityCurve": {
+        "concentric_slope_at_vmax": 0.0,
+        "concentric_slope_near_vmax": 0.25,
+        "isometric_slope": 5.0,
+        "eccentric_slope_at_vmax": 0.0,
+        "eccentric_slope_near_vmax": 0.15,
+        "concentric_curviness": 0.6,
+        "eccentric_curviness": 0.9,
+    },
+    "FiberForceLengthCurve": {
+        "strain_at_zero_force": 0.0,
+        "stiffness_at_low_force": 0.2,
+        "curviness": 0.75,
+    },
+    "TendonForceLengthCurve": {"norm_force_at_toe_end": 2.0 / 3.0, "curviness": 0.5},
+}
+"""Numbers of Millard's curves that ours have as constants."""
 
 STRONGEST = 2.0
 """Limit of the commanded tension, in F0."""
@@ -174,14 +200,10 @@ def _de_groote(
         **_times(element, 0.015, 0.060),
         curves="de_groote_2016",
         tendon=tendon,
-        tendon_strain=number(
-            element, "tendon_strain_at_one_norm_force", 0.049, above=0.0
-        ),
+        tendon_strain=number(element, "tendon_strain_at_one_norm_force", 0.049, above=0.0),
         damping=max(number(element, "fiber_damping", 0.0, lower=0.0), SMALL_DAMPING),
         min_activation=number(element, "minimum_activation", 0.01),
-        passive_strain=number(
-            element, "passive_fiber_strain_at_one_norm_force", 0.6, above=0.0
-        ),
+        passive_strain=number(element, "passive_fiber_strain_at_one_norm_force", 0.6, above=0.0),
     )
 
 
@@ -189,19 +211,35 @@ def _millard(
     muscle: SourceMuscle, common: dict[str, float], tendon: str, findings: FindingList
 ) -> Hill:
     element = muscle.element
-    findings.warn(
-        "curve-not-convertible", f"muscle '{muscle.name}'",
-        "Millard's curves are not among ours: those of De Groote 2016 are used, whose forces "
-        "differ by up to 0.15 F0; force, lengths, pennation and speed are the file's",
-        source=element.source, line=element.line,
-    )  # fmt: skip
+    curves = {name: element.child(name) or element for name in MILLARD_CURVES}
+    for curve, defaults in MILLARD_CURVES.items():
+        for tag, default in defaults.items():
+            child = curves[curve].child(tag)
+            if child is not None and text_of(child) and curves[curve] is not element:
+                value = number(curves[curve], tag)
+                if abs(value - default) > 1e-12 * max(1.0, abs(default)):
+                    findings.warn(
+                        "curve-not-convertible", f"muscle '{muscle.name}'",
+                        f"<{tag}> {value:g} of its {curve}: that of {default:g} is used",
+                        source=element.source, line=child.line,
+                    )  # fmt: skip
     return Hill(
         **common,
         **_times(element, 0.010, 0.040),
-        curves="de_groote_2016",
+        curves="millard_2012",
         tendon=tendon,
+        tendon_strain=number(
+            curves["TendonForceLengthCurve"], "strain_at_one_norm_force", 0.049, above=0.0
+        ),
         damping=max(number(element, "fiber_damping", 0.1, lower=0.0), SMALL_DAMPING),
         min_activation=number(element, "minimum_activation", 0.01),
+        passive_strain=number(
+            curves["FiberForceLengthCurve"], "strain_at_one_norm_force", 0.7, above=0.0
+        ),
+        lengthening_force=number(
+            curves["ForceVelocityCurve"], "max_eccentric_velocity_force_multiplier", 1.4, above=1.0
+        ),
+        active_floor=number(curves["ActiveForceLengthCurve"], "minimum_value", 0.1, lower=0.0),
     )
 
 
@@ -254,12 +292,20 @@ def _path(
         )
     placement = place_wraps(model, muscle, kept, poses)
     for wrap, note in placement.notes:
-        findings.note(
+        findings.warn(
             "wrap-placement", f"muscle '{muscle.name}'", f"wrap object '{wrap.name}' {note}",
             source=muscle.element.source, line=muscle.element.line,
         )  # fmt: skip
-        if "left out" not in note:
-            report.reasons.append(f"wrap object '{wrap.name}' {note}")
+    for index, row in placement.segments.items():
+        if len(row) > 1:
+            listed = ", ".join(f"'{wrap.name}'" for wrap in row)
+            findings.warn(
+                "wraps-in-a-row", f"muscle '{muscle.name}'",
+                f"wrap objects {listed} between path points {index + 1} and the next: OpenSim "
+                "bends the path over one after the other until its length changes by less than "
+                "0.5 mm; here it is the shortest path over all of them",
+                source=muscle.element.source, line=muscle.element.line,
+            )  # fmt: skip
     out: list[PathElement] = []
     for index in kept:
         point = muscle.points[index]

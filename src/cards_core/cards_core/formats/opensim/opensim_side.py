@@ -17,8 +17,8 @@ def evaluate(job: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         job: ``file``; ``muscles``: name to kind; ``defaults``: free coordinate to value [rad] or
-            [m]; ``coupled``; ``poses``: free coordinates that differ from the defaults;
-            ``activations``.
+            [m]; ``coupled``; ``crossed``: muscle to the free coordinates that move it; ``poses``:
+            free coordinates that differ from the defaults; ``activations``.
 
     Returns:
         ``poses``: for each, by muscle, ``length`` [m], ``arms`` by coordinate [m], and ``fibers``
@@ -66,14 +66,16 @@ class _Model:
         if self.job["coupled"]:
             self.model.assemble(self.state)
         self.model.realizeVelocity(self.state)
-        return {name: self.muscle(name, kind) for name, kind in self.job["muscles"].items()}
+        moved = set(free)
+        return {name: self.muscle(name, kind, moved) for name, kind in self.job["muscles"].items()}
 
-    def muscle(self, name: str, kind: str) -> dict[str, Any]:
+    def muscle(self, name: str, kind: str, moved: set[str]) -> dict[str, Any]:
         path = self.paths[name]
-        out: dict[str, Any] = {
-            "length": path.getLength(self.state),
-            "arms": {n: path.computeMomentArm(self.state, c) for n, c in self.free.items()},
-        }
+        crossed = self.job["crossed"][name]
+        out: dict[str, Any] = {"length": path.getLength(self.state), "arms": {}}
+        if moved and not moved & set(crossed):
+            return out  # as in the default pose
+        out["arms"] = {n: path.computeMomentArm(self.state, self.free[n]) for n in crossed}
         if kind == "Blankevoort1991Ligament":
             self.model.realizeDynamics(self.state)
             out["tension"] = self.forces[name].getTotalForce(self.state)

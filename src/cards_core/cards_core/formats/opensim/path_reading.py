@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from cards_core.formats.opensim.fields import flag, name_of, number, objects, placement, vector, word
+from cards_core.formats.opensim.fields import (
+    flag,
+    name_of,
+    number,
+    objects,
+    placement,
+    vector,
+    word,
+)
 from cards_core.formats.opensim.functions import Function, Linear, function_in
 from cards_core.formats.opensim.joint_reading import Frames
 from cards_core.formats.opensim.source import (
@@ -21,6 +29,7 @@ from cards_core.formats.opensim.source import (
 )
 from cards_core.formats.xml_lines import XmlElement, shorten
 from cards_core.robot.elements import Cylinder, Ellipsoid, Sphere, Torus, WrapGeometry
+from cards_core.spatial import Pose
 
 MAX_POINTS = 200
 """Most points that a path may have."""
@@ -53,9 +62,10 @@ def read_wrap_objects(
     return out
 
 
-def _holders(carrier: XmlElement, body: str, frames: Frames):  # type: ignore[no-untyped-def]
-    from cards_core.spatial import Pose
-
+def _holders(
+    carrier: XmlElement, body: str, frames: Frames
+) -> Iterator[tuple[XmlElement, str, Pose]]:
+    """Iterate over what carries wrap objects: element, body, pose on the body."""
     yield carrier, body, Pose()
     listed = carrier.child("components")
     for item in listed.children("PhysicalOffsetFrame") if listed is not None else ():
@@ -123,10 +133,7 @@ def read_muscle(
         path = held.child("GeometryPath") if held is not None else None
     if path is None:
         raise element.error("no <GeometryPath>", "<GeometryPath>")
-    points = [
-        _point(item, frames, coordinates)
-        for item in objects(path, "PathPointSet")
-    ]
+    points = [_point(item, frames, coordinates) for item in objects(path, "PathPointSet")]
     if not 2 <= len(points) <= MAX_POINTS:
         raise path.error(f"{len(points)} path points", f"2 to {MAX_POINTS}")
     found = []
@@ -145,9 +152,7 @@ def read_muscle(
     return SourceMuscle(name_of(element), element.tag, tuple(points), tuple(found), element)
 
 
-def _point(
-    item: XmlElement, frames: Frames, coordinates: Mapping[str, Coordinate]
-) -> SourcePoint:
+def _point(item: XmlElement, frames: Frames, coordinates: Mapping[str, Coordinate]) -> SourcePoint:
     body, pose = frames.find(
         word(item, "socket_parent_frame", "connector_parent_frame_name", "body"), {}, item
     )

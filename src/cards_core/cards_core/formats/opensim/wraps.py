@@ -7,6 +7,7 @@ states the segment. So poses over the ranges of the coordinates say which segmen
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -104,11 +105,7 @@ def _place(
     found: dict[int, list[tuple[float, WrapObject]]],
     out: Placement,
 ) -> None:
-    segments = [
-        (a, b)
-        for a, b in zip(kept[:-1], kept[1:], strict=True)
-        if a >= wrap.first and b <= wrap.last
-    ]
+    segments = [(a, b) for a, b in itertools.pairwise(kept) if a >= wrap.first and b <= wrap.last]
     inside: set[int] = set()
     counts: dict[int, int] = {}
     along: dict[int, list[float]] = {}
@@ -138,7 +135,7 @@ def _place(
                 choice, lengthening = a, distance
         if choice is not None:
             counts[choice] = counts.get(choice, 0) + 1
-    for index in inside & set(counts):
+    if inside & set(counts):
         out.notes.append(
             (wrap.wrap, "has an end of the segment inside at the default pose, not wrapped there")
         )

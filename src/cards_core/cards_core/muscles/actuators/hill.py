@@ -7,7 +7,8 @@ length over slack length, force over F0.
 ``de_groote_2016``: [DeGroote2016]_ in the normalisation of OpenSim, whose
 tendon carries exactly 0 at its slack length and F0 at its nominal strain, and whose force-velocity
 curve is exactly 1 at rest (the printed constants, rounded to three digits, miss that by 1 %).
-``thelen_2003``: [Thelen2003]_ with OpenSim's parameters.
+``thelen_2003``: [Thelen2003]_ with OpenSim's parameters. ``millard_2012``:
+`cards_core.muscles.actuators.millard`.
 
 Outside the range in which muscles work the exponentials go on along their tangents.
 """
@@ -27,6 +28,7 @@ from cards_core.muscles.actuators.arithmetic import (
     clip,
     increasing_root,
 )
+from cards_core.muscles.actuators.millard import Millard2012
 from cards_core.muscles.actuators.model import (
     Inputs,
     Model,
@@ -310,11 +312,12 @@ class Thelen2003:
         return m.where(excitation > activation, 1.0 / (rise * pace), pace / fall)
 
 
-Curves: TypeAlias = DeGroote2016 | Thelen2003
+Curves: TypeAlias = DeGroote2016 | Thelen2003 | Millard2012
 
 CURVES: dict[str, Curves] = {
     "de_groote_2016": DeGroote2016(),
     "thelen_2003": Thelen2003(),
+    "millard_2012": Millard2012(),
 }
 """By the name in model files."""
 
@@ -324,6 +327,7 @@ _SHAPES = (
     "passive_growth",
     "velocity_shape",
     "lengthening_force",
+    "active_floor",
 )
 """Parameters that are constants of the curves: muscles that agree in them are one group."""
 
@@ -332,6 +336,13 @@ def curves_of(actuator: Any) -> Curves:
     """Return the set of curves of a muscle, with the constants that it states."""
     if all(getattr(actuator, name) is None for name in _SHAPES):
         return CURVES[actuator.curves]
+    if actuator.curves == "millard_2012":
+        floor = actuator.active_floor
+        return Millard2012(
+            0.1 if floor is None else floor,
+            actuator.passive_strain or 0.7,
+            actuator.lengthening_force or 1.4,
+        )
     strain = actuator.passive_strain or 0.6
     if actuator.curves == "de_groote_2016":
         return DeGroote2016(passive=(4.0, strain, 0.2))
