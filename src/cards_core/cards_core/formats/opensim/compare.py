@@ -1,9 +1,10 @@
 """Compare an imported robot with OpenSim itself, muscle by muscle, over the range of motion.
 
-Needs a Python with the package ``opensim``, which is no dependency of CARDS. Each free coordinate is swept over its range with the others at their defaults. Lengths and
+Needs a Python with the package ``opensim``, which is no dependency of CARDS. Each free
+coordinate is swept over its range with the others at their defaults. Lengths and
 moment arms are compared at every pose; fibres at rest and in equilibrium with the tendon, at the
 smallest activation, at a half and at full activation, at every pose at which the fibre is longer
-than OpenSim's lower limit.
+than OpenSim's lower limit and within the range of our curves.
 
 Ours in equilibrium solves for the tendon's normalised length lt
 
@@ -34,7 +35,7 @@ from cards_core.formats.opensim.importer import (
 from cards_core.formats.opensim.kinematics import free_coordinates, values
 from cards_core.formats.opensim.wraps import coordinate_range
 from cards_core.muscles.actuators.arithmetic import NUMPY
-from cards_core.muscles.actuators.hill import SHORTEST_FIBER, curves_of
+from cards_core.muscles.actuators.hill import LONGEST_FIBER, SHORTEST_FIBER, curves_of
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.typing import Array
 
@@ -105,6 +106,7 @@ class Worst:
     where: str = ""
 
     def see(self, theirs: float, ours: float, scale: float, where: str) -> None:
+        """Keep the values if their error is the largest so far; arguments as the fields."""
         error = abs(theirs - ours) / scale
         if not error <= self.error:
             self.error, self.theirs, self.ours, self.where = error, theirs, ours, where
@@ -137,24 +139,45 @@ def compared(
         for name, items in worst.items()
     }  # fmt: skip
     rows = [
-        [f"`{name}`"]
-        + [
-            (f"{items[q].error:.1e}" + ("" if items[q].error <= LIMITS[q] else f" ({items[q].where})"))
-            if q in items else "-"
-            for q in QUANTITIES
-        ]
+        [f"`{name}`", *(_cell(quantity, items.get(quantity)) for quantity in QUANTITIES)]
         for name, items in worst.items()
-    ]  # fmt: skip
+    ]
+    _warn(found, worst)
     agree = sum(all(i.error <= LIMITS[q] for q, i in items.items()) for items in worst.values())
     text = (
         f"{agree} of {len(worst)} muscles agree in everything: lengths to {LIMITS['length']:g} m, "
         f"moment arms to {LIMITS['moment_arm']:g} m, fibres to {LIMITS['fiber_length']:g} of the "
         f"optimal length and {LIMITS['active_force']:g} of F0. The largest errors, and where they "
-        f"are if they are larger. {skipped} fibres at OpenSim's lower limit are left out.\n\n"
+        f"are if they are larger. Fibres at OpenSim's lower "
+        f"limit, shorter than {SHORTEST_FIBER:g} or longer than {LONGEST_FIBER:g} optimal lengths "
+        f"are left out: {skipped}.\n\n"
     )
     head = ["muscle", "length [m]", "moment arm [m]", "fibre length", "active", "passive"]
     section = Section("comparison", "Compared with OpenSim", data, text + table(head, rows))
     return dataclasses.replace(found.model, sections=(*found.model.sections, section))
+
+
+def _cell(quantity: str, item: Worst | None) -> str:
+    if item is None:
+        return "-"
+    text = f"{item.error:.1e}"
+    return text if item.error <= LIMITS[quantity] else f"{text} ({item.where})"
+
+
+def _warn(found: OpenSimImport, worst: Mapping[str, Mapping[str, Worst]]) -> None:
+    """Name every muscle that differs, with its numbers."""
+    for muscle in found.source.muscles:
+        off = [
+            f"{quantity.replace('_', ' ')} {item.error:.2g} at {item.where} (OpenSim "
+            f"{item.theirs:.7g}, here {item.ours:.7g})"
+            for quantity, item in worst[muscle.name].items()
+            if item.error > LIMITS[quantity]
+        ]
+        if off:
+            found.model.findings.warn(
+                "differs-from-opensim", f"muscle '{muscle.name}'", "; ".join(off),
+                source=muscle.element.source, line=muscle.element.line,
+            )  # fmt: skip
 
 
 def measure(
@@ -190,20 +213,20 @@ def measure(
             actuator = robot.muscles[row].actuator
             ours = float(lengths[row])
             theirs = result[muscle.name]
-            _see(items, "length", theirs["length"], ours, 1.0, where)
+            _see(items, "length", (theirs["length"], ours), where)
             for name, theirs_arm in theirs["arms"].items():
                 item = found.coordinates.get(name)
                 if item is not None and item.angle is None:
                     mine = -float(jacobian[row, columns[item.joint]]) * item.scale
                     about = f"{where}, about {name}"
-                    _see(items, "moment_arm", theirs_arm, mine, 1.0, about)
+                    _see(items, "moment_arm", (theirs_arm, mine), about)
             if "fibers" in theirs:
                 for activation, numbers in zip(ACTIVATIONS, theirs["fibers"], strict=True):
                     at = f"{where}, activation {activation:g}"
                     fibers[muscle.name].append((at, theirs["length"], activation, numbers))
-            elif isinstance(actuator, Ligament):
+            elif isinstance(actuator, Ligament) and "tension" in theirs:
                 force = _ligament(actuator, theirs["length"])
-                _see(items, "passive_force", theirs["tension"], force, 1.0, where)
+                _see(items, "passive_force", (theirs["tension"], force), where)
     skipped = 0
     for name, rows_ in fibers.items():
         actuator = robot.muscle(found.muscles[name]).actuator
@@ -213,9 +236,9 @@ def measure(
 
 
 def _see(
-    items: dict[str, Worst], what: str, theirs: float, ours: float, scale: float, where: str
+    items: dict[str, Worst], what: str, pair: tuple[float, float], where: str, scale: float = 1.0
 ) -> None:
-    items.setdefault(what, Worst()).see(theirs, ours, scale, where)
+    items.setdefault(what, Worst()).see(*pair, scale, where)
 
 
 _Row: TypeAlias = tuple[str, float, float, "list[float] | None"]
@@ -224,16 +247,19 @@ _Row: TypeAlias = tuple[str, float, float, "list[float] | None"]
 
 def _fibers(hill: Hill, rows: Sequence[_Row], items: dict[str, Worst]) -> int:
     """Compare fibres at OpenSim's length of the path: what the path is off by counts once."""
-    kept = [row for row in rows if row[3] is not None]
+    opt, strongest = hill.optimal_fiber_length, hill.max_isometric_force
+    shortest = np.hypot(SHORTEST_FIBER, np.sin(hill.pennation_angle)) * 1.0001
+    kept = [
+        row for row in rows if row[3] is not None and shortest <= row[3][0] / opt <= LONGEST_FIBER
+    ]
     mine = fiber_equilibrium(
         hill, np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
     )
-    opt, strongest = hill.optimal_fiber_length, hill.max_isometric_force
     for (at, _, _, theirs), fiber, active, passive in zip(kept, *mine, strict=True):
         assert theirs is not None
-        _see(items, "fiber_length", theirs[0] / opt, float(fiber) / opt, 1.0, at)
-        _see(items, "active_force", theirs[1], float(active), strongest, at)
-        _see(items, "passive_force", theirs[2], float(passive), strongest, at)
+        _see(items, "fiber_length", (theirs[0] / opt, float(fiber) / opt), at)
+        _see(items, "active_force", (theirs[1], float(active)), at, strongest)
+        _see(items, "passive_force", (theirs[2], float(passive)), at, strongest)
     return len(rows) - len(kept)
 
 
@@ -262,10 +288,18 @@ def _theirs(
     job = {
         "file": str(source.path.resolve()),
         "muscles": {muscle.name: muscle.kind for muscle in source.muscles},
-        "defaults": {n: source.coordinates[n].default for n in free_coordinates(source)},
-        "coupled": bool(source.couplings),
         "crossed": {muscle.name: crossed_coordinates(source, muscle) for muscle in source.muscles},
-        "poses": poses,
+        "poses": [
+            (
+                list(free),
+                {
+                    n: q
+                    for n, q in values(source, free).items()
+                    if not source.coordinates[n].locked
+                },
+            )
+            for free in poses
+        ],
         "activations": ACTIVATIONS,
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -64,15 +64,12 @@ class Spline(Function):
     def __init__(self, x: Array, y: Array, *, natural: bool = False) -> None:
         self._x, self._y = x, y
         if len(x) == 2:
-            slope = (y[1] - y[0]) / (x[1] - x[0])
+            slope = float((y[1] - y[0]) / (x[1] - x[0]))
             self._slopes = (slope, slope)
-            self._inner = lambda q: y[0] + slope * (q - x[0])
+            self._spline: Any = None
             return
-        if natural:
-            spline = CubicSpline(x, y, bc_type="natural")
-        else:
-            spline = CubicSpline(x, y, bc_type=_simm_ends(x, y))
-        self._inner = spline
+        ends: Any = "natural" if natural else _simm_ends(x, y)
+        self._spline = spline = CubicSpline(x, y, bc_type=ends)
         self._slopes = float(spline(x[0], 1)), float(spline(x[-1], 1))
 
     def __call__(self, q: float) -> float:
@@ -82,7 +79,9 @@ class Spline(Function):
             return float(self._y[0]) + self._slopes[0] * (q - first)
         if q > last:
             return float(self._y[-1]) + self._slopes[1] * (q - last)
-        return float(self._inner(q))
+        if self._spline is None:
+            return float(self._y[0]) + self._slopes[0] * (q - first)
+        return float(self._spline(q))
 
     @property
     def line(self) -> Line | None:

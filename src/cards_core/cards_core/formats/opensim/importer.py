@@ -116,7 +116,7 @@ def import_osim(
         source, names, joints, muscles, [wrap_surface(w, names) for w in wraps.values()]
     )
     robot = _repaired(robot, source, findings)
-    errors = _errors(source, robot, joints, names, paths, poses)
+    errors = _errors(source, robot, joints, names=names, paths=paths, poses=poses)
     _say(source, joints, paths, errors, findings)
     renamed = (*links.renamed, *claim.renamed, *muscle_names.renamed)
     model = ImportedModel(
@@ -165,7 +165,7 @@ def _bones(source: SourceModel, body: str) -> tuple[Visual, ...]:
     ends = [j.parent_frame.translation for j in source.joints if j.parent == body]
     if body in source.bodies:
         ends.append(source.bodies[body].inertia.com)
-    out = []
+    out: list[Visual] = []
     for end in ends:
         way = end - start
         size = float(np.linalg.norm(way))
@@ -201,10 +201,10 @@ def _between(source: SourceModel, bodies: Sequence[str]) -> set[str]:
     chains = []
     by_child = {joint.child: joint for joint in source.joints}
     for body in bodies:
-        chain = []
-        while body != GROUND:
-            chain.append(by_child[body].name)
-            body = by_child[body].parent
+        chain, above = [], body
+        while above != GROUND:
+            chain.append(by_child[above].name)
+            above = by_child[above].parent
         chains.append(chain)
     common = set.intersection(*(set(chain) for chain in chains)) if chains else set()
     return set().union(*chains) - common
@@ -264,6 +264,7 @@ def _errors(
     source: SourceModel,
     robot: Robot,
     joints: ConvertedJoints,
+    *,
     names: Mapping[str, str],
     paths: dict[str, PathReport],
     poses: Sequence[tuple[Mapping[str, float], Mapping[str, Pose]]],

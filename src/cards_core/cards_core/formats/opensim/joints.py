@@ -1,4 +1,4 @@
-"""Joints of an OpenSim model as chains of ours: what is linear exactly, the rest by the best hinge.
+"""Joints of an OpenSim model as chains of ours: linear ones exactly, the rest by the best hinge.
 
 A joint whose functions are linear, each coordinate in one axis, is a chain of prismatic and then
 revolute joints, exactly. Our joints have no functions of a coordinate, so where a coordinate also
@@ -246,7 +246,7 @@ class _Chain:
                 for a in slides
             ]
             how = f"the hinge that fits best over the range of '{name}'"
-        self._measure(new_turns, new_slides, before, after, sorted(bad), how)
+        self._measure(new_turns, new_slides, before, after, names=sorted(bad), how=how)
         return new_turns, new_slides, before, after
 
     def _fit(
@@ -273,6 +273,7 @@ class _Chain:
         slides: list[Axis],
         before: Array,
         after: Array,
+        *,
         names: Sequence[str],
         how: str,
     ) -> None:

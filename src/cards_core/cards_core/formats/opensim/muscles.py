@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,9 @@ MILLARD_CURVES: Mapping[str, Mapping[str, float]] = {
 }
 """Numbers of Millard's curves that ours have as constants."""
 
+OLD_PENNATION = 20301
+"""Last version of the format that calls the pennation angle so, without ``_at_optimal``."""
+
 STRONGEST = 2.0
 """Limit of the commanded tension, in F0."""
 
@@ -102,7 +106,7 @@ def convert_muscle(
     """
     report = PathReport()
     name = names[f"muscle:{muscle.name}"]
-    path = _path(model, muscle, names, poses, report, findings)
+    path = _path(model, muscle, names, poses, report=report, findings=findings)
     element = muscle.element
     if muscle.kind == "Blankevoort1991Ligament":
         ligament = Ligament(
@@ -113,7 +117,7 @@ def convert_muscle(
         )
         _check(ligament, element)
         return Muscle(name, path, 0.0, math.inf, ligament, line=element.line), report
-    hill = _hill(muscle, findings)
+    hill = _hill(muscle, model.version, findings)
     _check(hill, element)
     limit = STRONGEST * hill.max_isometric_force
     return Muscle(name, path, 0.0, limit, hill, line=element.line), report
@@ -129,14 +133,16 @@ def _check(actuator: Hill | Ligament, element: XmlElement) -> None:
 # Parameters ------------------------------------------------------------------------------------
 
 
-def _hill(muscle: SourceMuscle, findings: FindingList) -> Hill:
+def _hill(muscle: SourceMuscle, version: int, findings: FindingList) -> Hill:
     element = muscle.element
-    common = {
+    common: dict[str, Any] = {
         "max_isometric_force": number(element, "max_isometric_force", 1000.0, above=0.0),
         "optimal_fiber_length": number(element, "optimal_fiber_length", 0.1, above=0.0),
         "tendon_slack_length": number(element, "tendon_slack_length", 0.2, above=0.0),
         "pennation_angle": number(
-            element, "pennation_angle_at_optimal", number(element, "pennation_angle", 0.0)
+            element,
+            "pennation_angle_at_optimal",
+            number(element, "pennation_angle", 0.0) if version <= OLD_PENNATION else 0.0,
         ),
         "max_velocity": number(element, "max_contraction_velocity", 10.0, above=0.0),
     }
@@ -149,7 +155,7 @@ def _hill(muscle: SourceMuscle, findings: FindingList) -> Hill:
     return kind(muscle, common, "rigid" if rigid else "elastic", findings)
 
 
-def _times(element: XmlElement, rise: float, fall: float) -> dict[str, float]:
+def _times(element: XmlElement, rise: float, fall: float) -> dict[str, Any]:
     return {
         "activation_time": number(element, "activation_time_constant", rise, above=0.0),
         "deactivation_time": number(element, "deactivation_time_constant", fall, above=0.0),
@@ -157,7 +163,7 @@ def _times(element: XmlElement, rise: float, fall: float) -> dict[str, float]:
 
 
 def _thelen(
-    muscle: SourceMuscle, common: dict[str, float], tendon: str, findings: FindingList
+    muscle: SourceMuscle, common: dict[str, Any], tendon: str, findings: FindingList
 ) -> Hill:
     element = muscle.element
     del findings
@@ -178,7 +184,7 @@ def _thelen(
 
 
 def _de_groote(
-    muscle: SourceMuscle, common: dict[str, float], tendon: str, findings: FindingList
+    muscle: SourceMuscle, common: dict[str, Any], tendon: str, findings: FindingList
 ) -> Hill:
     element = muscle.element
     subject = f"muscle '{muscle.name}'"
@@ -208,7 +214,7 @@ def _de_groote(
 
 
 def _millard(
-    muscle: SourceMuscle, common: dict[str, float], tendon: str, findings: FindingList
+    muscle: SourceMuscle, common: dict[str, Any], tendon: str, findings: FindingList
 ) -> Hill:
     element = muscle.element
     curves = {name: element.child(name) or element for name in MILLARD_CURVES}
@@ -251,6 +257,7 @@ def _path(
     muscle: SourceMuscle,
     names: Mapping[str, str],
     poses: Sequence[tuple[Mapping[str, float], Mapping[str, Pose]]],
+    *,
     report: PathReport,
     findings: FindingList,
 ) -> tuple[PathElement, ...]:

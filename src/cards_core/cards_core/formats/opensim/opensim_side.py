@@ -1,7 +1,7 @@
 """OpenSim's numbers of a model's muscles; runs in a process of its own.
 
-The package ``opensim`` brings libraries (a casadi) that cannot live beside ours in one process, and
-needs Pythons that need not be ours. So this file imports nothing of CARDS and is run as a script,
+The package ``opensim`` brings libraries (a casadi) that cannot live beside ours in one process,
+and needs Pythons that need not be ours. So this file imports nothing of CARDS and is a script,
 ``python opensim_side.py JOB.json RESULT.json``.
 """
 
@@ -16,9 +16,9 @@ def evaluate(job: dict[str, Any]) -> dict[str, Any]:
     """Return what OpenSim says of a model.
 
     Args:
-        job: ``file``; ``muscles``: name to kind; ``defaults``: free coordinate to value [rad] or
-            [m]; ``coupled``; ``crossed``: muscle to the free coordinates that move it; ``poses``:
-            free coordinates that differ from the defaults; ``activations``.
+        job: ``file``; ``muscles``: name to kind; ``crossed``: muscle to the free coordinates that
+            move it; ``poses``: free coordinates that differ from the defaults, and all unlocked
+            coordinates [rad] or [m]; ``activations``.
 
     Returns:
         ``poses``: for each, by muscle, ``length`` [m], ``arms`` by coordinate [m], and ``fibers``
@@ -26,7 +26,7 @@ def evaluate(job: dict[str, Any]) -> dict[str, Any]:
         limit; of ligaments ``tension`` [N]. Or ``error``.
     """
     try:
-        import opensim
+        import opensim  # type: ignore[import-not-found]  # only where it is asked for
     except ImportError as error:
         return {"missing": str(error)}
     opensim.Logger.setLevelString("Off")
@@ -41,8 +41,7 @@ class _Model:
         self.opensim, self.job = opensim, job
         self.model = opensim.Model(job["file"])
         self.state = self.model.initSystem()
-        coordinates = self.model.getCoordinateSet()
-        self.free = {name: coordinates.get(name) for name in job["defaults"]}
+        self.coordinates = self.model.getCoordinateSet()
         self.forces, self.paths = {}, {}
         for name, kind in job["muscles"].items():
             force = self.model.getForceSet().get(name)
@@ -56,15 +55,13 @@ class _Model:
             self.paths[name] = opensim.GeometryPath.safeDownCast(path)
 
     def poses(self) -> list[dict[str, Any]]:
-        return [self.pose(free) for free in self.job["poses"]]
+        return [self.pose(*pose) for pose in self.job["poses"]]
 
-    def pose(self, free: dict[str, float]) -> dict[str, Any]:
-        for name, coordinate in self.free.items():
-            value = free.get(name, self.job["defaults"][name])
-            coordinate.setValue(self.state, value, False)
-            coordinate.setSpeedValue(self.state, 0.0)
-        if self.job["coupled"]:
-            self.model.assemble(self.state)
+    def pose(self, free: list[str], values: dict[str, float]) -> dict[str, Any]:
+        for name, value in values.items():
+            # coupled coordinates are set too: OpenSim's own assembly is less exact
+            self.coordinates.get(name).setValue(self.state, value, False)
+            self.coordinates.get(name).setSpeedValue(self.state, 0.0)
         self.model.realizeVelocity(self.state)
         moved = set(free)
         return {name: self.muscle(name, kind, moved) for name, kind in self.job["muscles"].items()}
@@ -75,7 +72,9 @@ class _Model:
         out: dict[str, Any] = {"length": path.getLength(self.state), "arms": {}}
         if moved and not moved & set(crossed):
             return out  # as in the default pose
-        out["arms"] = {n: path.computeMomentArm(self.state, self.free[n]) for n in crossed}
+        out["arms"] = {
+            n: path.computeMomentArm(self.state, self.coordinates.get(n)) for n in crossed
+        }
         if kind == "Blankevoort1991Ligament":
             self.model.realizeDynamics(self.state)
             out["tension"] = self.forces[name].getTotalForce(self.state)

@@ -231,10 +231,10 @@ def _couplings(
         if dependent in out or dependent == names[0]:
             raise item.error(f"coordinate '{shorten(dependent)}' depends twice", "once")
         out[dependent] = Coupling(dependent, names[0], function, item)
-    for start in out:
+    for start, coupling in out.items():
         name, steps = start, 0
         while name in out:
             name, steps = out[name].independent, steps + 1
             if steps > len(out):
-                raise out[start].element.error("couplings in a circle", "no circle")
+                raise coupling.element.error("couplings in a circle", "no circle")
     return out

@@ -91,7 +91,7 @@ def place_wraps(
         if not wrap.wrap.active:
             out.notes.append((wrap.wrap, "is not active, left out"))
             continue
-        _place(muscle, wrap, kept, poses, found, out)
+        _place(muscle, wrap, kept, poses, found=found, out=out)
     for index, items in found.items():
         out.segments[index] = [wrap for _, wrap in sorted(items, key=lambda item: item[0])]
     return out
@@ -102,6 +102,7 @@ def _place(
     wrap: PathWrap,
     kept: Sequence[int],
     poses: Sequence[tuple[Mapping[str, float], Mapping[str, Pose]]],
+    *,
     found: dict[int, list[tuple[float, WrapObject]]],
     out: Placement,
 ) -> None:
