@@ -15,6 +15,7 @@ IMPORTERS = {
     ),
     "urdf": ("cards_core.formats.urdf.cli", "URDF, with muscles from a YAML file"),
     "mjcf": ("cards_sim.mjcf.cli", "MuJoCo's XML"),
+    "opensim": ("cards_core.formats.opensim.cli", "OpenSim model, an .osim file"),
 }
 """Format to (module with ``make_parser`` and ``main``, what it reads)."""
 
