@@ -19,6 +19,8 @@ IMPORT_TEXT = "``./cards import``: convert a robot of another program to SDF wit
 IMPORT_EXAMPLES = """examples:
   ./cards import caspr path/to/BMArm -o models     makes models/BMArm
   ./cards import mjcf arm.xml -o models            makes models/<name of the model>
+  ./cards import cardsflow path/to/musc-le -o models
+  ./cards import urdf arm.urdf --muscles muscles.yaml -o models
   ./cards import caspr --help          the importer's own options
 """
 
@@ -208,7 +210,7 @@ def _run_export(args: argparse.Namespace) -> int:
 def _export_robot(args: argparse.Namespace) -> int:
     """Write a robot in another format."""
     from cards_core.formats import load, to_sdf
-    from cards_core.formats.urdf import to_urdf
+    from cards_core.formats.urdf.writer import to_urdf
 
     robot = load(args.robot)
     notes: list[str] = []
