@@ -16,7 +16,7 @@ import mujoco
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
-from cards_sim.warnings import quiet_mujoco
+from cards_sim.mujoco_warnings import quiet_mujoco
 
 MAX_FILES = 200
 """Most included files."""
