@@ -45,6 +45,7 @@ class Names:
         muscles: Names of muscles.
         surfaces: Names of wrap surfaces.
         joints: Our joint of every joint that moves, by MuJoCo's index.
+        surroundings: Link that is the world's frame and has what is fixed there, if there is one.
     """
 
     compiled: CompiledMjcf
@@ -54,6 +55,7 @@ class Names:
     joints: dict[int, str] = field(default_factory=dict)
     muscles: NameTable = field(default_factory=NameTable)
     surfaces: NameTable = field(default_factory=NameTable)
+    surroundings: str | None = None
 
     def name(self, kind: str, index: int) -> str:
         """Return the name in the file, empty if it has none."""
