@@ -209,7 +209,6 @@ def _run_export(args: argparse.Namespace) -> int:
 def _export_robot(args: argparse.Namespace) -> int:
     """Write a robot in another format."""
     from cards_core.formats import load, to_sdf
-    from cards_core.formats.mjcf.scene import tendon_notes
     from cards_core.formats.urdf.writer import to_urdf
 
     robot = load(args.robot)
@@ -220,7 +219,8 @@ def _export_robot(args: argparse.Namespace) -> int:
     if args.format == "mjcf":
         from cards_sim.export import exported_mjcf
 
-        text, notes = exported_mjcf(robot), tendon_notes(robot)
+        export = exported_mjcf(robot)
+        text, notes = export.text, list(export.notes)
     elif args.format == "urdf":
         text = to_urdf(robot)
         notes = [f"{len(robot.muscles)} muscles left out: URDF has none"] if robot.muscles else []

@@ -143,7 +143,7 @@ def write_imported(model: ImportedModel, out_dir: str | Path, *, force: bool = F
     def fill(folder: Path) -> None:
         for name, content in model.files.items():
             path = folder
-            for part in name.split("/"):
+            for part in name.split("/"):  # a folder within it, such as meshes/
                 path = inside(path, part)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
