@@ -169,14 +169,19 @@ class _Work:
                 if joint.kind != "fixed" or joint.parent == WORLD or not bare:
                     break
                 pose = joint.parent_to_joint @ joint.joint_to_child
-                for inner in [frame for frame in made.values() if frame.link == name]:
-                    moved = dataclasses.replace(inner, link=joint.parent, pose=pose @ inner.pose)
-                    made[inner.name] = moved
                 made[name] = Frame(name, joint.parent, pose, joint.line)
                 del self.joints[joint.name], self.links[name], holder[name]
                 behind[joint.parent] -= 1
                 name = joint.parent
-        self.frames += made.values()
+        placed: dict[str, Frame] = {}
+        for name, frame in reversed(made.items()):  # a link is made after those behind it
+            above = placed.get(frame.link)
+            placed[name] = (
+                frame
+                if above is None
+                else dataclasses.replace(frame, link=above.link, pose=above.pose @ frame.pose)
+            )
+        self.frames += (placed[name] for name in made)
         self.new_frames += made
 
     def result(self) -> tuple[Robot, Merged]:
