@@ -269,6 +269,17 @@ def test_shapes_and_quaternions():
     assert "mesh-missing" in codes(model)
 
 
+def test_what_is_no_mesh_is_not_copied(tmp_path):
+    (tmp_path / "secret.txt").write_text("no mesh")
+    shape = '<visual><geometry><mesh filename="../secret.txt"/></geometry></visual>'
+    (tmp_path / "r").mkdir()
+    file = tmp_path / "r" / "r.urdf"
+    file.write_text(urdf(joint("fixed")).replace(MASS, MASS + shape, 1))
+    model = import_urdf(file)
+    assert "mesh-missing" in codes(model)
+    assert not list(write_imported(model, tmp_path / "out").rglob("*.txt"))
+
+
 def test_meshes_of_packages_are_found_and_copied(tmp_path):
     package = tmp_path / "some_folder"
     (package / "meshes" / "a").mkdir(parents=True)
