@@ -194,7 +194,7 @@ class _Reader:
         name = self._robot.muscles[muscle].name
         if isinstance(item.value, str):
             where = {"origin": 0, "insertion": count - 1}
-            k = where[item.text((*where, "all"))]
+            k = where[item.text(where)]
             if isinstance(self._robot.muscles[muscle].path[0], ViaPoint) or k:
                 return k
             raise item.error(f"the origin of '{name}' is a pulley", "a via point")
@@ -463,8 +463,9 @@ class _Reader:
         item.mapping(("like", "muscles", "joints", "poses", "tolerance", "weight"))
         given = item["like"].text()
         beside = self._folder / given
+        is_path = "/" in given or given.endswith(".sdf")  # a folder may have the name of a model
         try:
-            other = load(beside if beside.exists() else given)
+            other = load(beside if is_path and beside.exists() else given)
         except CardsError as error:
             raise item["like"].error(str(error)) from None
         robot = self._robot
@@ -512,6 +513,7 @@ class _Reader:
         out: list[TorqueGoal] = []
         if not self._top.has("torques"):
             return out
+        self._check_muscles(self._top["torques"])
         for item in self._top["torques"].items():
             item.mapping(("joint", "range", "others", "gravity", "poses", "tolerance", "weight"))
             low, high = item["range"].vector(2, "least and largest torque")
@@ -549,6 +551,10 @@ class _Reader:
                 )
         return out
 
+    def _check_muscles(self, item: Field) -> None:
+        if not any(muscle.takes_tension for muscle in self._robot.muscles):
+            raise item.error("no muscle of the robot takes a tension", "'moment_arms' alone")
+
     def _closure(self) -> list[ClosureGoal]:
         if not self._top.has("closure"):
             return []
@@ -568,6 +574,7 @@ class _Reader:
                 f"the robot slides ({sliding[0]}) and turns ({turning[0]})",
                 "a 'length' that makes moment arms of both",
             )
+        self._check_muscles(item)
         if not len(Actuation(NumericDynamics(self._robot), motors=False).coordinates):
             raise item.error("all joints have motors of their own", "a robot that muscles move")
         unit = "m" if turning else ""
