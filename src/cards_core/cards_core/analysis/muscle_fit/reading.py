@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.analysis.conditions.actuation import Actuation
+from cards_core.analysis.muscle_fit.margins import most_facets
 from cards_core.analysis.muscle_fit.specification import (
     ArmGoal,
     ClosureGoal,
@@ -43,6 +44,9 @@ FORMAT = "muscle_fit/1"
 
 MAX_POSES = 20_000
 """Most poses of a specification; a fit looks at all of them in every step."""
+
+MAX_FACETS = 20_000
+"""Most facets that the hull of a closure margin may have; each costs a microsecond and more."""
 
 ARM_TOLERANCE = 1e-3
 """Default tolerance of a moment arm, [m] or [1]."""
@@ -575,8 +579,16 @@ class _Reader:
                 "a 'length' that makes moment arms of both",
             )
         self._check_muscles(item)
-        if not len(Actuation(NumericDynamics(self._robot), motors=False).coordinates):
+        actuation = Actuation(NumericDynamics(self._robot), motors=False)
+        count, rows = len(actuation.coordinates), actuation.muscles
+        if not count:
             raise item.error("all joints have motors of their own", "a robot that muscles move")
+        if most_facets(rows, count) > MAX_FACETS:
+            raise item.error(
+                f"{rows} muscles at {count} coordinates may have {most_facets(rows, count):,} "
+                "facets",
+                f"a robot with at most {MAX_FACETS:,}, e.g. 40 muscles at 6 coordinates",
+            )
         unit = "m" if turning else ""
         return [ClosureGoal(margin, length, self._rows(item), tolerance, _weight(item), unit=unit)]
 
