@@ -82,7 +82,7 @@ def _arms(result: FitResult, goals: list[GoalOutcome]) -> Figure:
         order = np.argsort(x, kind="stable")
         if label == POSE:  # lines from pose to pose would jump
             order = np.argsort(goal.wanted, kind="stable")
-            x, label = np.argsort(order) + 1.0, "pose, by wanted arm"
+            x, label = np.asarray(np.argsort(order) + 1.0), "pose, by wanted arm"
         scale = 1e3 if goal.unit == "m" else 1.0
         column = goal.muscle, goal.coordinate.v
         axes.fill_between(
