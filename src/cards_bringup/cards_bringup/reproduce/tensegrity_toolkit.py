@@ -16,6 +16,7 @@ from typing import Any
 from cards_bringup.reproduce.experiment import (
     Band,
     Claim,
+    Difference,
     Experiment,
     FinishedRun,
     Outcome,
@@ -26,6 +27,7 @@ from cards_bringup.reproduce.gait_run import Ensemble, gait_run
 from cards_bringup.reproduce.spine_run import NTRT_VARIABLE, ntrt_folder
 from cards_bringup.reproduce.tensegrity_crawl import PAPER
 from cards_bringup.reproduce.tensegrity_gaits import (
+    CAUGHT,
     FEEDBACK_RUNS,
     GAIT,
     NOTES,
@@ -162,6 +164,24 @@ CLAIMS = (
         Band.at_least(1.5),
         published=3.46,
         why="feedback gets clearly farther; single distances are chaotic, so not by how much",
+    ),
+    Claim(
+        "escapes",
+        "fields of blocks of 20 that are left with feedback",
+        "section 6.4, Fig 6.14",
+        Band.at_least(17.0),
+        published=17.0,
+        why="at least as many",
+        difference=Difference(CAUGHT, Band(0.0, 17.0)),
+    ),
+    Claim(
+        "wins",
+        "fields of blocks of 20 on which feedback gets farther",
+        "section 6.4, Fig 6.14",
+        Band.at_least(14.0),
+        published=20.0,
+        why="more than chance: 14 or more of 20 have a probability of 6 % without effect",
+        difference=Difference(CAUGHT, Band(0.0, 14.0)),
     ),
 )
 

@@ -55,7 +55,7 @@ def judged(key, runs):
 def test_the_toolkits_gait_is_judged_by_its_table():
     """The published distances themselves are reproduced; no gain on hills is not."""
     table = {"flat_feedback": 4.871, "flat_alone": 4.928, "hills_feedback": 1.053}
-    table |= {"hills_alone": 0.304, "blocks_feedback": 0.2, "blocks_alone": 0.1}
+    table |= {"hills_alone": 0.304, "blocks_feedback": 1.6, "blocks_alone": 0.1}
     runs = {name: made("003.TOOLKIT", name, [d] * 3) for name, d in table.items()}
     values, verdicts = judged("003.TOOLKIT", runs)
     assert values["hills_ratio"] == pytest.approx(105.3 / 30.4)
