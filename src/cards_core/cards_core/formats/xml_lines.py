@@ -25,6 +25,9 @@ MAX_DEPTH = 100
 MAX_BYTES = 64 * 1024 * 1024
 """Longest accepted document."""
 
+MAX_ELEMENTS = 500_000
+"""Most elements of a document; they take a kilobyte each, and a robot has some thousand."""
+
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _DECLARATION = re.compile(r"<!ENTITY\b")
 _ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)[^#\s;&<>\"']+;")
@@ -112,7 +115,8 @@ def parse_xml(source: XmlSource, *, name: str | None = None) -> XmlElement:
 
     Raises:
         DescriptionError: The file cannot be read, the XML is malformed, nested deeper than
-            `MAX_DEPTH`, longer than `MAX_BYTES`, or declares or uses entities of its own.
+            `MAX_DEPTH`, longer than `MAX_BYTES`, of more than `MAX_ELEMENTS`, or declares or uses
+            entities of its own.
     """
     data, title = _read(source)
     title = name or title
@@ -182,6 +186,7 @@ class _Builder:
         self.source = source
         self.data = b""
         self.open: list[XmlElement] = []
+        self.count = 0
         self.tree = ET.TreeBuilder(element_factory=XmlElement)
         parser.buffer_text = True
         parser.StartElementHandler = self.start
@@ -199,6 +204,9 @@ class _Builder:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if len(self.open) >= MAX_DEPTH:
             raise self.error(f"elements nested more than {MAX_DEPTH} deep", "a flatter document")
+        self.count += 1
+        if self.count > MAX_ELEMENTS:
+            raise self.error(f"more than {MAX_ELEMENTS} elements", "a smaller document")
         element = cast(XmlElement, self.tree.start(tag, attributes))
         element.line = self.parser.CurrentLineNumber
         element.source = self.source
