@@ -76,7 +76,7 @@ class EditorPage(Page[EditorView]):
     ) -> None:
         robot = editor.base
         super().__init__(f"{robot.name}: muscles", host=host, port=port, rate=rate)
-        self.scene = Scene(robot, backend="numeric")
+        self.scene = Scene(robot, every_link=True, backend="numeric")
         self.session = EditorSession(editor, self.scene.size)
         self._live = LiveAnalysis(robot)
         self._run_command = guarded(self.notify)
