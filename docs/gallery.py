@@ -121,7 +121,7 @@ def editor(browser: Any) -> None:
             view.session.select(Selection(view.session.editor.robot.muscles[0].name, 1))
             time.sleep(6.0)
             image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-            image.quantize(128).save(IMAGES / "muscle_editor.png", optimize=True)
+            image.quantize(256).save(IMAGES / "muscle_editor.png", optimize=True)
     print("muscle_editor.png")
 
 

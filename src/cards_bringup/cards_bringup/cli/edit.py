@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     if args.discard:
         print(f"deleted {discard(robot, args.output)}")
     editor = MuscleEditor(robot, model=args.model, output=args.output, recover=args.recover)
+    print(f"opening {editor.base.name} ...", file=sys.stderr, flush=True)
     with _first_interrupt():
         with contextlib.suppress(KeyboardInterrupt):
             page = EditorPage(editor, host=args.host, port=args.port)
