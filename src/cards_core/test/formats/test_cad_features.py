@@ -327,6 +327,17 @@ def test_doubts(content, code):
     assert found_it.bodies[0].inertia.mass > 0.0
 
 
+def test_curves_are_no_links(tmp_path):
+    lines = component("sketch", points=np.zeros((2, 3)))
+    model = imported(tmp_path, JOINT, assembly(*TWO.components, lines))
+    assert len(model.robot.links) == 2
+    assert [item.subject for item in model.findings if item.code == "no-solid"] == [
+        "component 'sketch'"
+    ]
+    with pytest.raises(DescriptionError, match=r"a\.step: no solid in it \(expected: at least"):
+        imported(tmp_path, JOINT, assembly(lines))
+
+
 def test_markers_without_link_are_refused(tmp_path):
     loose = assembly(*TWO.components, component("muscle:2:1"), component("muscle:2:2@moon"))
     for name, text in (("muscle:2:1", "it is in no link"),):
