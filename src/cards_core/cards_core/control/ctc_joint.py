@@ -105,6 +105,10 @@ class CtcJoint(QpController):
         program.matrix[motors.rows, len(names) + np.arange(len(motors))] = 1.0
         self._lever = -self._force_unit / self._torque_unit
         self._balls = [(node.q, node.v) for node in tree.nodes if node.kind == "ball"]
+        if self._balls:
+            self._not_native("ball joints have errors that are computed by Python")
+        else:
+            self._compile(CtcJoint, self._lever)
 
     @classmethod
     def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:

@@ -17,6 +17,7 @@ from cards_core.control.interface import (
     vector,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.native_step import TaskParts
 from cards_core.control.qp_parameters import (
     damping,
     damping_parameter,
@@ -186,6 +187,32 @@ class CtcOperational(QpController):
         self._pull = program.gradient[a:]
         self._damp = np.zeros(n)
         self._scalar = tree.nq == tree.nv
+        if self._orientation:
+            self._not_native("errors of an orientation are computed by Python")
+        elif not self._scalar:
+            self._not_native("a posture of ball joints is computed by Python")
+        else:
+            self._compile(CtcOperational, self._lever, self._parts(rows))
+
+    def _parts(self, rows: list[int]) -> TaskParts:
+        """Return what the compiled step needs beside what `QpController` has."""
+        limits = self._limits
+        return TaskParts(
+            frame=self.frame,
+            rows=rows,
+            positions=rows,
+            posture=self._posture,
+            posture_gains=self._posture_gains,
+            pull_weight=self._pull_weight,
+            barrier_q=limits.q,
+            barrier_v=limits.velocities,
+            barrier_low=limits.constant[0],
+            barrier_up=limits.constant[1],
+            barrier_rate=limits.factors[0],
+            barrier_square=limits.factors[1],
+            acceleration_unit=self._acceleration_unit,
+            inertia=self._inertia,
+        )
 
     @classmethod
     def unsuited(cls, robot: Robot) -> str:
@@ -292,6 +319,9 @@ class _Barriers:
     Attributes:
         v: Velocity indices of the limited joints.
         count: Number of limited joints.
+        q, velocities: Their coordinates and velocities, as lists.
+        factors: Of qd and of q in the bounds.
+        constant: What is added to them, in the lower and in the upper bound.
     """
 
     def __init__(self, tree: Tree, rate: float, margin: float, unit: float) -> None:
@@ -304,12 +334,14 @@ class _Barriers:
                 q.append(node.q)
                 v.append(node.v)
         self.count = len(v)
+        self.q, self.velocities = q, v
         self.v, self._q = _selection(v), _selection(q)
         lower, upper = tree.lower[self._q], tree.upper[self._q]
         distances = np.minimum(distance, 0.05 * (upper - lower))
         self._rate, self._square = -2.0 * a / unit, -a * a / unit
         self._low = np.maximum(a * a / unit * (lower + distances), -QP_INFINITY)
         self._up = np.minimum(a * a / unit * (upper - distances), QP_INFINITY)
+        self.factors, self.constant = (self._rate, self._square), (self._low, self._up)
         self._term = np.zeros(self.count)
         self._bounds = np.zeros(self.count), np.zeros(self.count)
         self._targets: tuple[Array, Array] | None = None

@@ -178,6 +178,7 @@ class Controller(ABC):
         reason: Why the last status is what it is, where the status does not say it.
         contact_forces: Of those that take forces: what links are to exert; its node then has
             topics for it.
+        native: ``yes`` if usual steps are one call of compiled code, else ``no, `` and the reason.
     """
 
     allowance: float = 0.0
@@ -185,6 +186,7 @@ class Controller(ABC):
     needs_joints: bool = True
     reason: str = ""
     contact_forces: ContactForces | None = None
+    native: str = "no, steps of this kind are computed by Python"
 
     kind: ClassVar[str]
     summary: ClassVar[str]
