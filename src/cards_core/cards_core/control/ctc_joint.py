@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from cards_core.control.base import QpController
-from cards_core.control.interface import Setting, number, vector
+from cards_core.control.interface import Setting, number, ordered_product, vector
 from cards_core.control.model import ControlModel
 from cards_core.control.qp_parameters import damping, declared, default_of, qp_parameters
 from cards_core.optimize.goal_program import GoalProgram
@@ -150,7 +150,7 @@ class CtcJoint(QpController):
         state = self.dynamics.update(q, qd)
         np.multiply(state.muscle_jacobian.T, self._lever, out=self._muscle_columns)
         torque = program.right
-        np.dot(state.mass_matrix, out.acceleration, out=torque)
+        ordered_product(state.mass_matrix, out.acceleration, torque)
         np.add(torque, state.coriolis, out=torque)
         np.add(torque, state.gravity, out=torque)
         self._add_loads(q, qd, torque)

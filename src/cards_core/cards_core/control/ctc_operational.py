@@ -14,6 +14,7 @@ from cards_core.control.interface import (
     Gains,
     Setting,
     number,
+    ordered_product,
     vector,
 )
 from cards_core.control.model import ControlModel
@@ -264,7 +265,7 @@ class CtcOperational(QpController):
         place = self.dynamics.operational(q, qd, self.frame)
         jacobian = place.jacobian[self._rows]
         np.multiply(jacobian, self._acceleration_unit, out=self._task_qdd)
-        np.dot(jacobian, qd, out=out.actual_dot)
+        ordered_product(jacobian, qd, out.actual_dot)
         if self._orientation:
             self._pose_error(place.position, place.rotation)
         else:

@@ -432,7 +432,24 @@ def _apply(gain: Array, values: Array, out: Array) -> None:
     if gain.ndim == 1:
         np.multiply(values, gain, out=out)
     else:
-        np.dot(gain, values, out=out)
+        ordered_product(gain, values, out)
+
+
+def ordered_product(matrix: Array, vector: Array, out: Array) -> None:
+    """Set ``out = A x``, every sum from the first term to the last.
+
+    BLAS sums in an order that depends on the processor; this one is that of the compiled steps
+    (`cards_core.control.native_step`), to the last bit.
+
+    Args:
+        matrix: A, shape (r, n).
+        vector: x, shape (n,).
+        out: Shape (r,); must not overlap with x.
+    """
+    if vector.size:
+        out[:] = np.add.accumulate(matrix * vector, axis=1)[:, -1]
+    else:
+        out[:] = 0.0
 
 
 def tension_limits(

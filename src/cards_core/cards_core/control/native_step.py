@@ -6,9 +6,9 @@ whether all goals are met. It settles the usual step, in which they are. Whateve
 (requests out of reach, numbers that are not finite, a solver that fails) it leaves to the NumPy
 form of the same step, so that statuses and substitutes are decided in one place only.
 
-Operations are those of the NumPy form, in the same order. Products of matrices and vectors are
-summed in another order than BLAS does, and the solver's last active set may be another one after
-steps that were not settled here; so tensions agree to 1e-12 of their size, not to the last bit.
+Operations are those of the NumPy form, in the same order, and DAQP's code is the same: tensions
+are equal to the last bit. Only after a step that is not settled here the two forms start DAQP from
+different active sets, until the next `reset`; tensions then agree to 1e-12 of their size.
 """
 
 from __future__ import annotations
@@ -229,6 +229,7 @@ class NativeStep:
         program, exact = parts.program, parts.program.exact
         setup.hard, setup.columns = program.hard, exact.n
         setup.data_size, setup.rounding = exact.data.size, program.rounding
+        setup.tolerance = program.tolerance
         self._place(
             data=exact.data,
             matrix=exact.matrix,
@@ -239,6 +240,8 @@ class NativeStep:
             right_up=exact.row_upper,
             solution=exact.result.x,
             missing=exact.result.residual,
+            row_sizes=np.zeros(exact.rows),
+            changes=np.zeros(exact.n),
         )
 
     def _place_task(self, setup: _Setup, task: TaskParts, kernels: _Kernels) -> None:
@@ -337,6 +340,7 @@ class _Setup(ctypes.Structure):
         *((name, ctypes.c_double) for name in ("barrier_rate", "barrier_square")),
         *((name, ctypes.c_double) for name in ("force_unit", "torque_unit")),
         *((name, ctypes.c_double) for name in ("acceleration_unit", "goal_unit", "lever")),
-        *((name, ctypes.c_double) for name in ("inertia", "rounding", "residual", "solve_time")),
-        ("term", ctypes.c_void_p),
+        *((name, ctypes.c_double) for name in ("inertia", "rounding", "tolerance", "residual")),
+        ("solve_time", ctypes.c_double),
+        *((name, ctypes.c_void_p) for name in ("term", "row_sizes", "changes")),
     ]

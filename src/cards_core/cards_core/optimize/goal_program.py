@@ -100,7 +100,7 @@ class GoalProgram:
     Attributes:
         gradient, lower_bounds, upper_bounds, matrix: As in `QpSolver`; written by the user.
         right: b, shape (hard + goals,).
-        hard: As given.
+        hard, tolerance: As given.
         exact: The program whose rows are all equations; it has these arrays.
         rounding: ``|s|^2 / |b|^2``, of the hard rows and of the goals, up to which they are met.
         result: The last result.
@@ -118,7 +118,7 @@ class GoalProgram:
     ) -> None:
         n, goals = hessian.size, weights.size
         self.hard = self._hard = hard
-        self._tolerance = tolerance
+        self.tolerance = self._tolerance = tolerance
         self._yielding = np.array(yielding, dtype=np.intp)
         never = np.full(hard, np.inf)
         stiff = STIFFNESS * weights / np.max(weights, initial=0.0) if goals else weights

@@ -27,7 +27,8 @@ from changed_robots import with_mass
 OUTPUTS = "desired", "desired_dot", "actual", "actual_dot", "error", "acceleration"
 
 TOLERANCE = 1e-12
-"""Relative to the largest tension: sums of products are in another order."""
+"""Relative to the largest tension, of steps that are left to the NumPy form: their solver was
+started from another active set."""
 
 
 def with_ligament(robot):
@@ -84,11 +85,15 @@ def compare(ours, theirs, state):
     a, b = ours.output, theirs.output
     assert (a.status, a.time, ours.reason) == (b.status, b.time, theirs.reason)
     size = max(float(np.abs(b.tensions).max(initial=0.0)), float(np.abs(b.efforts).max(initial=0)))
-    # a step that both leave to the same NumPy code starts from the same numbers
-    np.testing.assert_allclose(a.tensions, b.tensions, rtol=0.0, atol=TOLERANCE * size)
-    np.testing.assert_allclose(a.efforts, b.efforts, rtol=0.0, atol=TOLERANCE * size)
+    settled = a.status in (ControlStatus.OK, ControlStatus.INVALID_STATE)
+    atol = 0.0 if settled else TOLERANCE * size
+    np.testing.assert_allclose(a.tensions, b.tensions, rtol=0.0, atol=atol)
+    np.testing.assert_allclose(a.efforts, b.efforts, rtol=0.0, atol=atol)
     for name in OUTPUTS:
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    if not settled:
+        for item in (ours, theirs):
+            item.reset()
     return a.status
 
 
@@ -112,8 +117,10 @@ def test_both_forms_agree_on_random_states(kind, name):
 
 
 @pytest.mark.parametrize("kind", ["ctc_joint", "ctc_operational"])
-def test_usual_steps_are_settled_in_one_call(kind, monkeypatch):
-    ours, _ = pair(kind, "arm")
+@pytest.mark.parametrize("tolerance", [1e-8, 1e-11])
+def test_usual_steps_are_settled_in_one_call(kind, tolerance, monkeypatch):
+    """With the second tolerance, residuals of rounding are judged row by row."""
+    ours, _ = pair(kind, "arm", residual_tolerance=tolerance)
 
     def never(*_):
         raise AssertionError("a step of NumPy")

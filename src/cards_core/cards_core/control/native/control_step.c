@@ -2,8 +2,7 @@
    see `cards_core.control.native_step`, and `CtcJoint` and `CtcOperational`, whose NumPy form is
    the reference. Follows the text of ``optimize/native/daqp.c``. Matrices are stored by rows.
 
-   Operations are those of NumPy in the same order, without fused ones; only products of matrices
-   and vectors are summed in another order than BLAS does. */
+   Operations are those of the NumPy form in the same order, without fused ones: the same bits. */
 #include <math.h>
 #include <time.h>
 
@@ -37,17 +36,20 @@ typedef struct {
   const long *task_rows, *position_rows, *barrier_q, *barrier_v;
   const double *posture, *posture_kp, *posture_kd, *pull_weight, *barrier_low, *barrier_up;
   double barrier_rate, barrier_square;
-  /* units of the program, and the norm of the residuals that counts as rounding, squared */
-  double force_unit, torque_unit, acceleration_unit, goal_unit, lever, inertia, rounding;
+  /* units of the program; the norm of the residuals that counts as rounding, squared; and what
+     counts as met, relative to the terms of a row */
+  double force_unit, torque_unit, acceleration_unit, goal_unit, lever, inertia;
+  double rounding, tolerance;
   double residual, solve_time;
   double *term; /* shape (max(k, nv),) */
+  double *row_sizes, *changes; /* of the rows and of the columns */
 } control_step_t;
 
 enum { SETTLED = 1, NOT_SETTLED = 0 };
 
 static double dot(long n, const double *a, const double *b) {
-  double sum = 0.0;
-  for (long i = 0; i < n; i++) sum += a[i]*b[i];
+  double sum = n > 0 ? a[0]*b[0] : 0.0;
+  for (long i = 1; i < n; i++) sum += a[i]*b[i];
   return sum;
 }
 
@@ -126,14 +128,47 @@ static void formulate_operational(control_step_t *s) {
   motion_rows(s, s->right);
 }
 
+/* Whether the rows from `first` on are met, told fast where the residual is rounding. */
+static int rounded(const control_step_t *s, long first, long count) {
+  const double *missing = s->missing + first, *right = s->right + first;
+  return dot(count, missing, missing) <= s->rounding*dot(count, right, right);
+}
+
+/* Whether every row is met relative to the size of its terms, see `GoalProgram._sizes`. */
+static int met(control_step_t *s) {
+  const long rows = s->hard + s->k, n = s->columns;
+  for (long i = 0; i < rows; i++) {
+    const double *row = s->matrix + i*n;
+    double size = 0.0;
+    for (long j = 0; j < n; j++) size += fabs(row[j])*fabs(s->solution[j]);
+    s->row_sizes[i] = size + fabs(s->right[i]);
+  }
+  if (s->hard) {
+    for (long j = 0; j < n; j++) {
+      double share = 0.0;
+      for (long i = 0; i < s->hard; i++)
+        share = fmax(share, fabs(s->matrix[i*n + j])/fmax(s->row_sizes[i], 1e-300));
+      s->changes[j] = share > 0.0 ? 1.0/share : 0.0;
+    }
+    for (long i = s->hard; i < rows; i++) {
+      double change = 0.0;
+      for (long j = 0; j < n; j++) change += fabs(s->matrix[i*n + j])*s->changes[j];
+      s->row_sizes[i] += change;
+    }
+  }
+  for (long i = 0; i < rows; i++)
+    if (!(fabs(s->missing[i]) <= s->tolerance*s->row_sizes[i])) return 0;
+  return 1;
+}
+
 static double seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + 1e-9*(double)now.tv_nsec;
 }
 
-/* Return SETTLED if all goals are met to rounding within the bounds, the usual case; the outputs
-   are written then. All else, NaN included, is for the caller to decide: NOT_SETTLED. */
+/* Return SETTLED if all goals are met within the bounds, the usual case; the outputs are written
+   then. All else, NaN included, is for the caller to decide: NOT_SETTLED. */
 int cards_control_step(control_step_t *s) {
   const long rows = s->hard + s->k, n = s->columns;
   if (s->operational) formulate_operational(s);
@@ -150,14 +185,11 @@ int cards_control_step(control_step_t *s) {
   }
   for (long i = 0; i < rows; i++)
     s->missing[i] = dot(n, s->matrix + i*n, s->solution) - s->right[i];
-  const double hard = dot(s->hard, s->missing, s->missing);
-  if (!(hard <= s->rounding*dot(s->hard, s->right, s->right))) return NOT_SETTLED;
-  const double *missing = s->missing + s->hard, *right = s->right + s->hard;
-  const double lacking = dot(s->k, missing, missing);
-  if (!(lacking <= s->rounding*dot(s->k, right, right))) return NOT_SETTLED;
+  if (!(rounded(s, 0, s->hard) && rounded(s, s->hard, s->k)) && !met(s)) return NOT_SETTLED;
   for (long i = 0; i < s->m; i++) s->tensions[i] = s->solution[i]*s->force_unit;
   for (long i = 0; i < s->motors; i++) s->efforts[i] = s->solution[s->m + i]*s->torque_unit;
-  s->residual = sqrt(lacking)*s->goal_unit;
+  const double *lacking = s->missing + s->hard;
+  s->residual = sqrt(dot(s->k, lacking, lacking))*s->goal_unit;
   s->solve_time = seconds() - start;
   return SETTLED;
 }
