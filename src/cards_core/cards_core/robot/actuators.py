@@ -490,6 +490,13 @@ class Hill(_Actuator):
 
     kind: ClassVar[str] = "hill"
     commands: ClassVar[tuple[CommandKind, ...]] = ("excitation", "force")
+    _belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "active_width": ("thelen_2003",),
+        "passive_growth": ("thelen_2003",),
+        "velocity_shape": ("thelen_2003",),
+        "lengthening_force": ("thelen_2003", "millard_2012"),
+        "active_floor": ("millard_2012",),
+    }
 
     max_isometric_force: float = parameter(REQUIRED, "F0", "N", above=0.0)
     optimal_fiber_length: float = parameter(REQUIRED, "l_opt", "m", above=0.0)
@@ -503,7 +510,7 @@ class Hill(_Actuator):
     curves: str = parameter(
         "de_groote_2016",
         "set of curves and activation dynamics",
-        choices=("de_groote_2016", "thelen_2003"),
+        choices=("de_groote_2016", "thelen_2003", "millard_2012"),
     )
     tendon: str = parameter(
         "auto",
@@ -511,17 +518,40 @@ class Hill(_Actuator):
         choices=("auto", "elastic", "rigid"),
     )
     tendon_strain: float | None = parameter(
-        None, "strain of the tendon at F0; De Groote 0.049, Thelen 0.04", above=0.0
+        None, "strain of the tendon at F0; 0.049, Thelen 0.04", above=0.0
     )
     damping: float = parameter(0.01, "beta, viscous force at v_max as a share of F0", above=0.0)
-    activation_time: float | None = parameter(None, "tau_a; 0.015 in both sets", "s", above=0.0)
+    activation_time: float | None = parameter(None, "tau_a; 0.015, Millard 0.010", "s", above=0.0)
     deactivation_time: float | None = parameter(
-        None, "tau_d; De Groote 0.060, Thelen 0.050", "s", above=0.0
+        None, "tau_d; De Groote 0.060, Thelen 0.050, Millard 0.040", "s", above=0.0
     )
     min_activation: float = parameter(
         0.01, "lowest activation, of a relaxed muscle", lower=0.0, upper=0.5
     )
+    passive_strain: float | None = parameter(
+        None, "e0, strain of the passive fibre at F0; 0.6, Millard 0.7", above=0.0, upper=3.0
+    )
+    active_width: float | None = parameter(
+        None, "Thelen: gamma, width of the active force-length curve; 0.45", above=0.0, upper=10.0
+    )
+    passive_growth: float | None = parameter(
+        None, "Thelen: kPE, growth of the passive curve; 5", above=0.0, upper=20.0
+    )
+    velocity_shape: float | None = parameter(
+        None, "Thelen: Af, shape of the force-velocity curve; 0.25", above=0.0, upper=10.0
+    )
+    lengthening_force: float | None = parameter(
+        None, "Thelen, Millard: largest fV of a lengthening fibre; 1.4", above=1.0, upper=10.0
+    )
+    active_floor: float | None = parameter(None, "Millard: smallest fL; 0.1", lower=0.0, upper=0.5)
     thermal: Thermal | None = None
+
+    def _check_together(self) -> None:
+        for name, sets in self._belongs.items():
+            if getattr(self, name) is not None and self.curves not in sets:
+                raise ParameterError(
+                    f"'{name}' belongs to curves {' and '.join(repr(item) for item in sets)}"
+                )
 
     @property
     def rigid_tendon(self) -> bool:

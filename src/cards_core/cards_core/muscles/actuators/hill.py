@@ -7,7 +7,8 @@ length over slack length, force over F0.
 ``de_groote_2016``: [DeGroote2016]_ in the normalisation of OpenSim, whose
 tendon carries exactly 0 at its slack length and F0 at its nominal strain, and whose force-velocity
 curve is exactly 1 at rest (the printed constants, rounded to three digits, miss that by 1 %).
-``thelen_2003``: [Thelen2003]_ with OpenSim's parameters.
+``thelen_2003``: [Thelen2003]_ with OpenSim's parameters. ``millard_2012``:
+`cards_core.muscles.actuators.millard`.
 
 Outside the range in which muscles work the exponentials go on along their tangents.
 """
@@ -27,6 +28,7 @@ from cards_core.muscles.actuators.arithmetic import (
     clip,
     increasing_root,
 )
+from cards_core.muscles.actuators.millard import Millard2012
 from cards_core.muscles.actuators.model import (
     Inputs,
     Model,
@@ -186,7 +188,13 @@ class DeGroote2016:
 
 
 class Thelen2003:
-    """Curves of Thelen 2003."""
+    """Curves of Thelen 2003.
+
+    Args:
+        active_width: gamma of the active force-length curve.
+        passive: (growth kPE, strain at F0 e0) of the passive curve.
+        velocity: (shape Af, largest force) of the force-velocity curve.
+    """
 
     strain = 0.04
     activation_time = 0.015
@@ -197,8 +205,16 @@ class Thelen2003:
     _rise = _toe_force * _toe_growth / -math.expm1(-_toe_growth)
     _toe = _rise / (_rise + 1.0 - _toe_force)
     """Share of the strain at F0 where the toe ends (0.609): force and slope are continuous."""
-    _width, _passive_growth, _passive_strain = 0.45, 5.0, 0.6
-    _shape, _largest = 0.25, 1.4
+
+    def __init__(
+        self,
+        active_width: float = 0.45,
+        passive: tuple[float, float] = (5.0, 0.6),
+        velocity: tuple[float, float] = (0.25, 1.4),
+    ) -> None:
+        self._width = active_width
+        self._passive_growth, self._passive_strain = passive
+        self._shape, self._largest = velocity
 
     def tendon_stiffness(self, strain: float) -> float:
         """Return the slope of the linear part."""
@@ -296,11 +312,45 @@ class Thelen2003:
         return m.where(excitation > activation, 1.0 / (rise * pace), pace / fall)
 
 
-CURVES: dict[str, DeGroote2016 | Thelen2003] = {
+Curves: TypeAlias = DeGroote2016 | Thelen2003 | Millard2012
+
+CURVES: dict[str, Curves] = {
     "de_groote_2016": DeGroote2016(),
     "thelen_2003": Thelen2003(),
+    "millard_2012": Millard2012(),
 }
 """By the name in model files."""
+
+_SHAPES = (
+    "passive_strain",
+    "active_width",
+    "passive_growth",
+    "velocity_shape",
+    "lengthening_force",
+    "active_floor",
+)
+"""Parameters that are constants of the curves: muscles that agree in them are one group."""
+
+
+def curves_of(actuator: Any) -> Curves:
+    """Return the set of curves of a muscle, with the constants that it states."""
+    if all(getattr(actuator, name) is None for name in _SHAPES):
+        return CURVES[actuator.curves]
+    if actuator.curves == "millard_2012":
+        floor = actuator.active_floor
+        return Millard2012(
+            0.1 if floor is None else floor,
+            actuator.passive_strain or 0.7,
+            actuator.lengthening_force or 1.4,
+        )
+    strain = actuator.passive_strain or 0.6
+    if actuator.curves == "de_groote_2016":
+        return DeGroote2016(passive=(4.0, strain, 0.2))
+    return Thelen2003(
+        actuator.active_width or 0.45,
+        (actuator.passive_growth or 5.0, strain),
+        (actuator.velocity_shape or 0.25, actuator.lengthening_force or 1.4),
+    )
 
 
 SHORTEST_FIBER = 0.2
@@ -329,13 +379,13 @@ class _Hill(Model):
 
     def __init__(self, muscles: Sequence[Muscle], dt: float) -> None:
         actuator: Any = muscles[0].actuator
-        self.curves = CURVES[actuator.curves]
+        self.curves = curves_of(actuator)
         super().__init__(muscles, dt)
 
     @classmethod
     def variant(cls, actuator: Any) -> tuple[Any, ...]:
         """See `Model`."""
-        return (actuator.curves,)
+        return (actuator.curves, *(getattr(actuator, name) for name in _SHAPES))
 
     def parameters(self, muscle: Muscle, dt: float) -> dict[str, float]:
         """See `Model`."""

@@ -1,0 +1,1 @@
+"""Import of OpenSim models (``.osim``): bodies, joints, wrap objects, muscles, ligaments."""

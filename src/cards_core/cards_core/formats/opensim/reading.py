@@ -1,0 +1,240 @@
+"""Read an ``.osim`` file into a `SourceModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from cards_core.formats.opensim.fields import flag, name_of, number, objects, vector, word
+from cards_core.formats.opensim.functions import function_in
+from cards_core.formats.opensim.joint_reading import (
+    Frames,
+    offset_frames,
+    read_coordinates,
+    read_joint,
+)
+from cards_core.formats.opensim.path_reading import read_muscle, read_wrap_objects
+from cards_core.formats.opensim.source import (
+    GROUND,
+    Body,
+    Coordinate,
+    Coupling,
+    SourceJoint,
+    SourceModel,
+    WrapObject,
+)
+from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
+from cards_core.robot.elements import Inertia
+from cards_core.spatial import Pose
+
+MUSCLES = (
+    "Thelen2003Muscle",
+    "Millard2012EquilibriumMuscle",
+    "DeGrooteFregly2016Muscle",
+    "Blankevoort1991Ligament",
+)
+"""Forces that become muscles."""
+
+OLDEST = 20000
+"""Oldest version of the document's format that is read."""
+
+
+def read_osim(path: Path) -> SourceModel:
+    """Return the model of a file.
+
+    Raises:
+        DescriptionError: Not an OpenSim model, damaged, or with a part that changes the motion and
+            cannot be converted.
+    """
+    root = parse_xml(path)
+    if root.tag != "OpenSimDocument":
+        raise root.error("not an OpenSim document", "<OpenSimDocument>")
+    version = _version(root)
+    model = root.child("Model")
+    if model is None:
+        raise root.error("no <Model>", "<Model>")
+    listed = list(objects(model, "BodySet"))
+    bodies: dict[str, Body] = {}
+    carriers: list[tuple[str, XmlElement]] = []
+    ground = model.child("Ground")
+    if ground is not None:
+        carriers.append((GROUND, ground))
+    for item in listed:
+        if item.tag != "Body":
+            raise item.error(f"<{shorten(item.tag)}> in the body set", "<Body>")
+        name = name_of(item)
+        carriers.append((name, item))
+        if name == GROUND:
+            continue
+        if name in bodies:
+            raise item.error("a second body of this name", "names used once")
+        bodies[name] = Body(name, _inertia(item), _meshes(item), item)
+    frames = _frames(model, frozenset(bodies), carriers)
+    joints, coordinates = _joints(model, frames, listed)
+    wraps: dict[str, WrapObject] = {}
+    for name, item in carriers:
+        wraps |= read_wrap_objects(item, name, frames, wraps)
+    muscles = []
+    left_out: list[tuple[str, str, str, XmlElement]] = []
+    for item in _forces(model):
+        if item.tag not in MUSCLES:
+            left_out.append((item.tag, item.get("name", ""), "no counterpart here", item))
+        elif flag(item, "isDisabled", False) or not flag(item, "appliesForce", True):
+            left_out.append((item.tag, item.get("name", ""), "it is switched off", item))
+        else:
+            muscles.append(read_muscle(item, frames, wraps, coordinates))
+    for kind, what in (
+        ("ControllerSet", "controllers belong to a run"),
+        ("ContactGeometrySet", "shapes of contacts are not converted"),
+        ("ProbeSet", "probes measure only"),
+    ):
+        for item in objects(model, kind):
+            left_out.append((item.tag, item.get("name", ""), what, item))
+    couplings = _couplings(model, coordinates, left_out)
+    return SourceModel(
+        (model.get("name") or path.stem).strip() or path.stem,
+        path, version, vector(model, "gravity", 3, np.array([0.0, -9.80665, 0.0])),
+        bodies, joints, coordinates, couplings, tuple(muscles), tuple(left_out),
+    )  # fmt: skip
+
+
+def _version(root: XmlElement) -> int:
+    text = (root.get("Version") or "").strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise root.error(f"version '{shorten(text)}'", "a number such as 40000")
+    if int(text) < OLDEST:
+        raise root.error(f"version {int(text)} is too old", f"{OLDEST} or newer")
+    return int(text)
+
+
+def _inertia(element: XmlElement) -> Inertia:
+    mass = number(element, "mass", 0.0, lower=0.0)
+    com = vector(element, "mass_center", 3, np.zeros(3))
+    if element.child("inertia") is not None:
+        xx, yy, zz, xy, xz, yz = vector(element, "inertia", 6)
+    else:
+        tags = ("inertia_xx", "inertia_yy", "inertia_zz", "inertia_xy", "inertia_xz", "inertia_yz")
+        xx, yy, zz, xy, xz, yz = (number(element, tag, 0.0) for tag in tags)
+    return Inertia(mass, com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+
+
+def _meshes(element: XmlElement) -> int:
+    """Count the drawn shapes of a body."""
+    return sum(1 for item in _deep(element) if item.tag in ("Mesh", "DisplayGeometry"))
+
+
+def _deep(element: XmlElement) -> Iterator[XmlElement]:
+    for child in element:
+        yield child
+        yield from _deep(child)
+
+
+def _frames(
+    model: XmlElement, names: frozenset[str], carriers: list[tuple[str, XmlElement]]
+) -> Frames:
+    offsets: dict[str, tuple[str, Pose]] = {}
+    frames = Frames(names, offsets)
+    for tag in ("components", "ComponentSet"):
+        offsets |= offset_frames(model, tag, frames)
+    for name, item in carriers:
+        for frame, value in offset_frames(item, "components", frames, owner=name).items():
+            offsets[f"{name}/{frame}"] = value
+    for joint in objects(model, "JointSet"):
+        for frame, value in offset_frames(joint, "frames", frames).items():
+            offsets[f"{joint.get('name', '')}/{frame}"] = value
+    return frames
+
+
+def _joints(
+    model: XmlElement, frames: Frames, listed: list[XmlElement]
+) -> tuple[tuple[SourceJoint, ...], dict[str, Coordinate]]:
+    """Return joints and coordinates, of format 4 or of the older ones (joint within body)."""
+    found: list[tuple[XmlElement, str | None]] = [
+        (item, None) for item in objects(model, "JointSet")
+    ]
+    for body in listed:
+        holder = body.child("Joint")
+        for item in holder if holder is not None else ():
+            found.append((item, name_of(body)))
+    joints: list[SourceJoint] = []
+    coordinates: dict[str, Coordinate] = {}
+    for item, child in found:
+        joint = read_joint(item, frames, child)
+        if joint.child == GROUND:
+            raise item.error("the ground is the child", "ground as the parent")
+        earlier = next((other for other in joints if other.child == joint.child), None)
+        if earlier is not None:
+            raise item.error(
+                f"body '{shorten(joint.child)}' is already the child of joint "
+                f"'{shorten(earlier.name)}'; loops cannot be converted",
+                "one joint per body",
+            )
+        joints.append(joint)
+        for coordinate in read_coordinates(item):
+            if coordinate.name in coordinates:
+                raise coordinate.element.error("a second one of this name", "names used once")
+            coordinates[coordinate.name] = coordinate
+    _check_tree(joints, model, frames)
+    return tuple(joints), coordinates
+
+
+def _check_tree(joints: list[SourceJoint], model: XmlElement, frames: Frames) -> None:
+    parents = {joint.child: joint.parent for joint in joints}
+    for name in sorted(frames.bodies):
+        above, steps = name, 0
+        while above != GROUND:
+            if above not in parents or steps > len(parents):
+                raise model.error(
+                    f"body '{shorten(name)}' is not connected to the ground by joints",
+                    "a chain of joints from every body to the ground",
+                )
+            above, steps = parents[above], steps + 1
+
+
+def _forces(model: XmlElement) -> Iterator[XmlElement]:
+    """Iterate over all forces, also those of nested sets."""
+    yield from objects(model, "ForceSet")
+
+
+def _couplings(
+    model: XmlElement,
+    coordinates: dict[str, Coordinate],
+    left_out: list[tuple[str, str, str, XmlElement]],
+) -> dict[str, Coupling]:
+    out: dict[str, Coupling] = {}
+    for item in objects(model, "ConstraintSet"):
+        off = flag(item, "isDisabled", False) or not flag(item, "isEnforced", True)
+        if item.tag != "CoordinateCouplerConstraint":
+            if off:
+                left_out.append((item.tag, item.get("name", ""), "it is switched off", item))
+                continue
+            raise item.error(
+                f"constraints of kind '{shorten(item.tag)}' cannot be converted",
+                "CoordinateCouplerConstraint, or isEnforced false",
+            )
+        if off:
+            left_out.append((item.tag, item.get("name", ""), "it is switched off", item))
+            continue
+        holder = item.child("coupled_coordinates_function")
+        function = function_in(holder) if holder is not None else None
+        names = word(item, "independent_coordinate_names").split()
+        dependent = word(item, "dependent_coordinate_name")
+        if function is None or len(names) != 1:
+            raise item.error(
+                f"a function of {len(names)} coordinates", "a function of one coordinate"
+            )
+        for name in (dependent, names[0]):
+            if name not in coordinates:
+                raise item.error(f"coordinate '{shorten(name)}' does not exist", "a coordinate")
+        if dependent in out or dependent == names[0]:
+            raise item.error(f"coordinate '{shorten(dependent)}' depends twice", "once")
+        out[dependent] = Coupling(dependent, names[0], function, item)
+    for start, coupling in out.items():
+        name, steps = start, 0
+        while name in out:
+            name, steps = out[name].independent, steps + 1
+            if steps > len(out):
+                raise coupling.element.error("couplings in a circle", "no circle")
+    return out

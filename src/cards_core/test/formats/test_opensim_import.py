@@ -1,0 +1,245 @@
+"""OpenSim models of our own, beside what OpenSim 4.6 said of them and beside a taut string."""
+
+from __future__ import annotations
+
+import numpy as np
+import opensim_samples as samples
+import pytest
+from opensim_numbers import OPENSIM
+from taut_string import taut_length
+
+from cards_core.dynamics.interface import make_dynamics
+from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats import load
+from cards_core.formats.imports.model import write_imported
+from cards_core.formats.opensim.compare import ACTIVATIONS, fiber_equilibrium, measure
+from cards_core.formats.opensim.importer import UPRIGHT, import_osim, our_coordinates
+from cards_core.formats.opensim.kinematics import body_poses, free_coordinates, values
+from cards_core.formats.opensim.wraps import coordinate_range
+from cards_core.robot.actuators import Hill, Ligament
+from cards_core.robot.forward_kinematics import node_poses
+
+NAMES = ("arm", "knee", "shoulder", "old_arm")
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("osim")
+    found = {}
+    for name in NAMES:
+        path = folder / f"{name}.osim"
+        path.write_text(getattr(samples, name)())
+        found[name] = import_osim(path)
+    return found
+
+
+@pytest.fixture(scope="module")
+def dynamics(imported):
+    return {name: make_dynamics(found.model.robot) for name, found in imported.items()}
+
+
+def state_at(found, dynamics, free):
+    robot = found.model.robot
+    q = our_coordinates(robot, found.coordinates, values(found.source, free))
+    state = dynamics.update(q, np.zeros(robot.tree.nv))
+    return state.muscle_lengths.copy(), np.array(state.muscle_jacobian)
+
+
+def exact(found, name):
+    return not found.paths[name].reasons
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_stand_where_opensims_bodies_do(imported, name):
+    found = imported[name]
+    robot, source = found.model.robot, found.source
+    rng = np.random.default_rng(3)
+    limits = {n: coordinate_range(source, n) for n in free_coordinates(source)}
+    for _ in range(20):
+        q = values(source, {n: rng.uniform(*limits[n]) for n in limits})
+        poses = body_poses(source, q)
+        rotations, positions = node_poses(robot.tree, our_coordinates(robot, found.coordinates, q))
+        for body in source.bodies:
+            if name == "knee" and body != "thigh":
+                continue  # not exact, see below
+            node, pose = robot.tree.link_node[body]
+            wanted = UPRIGHT @ poses[body]
+            np.testing.assert_allclose(
+                positions[node] + rotations[node] @ pose.translation,
+                wanted.translation,
+                atol=1e-12,
+            )
+            np.testing.assert_allclose(
+                rotations[node] @ pose.rotation, wanted.rotation, atol=1e-12
+            )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lengths_and_moment_arms_without_wraps_are_opensims(imported, dynamics, name):
+    found = imported[name]
+    columns = {n: i for i, n in enumerate(found.model.robot.tree.velocity_names)}
+    seen = 0
+    for free, theirs in OPENSIM[name]:
+        lengths, jacobian = state_at(found, dynamics[name], free)
+        for row, muscle in enumerate(found.source.muscles):
+            if muscle.wraps or not exact(found, muscle.name):
+                continue
+            seen += 1
+            numbers = theirs[muscle.name]
+            assert lengths[row] == pytest.approx(numbers["length"], abs=1e-9)
+            for coordinate, arm in numbers["arms"].items():
+                where = found.coordinates[coordinate]
+                if where.angle is None:
+                    ours = -jacobian[row, columns[where.joint]] * where.scale
+                    assert ours == pytest.approx(arm, abs=1e-8)
+    assert seen or name == "shoulder"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fibres_and_ligaments_are_opensims(imported, name):
+    found = imported[name]
+    for _, theirs in OPENSIM[name]:
+        for muscle, ours in found.muscles.items():
+            actuator = found.model.robot.muscle(ours).actuator
+            numbers = theirs[muscle]
+            if isinstance(actuator, Ligament) and "tension" in numbers:
+                strain = numbers["length"] / actuator.slack_length - 1
+                assert numbers["tension"] == pytest.approx(
+                    max(0.0, actuator.stiffness * (strain - 0.5 * actuator.toe_strain))
+                    if strain > actuator.toe_strain
+                    else 0.5 * actuator.stiffness * max(strain, 0) ** 2 / actuator.toe_strain,
+                    abs=1e-6,
+                )
+            for activation, fiber in zip(ACTIVATIONS, numbers.get("fibers", ()), strict=False):
+                if fiber is None or fiber[0] < 0.21 * actuator.optimal_fiber_length:
+                    continue
+                length, active, passive = fiber_equilibrium(
+                    actuator, np.array([numbers["length"]]), np.array([activation])
+                )
+                strongest = actuator.max_isometric_force
+                assert length[0] == pytest.approx(
+                    fiber[0], abs=1e-7 * actuator.optimal_fiber_length
+                )
+                assert active[0] == pytest.approx(fiber[1], abs=1e-6 * strongest)
+                assert passive[0] == pytest.approx(fiber[2], abs=1e-6 * strongest)
+
+
+def test_over_wrap_objects_the_taut_string_confirms_ours(imported, dynamics):
+    """OpenSim's solvers are approximate: by up to 0.1 mm longer than the string."""
+    checked = longer = 0
+    for name in ("arm", "shoulder"):
+        found = imported[name]
+        for free, theirs in OPENSIM[name]:
+            lengths, _ = state_at(found, dynamics[name], free)
+            bodies = body_poses(found.source, values(found.source, free))
+            for row, muscle in enumerate(found.source.muscles):
+                if not muscle.wraps:
+                    continue
+                wrap = muscle.wraps[0].wrap
+                to_wrap = (bodies[wrap.body] @ wrap.pose).inverse()
+                ends = [to_wrap.apply(bodies[p.body].apply(p.position)) for p in muscle.points]
+                a, b = (0, 1) if len(ends) == 2 else (1, 2)
+                straight = np.linalg.norm(np.diff(ends, axis=0), axis=1).sum()
+                if lengths[row] < straight + 1e-6:
+                    continue  # not touched
+                index, sign = wrap.quadrant or (0, 0.0)
+                middle = 0.5 * (ends[a] + ends[b])
+                side = middle * [1, 1, 0] if name == "arm" or wrap.name == "shaft" else middle
+                side = side / np.linalg.norm(side) * 0.05
+                if wrap.quadrant:
+                    side = 0.05 * sign * np.eye(3)[index]
+                if wrap.name == "ring":
+                    side = -middle * [1, 1, 0]  # through the hole
+                taut = taut_length(wrap.geometry, ends[a], ends[b], side)
+                rest = straight - np.linalg.norm(ends[b] - ends[a])
+                assert lengths[row] == pytest.approx(rest + taut, abs=1e-6), (name, wrap.name)
+                off = theirs[muscle.name]["length"] - rest - taut
+                # of a torus OpenSim makes a straight cylinder, which the path may cut
+                assert off > (-2e-6 if wrap.name == "ring" else -1e-7)
+                longer = max(longer, off)
+                checked += 1
+    assert checked >= 4
+    assert 1e-6 < longer < 2e-4
+
+
+def test_a_knee_becomes_the_hinge_that_fits_best_and_says_how_far_it_is_off(imported, dynamics):
+    found = imported["knee"]
+    codes = {item.code: item for item in found.model.findings}
+    assert set(codes) == {"joint-not-convertible", "path-not-convertible", "coordinate-coupled"}
+    assert found.paths["hip_flexor"].reasons == []
+    error = found.errors["extensor"]
+    assert f"{1000 * error:.3g} mm" in codes["path-not-convertible"].message
+    worst = 0.0
+    for free, theirs in OPENSIM["knee"]:
+        lengths, _ = state_at(found, dynamics["knee"], free)
+        worst = max(worst, abs(lengths[0] - theirs["extensor"]["length"]))
+    assert 1e-4 < worst <= error
+
+
+def test_parameters_come_over_exactly(imported):
+    robot = imported["arm"].model.robot
+    extensor = robot.muscle("extensor").actuator
+    assert extensor == Hill(
+        max_isometric_force=700, optimal_fiber_length=0.12, tendon_slack_length=0.18,
+        pennation_angle=0.2, curves="thelen_2003", tendon="elastic", tendon_strain=0.033,
+        damping=1e-4, activation_time=0.01, deactivation_time=0.05, passive_strain=0.6,
+        active_width=0.5, passive_growth=4, velocity_shape=0.3, lengthening_force=1.8,
+    )  # fmt: skip
+    flexor = robot.muscle("flexor").actuator
+    assert (flexor.curves, flexor.active_floor, flexor.damping) == ("millard_2012", 0.0, 0.05)
+    assert robot.muscle("short").actuator.tendon == "rigid"
+    assert robot.muscle("band").actuator == Ligament(stiffness=2000, slack_length=0.06)
+    np.testing.assert_allclose(robot.gravity, [0, 0, -9.80665], atol=1e-15)
+
+
+def test_a_folder_that_is_written_loads_as_the_same_robot(imported, dynamics, tmp_path):
+    found = imported["arm"]
+    path = write_imported(found.model, tmp_path)
+    again = make_dynamics(load(path))
+    for free, _ in OPENSIM["arm"]:
+        lengths, jacobian = state_at(found, dynamics["arm"], free)
+        q = our_coordinates(load(path), found.coordinates, values(found.source, free))
+        state = again.update(q, np.zeros(2))
+        np.testing.assert_allclose(state.muscle_lengths, lengths, atol=1e-9)
+        np.testing.assert_allclose(state.muscle_jacobian, jacobian, atol=1e-9)
+
+
+def one(**changes):
+    """Return an arm with one thing changed."""
+    text = samples.arm()
+    for old, new in changes.values():
+        assert old in text
+        text = text.replace(old, new) if "Joint" in old else text.replace(old, new, 1)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("PinJoint", "ScrewJoint"), r"x.osim:\d+: .*'ScrewJoint' cannot be converted"),
+        (("/bodyset/forearm", "/bodyset/fore"), r"frame '/bodyset/fore' does not exist"),
+        (("<radius>0.016", "<radius>-1"), r"-1 .*greater than 0"),
+        (("<coefficients>1.0 0.0", "<coefficients>1.0"), "1 coefficients"),
+        (("<wrap_object>elbow_pulley", "<wrap_object>elbo"), "wrap object 'elbo' does not exist"),
+        (("<max_isometric_force>700", "<max_isometric_force>x"), "'x' is not a number"),
+        (('Version="40000"', 'Version="10000"'), "too old"),
+        (("<range>0 2.2", "<range>3 2.2"), "range 3 to 2.2"),
+        (("<mass>1.2", "<mass>-1"), "at least 0"),
+        (("<quadrant>all", "<quadrant>w"), "quadrant 'w'"),
+        (("<flexion", "<<"), "malformed"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_file_and_line(tmp_path, change, message):
+    path = tmp_path / "x.osim"
+    if change[0] == "<flexion":
+        path.write_text(samples.arm()[:-40])
+    else:
+        path.write_text(one(change=change))
+    with pytest.raises(DescriptionError, match=message) as error:
+        import_osim(path)
+    assert error.value.line
+
+
+def test_comparing_says_where_opensim_is_missing(imported):
+    with pytest.raises(CardsError, match="cannot be run"):
+        measure(imported["old_arm"], "/nowhere/python")
