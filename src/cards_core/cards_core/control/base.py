@@ -37,7 +37,7 @@ STANDARD_GRAVITY = 9.81
 """Acceleration that stands for the usual one of a robot without weight, [m/s^2]."""
 
 
-_COMPILED = "_formulate", "_feedback", "_add_loads", "_finish"
+_COMPILED = "_formulate", "_prepare", "_feedback", "_add_loads", "_finish"
 """Methods of `QpController` that the compiled step repeats."""
 
 
@@ -139,7 +139,12 @@ class QpController(Controller):
         program.lower_bounds[driven], program.upper_bounds[driven] = -greatest, greatest
 
     def _compile(
-        self, owner: type[QpController], lever: float, task: TaskParts | None = None
+        self,
+        owner: type[QpController],
+        lever: float,
+        task: TaskParts | None = None,
+        *,
+        rotations: bool = False,
     ) -> None:
         """Let the usual steps be one call, if they are those of a class.
 
@@ -147,6 +152,7 @@ class QpController(Controller):
             owner: The class whose NumPy form the compiled one repeats.
             lever: Factor of L' in the rows of the equation of motion.
             task: None: all joints are the task.
+            rotations: Whether some are among coordinates or task, so that `_prepare` is called.
         """
         for name in _COMPILED:
             if getattr(type(self), name) is not getattr(owner, name):
@@ -162,6 +168,7 @@ class QpController(Controller):
             lever,
             self._loads,
             task,
+            self._prepare if rotations else None,
         )
         try:
             self._native = NativeStep(parts)
@@ -280,6 +287,10 @@ class QpController(Controller):
 
         Its ``desired`` and ``desired_dot`` are those of the step; the argument is ydd.
         """
+
+    def _prepare(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
+        """Do the part of `_formulate` that deals with rotations; see `StepParts.prepare`."""
+        raise NotImplementedError
 
     def _feedback(self, desired_dot: Array, acceleration: Array) -> None:
         """Set ``output.acceleration = ydd + kd (yd - actual_dot) + kp error``."""

@@ -188,12 +188,8 @@ class CtcOperational(QpController):
         self._pull = program.gradient[a:]
         self._damp = np.zeros(n)
         self._scalar = tree.nq == tree.nv
-        if self._orientation:
-            self._not_native("errors of an orientation are computed by Python")
-        elif not self._scalar:
-            self._not_native("a posture of ball joints is computed by Python")
-        else:
-            self._compile(CtcOperational, self._lever, self._parts(rows))
+        rotations = self._orientation or not self._scalar
+        self._compile(CtcOperational, self._lever, self._parts(rows), rotations=rotations)
 
     def _parts(self, rows: list[int]) -> TaskParts:
         """Return what the compiled step needs beside what `QpController` has."""
@@ -201,7 +197,7 @@ class CtcOperational(QpController):
         return TaskParts(
             frame=self.frame,
             rows=rows,
-            positions=rows,
+            positions=[i for i in rows if i < 3],
             posture=self._posture,
             posture_gains=self._posture_gains,
             pull_weight=self._pull_weight,
@@ -262,24 +258,16 @@ class CtcOperational(QpController):
 
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
         out = self.output
-        place = self.dynamics.operational(q, qd, self.frame)
+        self._prepare(q, qd, acceleration)
+        place = self._place
         jacobian = place.jacobian[self._rows]
         np.multiply(jacobian, self._acceleration_unit, out=self._task_qdd)
         ordered_product(jacobian, qd, out.actual_dot)
-        if self._orientation:
-            self._pose_error(place.position, place.rotation)
-        else:
-            np.copyto(out.actual, place.position[self._positions])
-            np.subtract(out.desired, out.actual, out=out.error)
         self._feedback(out.desired_dot, acceleration)
         np.subtract(out.acceleration, place.bias[self._rows], out=self._task)
 
-        gains, pull = self._posture_gains, self._pull
         # gradient of 1/2 |qdd - qdd_p|^2 at qdd = 0:  Hq (Kd_p qd - Kp_p (q_p - q))
-        if self._scalar:
-            np.subtract(q, self._posture, out=pull)
-        else:
-            np.negative(self.dynamics.tree.difference(self._posture, q), out=pull)
+        gains, pull = self._posture_gains, self._pull
         gains.stiffen(pull, pull)  # these are diagonal
         gains.damp(qd, self._damp)
         np.add(pull, self._damp, out=pull)
@@ -294,6 +282,20 @@ class CtcOperational(QpController):
         np.add(state.coriolis, state.gravity, out=self._motion)
         self._add_loads(q, qd, self._motion)
         np.divide(self._motion, self._torque_unit, out=self._motion)
+
+    def _prepare(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
+        out = self.output
+        self._place = place = self.dynamics.operational(q, qd, self.frame)
+        if self._orientation:
+            self._pose_error(place.position, place.rotation)
+        else:
+            np.copyto(out.actual, place.position[self._positions])
+            np.subtract(out.desired, out.actual, out=out.error)
+        if self._scalar:
+            np.subtract(q, self._posture, out=self._pull)
+        else:
+            np.negative(self.dynamics.tree.difference(self._posture, q), out=self._pull)
+        return out.desired_dot, acceleration
 
     def _pose_error(self, position: Array, rotation: Array) -> None:
         """Set ``actual`` and ``error`` of a task with orientation."""

@@ -94,6 +94,10 @@ class StepParts:
         lever: Factor of L' in the rows of the equation of motion.
         loads: Joint forces beside M, C and G at q, qd, each shape (nv,), at most `LOADS`.
         task: None: all joints are the task.
+        prepare: Where rotations are among coordinates or task: writes ``actual`` and ``error`` of
+            the output at q, qd, with a task calls `Dynamics.operational`, and writes ``q - q_p``
+            into the gradient if coordinates are no numbers to subtract; takes and returns the
+            reference's velocity (of the output) and acceleration, in the axes of the error.
     """
 
     dynamics: Dynamics
@@ -105,6 +109,7 @@ class StepParts:
     lever: float
     loads: Callable[[Array, Array], Sequence[Array]]
     task: TaskParts | None
+    prepare: Callable[[Array, Array, Array], tuple[Array, Array]] | None = None
 
 
 class NativeStep:
@@ -129,11 +134,11 @@ class NativeStep:
             program, solution, kept = exact.in_c()
         except (LibraryUnknownError, CompilationError) as error:
             raise NotNativeError(str(error)) from None
-        self._parts = parts
+        self._parts, self._prepare = parts, parts.prepare
         self._dynamics = kernels.dynamics
         tree, out = kernels.dynamics.tree, parts.output
         self._shapes = ((tree.nq,), (tree.nv,))
-        self._acceleration = np.zeros(out.error.size)
+        self._velocity, self._acceleration = np.zeros(out.error.size), np.zeros(out.error.size)
         self._loads = np.zeros((LOADS, tree.nv))
         self._count = 0
         setup = _Setup(program=program)
@@ -176,12 +181,17 @@ class NativeStep:
             or task.posture_gains.kd is not self._posture_kd
         ):
             self._bind_gains()
-        self._acceleration[:] = acceleration
         loads = self._parts.loads(q, qd)
         for i, load in enumerate(loads):
             self._loads[i] = load
         if len(loads) != self._count:
             self._count = setup.loads = len(loads)
+        # after the loads: contact forces at the frame of the task call its kernel, at rest
+        if self._prepare is None:
+            self._velocity[:] = self._parts.output.desired_dot
+            self._acceleration[:] = acceleration
+        else:
+            self._velocity[:], self._acceleration[:] = self._prepare(q, qd, acceleration)
         self._dynamics.set_state(q, qd)
         if not self._step(self._reference):
             return False
@@ -202,6 +212,8 @@ class NativeStep:
         setup.nq, setup.nv, setup.m = tree.nq, tree.nv, out.tensions.size
         setup.motors, setup.k, setup.size = parts.motors, out.error.size, out.desired.size
         setup.operational = int(parts.task is not None)
+        setup.error_given = int(parts.prepare is not None)
+        setup.posture_given = int(tree.nq != tree.nv)
         setup.force_unit, setup.torque_unit, setup.goal_unit = parts.units
         setup.lever = parts.lever
         setup.model, setup.model_io = model.address, model.buffer.ctypes.data
@@ -213,7 +225,7 @@ class NativeStep:
             gravity=model.outputs["gravity"],
             lever_arms=model.outputs["muscle_jacobian"],
             desired=out.desired,
-            desired_dot=out.desired_dot,
+            reference_velocity=self._velocity,
             reference_acceleration=self._acceleration,
             actual=out.actual,
             actual_dot=out.actual_dot,
@@ -321,11 +333,12 @@ class _Setup(ctypes.Structure):
             (name, ctypes.c_long)
             for name in ("operational", "loads", "hard", "barriers", "positions")
         ),
+        *((name, ctypes.c_long) for name in ("error_given", "posture_given")),
         *((name, ctypes.c_void_p) for name in ("model", "frame", "model_io", "frame_io")),
         *((name, ctypes.c_void_p) for name in ("frame_q", "frame_qd", "q", "qd", "mass")),
         *((name, ctypes.c_void_p) for name in ("coriolis", "gravity", "lever_arms")),
         *((name, ctypes.c_void_p) for name in ("position", "frame_jacobian", "frame_bias")),
-        *((name, ctypes.c_void_p) for name in ("desired", "desired_dot")),
+        *((name, ctypes.c_void_p) for name in ("desired", "reference_velocity")),
         *((name, ctypes.c_void_p) for name in ("reference_acceleration", "actual")),
         *((name, ctypes.c_void_p) for name in ("actual_dot", "error", "acceleration")),
         *((name, ctypes.c_void_p) for name in ("tensions", "efforts", "kp", "kd")),

@@ -16,13 +16,17 @@ typedef struct {
   /* sizes: coordinates, velocities, muscles, motors, velocities of the task, entries of its y */
   long nq, nv, m, motors, k, size;
   long operational, loads, hard, barriers, positions;
+  /* whether the caller has written `actual`, `error`, the velocities and accelerations of the
+     reference in the axes of the error, and, with a task, what `frame` computes; and whether the
+     gradient has q - q_p already, because some coordinates are no numbers to subtract */
+  long error_given, posture_given;
   /* the model: kernels with their buffers; inputs q, qd are written by the caller (`model`) */
   kernel_t model, frame;
   double *model_io, *frame_io, *frame_q, *frame_qd;
   const double *q, *qd, *mass, *coriolis, *gravity, *lever_arms;
   const double *position, *frame_jacobian, *frame_bias;
   /* reference and what the step says of itself */
-  double *desired, *desired_dot, *reference_acceleration;
+  double *desired, *reference_velocity, *reference_acceleration;
   double *actual, *actual_dot, *error, *acceleration, *tensions, *efforts;
   /* gains; matrices if `full` */
   const double *kp, *kd;
@@ -60,7 +64,7 @@ static void apply(long n, long full, const double *gain, const double *x, double
 /* acceleration = Kd (yd_d - yd) + Kp e + ydd_d */
 static void feedback(control_step_t *s) {
   const long k = s->k;
-  for (long i = 0; i < k; i++) s->term[i] = s->desired_dot[i] - s->actual_dot[i];
+  for (long i = 0; i < k; i++) s->term[i] = s->reference_velocity[i] - s->actual_dot[i];
   apply(k, s->kd_full, s->kd, s->term, s->acceleration);
   apply(k, s->kp_full, s->kp, s->error, s->term);
   for (long i = 0; i < k; i++)
@@ -79,9 +83,9 @@ static void motion_rows(control_step_t *s, double *torque) {
 
 static void formulate_joint(control_step_t *s) {
   const long nv = s->nv;
-  for (long i = 0; i < nv; i++) {
+  for (long i = 0; i < nv; i++) s->actual_dot[i] = s->qd[i];
+  for (long i = 0; i < nv && !s->error_given; i++) {
     s->actual[i] = s->q[i];
-    s->actual_dot[i] = s->qd[i];
     s->error[i] = s->desired[i] - s->q[i];
   }
   feedback(s);
@@ -94,24 +98,26 @@ static void formulate_joint(control_step_t *s) {
 static void formulate_operational(control_step_t *s) {
   const long nv = s->nv, k = s->k, first = s->m + s->motors;
   double *task = s->right + nv, *pull = s->gradient + first;
-  memcpy(s->frame_q, s->q, (size_t)s->nq*sizeof(double));
-  memcpy(s->frame_qd, s->qd, (size_t)nv*sizeof(double));
-  s->frame(s->frame_io);
+  if (!s->error_given) {
+    memcpy(s->frame_q, s->q, (size_t)s->nq*sizeof(double));
+    memcpy(s->frame_qd, s->qd, (size_t)nv*sizeof(double));
+    s->frame(s->frame_io);
+  }
   for (long i = 0; i < k; i++) {
     const double *row = s->frame_jacobian + s->task_rows[i]*nv;
     double *to = s->matrix + (nv + i)*s->columns + first;
     for (long j = 0; j < nv; j++) to[j] = row[j]*s->acceleration_unit;
     s->actual_dot[i] = dot(nv, row, s->qd);
   }
-  for (long i = 0; i < s->positions; i++) {
+  for (long i = 0; i < s->positions && !s->error_given; i++) {
     s->actual[i] = s->position[s->position_rows[i]];
     s->error[i] = s->desired[i] - s->actual[i];
   }
   feedback(s);
   for (long i = 0; i < k; i++) task[i] = s->acceleration[i] - s->frame_bias[s->task_rows[i]];
   for (long i = 0; i < nv; i++) {
-    const double stiff = (s->q[i] - s->posture[i])*s->posture_kp[i];
-    pull[i] = (stiff + s->qd[i]*s->posture_kd[i])*s->pull_weight[i];
+    const double away = s->posture_given ? pull[i] : s->q[i] - s->posture[i];
+    pull[i] = (away*s->posture_kp[i] + s->qd[i]*s->posture_kd[i])*s->pull_weight[i];
   }
   for (long i = 0; i < s->barriers; i++) {
     const double rate = s->qd[s->barrier_v[i]]*s->barrier_rate;
