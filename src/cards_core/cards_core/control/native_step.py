@@ -210,7 +210,7 @@ class NativeStep:
     def _place_sizes(self, setup: _Setup, parts: StepParts, kernels: _Kernels) -> None:
         out, tree, model = parts.output, kernels.dynamics.tree, kernels.model
         setup.nq, setup.nv, setup.m = tree.nq, tree.nv, out.tensions.size
-        setup.motors, setup.k, setup.size = parts.motors, out.error.size, out.desired.size
+        setup.motors, setup.k = parts.motors, out.error.size
         setup.operational = int(parts.task is not None)
         setup.error_given = int(parts.prepare is not None)
         setup.posture_given = int(tree.nq != tree.nv)
@@ -328,7 +328,7 @@ class _Setup(ctypes.Structure):
 
     _fields_ = [
         ("program", DaqpProgram),
-        *((name, ctypes.c_long) for name in ("nq", "nv", "m", "motors", "k", "size")),
+        *((name, ctypes.c_long) for name in ("nq", "nv", "m", "motors", "k")),
         *(
             (name, ctypes.c_long)
             for name in ("operational", "loads", "hard", "barriers", "positions")

@@ -13,8 +13,8 @@ typedef void (*kernel_t)(double *io);
 
 typedef struct {
   daqp_t program;
-  /* sizes: coordinates, velocities, muscles, motors, velocities of the task, entries of its y */
-  long nq, nv, m, motors, k, size;
+  /* sizes: coordinates, velocities, muscles, motors, velocities of the task */
+  long nq, nv, m, motors, k;
   long operational, loads, hard, barriers, positions;
   /* whether the caller has written `actual`, `error`, the velocities and accelerations of the
      reference in the axes of the error, and, with a task, what `frame` computes; and whether the
