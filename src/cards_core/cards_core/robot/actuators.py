@@ -496,6 +496,10 @@ class Hill(_Actuator):
         "velocity_shape": ("thelen_2003",),
         "lengthening_force": ("thelen_2003", "millard_2012"),
         "active_floor": ("millard_2012",),
+        "active_start": ("millard_2012",),
+        "active_bend": ("millard_2012",),
+        "active_end": ("millard_2012",),
+        "active_slope": ("millard_2012",),
     }
 
     max_isometric_force: float = parameter(REQUIRED, "F0", "N", above=0.0)
@@ -544,6 +548,18 @@ class Hill(_Actuator):
         None, "Thelen, Millard: largest fV of a lengthening fibre; 1.4", above=1.0, upper=10.0
     )
     active_floor: float | None = parameter(None, "Millard: smallest fL; 0.1", lower=0.0, upper=0.5)
+    active_start: float | None = parameter(
+        None, "Millard: shortest fibre with active force; 0.4441", lower=0.1, upper=0.9
+    )
+    active_bend: float | None = parameter(
+        None, "Millard: fibre length where fL ceases to rise steeply; 0.73", above=0.1, upper=0.94
+    )
+    active_end: float | None = parameter(
+        None, "Millard: longest fibre with active force; 1.8123", above=1.1, upper=4.0
+    )
+    active_slope: float | None = parameter(
+        None, "Millard: slope of fL behind the bend; 0.8616", lower=0.0, upper=5.0
+    )
     thermal: Thermal | None = None
 
     def _check_together(self) -> None:
@@ -551,6 +567,19 @@ class Hill(_Actuator):
             if getattr(self, name) is not None and self.curves not in sets:
                 raise ParameterError(
                     f"'{name}' belongs to curves {' and '.join(repr(item) for item in sets)}"
+                )
+        start = 0.4441 if self.active_start is None else self.active_start
+        bend = 0.73 if self.active_bend is None else self.active_bend
+        slope = 0.8616 if self.active_slope is None else self.active_slope
+        if self.curves == "millard_2012":
+            if not start < bend:
+                raise ParameterError(
+                    f"'active_start' {start:g} must be below 'active_bend' {bend:g}"
+                )
+            if not slope < 1.0 / (1.0 - bend):
+                raise ParameterError(
+                    f"'active_slope' {slope:g} must be below 1/(1 - active_bend) = "
+                    f"{1.0 / (1.0 - bend):g}, so that fL rises to 1"
                 )
 
     @property

@@ -41,12 +41,7 @@ SMALL_DAMPING = 1e-4
 """beta of muscles that have none in OpenSim; ours needs some."""
 
 MILLARD_CURVES: Mapping[str, Mapping[str, float]] = {
-    "ActiveForceLengthCurve": {
-        "min_norm_active_fiber_length": 0.4441,
-        "transition_norm_fiber_length": 0.73,
-        "max_norm_active_fiber_length": 1.8123,
-        "shallow_ascending_slope": 0.8616,
-    },
+    "ActiveForceLengthCurve": {},
     "ForceVelocityCurve": {
         "concentric_slope_at_vmax": 0.0,
         "concentric_slope_near_vmax": 0.25,
@@ -229,6 +224,7 @@ def _millard(
                         f"<{tag}> {value:g} of its {curve}: that of {default:g} is used",
                         source=element.source, line=child.line,
                     )  # fmt: skip
+    active = curves["ActiveForceLengthCurve"]
     return Hill(
         **common,
         **_times(element, 0.010, 0.040),
@@ -245,7 +241,11 @@ def _millard(
         lengthening_force=number(
             curves["ForceVelocityCurve"], "max_eccentric_velocity_force_multiplier", 1.4, above=1.0
         ),
-        active_floor=number(curves["ActiveForceLengthCurve"], "minimum_value", 0.1, lower=0.0),
+        active_floor=number(active, "minimum_value", 0.1, lower=0.0),
+        active_start=number(active, "min_norm_active_fiber_length", 0.4441),
+        active_bend=number(active, "transition_norm_fiber_length", 0.73),
+        active_end=number(active, "max_norm_active_fiber_length", 1.8123),
+        active_slope=number(active, "shallow_ascending_slope", 0.8616),
     )
 
 

@@ -328,6 +328,10 @@ _SHAPES = (
     "velocity_shape",
     "lengthening_force",
     "active_floor",
+    "active_start",
+    "active_bend",
+    "active_end",
+    "active_slope",
 )
 """Parameters that are constants of the curves: muscles that agree in them are one group."""
 
@@ -337,11 +341,19 @@ def curves_of(actuator: Any) -> Curves:
     if all(getattr(actuator, name) is None for name in _SHAPES):
         return CURVES[actuator.curves]
     if actuator.curves == "millard_2012":
-        floor = actuator.active_floor
+        given = (
+            actuator.active_start,
+            actuator.active_bend,
+            actuator.active_end,
+            actuator.active_floor,
+            actuator.active_slope,
+        )
+        active = tuple(
+            value if own is None else own
+            for own, value in zip(given, Millard2012.active_numbers, strict=True)
+        )
         return Millard2012(
-            0.1 if floor is None else floor,
-            actuator.passive_strain or 0.7,
-            actuator.lengthening_force or 1.4,
+            active, actuator.passive_strain or 0.7, actuator.lengthening_force or 1.4
         )
     strain = actuator.passive_strain or 0.6
     if actuator.curves == "de_groote_2016":

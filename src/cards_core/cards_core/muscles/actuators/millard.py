@@ -142,10 +142,11 @@ def _guess(x: Array, span: float) -> Array:
 
 
 class Millard2012:
-    """Curves of Millard et al. in OpenSim's form; the others are at OpenSim's defaults.
+    """Curves of Millard et al. in OpenSim's form; other numbers are OpenSim's defaults.
 
     Args:
-        active_floor: Smallest value of the active force-length curve.
+        active: Of the active force-length curve: lengths where it starts, bends and ends,
+            smallest value, slope behind the bend.
         passive_strain: Strain of the passive fibre at F0.
         lengthening_force: Largest value of the force-velocity curve.
     """
@@ -154,16 +155,17 @@ class Millard2012:
     activation_time = 0.010
     deactivation_time = 0.040
     iterations = 6
+    active_numbers = (0.4441, 0.73, 1.8123, 0.1, 0.8616)
 
     _stiffest, _toe_force = 1.375, 2.0 / 3.0  # of the tendon, for a strain of 1
 
     def __init__(
         self,
-        active_floor: float = 0.1,
+        active: tuple[float, ...] = active_numbers,
         passive_strain: float = 0.7,
         lengthening_force: float = 1.4,
     ) -> None:
-        self._active = _active(0.4441, 0.73, 1.8123, active_floor, 0.8616)
+        self._active = _active(*active)
         self._passive = _passive(passive_strain)
         self._velocity = _velocity(lengthening_force)
         self._tendon = _tendon(self._stiffest, self._toe_force)
