@@ -335,7 +335,7 @@ def _peers(robot: Robot, dynamics: Dynamics, own: float) -> dict[str, Any]:
     except ImportError:
         pass
     else:
-        from cards_core.formats.urdf import to_urdf
+        from cards_core.formats.urdf.writer import to_urdf
 
         arm = pinocchio.buildModelFromXML(to_urdf(robot))
         state = arm.createData()

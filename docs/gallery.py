@@ -1,4 +1,4 @@
-"""Make the gallery of README.md: ``python docs/gallery.py [NAME ...]``.
+"""Make the gallery of README.md and the editor's picture: ``python docs/gallery.py [NAME ...]``.
 
 Robots are simulated, shown on their pages and photographed in headless Chromium, which renders in
 software. Needs Chromium, playwright and Pillow, as the tests of the pages do.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,10 @@ from playwright.sync_api import sync_playwright
 
 import cards
 from cards.viewer import View
+from cards_core.editing.editor import MuscleEditor
+from cards_core.formats.locate import find_model
+from cards_viz.editor.page import EditorPage
+from cards_viz.editor.session import Selection
 
 IMAGES = Path(__file__).with_name("images")
 
@@ -48,6 +53,10 @@ PICTURES = {
 
 MOVING = ("roboy_arm", "ctc_operational", "flower", 30.0, 24)
 """The animated picture: robot, controller, reference, duration [s], number of pictures."""
+
+
+EDITOR = "muscle_editor"
+"""The picture of `docs/muscle_editor.md`."""
 
 
 def run_of(name: str, controller: str | None, reference: str | None, duration: float) -> Any:
@@ -97,6 +106,25 @@ def still(view: View, frame: Callable[[int, bool], Any], index: int) -> None:
     view.page.show(frame(index, False))
 
 
+def editor(browser: Any) -> None:
+    """Take a picture of the muscle editor."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "model.sdf")
+        shutil.copyfile(find_model("roboy_arm"), file)
+        with EditorPage(MuscleEditor(file), port=8470) as view:
+            page = browser.new_page(viewport={"width": 1400, "height": 820})
+            page.set_default_timeout(120e3)
+            page.goto(view.url)
+            page.wait_for_selector("canvas")
+            page.locator(".mantine-Notification-closeButton").first.click(force=True)
+            time.sleep(4.0)
+            view.session.select(Selection(view.session.editor.robot.muscles[0].name, 1))
+            time.sleep(6.0)
+            image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+            image.quantize(128).save(IMAGES / "muscle_editor.png", optimize=True)
+    print("muscle_editor.png")
+
+
 def main(names: list[str]) -> None:
     """Make the pictures with these names, all without any."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))))
@@ -110,6 +138,8 @@ def main(names: list[str]) -> None:
                 picture.quantize(128).save(IMAGES / f"gallery_{name}.png", optimize=True)
                 view.close()
                 print(f"gallery_{name}.png")
+        if not names or EDITOR in names:
+            editor(browser)
         name, controller, reference, duration, count = MOVING
         if not names or name in names:
             run = run_of(name, controller, reference, duration)

@@ -84,7 +84,7 @@ PARSED_ONLY = [
     (r"path/to|CASPR|BMArm|MyRobot|tcp://|other_run|RUN|SuperBall", "a file of the reader"),
     (r"field.png|gait/", "a file of the reader"),
     (r"^\./cards (bench|learn|reproduce)\b", "takes long; has tests of its own"),
-    (r"^\./cards (show|docs|test|setup|doctor)\b", "a server, or changes the machine"),
+    (r"^\./cards (show|edit|docs|test|setup|doctor)\b", "a server, or changes the machine"),
     (r"--cluster|--workers", "processes"),
 ]
 """Lines that are parsed and not run: pattern and reason."""

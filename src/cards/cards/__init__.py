@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for editors and type checkers: at run time see __getattr__
     from cards.models import Model as Model
     from cards.models import RodModel as RodModel
     from cards.models import compile as compile
+    from cards.muscle_fit import fit_muscles as fit_muscles
     from cards.robots import known_models as known_models
     from cards.robots import load as load
     from cards.run_log import RunLog as RunLog
@@ -55,6 +56,7 @@ _MODULES = {
     "compare": "cards.run_log",
     "compile": "cards.models",
     "controllers": "cards.simulation",
+    "fit_muscles": "cards.muscle_fit",
     "known_models": "cards.robots",
     "learn": "cards.learning",
     "load": "cards.robots",

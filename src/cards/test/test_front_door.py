@@ -343,3 +343,23 @@ def test_two_robots_in_one_world_with_a_controller_each():
         cards.simulate(world, controllers()["left_arm"], duration=0.1)
     with pytest.raises(CardsError, match="left_arm"):
         cards.simulate(world, {"arm": controllers()["left_arm"]}, duration=0.1)
+
+
+def test_a_urdf_is_a_robot(tmp_path, caplog):
+    folder = Path(__file__).resolve().parents[3] / "examples" / "urdf_arm"
+    text = (folder / "arm.urdf").read_text()
+    for source in (folder / "arm.urdf", str(folder / "arm.urdf"), text):
+        robot = cards.load(source)
+        assert (robot.name, robot.tree.nv, len(robot.muscles)) == ("urdf_arm", 2, 0)
+    assert not caplog.records
+    # a moving link without mass, which a simulator would refuse, gets a little
+    bare = text.replace(
+        '<joint name="hand_mount" type="fixed">', '<joint name="m" type="continuous">'
+    )
+    robot = cards.load(bare)
+    assert robot.link("hand").inertia.mass > 0.0
+    assert "./cards import urdf" in caplog.text
+    with pytest.raises(CardsError, match="which holds one"):
+        cards.load(text, model="arm")
+    with pytest.raises(CardsError, match="no such file"):
+        cards.load(tmp_path / "none.urdf")

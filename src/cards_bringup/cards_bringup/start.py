@@ -76,7 +76,13 @@ def _main(checkout: Path, arguments: list[str]) -> int:
         return ExitCode.ERROR if status is None else status
     if command == "test":
         _check_tests(arguments[1:], checkout)
-    environment.ensure(environment.sets(docs=command == "docs", test=command == "test"))
+    environment.ensure(
+        environment.sets(
+            cad=arguments[:2] == ["import", "cad"],
+            docs=command == "docs",
+            test=command == "test",
+        )
+    )
     environment.become("cards_bringup", arguments)
     return ExitCode.ERROR
 

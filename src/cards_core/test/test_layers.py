@@ -57,7 +57,7 @@ USES = {
         "trajectories",
     },
     "loop": {"control", "formats", "muscles", "parameters", "paths", "robot", "trajectories"},
-    "formats": {"dynamics", "parameters", "robot", "trajectories"},
+    "formats": {"dynamics", "parameters", "paths", "robot", "trajectories"},
     "analysis": {
         "codegen",
         "dynamics",
@@ -68,6 +68,7 @@ USES = {
         "paths",
         "robot",
     },
+    "editing": {"analysis", "dynamics", "formats", "parameters", "paths", "robot"},
     "estimation": {"analysis", "codegen", "dynamics", "robot"},
     "rods": {"analysis", "codegen", "formats", "robot"},
     "tensegrity": {"analysis", "dynamics", "formats", "optimize", "parameters", "robot"},

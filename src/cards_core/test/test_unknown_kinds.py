@@ -13,7 +13,7 @@ from cards_core.dynamics.sympy_backend.options import SymbolicOptions
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats.mjcf.writer import to_mjcf
 from cards_core.formats.sdf.writer import to_sdf
-from cards_core.formats.urdf import to_urdf
+from cards_core.formats.urdf.writer import to_urdf
 from cards_core.muscles.actuators import springs
 from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.actuators.groups import model_type

@@ -29,6 +29,7 @@ from cards_learning.environments import IDS  # noqa: E402
 from cards_learning.environments.environment import ArmReachEnv  # noqa: E402
 from cards_learning.environments.quantities import Layout, Quantity  # noqa: E402
 from cards_learning.environments.task import FAILURE  # noqa: E402
+from cards_sim.batch import ModelErrors  # noqa: E402
 
 SMALL = {
     "cards/Tensegrity-v0": {"robot": "prism_3"},
@@ -68,10 +69,11 @@ def test_gymnasium_has_nothing_to_say(name):
         assert np.isfinite(space.high).all()
 
 
+@pytest.mark.parametrize("errors", [{}, {"joint_noise": 0.01, "length_noise": 0.002}])
 @pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
-def test_a_vector_is_as_many_single_ones(name, mode):
-    """Number for number, through the ends of episodes, with the information."""
-    options = {**SMALL.get(name, {}), "max_episode_steps": 4}
+def test_a_vector_is_as_many_single_ones(name, mode, errors):
+    """Number for number, through the ends of episodes, with the information and the noise."""
+    options = {**SMALL.get(name, {}), "max_episode_steps": 4, "errors": errors}
     many = gymnasium.make_vec(name, num_envs=5, autoreset_mode=mode, **options)
     single = gymnasium.make_vec(
         name,
@@ -166,6 +168,9 @@ def test_options_that_do_not_fit_are_refused(name):
         (lambda: gymnasium.make(name, robot="stewart_gough"), "is a robot of rods"),
         (lambda: gymnasium.make(name, period=0.0123456), "period is 0.0123456 s"),
         (lambda: gymnasium.make(name, period=float("nan")), "period"),
+        (lambda: gymnasium.make(name, errors={"weight": 0.1}), "weight.*mass"),
+        (lambda: gymnasium.make(name, errors={"mass": -0.1}), "mass"),
+        (lambda: gymnasium.make(name, errors=0.1), "errors"),
         (lambda: gymnasium.make_vec(name, num_envs=0), "num_envs is 0"),
         (lambda: gymnasium.make_vec(name, num_envs=1, autoreset_mode="DISABLED"), "SAME_STEP"),
         (lambda: gymnasium.make_vec(name, num_envs=1, max_episode_steps=0), "max_episode_steps"),
@@ -175,6 +180,45 @@ def test_options_that_do_not_fit_are_refused(name):
             call()
     with pytest.raises(TypeError, match="nonsense"):
         gymnasium.make(name, nonsense=1)
+
+
+def test_noise_is_in_what_is_seen_and_not_in_what_counts(name):
+    """The difference of two runs is the noise, of the deviation that was asked for."""
+    noise = {"joint_noise": 1e-3, "length_noise": 2e-3}
+    many = {"num_envs": 40 if "Tensegrity" in name else 300, **SMALL.get(name, {})}
+    exact = gymnasium.make_vec(name, **many)
+    noisy = gymnasium.make_vec(name, errors=noise, **many)
+    exact.reset(seed=1), noisy.reset(seed=1)
+    action = np.zeros(exact.action_space.shape)
+    for _ in range(2):
+        ours, theirs = exact.step(action), noisy.step(action)
+        assert ours[1].tobytes() == theirs[1].tobytes()  # rewards
+    layout = exact.unwrapped.task.layout
+    quantity, deviation = ("lengths", 2e-3) if "Tensegrity" in name else ("q", 1e-3)
+    seen = [layout.physical(obs[0].astype(float))[quantity] for obs in (ours, theirs)]
+    difference = seen[1] - seen[0]
+    assert np.std(difference) == pytest.approx(deviation, rel=0.1)
+    assert abs(np.mean(difference)) < 4.0 * deviation / np.sqrt(difference.size)
+    rates = "rates" if "Tensegrity" in name else "qd"
+    same = [layout.physical(obs[0])[rates] for obs in (ours, theirs)]
+    assert same[0].tobytes() == same[1].tobytes()
+
+
+def test_robots_of_a_vector_have_errors_of_their_own():
+    """Four arms of four masses move apart under the same tensions, each time in the same way."""
+    errors = ModelErrors(mass=0.2, seed=3)
+    many = gymnasium.make_vec("cards/ArmReach-v0", num_envs=4, errors=errors)
+    assert many.unwrapped.task.batch.errors == errors
+    again = gymnasium.make_vec("cards/ArmReach-v0", num_envs=4, errors={"mass": 0.2, "seed": 3})
+    action = np.zeros(many.action_space.shape)
+    seen = []
+    for environment in (many, again):
+        environment.reset(seed=[5] * 4)
+        for _ in range(5):
+            observation = environment.step(action)[0]
+        seen.append(observation)
+    assert seen[0].tobytes() == seen[1].tobytes()
+    assert len({row.tobytes() for row in seen[0]}) == 4
 
 
 def test_without_gymnasium_the_package_says_what_is_missing(monkeypatch):
@@ -219,6 +263,8 @@ def test_the_page_has_all_ids_and_options():
             if not key.startswith("_"):
                 assert f"`{key}`" in page, (name, key)
     assert f"{FAILURE:g}" in page
+    for field in dataclasses.fields(ModelErrors):
+        assert f"`{field.name}`" in page
 
 
 # Tensegrity -------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from cards_core.formats.sdf.muscle_block import (
     is_muscle_plugin,
     parse_muscle_block,
 )
-from cards_core.formats.urdf import to_urdf
+from cards_core.formats.urdf.writer import to_urdf
 from cards_core.formats.xml_lines import XmlElement, parse_xml
 from cards_core.robot.elements import WORLD, Joint, JointAxis, JointKind, Link
 from cards_core.robot.model import WORLD_NODE, Robot, Tree

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rclpy.node import Node
 
-from cards_core.formats.urdf import to_urdf
+from cards_core.formats.urdf.writer import to_urdf
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
 from cards_core.stamps import NANOSECONDS

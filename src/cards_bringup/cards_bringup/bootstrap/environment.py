@@ -35,7 +35,7 @@ VENV_OPTIONS: tuple[str, ...] = ()
 
 STAMP = "cards-stamp.json"
 PATH_FILE = "cards_workspace.pth"
-SPACE_NEEDED = {"runtime": 1.3e9, "ros": 0.3e9, "docs": 0.2e9, "test": 1.2e9}
+SPACE_NEEDED = {"runtime": 1.3e9, "ros": 0.3e9, "cad": 0.6e9, "docs": 0.2e9, "test": 1.2e9}
 """Free disk space that installing a set takes, with the downloads, [bytes]."""
 
 
@@ -61,16 +61,19 @@ class Environment:
         """The interpreter in it."""
         return self.path / "bin" / "python"
 
-    def sets(self, *, docs: bool = False, test: bool = False) -> list[str]:
+    def sets(self, *, cad: bool = False, docs: bool = False, test: bool = False) -> list[str]:
         """Return the names of the requirement files to install.
 
         Args:
+            cad: With what reading CAD files needs.
             docs: With what building the documentation needs.
-            test: With what testing needs; a test builds the documentation.
+            test: With what testing needs; tests build the documentation and read CAD files.
         """
         names = ["runtime"]
         if self.ros_kind == ros.WHEELS:
             names.append("ros")
+        if cad or test:
+            names.append("cad")
         if docs or test:
             names.append("docs")
         if test:

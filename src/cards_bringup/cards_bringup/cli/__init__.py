@@ -36,6 +36,10 @@ COMMANDS = {
     "models": ("cards_bringup.cli.models", "list the available robots"),
     "layout": ("cards_bringup.cli.layout", "layout files of Foxglove and PlotJuggler for a robot"),
     "new": ("cards_bringup.cli.new", "create a small robot that moves at once, to edit"),
+    "edit": (
+        "cards_bringup.cli.edit",
+        "draw, wrap and tune the muscles of a robot in the browser",
+    ),
     "controllers": (
         "cards_bringup.cli.controllers",
         "list the controllers, or parameters of one",
@@ -46,6 +50,10 @@ COMMANDS = {
     "compile": ("cards_bringup.cli.conversion", "turn a robot into native code, with a report"),
     "export": ("cards_bringup.cli.conversion", "a robot in another format, or its equations"),
     "build": ("cards_bringup.cli.build", "build a tensegrity from a YAML file"),
+    "fit-muscles": (
+        "cards_bringup.cli.fit_muscles",
+        "move via points so that moment arms, torques, closure are as wanted",
+    ),
     "import": ("cards_bringup.cli.conversion", "convert a robot of another program to SDF"),
     "bench": ("cards_bringup.cli.bench", "measure the model update, the QP and the control loop"),
     "learn": ("cards_bringup.cli.learn", "learn a gait by trials in the simulator"),
@@ -176,7 +184,7 @@ def make_parser(command: str | None = None, words: Sequence[str] = ()) -> argpar
     else:
         module = COMMANDS[command][0]
         assert module is not None
-        add = getattr(importlib.import_module(module), f"add_{command}")
+        add = getattr(importlib.import_module(module), f"add_{command.replace('-', '_')}")
         add(subparsers, words) if command == "analyse" else add(subparsers)
         for one in subparsers.choices.values():  # docstrings are marked up, terminals are not
             one.description = (one.description or "").replace("``", "")

@@ -18,6 +18,8 @@ IMPORT_TEXT = "``./cards import``: convert a robot of another program to SDF wit
 
 IMPORT_EXAMPLES = """examples:
   ./cards import caspr path/to/BMArm -o models     makes models/BMArm
+  ./cards import cardsflow path/to/musc-le -o models
+  ./cards import urdf arm.urdf --muscles muscles.yaml -o models
   ./cards import caspr --help          the importer's own options
 """
 
@@ -207,8 +209,7 @@ def _run_export(args: argparse.Namespace) -> int:
 def _export_robot(args: argparse.Namespace) -> int:
     """Write a robot in another format."""
     from cards_core.formats import load, to_sdf
-    from cards_core.formats.mjcf.scene import tendon_notes
-    from cards_core.formats.urdf import to_urdf
+    from cards_core.formats.urdf.writer import to_urdf
 
     robot = load(args.robot)
     notes: list[str] = []
@@ -218,7 +219,8 @@ def _export_robot(args: argparse.Namespace) -> int:
     if args.format == "mjcf":
         from cards_sim.export import exported_mjcf
 
-        text, notes = exported_mjcf(robot), tendon_notes(robot)
+        export = exported_mjcf(robot)
+        text, notes = export.text, list(export.notes)
     elif args.format == "urdf":
         text = to_urdf(robot)
         notes = [f"{len(robot.muscles)} muscles left out: URDF has none"] if robot.muscles else []

@@ -35,7 +35,7 @@ from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
 from cards_core.control.registry import controller_class
 from cards_core.errors import CardsError
-from cards_core.formats.urdf import to_urdf
+from cards_core.formats.urdf.writer import to_urdf
 from cards_core.loop.host import ANSWERED_MODES, initial_positions
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.parameter_file import load_parameters

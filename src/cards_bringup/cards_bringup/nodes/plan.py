@@ -132,7 +132,7 @@ class Plan:
 
     def _urdf(self) -> str:
         from cards_core.formats import load
-        from cards_core.formats.urdf import to_urdf
+        from cards_core.formats.urdf.writer import to_urdf
 
         return to_urdf(load(self._model()))
 

@@ -22,6 +22,7 @@ from cards_bringup.reproduce import (
     tensegrity_crawl,
     tensegrity_gaits,
     tensegrity_hardware,
+    tensegrity_toolkit,
 )
 from cards_bringup.reproduce.experiment import Experiment
 from cards_core.errors import UnknownNameError
@@ -42,6 +43,7 @@ OWN: dict[str, Experiment] = {
         *tensegrity_crawl.EXPERIMENTS,
         *tensegrity_hardware.EXPERIMENTS,
         *tensegrity_gaits.EXPERIMENTS,
+        *tensegrity_toolkit.EXPERIMENTS,
         *model_compilation.EXPERIMENTS,
     )
 }

@@ -58,10 +58,15 @@ NOTES = (
 
 _ENERGY = "the gait was learnt for distance alone, its work had no weight"
 
-_CAUGHT = (
+CAUGHT = (
     "three cables of each joint run from foot to foot, 0 to 5 mm above the floor, and are caught "
-    "by the sides of blocks of 5 mm, which our cables meet exactly; if these three touch nothing, "
-    "the gait with oscillators of twice the amplitude gets 1.0 to 1.9 m in 20 s, else 0.1 to 0.2 m"
+    "by the sides of blocks of 5 mm, which our cables meet exactly"
+)
+"""Why blocks hold the spine."""
+
+_CAUGHT = (
+    f"{CAUGHT}; if these three touch nothing, the gait with oscillators of twice the amplitude "
+    "gets 1.0 to 1.9 m in 20 s, else 0.1 to 0.2 m"
 )
 
 _PHASES = (
@@ -79,7 +84,7 @@ _DIFFERENCES: dict[str, Difference] = {
     "slope_climb": Difference(
         "the gait was learnt on flat ground, with 0.25 between rods and ground, and slides down; "
         "which robot, gait and friction climbed is not said",
-        Band(-1000.0, 100.0 * CLIMB),
+        Band.at_most(100.0 * CLIMB),
     ),
     "switch_frequency": Difference(_PHASES, Band(0.99, 1.01)),
     "switch_amplitude": Difference(_PHASES, Band(0.99, 1.01)),

@@ -35,7 +35,7 @@ def checkout(tmp_path):
     (package / "setup.py").write_text("")
     (package / "toy_package" / "__init__.py").write_text("VALUE = 7\n")
     (top / "requirements").mkdir()
-    for name in ("runtime", "ros", "test"):
+    for name in ("runtime", "ros", "cad", "docs", "test"):
         (top / "requirements" / f"{name}.txt").write_text("# nothing\n")
     return top
 
@@ -378,7 +378,7 @@ def test_loose_requirement_is_refused(tmp_path):
 def test_no_package_is_required_twice():
     """Sets are installed at the same time, so they must not share a package."""
     seen = {}
-    for name in ("runtime", "ros", "test"):
+    for name in ("runtime", "ros", "cad", "docs", "test"):
         for package in install.pinned(TOP / "requirements" / f"{name}.txt"):
             key = package.lower().replace("_", "-")
             assert key not in seen, f"{package} is in {seen.get(key)} and {name}"

@@ -110,8 +110,19 @@ def test_environment_refuses_when_the_shell_changed(tmp_path, monkeypatch):
 
 
 def test_sourced_ros_installs_no_wheels(tmp_path):
-    assert Environment(tmp_path, "sourced:jazzy").sets(test=True) == ["runtime", "docs", "test"]
-    assert Environment(tmp_path, ros.WHEELS).sets(test=True) == ["runtime", "ros", "docs", "test"]
+    assert Environment(tmp_path, "sourced:jazzy").sets(test=True) == [
+        "runtime",
+        "cad",
+        "docs",
+        "test",
+    ]
+    assert Environment(tmp_path, ros.WHEELS).sets(test=True) == [
+        "runtime",
+        "ros",
+        "cad",
+        "docs",
+        "test",
+    ]
 
 
 def test_library_path_of_other_wheels_is_dropped():

@@ -6,11 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from nasa_structures import NASA, needs_nasa_data
 
 from cards_bringup.reproduce.experiment import FinishedRun, judge
 from cards_bringup.reproduce.gait_run import OSCILLATIONS, Ensemble, gait_run, switch_run
 from cards_bringup.reproduce.registry import OWN
 from cards_bringup.reproduce.runner import Reproduction, fingerprint
+from cards_bringup.reproduce.tensegrity_toolkit import (
+    NAME,
+    PATTERN,
+    spine_with_rotors,
+    toolkit_run,
+)
+from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 
 TETRAHEDRAL = {"pattern": "tetrahedral", "duration": 0.3, "repetitions": 3}
@@ -42,6 +50,51 @@ def judged(key, runs):
     one = OWN[key]
     outcome = one.evaluate(runs)
     return outcome.values, {j.claim.value: j.verdict for j in judge(one.claims, outcome.values)}
+
+
+def test_the_toolkits_gait_is_judged_by_its_table():
+    """The published distances themselves are reproduced; no gain on hills is not."""
+    table = {"flat_feedback": 4.871, "flat_alone": 4.928, "hills_feedback": 1.053}
+    table |= {"hills_alone": 0.304, "blocks_feedback": 1.6, "blocks_alone": 0.1}
+    runs = {name: made("003.TOOLKIT", name, [d] * 3) for name, d in table.items()}
+    values, verdicts = judged("003.TOOLKIT", runs)
+    assert values["hills_ratio"] == pytest.approx(105.3 / 30.4)
+    assert set(verdicts.values()) == {"reproduced"}
+    runs["hills_feedback"] = made("003.TOOLKIT", "hills_feedback", [0.304] * 3)
+    assert judged("003.TOOLKIT", runs)[1]["hills_ratio"] == "not reproduced"
+
+
+def test_the_toolkits_spine_has_rotors_and_the_rate_of_the_winch(tmp_path):
+    from cards_core.formats import load
+
+    robot = load(spine_with_rotors(tmp_path / NAME))
+    plain = load("tetrahedral_6")
+    assert robot.tree.position_names == plain.tree.position_names
+    for ours, theirs in zip(robot.muscles, plain.muscles, strict=True):
+        assert ours.actuator.motor is not None
+        assert ours.control.rate == "winch"
+        assert ours.contact
+        assert theirs.contact
+        for a, b in zip(ours.path, theirs.path, strict=True):
+            assert a.link == b.link
+            assert np.array_equal(a.position, b.position)
+
+
+def test_without_the_toolkit_its_gait_is_skipped(tmp_path, monkeypatch):
+    monkeypatch.delenv("CARDS_NTRT", raising=False)
+    assert "CARDS_NTRT" in OWN["003.TOOLKIT"].missing()
+    with pytest.raises(CardsError, match=PATTERN):
+        toolkit_run(OWN["003.TOOLKIT"].setup_of("flat_alone"), tmp_path, lambda _: None)
+
+
+@needs_nasa_data
+def test_the_toolkits_gait_walks(tmp_path, monkeypatch):
+    """8 cm/s on flat ground in the toolkit; here within a fifth after two seconds of start."""
+    monkeypatch.setenv("CARDS_NTRT", str(NASA))
+    setup = {**OWN["003.TOOLKIT"].setup_of("flat_feedback"), "repetitions": 1, "duration": 8.0}
+    (run,) = toolkit_run(setup, tmp_path, lambda _: None)["runs"]
+    assert run["state"] == "done"
+    assert run["distance"] / 8.0 == pytest.approx(0.08, rel=0.2)
 
 
 def test_feedback_is_judged_by_medians():

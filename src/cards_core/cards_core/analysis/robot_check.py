@@ -40,7 +40,7 @@ from cards_core.dynamics import Dynamics
 from cards_core.errors import DescriptionError
 from cards_core.robot.elements import WORLD, Muscle, path_links
 from cards_core.robot.inertia import inertia_problem
-from cards_core.robot.model import WORLD_NODE, Robot
+from cards_core.robot.model import WORLD_NODE, Robot, Tree
 from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 
@@ -244,7 +244,7 @@ def check_robot(
     for name, share in (("least_closure", least_closure), ("least_static", least_static)):
         finite_number(share, name, at_least=0.0, at_most=1.0)
     tree = dynamics.tree
-    bound = _within_range(dynamics, points or Samples(1000)).bind(tree)
+    bound = within_range(tree, points or Samples(1000)).bind(tree)
     q = bound.q(bound.values(0, bound.count))
     description = _Description(dynamics)
     poses = _Poses(dynamics, limits_make_sense=description.limits_make_sense)
@@ -277,11 +277,11 @@ def _require_support(robot: Robot) -> None:
         )
 
 
-def _within_range(dynamics: Dynamics, points: PointSet) -> PointSet:
+def within_range(tree: Tree, points: PointSet) -> PointSet:
     """Give random coordinates without sensible limits a range."""
     if not isinstance(points, Samples):
         return points
-    tree, coordinates = dynamics.tree, Coordinates(dynamics.tree)
+    coordinates = Coordinates(tree)
     given = {coordinates.find(name) for name in (*points.ranges, *points.fixed)}
     held = {coordinates.find(name) for name in points.at_home if name not in coordinates.balls}
     ranges = dict(points.ranges)
@@ -328,7 +328,7 @@ class _Poses:
         rank, value, ratio = np.full(n, -1), np.full(n, np.nan), np.full(n, np.nan)
         if k:
             part = jacobian[there]
-            rank[there], value[there], ratio[there] = _singular(part)
+            rank[there], value[there], ratio[there] = singular_values_of(part)
         self._keep("q", q)
         self._keep("lengths", lengths)
         self._keep("rank", rank)
@@ -603,7 +603,7 @@ def _tension_limits(muscle: Muscle) -> list[Finding]:
     return []
 
 
-def _singular(jacobian: Array) -> tuple[npt.NDArray[np.intp], Array, Array]:
+def singular_values_of(jacobian: Array) -> tuple[npt.NDArray[np.intp], Array, Array]:
     """Return rank, smallest singular value, and smallest over largest with columns scaled to 1.
 
     Args:

@@ -25,6 +25,9 @@ MAX_DEPTH = 100
 MAX_BYTES = 64 * 1024 * 1024
 """Longest accepted document."""
 
+MAX_ELEMENTS = 500_000
+"""Most elements of a document; they take a kilobyte each, and a robot has some thousand."""
+
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _DECLARATION = re.compile(r"<!ENTITY\b")
 _ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)[^#\s;&<>\"']+;")
@@ -37,11 +40,15 @@ class XmlElement(ET.Element):
         line: Line of the start tag, 1-based.
         source: File name, or a name such as ``<string>``.
         parent: Enclosing element, None for the root.
+        begin, end: Of the element in the document, from its start tag to behind its end tag,
+            [bytes]; a document that was given as text counts as UTF-8.
     """
 
     line: int = 0
     source: str = "<string>"
     parent: XmlElement | None = None
+    begin: int = 0
+    end: int = 0
 
     def __iter__(self) -> Iterator[XmlElement]:
         """Iterate over the children in document order."""
@@ -108,7 +115,8 @@ def parse_xml(source: XmlSource, *, name: str | None = None) -> XmlElement:
 
     Raises:
         DescriptionError: The file cannot be read, the XML is malformed, nested deeper than
-            `MAX_DEPTH`, longer than `MAX_BYTES`, or declares or uses entities of its own.
+            `MAX_DEPTH`, longer than `MAX_BYTES`, of more than `MAX_ELEMENTS`, or declares or uses
+            entities of its own.
     """
     data, title = _read(source)
     title = name or title
@@ -136,6 +144,15 @@ def parse_xml(source: XmlSource, *, name: str | None = None) -> XmlElement:
             line=parser.CurrentLineNumber if parser else None,
             expected="UTF-8",
         ) from None
+
+
+def tag_end(data: bytes, begin: int) -> int:
+    """Return where a tag ends that begins at an index: behind its ``>``, which no quotes hold."""
+    found = _TAG.match(data, begin)
+    return len(data) if found is None else found.end()
+
+
+_TAG = re.compile(rb"<(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 
 
 def _read(source: XmlSource) -> tuple[str | bytes, str]:
@@ -169,6 +186,7 @@ class _Builder:
         self.source = source
         self.data = b""
         self.open: list[XmlElement] = []
+        self.count = 0
         self.tree = ET.TreeBuilder(element_factory=XmlElement)
         parser.buffer_text = True
         parser.StartElementHandler = self.start
@@ -186,14 +204,23 @@ class _Builder:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if len(self.open) >= MAX_DEPTH:
             raise self.error(f"elements nested more than {MAX_DEPTH} deep", "a flatter document")
+        self.count += 1
+        if self.count > MAX_ELEMENTS:
+            raise self.error(f"more than {MAX_ELEMENTS} elements", "a smaller document")
         element = cast(XmlElement, self.tree.start(tag, attributes))
         element.line = self.parser.CurrentLineNumber
         element.source = self.source
         element.parent = self.open[-1] if self.open else None
+        element.begin = self.parser.CurrentByteIndex
         self.open.append(element)
 
     def end(self, tag: str) -> None:
-        self.open.pop()
+        element = self.open.pop()
+        first = tag_end(self.data, element.begin)
+        if self.data[first - 2 : first - 1] == b"/":  # <tag/>: there is no end tag
+            element.end = first
+        else:
+            element.end = tag_end(self.data, self.parser.CurrentByteIndex)
         self.tree.end(tag)
 
     def doctype(self, *_: object) -> None:

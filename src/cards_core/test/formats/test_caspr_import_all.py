@@ -12,7 +12,7 @@ from caspr_samples import SHARED, needs_caspr_models
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.formats.caspr import find_models, import_caspr, write_import
-from cards_core.formats.caspr.checks import mass_matrix_change
+from cards_core.formats.imports.inertias import mass_matrix_change
 from cards_core.robot.elements import Pulley
 from cards_core.trajectories import load_references
 

@@ -14,8 +14,8 @@ from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats import caspr, load
 from cards_core.formats.caspr import import_caspr, write_import
-from cards_core.formats.caspr.checks import repair_for_motion, turning_axes
 from cards_core.formats.caspr.muscles import REMARKS
+from cards_core.formats.imports.inertias import repair_for_motion, turning_axes
 from cards_core.robot import inertia_problem
 from cards_core.robot.elements import Inertia
 from cards_core.spatial import axis_rotation

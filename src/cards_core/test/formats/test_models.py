@@ -8,7 +8,7 @@ import pytest
 
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
-from cards_core.formats.caspr.checks import mass_matrix_change
+from cards_core.formats.imports.inertias import mass_matrix_change
 from cards_core.muscles.command import KINDS, NO_COMMAND
 from cards_core.muscles.system import MuscleSystem
 from cards_core.robot import inertia_problem

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cards_core.dynamics import make_dynamics
-from cards_core.formats.urdf import to_urdf, urdf_positions
+from cards_core.formats.urdf.writer import to_urdf, urdf_positions
 from cards_core.robot.elements import (
     WORLD,
     Box,

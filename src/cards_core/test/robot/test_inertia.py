@@ -7,7 +7,7 @@ import pytest
 
 from cards_core.errors import DescriptionError
 from cards_core.formats import load
-from cards_core.formats.caspr.checks import mass_matrix_change
+from cards_core.formats.imports.inertias import mass_matrix_change
 from cards_core.robot import (
     Inertia,
     Joint,

@@ -28,7 +28,7 @@ from cards_core.analysis.impedance_loop import growth_text, slowest_motion
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
-from cards_core.formats.urdf import to_urdf
+from cards_core.formats.urdf.writer import to_urdf
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
 from cards_core.robot.model import Robot

@@ -26,8 +26,8 @@ from cards_core.robot.joint_coordinates import joint_slices
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout, Quantity
-from cards_learning.environments.task import Flags, Task, loaded
-from cards_sim.batch import Batch
+from cards_learning.environments.task import Errors, Flags, Task, loaded, model_errors
+from cards_sim.batch import EXACT, Batch
 
 LARGEST_RATE = 30.0
 """Range of joint velocities that is shown, where a joint has no limit of its own, [rad/s, m/s]."""
@@ -50,6 +50,7 @@ class ArmTask(Task):
         largest_tension: T_top, [N]; that of each muscle if None or larger.
         effort_weight: w.
         close: s, [m].
+        errors: How far robots are from their description, and noise of joint angles and lengths.
         threads: How many share the work.
 
     Raises:
@@ -66,10 +67,13 @@ class ArmTask(Task):
         largest_tension: float | None,
         effort_weight: float,
         close: float,
+        errors: Errors,
         threads: int | None,
     ) -> None:
         found = loaded(robot)
-        super().__init__(Batch(found, n, threads=threads), period)
+        errors, of_model = model_errors(errors)
+        batch = Batch(found, n, errors=of_model, threads=threads)
+        super().__init__(batch, period, errors)
         tree = found.tree
         for name, low, high in zip(tree.position_names, tree.lower, tree.upper, strict=True):
             if not np.isfinite([low, high]).all():
@@ -169,7 +173,7 @@ class ReachTask(ArmTask):
         spread: How far from home the joints are at the point, [rad] or [m].
         reached: How near counts as ``is_success`` in the information, [m].
         start_spread: How far from home the joints begin, [rad] or [m].
-        n, robot, period, largest_tension, effort_weight, close, threads: See `ArmTask`.
+        n, robot, period, largest_tension, effort_weight, close, errors, threads: See `ArmTask`.
     """
 
     def __init__(
@@ -184,6 +188,7 @@ class ReachTask(ArmTask):
         spread: float = 0.6,
         reached: float = 0.03,
         start_spread: float = 0.05,
+        errors: Errors = EXACT,
         threads: int | None = None,
     ) -> None:
         super().__init__(
@@ -193,6 +198,7 @@ class ReachTask(ArmTask):
             largest_tension=largest_tension,
             effort_weight=effort_weight,
             close=close,
+            errors=errors,
             threads=threads,
         )
         self._reached = finite_number(reached, "reached [m]", above=0.0)

@@ -39,8 +39,8 @@ from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout, Quantity
-from cards_learning.environments.task import Flags, Task, loaded
-from cards_sim.batch import Batch
+from cards_learning.environments.task import Errors, Flags, Task, loaded, model_errors
+from cards_sim.batch import EXACT, Batch
 
 BOX = ((-0.8, -0.6, 0.4), (0.8, 0.6, 1.2))
 """Corners of the box of IPAnema 1 in which the points are, [m]."""
@@ -82,6 +82,7 @@ class PickAndPlaceTask(Task):
         stiffness: K, [N/m].
         damping: B, [N s/m].
         prestress: Mean of T0, as share of the largest tension.
+        errors: How far robots are from their description, and noise of joint angles and lengths.
         threads: How many share the work.
 
     Raises:
@@ -104,6 +105,7 @@ class PickAndPlaceTask(Task):
         stiffness: float = 2e4,
         damping: float = 500.0,
         prestress: float = 0.3,
+        errors: Errors = EXACT,
         threads: int | None = None,
     ) -> None:
         found = loaded(robot)
@@ -114,7 +116,9 @@ class PickAndPlaceTask(Task):
             for muscle in found.muscles
         ]
         found = replace(found, muscles=tuple(muscles))
-        super().__init__(Batch(found, n, threads=threads), period)
+        errors, of_model = model_errors(errors)
+        batch = Batch(found, n, errors=of_model, threads=threads)
+        super().__init__(batch, period, errors)
         if self.batch.physics != "compiled":
             raise CardsError(
                 f"'{found.name}' is not stepped by generated code (expected: a platform with "

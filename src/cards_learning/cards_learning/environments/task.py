@@ -7,26 +7,29 @@ there are: a single environment is a task of one robot.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cards_core.checks import finite_number
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.formats import load
 from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout
-from cards_sim.batch import Batch
+from cards_sim.batch import EXACT, Batch, ModelErrors
 
 FAILURE = -10.0
 """Reward of a step in which the physics diverged, and of nothing else in that step."""
 
 Flags = npt.NDArray[np.bool_]
+
+Errors = ModelErrors | Mapping[str, float]
+"""How far robots are from their description, and noise; a mapping has the fields by name."""
 
 
 class ActionError(CardsError, ValueError):
@@ -58,9 +61,13 @@ class Outcome:
 class Task(ABC):
     """A task of n robots.
 
+    Noise of sensors is in what is observed and not in the reward. It is drawn from the random
+    numbers of the episode, one number for each joint coordinate and each length at every step.
+
     Args:
         batch: The robots.
         period: Time between two actions, [s]; a whole number of steps of the batch.
+        errors: Of them counts the noise of sensors; the batch has the errors of the model.
 
     Attributes:
         batch: As given.
@@ -77,8 +84,12 @@ class Task(ABC):
     actions: tuple[str, ...]
     layout: Layout
 
-    def __init__(self, batch: Batch, period: float) -> None:
+    def __init__(self, batch: Batch, period: float, errors: ModelErrors = EXACT) -> None:
         self.batch, self.n = batch, batch.n
+        self._deviations = (errors.joint_noise, errors.length_noise)
+        sizes = (batch.robot.tree.nq, len(batch.robot.muscles))
+        self._noise: tuple[Array, ...] = tuple(np.zeros((self.n, size)) for size in sizes)
+        self._sensors: list[np.random.Generator] = [np.random.default_rng(0)] * self.n
         finite_number(period, "period [s]", above=0.0, at_most=10.0)
         self.steps = round(period / batch.dt)
         if self.steps < 1 or abs(self.steps * batch.dt - period) > 1e-9:
@@ -96,10 +107,27 @@ class Task(ABC):
         """
         for i, generator in zip(rows, generators, strict=True):
             self._draw(i, generator)
+            if any(self._deviations):
+                # of its own: what is drawn between two episodes does not change the next one
+                self._sensors[i] = np.random.default_rng(generator.integers(2**63))
         chosen = np.asarray(rows, dtype=np.intp)
         self._place(chosen)
         self._begin(chosen, self.batch.state)
-        return self.layout.observation(self._seen(self.batch.state))
+        self._draw_noise(rows)
+        return self.layout.observation(self._seen(self._measured(self.batch.state)))
+
+    def _draw_noise(self, rows: Iterable[int]) -> None:
+        for values, deviation in zip(self._noise, self._deviations, strict=True):
+            if deviation:
+                for i in rows:
+                    values[i] = deviation * self._sensors[i].standard_normal(values.shape[1])
+
+    def _measured(self, state: BatchRobotState) -> BatchRobotState:
+        """Return the state as sensors tell it."""
+        if not any(self._deviations):
+            return state
+        q, lengths = state.q + self._noise[0], state.muscle_lengths + self._noise[1]
+        return replace(state, q=q, muscle_lengths=lengths)
 
     def step(self, actions: npt.ArrayLike) -> Outcome:
         """Act for a period.
@@ -114,11 +142,12 @@ class Task(ABC):
         self.batch.step(self.steps)
         state = self.batch.state
         terms, done, info = self._judge(state)
+        self._draw_noise(range(self.n))
         lost = state.diverged
         terms = {name: np.where(lost, 0.0, values) for name, values in terms.items()}
         terms["failure"] = np.where(lost, FAILURE, 0.0)
         return Outcome(
-            self.layout.observation(self._seen(state)),
+            self.layout.observation(self._seen(self._measured(state))),
             terms,
             done | lost,
             {**info, "diverged": lost.copy()},
@@ -180,3 +209,21 @@ def loaded(robot: str | Robot) -> Robot:
         CardsError: There is none, or it is a robot of rods.
     """
     return robot if isinstance(robot, Robot) else load(robot)
+
+
+def model_errors(errors: Errors) -> tuple[ModelErrors, ModelErrors]:
+    """Return errors as they are given, and those of the batch: without noise.
+
+    Raises:
+        UnknownNameError: There is no such error.
+        CardsError: A number out of its range.
+    """
+    if not isinstance(errors, ModelErrors):
+        if not isinstance(errors, Mapping):
+            raise CardsError(f"errors is {errors!r} (expected: ModelErrors, or a dict)")
+        names = [field.name for field in fields(ModelErrors)]
+        for name in errors:
+            if name not in names:
+                raise UnknownNameError("model error", name, names)
+        errors = ModelErrors(**errors)  # type: ignore[arg-type]  # the seed is checked there
+    return errors, replace(errors, joint_noise=0.0, length_noise=0.0)

@@ -35,8 +35,8 @@ from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_learning.environments.quantities import Layout, Quantity
-from cards_learning.environments.task import Flags, Task, loaded
-from cards_sim.batch import Batch
+from cards_learning.environments.task import Errors, Flags, Task, loaded, model_errors
+from cards_sim.batch import EXACT, Batch
 
 LENGTHS = (0.5, 1.5)
 """Range of lengths that is shown, as shares of those at home."""
@@ -70,6 +70,7 @@ class TensegrityTask(Task):
         tension: T0, [N].
         largest_rate: v_max of all cables, [m/s]; as their winches have it if None.
         work_weight: w, [1/J].
+        errors: How far robots are from their description, and noise of joint angles and lengths.
         threads: How many share the work.
 
     Raises:
@@ -89,10 +90,13 @@ class TensegrityTask(Task):
         tension: float = 0.0,
         largest_rate: float | None = None,
         work_weight: float = 0.0,
+        errors: Errors = EXACT,
         threads: int | None = None,
     ) -> None:
         found = loaded(robot)
-        super().__init__(Batch(found, n, terrain=terrain, threads=threads), period)
+        errors, of_model = model_errors(errors)
+        batch = Batch(found, n, terrain=terrain, errors=of_model, threads=threads)
+        super().__init__(batch, period, errors)
         told = told_muscles(found, muscles)
         names = [muscle.name for muscle in told]
         order = [muscle.name for muscle in found.muscles]

@@ -21,7 +21,8 @@ from cards_core.trajectories.library import read_reference
 from cards_core.typing import Array
 from cards_learning.environments.arm import ArmTask
 from cards_learning.environments.quantities import Layout, Quantity
-from cards_learning.environments.task import Flags
+from cards_learning.environments.task import Errors, Flags
+from cards_sim.batch import EXACT
 
 STARTS = 64
 """Places of the path at which an episode may begin."""
@@ -50,7 +51,7 @@ class TrackingTask(ArmTask):
         reference: Name in the trajectory file; in operational space.
         reference_file: Trajectory file, or the name of one; the robot's own if empty.
         ahead: How much later the second point is, [s].
-        n, robot, period, largest_tension, effort_weight, close, threads: See `ArmTask`.
+        n, robot, period, largest_tension, effort_weight, close, errors, threads: See `ArmTask`.
 
     Raises:
         CardsError: As `ArmTask`; or there is no such reference, it is of another space, or no
@@ -69,6 +70,7 @@ class TrackingTask(ArmTask):
         effort_weight: float = 0.1,
         close: float = 0.05,
         ahead: float = 0.2,
+        errors: Errors = EXACT,
         threads: int | None = None,
     ) -> None:
         super().__init__(
@@ -78,6 +80,7 @@ class TrackingTask(ArmTask):
             largest_tension=largest_tension,
             effort_weight=effort_weight,
             close=close,
+            errors=errors,
             threads=threads,
         )
         tree = self.batch.robot.tree

@@ -39,6 +39,8 @@ class MusclePageScene:
         world: What is around the robot, if anything.
         root: Name of the node that all others are below; empty: none.
         offset: Where that node is, shape (3,), [m].
+        with_muscles: False leaves muscles, wrap surfaces and the path of the end-effector to the
+            caller.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class MusclePageScene:
         *,
         root: str = "",
         offset: Vector3 | None = None,
+        with_muscles: bool = True,
     ) -> None:
         self.scene = scene
         self.world = world
@@ -65,13 +68,16 @@ class MusclePageScene:
         self._add_lights_and_ground()
         self._links = self._add_links()
         self.shapes = [(shape, self._add_shape(shape)) for shape in scene.shapes]
-        self._surfaces = [self._add_shape(shape) for shape in scene.surfaces]
+        self._surfaces: list[viser.MeshHandle] = []
+        self._has_muscles = False
         self._add_axes()
-        frame = scene.frame(scene.tree.home, np.zeros(len(scene.robot.muscles)), 1.0)
-        self._add_muscles(frame)
-        self._add_paths()
+        if with_muscles:
+            self._surfaces = [self._add_shape(shape) for shape in scene.surfaces]
+            frame = scene.frame(scene.tree.home, np.zeros(len(scene.robot.muscles)), 1.0)
+            self._add_muscles(frame)
+            self._add_paths()
+            self.set_arrows_visible(False)
         self._add_world()
-        self.set_arrows_visible(False)
 
     def camera(self, aspect: float) -> Camera:
         """Return the camera that lets the robot and its world fill a picture of this aspect."""
@@ -209,15 +215,19 @@ class MusclePageScene:
 
     def draw(self, frame: SceneFrame, tensions: Array) -> None:
         """Move everything; ``tensions`` colour the muscles, shape (m,), [N]."""
-        for handle, pose in zip(self._links, frame.link_poses, strict=True):
-            handle.wxyz = matrix_quaternion(pose[:3, :3])
-            handle.position = pose[:3, 3]
-        if len(frame.link_poses):
-            self.ground.follow(frame.link_poses[:, :3, 3].mean(axis=0))
+        self.draw_links(frame.link_poses)
         if self._has_muscles:
             self._draw_muscles(frame, tensions)
         if frame.end_effector is not None:
             self._tip.position = frame.end_effector
+
+    def draw_links(self, link_poses: Array) -> None:
+        """Move the links, shape (n, 4, 4)."""
+        for handle, pose in zip(self._links, link_poses, strict=True):
+            handle.wxyz = matrix_quaternion(pose[:3, :3])
+            handle.position = pose[:3, 3]
+        if len(link_poses):
+            self.ground.follow(link_poses[:, :3, 3].mean(axis=0))
 
     def draw_world(self, known: Mapping[str, Array]) -> None:
         """Move the bodies of the world whose poses are known, by name, shape (4, 4)."""

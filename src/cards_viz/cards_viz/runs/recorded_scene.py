@@ -49,11 +49,12 @@ def scene_channels(robot: Robot, log: SimulatorLog) -> list[Channel]:
     stamps = nanoseconds(log.time[rows])
     names = [link.name for link in robot.links]
     poses = np.array([frame.link_poses for frame in frames]).reshape(len(rows), len(names), 4, 4)
-    out = [Channel("/tf", "tf2_msgs/msg/TFMessage", stamps, transforms(stamps, names, poses))]
+    moved = transforms(stamps, names, poses)
+    out = [Channel("/tf", "tf2_msgs/msg/TFMessage", stamps, moved.__getitem__)]
     if robot.muscles:
         data = _markers(scene, scale, frames, log.tensions[rows], stamps)
         kind = "visualization_msgs/msg/MarkerArray"
-        out.append(Channel("/muscle_markers", kind, stamps, data))
+        out.append(Channel("/muscle_markers", kind, stamps, data.__getitem__))
     return out
 
 

@@ -5,14 +5,15 @@ Log times are simulation times, so the same run gives the same bytes.
 
 A recording holds hundreds of thousands of messages that differ only in their stamp and their
 numbers, so the layout is computed once and the numbers are filled in by NumPy (encoding them one
-by one takes longer than the run). The encoding is little-endian plain CDR (XCDR1), what ROS 2
+by one takes longer than the run), `BLOCK` at a time: with the names in each, messages take several
+times the memory of the log. The encoding is little-endian plain CDR (XCDR1), what ROS 2
 middlewares put on the wire; the definitions are those of common_interfaces.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,19 @@ import numpy.typing as npt
 from mcap.writer import CompressionType, Writer
 
 from cards_core.typing import Array
-from cards_viz.runs.log import SIGNAL_FIELDS, ControllerLog, LoggedSignal, SimulatorLog
+from cards_viz.runs.log import ControllerLog, SimulatorLog
 
 Messages = npt.NDArray[np.uint8]
 """Serialised messages of equal size, shape (n, size)."""
 
 Stamps = npt.NDArray[np.int64]
 """Times, shape (n,), [ns]."""
+
+Serialiser = Callable[[slice], Messages]
+"""Serialises the messages of some rows of a channel."""
+
+BLOCK = 1024
+"""Messages of a channel that are serialised at once."""
 
 _SEPARATOR = "=" * 80
 _TIME = "int32 sec\nuint32 nanosec\n"
@@ -230,13 +237,13 @@ class Channel:
         topic: Absolute topic name.
         type_name: Message type, a key of `DEFINITIONS`.
         stamps: Log times, shape (n,), [ns].
-        messages: Serialised messages, shape (n, size).
+        messages: Serialises the messages of some of the n rows, all of one size.
     """
 
     topic: str
     type_name: str
     stamps: Stamps
-    messages: Messages
+    messages: Serialiser
 
 
 @dataclass(frozen=True)
@@ -284,73 +291,83 @@ def channels(
         robot_description: Text of the SDF or URDF.
     """
     state = "sensor_msgs/msg/JointState"
-    stamps = nanoseconds(simulator.time)
-    # a quaternion has four coordinates and three velocities: the slot of its w stays zero
-    velocity = np.zeros_like(simulator.q)
-    velocity[:, list(names.velocities)] = simulator.qd
-    effort = None
-    if names.motors:
-        effort = np.zeros_like(simulator.q)
-        effort[:, list(names.motors)] = simulator.efforts
-    joints = joint_states(
-        stamps, names.joints, position=simulator.q, velocity=velocity, effort=effort
-    )
-    # as `cards_ros.messages.MuscleStateSlots` has it: the states come after the muscles
-    zeros = np.zeros_like(simulator.actuators)
-    muscles = joint_states(
-        stamps,
-        (*names.muscles, *simulator.actuator_names),
-        position=np.hstack([simulator.muscle_lengths, simulator.actuators]),
-        velocity=np.hstack([simulator.muscle_rates, zeros]),
-        effort=np.hstack([simulator.tensions, zeros]),
-    )
     array = "std_msgs/msg/Float64MultiArray"
+    stamps = nanoseconds(simulator.time)
+    velocities, motors = list(names.velocities), list(names.motors)
+
+    def joints(rows: slice) -> Messages:
+        # a quaternion has four coordinates and three velocities: the slot of its w stays zero
+        position = simulator.q[rows]
+        velocity = np.zeros_like(position)
+        velocity[:, velocities] = simulator.qd[rows]
+        effort = None
+        if motors:
+            effort = np.zeros_like(position)
+            effort[:, motors] = simulator.efforts[rows]
+        return joint_states(
+            stamps[rows], names.joints, position=position, velocity=velocity, effort=effort
+        )
+
+    def muscles(rows: slice) -> Messages:
+        # as `cards_ros.messages.MuscleStateSlots` has it: the states come after the muscles
+        actuators = simulator.actuators[rows]
+        zeros = np.zeros_like(actuators)
+        return joint_states(
+            stamps[rows],
+            (*names.muscles, *simulator.actuator_names),
+            position=np.hstack([simulator.muscle_lengths[rows], actuators]),
+            velocity=np.hstack([simulator.muscle_rates[rows], zeros]),
+            effort=np.hstack([simulator.tensions[rows], zeros]),
+        )
+
     out = [
         Channel("/joint_states", state, stamps, joints),
         Channel("/muscle_states", state, stamps, muscles),
-        Channel("/q", array, stamps, float64_arrays(simulator.q)),
-        Channel("/q_dot", array, stamps, float64_arrays(simulator.qd)),
+        Channel("/q", array, stamps, lambda rows: float64_arrays(simulator.q[rows])),
+        Channel("/q_dot", array, stamps, lambda rows: float64_arrays(simulator.qd[rows])),
     ]
     if robot_description is not None:
-        text = string_message(robot_description)
+        text = string_message(robot_description).__getitem__
         out.insert(0, Channel("/robot_description", "std_msgs/msg/String", stamps[:1], text))
     if controller is not None:
-        stamps = nanoseconds(controller.time)
-        rate = controller.desired_dot
-        same = rate.shape == controller.desired.shape
-        commanded = names.muscles if names.commanded is None else names.commanded
-        command = joint_states(stamps, commanded, effort=controller.tensions)
-        desired = joint_states(
-            stamps, names.desired, position=controller.desired, velocity=rate if same else None
-        )
-        error = joint_states(stamps, names.error, position=controller.error)
-        out += [
-            Channel("/force_command", state, stamps, command),
-            *(
-                [Channel("/effort_command", state, stamps, _efforts(stamps, controller, names))]
-                if names.motors
-                else []
-            ),
-            Channel(f"/{names.controller}/desired", state, stamps, desired),
-            Channel(f"/{names.controller}/error", state, stamps, error),
-            *(
-                Channel(f"/{names.controller}/{name}", state, stamps, _signal(stamps, signal))
-                for name, signal in controller.signals.items()
-            ),
-        ]
+        out += _controller_channels(controller, names)
     return out
 
 
-def _signal(stamps: Stamps, signal: LoggedSignal) -> Messages:
-    position, velocity, effort = (
-        signal.values if signal.field == field else None for field in SIGNAL_FIELDS
-    )
-    return joint_states(stamps, signal.names, position=position, velocity=velocity, effort=effort)
+def _controller_channels(log: ControllerLog, names: Names) -> list[Channel]:
+    stamps = nanoseconds(log.time)
+    rate = log.desired_dot if log.desired_dot.shape == log.desired.shape else None
+    commanded = names.muscles if names.commanded is None else names.commanded
+    series: dict[str, tuple[Sequence[str], dict[str, Array | None]]] = {
+        "/force_command": (commanded, {"effort": log.tensions})
+    }
+    if names.motors:
+        motors = [names.joints[i] for i in names.motors]
+        series["/effort_command"] = motors, {"effort": log.efforts}
+    own = f"/{names.controller}"
+    series[f"{own}/desired"] = names.desired, {"position": log.desired, "velocity": rate}
+    series[f"{own}/error"] = names.error, {"position": log.error}
+    for name, signal in log.signals.items():
+        series[f"{own}/{name}"] = signal.names, {signal.field: signal.values}
+    return [
+        Channel(topic, "sensor_msgs/msg/JointState", stamps, _states(stamps, entries, fields))
+        for topic, (entries, fields) in series.items()
+    ]
 
 
-def _efforts(stamps: Stamps, controller: ControllerLog, names: Names) -> Messages:
-    motors = [names.joints[i] for i in names.motors]
-    return joint_states(stamps, motors, effort=controller.efforts)
+def _states(
+    stamps: Stamps, names: Sequence[str], fields: Mapping[str, Array | None]
+) -> Serialiser:
+    def serialise(rows: slice) -> Messages:
+        position, velocity, effort = (
+            None if values is None else values[rows]
+            for values in map(fields.get, ("position", "velocity", "effort"))
+        )
+        return joint_states(
+            stamps[rows], names, position=position, velocity=velocity, effort=effort
+        )
+
+    return serialise
 
 
 def nanoseconds(time: Array) -> Stamps:
@@ -382,12 +399,27 @@ def write_mcap(
                     item.type_name, "ros2msg", definition
                 )
             ids.append(writer.register_channel(item.topic, "cdr", schemas[item.type_name]))
-        blobs = [item.messages.tobytes() for item in series]
-        sizes = [item.messages.shape[1] for item in series]
+        blocks = [_Blocks(item.messages) for item in series]
         for stamp, index, row in _by_time(series):
-            data = blobs[index][row * sizes[index] : (row + 1) * sizes[index]]
+            data = blocks[index].message(row)
             writer.add_message(ids[index], stamp, data, stamp, sequence=row)
         writer.finish()
+
+
+class _Blocks:
+    """Messages of a channel one by one, in the order of their rows."""
+
+    def __init__(self, serialise: Serialiser) -> None:
+        self._serialise = serialise
+        self._first, self._size, self._data = 0, 0, b""
+
+    def message(self, row: int) -> bytes:
+        if not self._first <= row < self._first + BLOCK or not self._data:
+            self._first = row - row % BLOCK
+            messages = self._serialise(slice(self._first, self._first + BLOCK))
+            self._size, self._data = messages.shape[1], messages.tobytes()
+        start = (row - self._first) * self._size
+        return self._data[start : start + self._size]
 
 
 def _by_time(series: Sequence[Channel]) -> Iterator[tuple[int, int, int]]:
@@ -396,4 +428,8 @@ def _by_time(series: Sequence[Channel]) -> Iterator[tuple[int, int, int]]:
     index = np.repeat(np.arange(len(series)), [len(item.stamps) for item in series])
     rows = np.concatenate([np.arange(len(item.stamps)) for item in series])
     order = np.argsort(stamps, kind="stable")
-    return zip(stamps[order].tolist(), index[order].tolist(), rows[order].tolist(), strict=True)
+    for first in range(0, len(order), BLOCK):
+        part = order[first : first + BLOCK]
+        yield from zip(
+            stamps[part].tolist(), index[part].tolist(), rows[part].tolist(), strict=True
+        )

@@ -227,6 +227,30 @@ def test_same_run_gives_the_same_bytes(tmp_path, run):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+def test_messages_are_serialised_in_blocks(tmp_path, run, monkeypatch):
+    """Each block once, and the same bytes: a recording takes no more memory for a longer run."""
+    series = recording.channels(*run, NAMES, "<sdf/>")
+    recording.write_mcap(tmp_path / "whole", series)
+    monkeypatch.setattr(recording, "BLOCK", 7)
+    asked = []
+
+    def noted(item):
+        def serialise(rows):
+            asked.append((item.topic, rows.start, rows.stop))
+            return item.messages(rows)
+
+        return replace(item, messages=serialise)
+
+    recording.write_mcap(tmp_path / "blocks", [noted(item) for item in series])
+    assert (tmp_path / "blocks").read_bytes() == (tmp_path / "whole").read_bytes()
+    expected = [
+        (item.topic, first, first + 7)
+        for item in series
+        for first in range(0, len(item.stamps), 7)
+    ]
+    assert sorted(asked) == sorted(expected)
+
+
 def test_velocities_sit_beside_the_right_coordinate(tmp_path, run):
     simulator, _ = run
     ball = replace(

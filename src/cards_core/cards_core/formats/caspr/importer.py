@@ -32,7 +32,6 @@ from cards_core.formats.caspr.checks import (
     check_inertia,
     check_references,
     check_units,
-    home_within_limits,
 )
 from cards_core.formats.caspr.feasibility import Feasibility, check_trajectory
 from cards_core.formats.caspr.fields import read_root
@@ -47,6 +46,7 @@ from cards_core.formats.caspr.references import build_reference, settle_trajecto
 from cards_core.formats.caspr.report import ImportReport
 from cards_core.formats.caspr.trajectories import CasprTrajectory, read_trajectories
 from cards_core.formats.imports.findings import FindingList, NameTable, safe_name
+from cards_core.formats.imports.inertias import home_within_limits
 from cards_core.robot.elements import WORLD, Box, Cylinder, Link, Sphere, Visual
 from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, axis_rotation

@@ -7,7 +7,14 @@ import importlib
 from collections.abc import Sequence
 
 IMPORTERS = {
+    "cad": ("cards_core.formats.cad.cli", "STEP assembly or FreeCAD document"),
     "caspr": ("cards_core.formats.caspr.cli", "folder of CASPR's XML files"),
+    "cardsflow": (
+        "cards_core.formats.cardsflow.cli",
+        "folder or SDF of a robot of CARDSflow or Roboy",
+    ),
+    "urdf": ("cards_core.formats.urdf.cli", "URDF, with muscles from a YAML file"),
+    "mjcf": ("cards_sim.mjcf.cli", "MuJoCo's XML"),
     "opensim": ("cards_core.formats.opensim.cli", "OpenSim model, an .osim file"),
 }
 """Format to (module with ``make_parser`` and ``main``, what it reads)."""

@@ -16,6 +16,7 @@ from cards_core.errors import DescriptionError
 from cards_core.files import inside
 from cards_core.formats.imports.findings import Finding, FindingList
 from cards_core.formats.imports.folder import REPORT, write_import_folder
+from cards_core.formats.imports.meshes import copy_meshes
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.sdf.writer import write_model
 from cards_core.robot.model import Robot
@@ -43,7 +44,8 @@ class ImportedModel:
     """An imported robot.
 
     Attributes:
-        robot: What was made of the file; its name is that of the folder.
+        robot: What was made of the file; its name is that of the folder. Meshes with absolute
+            paths are copied when it is written (`cards_core.formats.imports.meshes`).
         program: Whose format it was, e.g. ``OpenSim``.
         source: The file that was read.
         findings: Warnings and notes.
@@ -124,8 +126,9 @@ class ImportedModel:
 def write_imported(model: ImportedModel, out_dir: str | Path, *, force: bool = False) -> Path:
     """Write ``<out_dir>/<name>/`` and return its path.
 
-    Files: ``model.sdf`` and ``model.config``, `ImportedModel.files`, ``import_report.md`` and
-    ``.json``. What was written is read back before the folder gets its name.
+    Files: ``model.sdf`` and ``model.config``, ``meshes``, `ImportedModel.files`,
+    ``import_report.md`` and ``.json``. What was written is read back before the folder gets its
+    name.
 
     Args:
         model: From an importer.
@@ -139,11 +142,13 @@ def write_imported(model: ImportedModel, out_dir: str | Path, *, force: bool = F
 
     def fill(folder: Path) -> None:
         for name, content in model.files.items():
-            path = inside(folder, name)
+            path = folder
+            for part in name.split("/"):  # a folder within it, such as meshes/
+                path = inside(path, part)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
         write_model(
-            model.robot,
+            copy_meshes(model.robot, folder),
             folder,
             description=model.description
             or f"Imported from the {model.program} file {model.source.name}. See {REPORT}.md.",

@@ -4,7 +4,8 @@ They are shapes, contacts, sensors, constraints between models, and muscles: sit
 and on demand spatial tendons that wrap as MuJoCo can. MuJoCo wraps over one sphere or infinite
 cylinder at a time, between two sites. A wrap over another shape, or over one surface of several in
 a row, is left out of the tendon with a comment in its place. A pulley becomes the site where its
-cable enters; the ends of a finite cylinder are lost.
+cable enters; the ends of a finite cylinder are lost. `cards_core.formats.mjcf.approximation` makes
+a robot for which nothing of this happens.
 """
 
 from __future__ import annotations
@@ -465,13 +466,21 @@ def add_wrap_geoms(body: ET.Element, robot: Robot, link: str) -> None:
             ET.SubElement(body, "geom", shape, name=name, rgba="0.3 0.5 0.8 0.3")
 
 
-def add_tendons(root: ET.Element, robot: Robot) -> None:
-    """Add one spatial tendon per muscle, of the muscle's name."""
+def add_tendons(root: ET.Element, robot: Robot, notes: Mapping[str, str]) -> None:
+    """Add one spatial tendon per muscle, of the muscle's name.
+
+    Args:
+        root: The ``<mujoco>`` element.
+        robot: The robot.
+        notes: Muscle to a comment in its tendon.
+    """
     if not robot.muscles:
         return
     tendons = ET.SubElement(root, "tendon")
     for muscle in robot.muscles:
         tendon = ET.SubElement(tendons, "spatial", name=muscle.name, width="0.003")
+        if muscle.name in notes:
+            _note(tendon, notes[muscle.name])
         for index, item in enumerate(muscle.path):
             if not isinstance(item, Wrap):
                 if isinstance(item, Pulley):

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -148,6 +148,7 @@ def to_mjcf(
     tendons: bool = False,
     actuators: bool = False,
     visuals: bool = True,
+    tendon_comments: Mapping[str, str] | None = None,
 ) -> str:
     """Return the robot as MJCF text.
 
@@ -178,6 +179,7 @@ def to_mjcf(
         actuators: Write an actuator on the tendon of every muscle that takes a tension, whose
             control is that tension, and one for every motor of a joint; only with ``tendons``.
         visuals: Write what is only seen, too. It touches nothing, but is moved in every step.
+        tendon_comments: Muscle to a comment in its tendon.
 
     Raises:
         UnknownNameError: A muscle names a link or wrap surface that does not exist, or no such
@@ -245,7 +247,7 @@ def to_mjcf(
         add_constraint_sites(bodies, robot, joints)
         add_constraints(root, joints, grasps)
     if tendons:
-        add_tendons(root, robot)
+        add_tendons(root, robot, tendon_comments or {})
         if actuators:
             add_actuators(root, robot)
     if link_sensors:

@@ -52,7 +52,7 @@ WORLD_GRAVITY = (0.0, 0.0, -9.8)
 
 
 def read_sdf(
-    source: XmlSource,
+    source: XmlSource | XmlElement,
     *,
     model: str | None = None,
     base: str | os.PathLike[str] | None = None,
@@ -61,7 +61,8 @@ def read_sdf(
     """Read one model as a robot.
 
     Args:
-        source: SDF text (``str`` or ``bytes``), a path object, or an open file.
+        source: SDF text (``str`` or ``bytes``), a path object, an open file, or the ``<sdf>``
+            element of a document that was parsed.
         model: Which model, where a world holds several. Default: the only one, else the only one
             with muscles, else the only one that is not static.
         base: Folder that relative paths in text start from; for files it is the file's folder.
@@ -90,7 +91,7 @@ class SdfDocument:
 
 
 def read_sdf_document(
-    source: XmlSource,
+    source: XmlSource | XmlElement,
     *,
     model: str | None = None,
     base: str | os.PathLike[str] | None = None,
@@ -131,7 +132,7 @@ class DeclaredModels:
 
 
 def declare_models(
-    source: XmlSource,
+    source: XmlSource | XmlElement,
     *,
     base: str | os.PathLike[str] | None = None,
     name: str | None = None,
@@ -148,7 +149,7 @@ def declare_models(
     Raises:
         DescriptionError: The document is no SDF, or a name in it is wrong.
     """
-    root = parse_xml(source, name=name)
+    root = source if isinstance(source, XmlElement) else parse_xml(source, name=name)
     folder = Path(base) if base is not None else None
     if folder is None and isinstance(source, os.PathLike):
         folder = Path(source).resolve().parent

@@ -1,0 +1,124 @@
+"""``./cards edit``: draw, wrap and tune the muscles of a robot in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cards_bringup.option_types import WholeNumber
+
+EXAMPLES = """examples:
+  ./cards edit my_robot                   its muscles, or the first ones of a robot without any
+  ./cards edit path/to/model.sdf
+  ./cards edit roboy_arm -o arm.sdf       Save writes arm.sdf; the robot's own file stays
+  ./cards edit my_robot --recover         go on with what was not saved
+  ./cards edit my_robot --discard         delete what was not saved
+  ./cards edit my_robot --host 0.0.0.0    from a tablet, with the link that is printed
+
+Save changes the muscles in the text of the SDF file and nothing else: comments and elements of
+other programs stay. What was there is kept as model.sdf.~1~, ~2~, ... What is not saved is kept
+in model.sdf.unsaved, also when the program is killed.
+
+exit code: 0 ended by Ctrl-C with everything saved; 130 ended with unsaved changes, which are kept;
+2 it could not be opened. Step by step: docs/muscle_editor.md
+"""
+
+
+def add_edit(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "edit",
+        help="draw, wrap and tune the muscles of a robot in the browser",
+        description="Draw, wrap and tune the muscles of a robot in the browser.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("robot", help="name under models/, or the path of an SDF file")
+    add(
+        "-o",
+        "--out",
+        "--output",
+        dest="output",
+        type=Path,
+        metavar="FILE",
+        help="SDF file that Save writes (the robot's own)",
+    )
+    add("--model", metavar="NAME", help="which model of a world with several")
+    kept = parser.add_mutually_exclusive_group().add_argument
+    kept("--recover", action="store_true", help="go on with what was not saved")
+    kept("--discard", action="store_true", help="delete what was not saved, then open the robot")
+    add(
+        "--port",
+        type=WholeNumber(at_most=65535),
+        default=8080,
+        help="port of the page (%(default)s)",
+    )
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; 0.0.0.0 opens the page to the network (%(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from cards_core.editing.block_checks import drafts
+    from cards_core.editing.editor import MuscleEditor, discard
+    from cards_core.errors import CardsError
+    from cards_core.exit_codes import ExitCode
+    from cards_viz.editor.page import EditorPage
+    from cards_viz.pages.access import network_note
+
+    if args.output is not None and not args.output.resolve().parent.is_dir():
+        raise CardsError(f"{args.output.parent} is no folder (expected: one that exists)")
+    if args.output is not None and args.output.is_dir():
+        raise CardsError(
+            f"{args.output} is a folder (expected: an SDF file, e.g. model.sdf in it)"
+        )
+    if args.discard:
+        print(f"deleted {discard(args.robot, args.output)}")
+    editor = MuscleEditor(args.robot, model=args.model, output=args.output, recover=args.recover)
+    with _first_interrupt():
+        with contextlib.suppress(KeyboardInterrupt):
+            page = EditorPage(editor, host=args.host, port=args.port)
+            try:
+                if note := network_note(args.host):
+                    print(f"{note}{page.spectator_url}", flush=True)
+                print(f"{page.url} (Save writes {editor.file}; Ctrl-C ends)", flush=True)
+                page.wait()
+            finally:
+                page.stop()
+        kept = editor.keep_unsaved()
+    if kept is None:
+        return ExitCode.DONE
+    print(f"unsaved changes are kept in {kept}: --recover goes on with them", flush=True)
+    if left_out := drafts(editor.block):
+        print(f"left out, not finished: muscle {', '.join(left_out)}", flush=True)
+    return ExitCode.INTERRUPTED
+
+
+@contextlib.contextmanager
+def _first_interrupt() -> Iterator[None]:
+    """Let Ctrl-C, a request to end or a terminal that closes end the page, and only the first.
+
+    What comes later would cut the writing of unsaved changes short, which takes no time.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def interrupt(*_: Any) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

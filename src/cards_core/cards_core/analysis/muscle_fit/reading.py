@@ -1,0 +1,578 @@
+"""Read what a fit is asked for from a YAML file, and check it against the robot.
+
+`docs/fit_muscles.md` documents the keys. What comes after this knows indices and arrays alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cards_core.analysis.conditions.actuation import Actuation
+from cards_core.analysis.muscle_fit.specification import (
+    ArmGoal,
+    ClosureGoal,
+    FitSpecification,
+    Goal,
+    TorqueGoal,
+)
+from cards_core.analysis.muscle_fit.variables import (
+    FittedPoint,
+    FittedRadius,
+    FitVariables,
+    PathPoint,
+    with_radius,
+)
+from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates
+from cards_core.analysis.workspace.points import Axis, Grid, Samples
+from cards_core.dynamics.numeric import NumericDynamics
+from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_core.formats.sdf.muscle_path import depth_inside
+from cards_core.paths.layout import Indices, link_layout
+from cards_core.robot.actuators import Ligament
+from cards_core.robot.elements import Cylinder, Sphere, ViaPoint, Wrap
+from cards_core.robot.model import Robot
+from cards_core.typing import Array
+from cards_core.yaml_fields import Document, Field, read_yaml
+
+FORMAT = "muscle_fit/1"
+
+MAX_POSES = 20_000
+"""Most poses of a specification; a fit looks at all of them in every step."""
+
+ARM_TOLERANCE = 1e-3
+"""Default tolerance of a moment arm, [m] or [1]."""
+
+SHARE = 0.01
+"""Default tolerance of torques and margins, relative to what is wanted."""
+
+MIRRORED = 1e-6
+"""Largest distance of a point from its mirror image that is rounding, [m]."""
+
+AXES = ("x", "y", "z")
+
+
+def read_specification(
+    path: str | Path, robot: Robot, *, folder: Path | None = None
+) -> FitSpecification:
+    """Read a specification and check it against a robot.
+
+    Args:
+        path: YAML file.
+        robot: The robot.
+        folder: Where robots that it names by path are looked for first; None: beside the file.
+
+    Raises:
+        DescriptionError: A key, name or number is wrong; the message names file, line and key.
+    """
+    document = read_yaml(path)
+    text = Path(path).read_text(encoding="utf-8")
+    return _Reader(document, robot, text, folder or Path(path).parent).read()
+
+
+def specification_of(
+    data: Mapping[str, Any], robot: Robot, *, text: str = "", folder: str | Path = "."
+) -> FitSpecification:
+    """Return a specification from plain data of the same form as a file.
+
+    Args:
+        data: As `read_specification` finds it in a file.
+        robot: The robot.
+        text: The file, for the report.
+        folder: Where robots that it names by path are looked for first.
+
+    Raises:
+        DescriptionError: See `read_specification`.
+    """
+    return _Reader(Document(dict(data), "<dict>"), robot, text, Path(folder)).read()
+
+
+_KEYS = ("format", "poses", "points", "radii", "moment_arms", "torques", "closure")
+_POSES = ("grid", "samples", "seed", "ranges", "fix", "list")
+
+
+class _Reader:
+    """Reads one document."""
+
+    def __init__(self, document: Document, robot: Robot, text: str, folder: Path) -> None:
+        self._top = Field(document, (), document.data)
+        self._robot, self._text, self._folder = robot, text, folder
+        self._coordinates = Coordinates(robot.tree)
+        self._q: list[Array] = []
+        self._count = 0
+        self._common: Indices | None = None
+
+    def read(self) -> FitSpecification:
+        top, robot = self._top, self._robot
+        top.mapping(_KEYS)
+        if top["format"].text() != FORMAT:
+            raise top["format"].error(f"is '{top['format'].text()}'", f"'{FORMAT}'")
+        link_layout(robot)  # refuses paths that cannot be, which numbers below would hide
+        points = self._points()
+        radii = self._radii()
+        if not points and not radii:
+            raise top.error("has neither 'points' nor 'radii'", "something that may move")
+        if top.has("poses"):
+            self._common = self._add(self._poses(top["poses"]))
+        goals: list[Goal] = [*self._moment_arms(), *self._torques(), *self._closure()]
+        if not goals:
+            raise top.error(
+                "asks for nothing", "at least one of 'moment_arms', 'torques', 'closure'"
+            )
+        q = np.concatenate(self._q)
+        dynamics = NumericDynamics(robot)
+        gravity = np.zeros((len(q), robot.tree.nv))
+        for goal in goals:
+            if isinstance(goal, TorqueGoal) and goal.gravity:
+                rest = np.zeros(robot.tree.nv)
+                gravity = np.array([dynamics.update(row, rest).gravity for row in q])
+                break
+        varied = tuple(
+            c
+            for c in self._coordinates.all
+            if c.component < 0 and len(q) and np.ptp(q[:, c.q]) > 0.0
+        )
+        return FitSpecification(
+            robot,
+            q,
+            FitVariables(robot, tuple(points), tuple(radii)),
+            tuple(goals),
+            Actuation(dynamics),
+            gravity,
+            self._text,
+            top.document.source,
+            self._folder,
+            varied,
+        )
+
+    # What may move -------------------------------------------------------------------------------
+
+    def _points(self) -> list[FittedPoint]:
+        if not self._top.has("points"):
+            return []
+        out: list[FittedPoint] = []
+        seen: set[PathPoint] = set()
+        for item in self._top["points"].items():
+            item.mapping(("muscle", "point", "distance", "box", "lower", "upper", "mirror"))
+            for muscle in self._muscles(item["muscle"]):
+                for at in self._path_points(item, muscle):
+                    point = self._fitted(item, at)
+                    for one in (point.at, point.mirror):
+                        if one is not None and one in seen:
+                            raise item.error(
+                                f"{self.point_name(one)} is there twice", "each point once"
+                            )
+                        if one is not None:
+                            seen.add(one)
+                    out.append(point)
+        return out
+
+    def _muscles(self, item: Field) -> list[int]:
+        names = [m.name for m in self._robot.muscles]
+        if item.value == "all":
+            return list(range(len(names)))
+        if isinstance(item.value, str):
+            return [names.index(item.text(names))]
+        return [names.index(one.text(names)) for one in item.items()]
+
+    def _path_points(self, item: Field, muscle: int) -> list[PathPoint]:
+        path = self._robot.muscles[muscle].path
+        places = [k for k, element in enumerate(path) if isinstance(element, ViaPoint)]
+        if not item.has("point") or item["point"].value == "all":
+            chosen = list(range(len(places)))
+        else:
+            given = item["point"]
+            fields = [given] if not isinstance(given.value, list) else given.items()
+            chosen = [self._number(one, len(places), muscle) for one in fields]
+        return [PathPoint(muscle, places[k], k) for k in chosen]
+
+    def _number(self, item: Field, count: int, muscle: int) -> int:
+        name = self._robot.muscles[muscle].name
+        if isinstance(item.value, str):
+            where = {"origin": 0, "insertion": count - 1}
+            k = where[item.text((*where, "all"))]
+            if isinstance(self._robot.muscles[muscle].path[0], ViaPoint) or k:
+                return k
+            raise item.error(f"the origin of '{name}' is a pulley", "a via point")
+        number = item.whole(at_least=1)
+        if number > count:
+            raise item.error(
+                f"is {number}, but '{name}' has {count} via points", f"a number 1 .. {count}"
+            )
+        return number - 1
+
+    def _fitted(self, item: Field, at: PathPoint) -> FittedPoint:
+        element = self._robot.muscles[at.muscle].path[at.element]
+        assert isinstance(element, ViaPoint)
+        kinds = [key for key in ("distance", "box", "lower", "upper") if item.has(key)]
+        if kinds == ["distance"]:
+            radius = item["distance"].number(above=0.0)
+            bounds = element.position, np.full(3, radius), True
+        elif kinds == ["box"]:
+            given = item["box"]
+            if isinstance(given.value, list):
+                half = given.vector(3, "half edges along x, y, z")
+            else:
+                half = np.full(3, given.number(above=0.0))
+            if (half < 0.0).any() or not half.any():
+                raise given.error("has a negative half edge, or none above 0", "half edges >= 0")
+            bounds = element.position, half, False
+        elif kinds == ["lower", "upper"]:
+            low = item["lower"].vector(3, "x, y, z in link coordinates")
+            high = item["upper"].vector(3, "x, y, z in link coordinates")
+            if (low > high).any() or (low == high).all():
+                raise item["upper"].error("is below 'lower', or the same", "upper >= lower")
+            bounds = 0.5 * (low + high), 0.5 * (high - low), False
+        else:
+            have = ", ".join(kinds) or "none"
+            raise item.error(
+                f"has {have} of the keys that bound a point",
+                "'distance', or 'box', or 'lower' and 'upper'",
+            )
+        if not item.has("mirror"):
+            return FittedPoint(at, *bounds)
+        image, signs = self._mirror(item["mirror"], at)
+        return FittedPoint(at, *bounds, image, signs)
+
+    def _mirror(self, item: Field, at: PathPoint) -> tuple[PathPoint, Array]:
+        item.mapping(("muscle", "axis"))
+        names = [m.name for m in self._robot.muscles]
+        other = names.index(item["muscle"].text(names))
+        signs = np.ones(3)
+        signs[AXES.index(item["axis"].text(AXES))] = -1.0
+        path = self._robot.muscles[other].path
+        places = [k for k, element in enumerate(path) if isinstance(element, ViaPoint)]
+        if at.point >= len(places):
+            raise item.error(
+                f"'{names[other]}' has {len(places)} via points", f"at least {at.point + 1}"
+            )
+        image = PathPoint(other, places[at.point], at.point)
+        own = self._robot.muscles[at.muscle].path[at.element]
+        its = path[image.element]
+        assert isinstance(own, ViaPoint)
+        assert isinstance(its, ViaPoint)
+        away = float(np.linalg.norm(signs * own.position - its.position))
+        if image == at or away > MIRRORED:
+            raise item.error(
+                f"{self.point_name(image)} is {1e3 * away:.4g} mm from the mirror image of "
+                f"{self.point_name(at)}",
+                "two different points that are mirror images now, each in its link's coordinates",
+            )
+        return image, signs
+
+    def point_name(self, at: PathPoint) -> str:
+        """Return a point in words."""
+        return f"point {at.point + 1} of muscle '{self._robot.muscles[at.muscle].name}'"
+
+    def _radii(self) -> list[FittedRadius]:
+        if not self._top.has("radii"):
+            return []
+        out: list[FittedRadius] = []
+        robot = self._robot
+        closed = {c.surface.name: True for c in link_layout(robot).contacts if c.surface}
+        for contact in link_layout(robot).contacts:
+            if contact.surface is not None:
+                closed[contact.surface.name] &= contact.closed
+        for item in self._top["radii"].items():
+            item.mapping(("surface", "range"))
+            name = item["surface"].text([s.name for s in robot.wrap_surfaces])
+            if name in (radius.surface for radius in out):
+                raise item["surface"].error(f"'{name}' is there twice", "each surface once")
+            if not isinstance(robot.wrap_surface(name).geometry, Sphere | Cylinder) or not (
+                closed.get(name, True)
+            ):
+                raise item["surface"].error(
+                    f"the radius of '{name}' cannot be fitted",
+                    "a sphere or cylinder, between two via points wherever a muscle wraps over it",
+                )
+            low, high = item["range"].vector(2, "least and largest radius")
+            if not 0.0 < low < high:
+                raise item["range"].error(f"goes from {low:g} to {high:g}", "0 < least < largest")
+            self._check_sides(item["range"], name, float(high))
+            out.append(FittedRadius(name, float(low), float(high)))
+        return out
+
+    def _check_sides(self, item: Field, surface: str, radius: float) -> None:
+        """Refuse a radius with which the side point of a wrap would be within the surface."""
+        largest = with_radius(self._robot.wrap_surface(surface), radius)
+        for muscle in self._robot.muscles:
+            for wrap in muscle.path:
+                if not isinstance(wrap, Wrap) or wrap.surface != surface or wrap.side is None:
+                    continue
+                depth = depth_inside(largest, wrap.side)
+                if depth > 0.0 and not wrap.inside:
+                    raise item.error(
+                        f"with {radius:g} m the side point of muscle '{muscle.name}' is "
+                        f"{1e3 * depth:.3g} mm inside",
+                        f"at most {radius - depth:g}",
+                    )
+
+    # Poses ---------------------------------------------------------------------------------------
+
+    def _add(self, q: Array) -> Indices:
+        self._count += len(q)
+        if self._count > MAX_POSES:
+            raise self._top.error(f"has {self._count} poses", f"at most {MAX_POSES}")
+        self._q.append(q)
+        return np.arange(self._count - len(q), self._count)
+
+    def _rows(self, item: Field) -> Indices:
+        if item.has("poses"):
+            return self._add(self._poses(item["poses"]))
+        if self._common is None:
+            raise item.error("has no poses", "'poses' here, or for all at the top of the file")
+        return self._common
+
+    def _poses(self, item: Field) -> Array:
+        item.mapping(_POSES)
+        fixed = self._values(item["fix"]) if item.has("fix") else {}
+        kinds = [key for key in ("grid", "samples", "list") if item.has(key)]
+        if len(kinds) != 1:
+            have = " and ".join(kinds) or "none"
+            raise item.error(f"has {have} of grid, samples, list", "one of them")
+        for key in ("seed", "ranges"):
+            if item.has(key) and kinds != ["samples"]:
+                raise item[key].error(f"'{key}' without 'samples'", f"'{key}' of samples")
+        try:
+            if kinds == ["list"]:
+                return self._listed(item["list"], fixed)
+            if kinds == ["grid"]:
+                points: Grid | Samples = Grid(self._axes(item["grid"]), fixed)
+            else:
+                ranges = self._ranges(item["ranges"]) if item.has("ranges") else {}
+                seed = item["seed"].whole() if item.has("seed") else 0
+                points = Samples(item["samples"].whole(at_least=1), seed, ranges, fixed)
+            if points.count > MAX_POSES:
+                raise item.error(f"has {points.count} poses", f"at most {MAX_POSES}")
+            bound = points.bind(self._robot.tree)
+            return bound.q(bound.values(0, points.count))
+        except CardsError as error:
+            if str(error).startswith(self._top.document.source):
+                raise
+            raise item.error(str(error)) from None
+
+    def _axes(self, item: Field) -> tuple[Axis, ...]:
+        axes = []
+        for name in item.mapping():
+            start, stop, count = item[name].vector(3, "first value, last value, how many")
+            if count != int(count) or count < 1:
+                raise item[name].error(f"has {count:g} values", "a whole number of values >= 1")
+            axes.append(Axis(name, float(start), float(stop), int(count)))
+        return tuple(axes)
+
+    def _ranges(self, item: Field) -> dict[str, tuple[float, float]]:
+        out = {}
+        for name in item.mapping():
+            low, high = item[name].vector(2, "lower and upper value")
+            out[name] = (float(low), float(high))
+        return out
+
+    def _values(self, item: Field) -> dict[str, float]:
+        return {name: item[name].number() for name in item.mapping()}
+
+    def _listed(self, item: Field, fixed: Mapping[str, float]) -> Array:
+        rows = []
+        for one in item.items():
+            values = self._coordinates.find_values({**fixed, **self._values(one)})
+            rows.append(self._coordinates.compose((), np.zeros((1, 0)), values))
+        return np.concatenate(rows)
+
+    # What is wanted ------------------------------------------------------------------------------
+
+    def _coordinate(self, item: Field) -> Coordinate:
+        try:
+            return self._coordinates.find(item.text())
+        except CardsError as error:
+            if str(error).startswith(self._top.document.source):
+                raise
+            raise item.error(str(error)) from None
+
+    def _moment_arms(self) -> list[ArmGoal]:
+        out: list[ArmGoal] = []
+        if not self._top.has("moment_arms"):
+            return out
+        for item in self._top["moment_arms"].items():
+            if item.has("like"):
+                out += self._like(item)
+                continue
+            item.mapping(
+                ("muscle", "joint", "at", "fix", "poses", "values", "tolerance", "weight")
+            )
+            names = [m.name for m in self._robot.muscles]
+            muscle = names.index(item["muscle"].text(names))
+            coordinate = self._coordinate(item["joint"])
+            if item.has("at"):
+                rows = self._curve(item, coordinate)
+            elif item.has("fix"):
+                raise item["fix"].error("'fix' without 'at'", "'fix' within 'poses', or with 'at'")
+            else:
+                rows = self._rows(item)
+            wanted = self._per_pose(item["values"], len(rows))
+            tolerance = np.full(len(rows), ARM_TOLERANCE)
+            if item.has("tolerance"):
+                tolerance = self._per_pose(item["tolerance"], len(rows))
+                if not (tolerance > 0.0).all():
+                    raise item["tolerance"].error("is not above 0", "tolerances > 0")
+            out.append(
+                ArmGoal(
+                    self._arm_name(muscle, coordinate),
+                    muscle,
+                    coordinate,
+                    rows,
+                    wanted,
+                    tolerance,
+                    _weight(item),
+                )
+            )
+        return out
+
+    def _arm_name(self, muscle: int, coordinate: Coordinate) -> str:
+        return f"moment arm of {self._robot.muscles[muscle].name} about {coordinate.name}"
+
+    def _curve(self, item: Field, coordinate: Coordinate) -> Indices:
+        if item.has("poses"):
+            raise item["poses"].error("'poses' beside 'at'", "one of them")
+        at = item["at"].vector()
+        fixed = self._values(item["fix"]) if item.has("fix") else {}
+        try:
+            values = self._coordinates.find_values(fixed)
+            if coordinate in values:
+                raise item["fix"].error(f"has '{coordinate.name}' too", "other coordinates")
+            q = self._coordinates.compose((coordinate,), at[:, None], values)
+        except CardsError as error:
+            if str(error).startswith(self._top.document.source):
+                raise
+            raise item["fix"].error(str(error)) from None
+        return self._add(q)
+
+    def _per_pose(self, item: Field, count: int) -> Array:
+        if not isinstance(item.value, list):
+            return np.full(count, item.number())
+        values = item.vector()
+        if len(values) != count:
+            raise item.error(
+                f"has {len(values)} values", f"one for each of {count} poses, or one for all"
+            )
+        return values
+
+    def _like(self, item: Field) -> list[ArmGoal]:
+        item.mapping(("like", "muscles", "joints", "poses", "tolerance", "weight"))
+        given = item["like"].text()
+        beside = self._folder / given
+        try:
+            other = load(beside if beside.exists() else given)
+        except CardsError as error:
+            raise item["like"].error(str(error)) from None
+        robot = self._robot
+        if other.tree.position_names != robot.tree.position_names:
+            raise item["like"].error(
+                f"'{other.name}' has the coordinates {', '.join(other.tree.position_names)}",
+                f"those of this robot: {', '.join(robot.tree.position_names)}",
+            )
+        names = [m.name for m in robot.muscles]
+        theirs = [m.name for m in other.muscles]
+        both = [name for name in names if name in theirs]
+        if item.has("muscles"):
+            chosen = [one.text(both) for one in item["muscles"].items()]
+        else:
+            chosen = both
+        if not chosen:
+            raise item["like"].error(
+                f"'{other.name}' has no muscle of a name that this robot has", "common names"
+            )
+        if item.has("joints"):
+            coordinates = [self._coordinate(one) for one in item["joints"].items()]
+        else:
+            coordinates = list(self._coordinates.all)
+        tolerance = ARM_TOLERANCE
+        if item.has("tolerance"):
+            tolerance = item["tolerance"].number(above=0.0)
+        rows = self._rows(item)
+        q = np.concatenate(self._q)[rows]
+        arms = -NumericDynamics(other).batch(q).muscle_jacobian
+        return [
+            ArmGoal(
+                self._arm_name(names.index(name), coordinate),
+                names.index(name),
+                coordinate,
+                rows,
+                arms[:, theirs.index(name), coordinate.v],
+                np.full(len(rows), tolerance),
+                _weight(item),
+            )
+            for name in chosen
+            for coordinate in coordinates
+        ]
+
+    def _torques(self) -> list[TorqueGoal]:
+        out: list[TorqueGoal] = []
+        if not self._top.has("torques"):
+            return out
+        for item in self._top["torques"].items():
+            item.mapping(("joint", "range", "others", "gravity", "poses", "tolerance", "weight"))
+            low, high = item["range"].vector(2, "least and largest torque")
+            if not low <= high or low == high == 0.0:
+                raise item["range"].error(f"goes from {low:g} to {high:g}", "least <= largest")
+            gravity = item["gravity"].flag() if item.has("gravity") else False
+            ligaments = [m.name for m in self._robot.muscles if isinstance(m.actuator, Ligament)]
+            if gravity and ligaments:
+                raise item["gravity"].error(
+                    f"the robot has ligaments ({', '.join(ligaments)}), whose load is not known "
+                    "to a fit",
+                    "false",
+                )
+            others = item["others"].text(("zero", "free")) if item.has("others") else "zero"
+            tolerance = SHARE * max(abs(low), abs(high))
+            if item.has("tolerance"):
+                tolerance = item["tolerance"].number(above=0.0)
+            rows = self._rows(item)
+            given = item["joint"]
+            several = given.items() if isinstance(given.value, list) else [given]
+            for one in several:
+                coordinate = self._coordinate(one)
+                out.append(
+                    TorqueGoal(
+                        f"torque at {coordinate.name}",
+                        coordinate,
+                        float(low),
+                        float(high),
+                        others == "zero",
+                        gravity,
+                        rows,
+                        tolerance,
+                        _weight(item),
+                    )
+                )
+        return out
+
+    def _closure(self) -> list[ClosureGoal]:
+        if not self._top.has("closure"):
+            return []
+        item = self._top["closure"]
+        item.mapping(("margin", "length", "poses", "tolerance", "weight"))
+        margin = item["margin"].number(above=0.0)
+        length = item["length"].number(above=0.0) if item.has("length") else None
+        tolerance = SHARE * margin
+        if item.has("tolerance"):
+            tolerance = item["tolerance"].number(above=0.0)
+            if tolerance >= margin:
+                raise item["tolerance"].error(f"is {tolerance:g}", f"less than {margin:g}")
+        sliding = [c.name for c in self._coordinates.all if c.unit == "m"]
+        turning = [c.name for c in self._coordinates.all if c.unit == "rad"]
+        if sliding and turning and length is None:
+            raise item.error(
+                f"the robot slides ({sliding[0]}) and turns ({turning[0]})",
+                "a 'length' that makes moment arms of both",
+            )
+        if not len(Actuation(NumericDynamics(self._robot), motors=False).coordinates):
+            raise item.error("all joints have motors of their own", "a robot that muscles move")
+        unit = "m" if turning else ""
+        return [ClosureGoal(margin, length, self._rows(item), tolerance, _weight(item), unit=unit)]
+
+
+def _weight(item: Field) -> float:
+    return item["weight"].number(above=0.0) if item.has("weight") else 1.0

@@ -1,0 +1,272 @@
+"""Frames and points whose names say what they are: via points of muscles, wrap surfaces, frames.
+
+CAD programs and their exporters keep names and places, and nothing else about muscles. So the name
+says it:
+
+=========================== ====================================================================
+``muscle:biceps:2``         second point of the path of muscle ``biceps``, from origin to insertion
+``muscle:7``                a point of muscle ``7``; its points are ordered from base to tip
+``wrap:elbow``              a sphere, cylinder or torus that muscles wrap over
+``wrap:elbow:biceps:2``     the same; it is element 2 of the path of ``biceps``
+``frame:hand``              a named frame of the robot
+=========================== ====================================================================
+
+``@LINK`` behind any of them names the link, where the place in the assembly does not. Where a
+format forbids colons, ``muscle_biceps_2`` is read like ``muscle:biceps:2``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cards_core.errors import DescriptionError
+from cards_core.formats.imports.findings import NameTable
+from cards_core.robot.elements import WORLD, Joint, Muscle, PathElement, ViaPoint, Wrap
+from cards_core.robot.model import Robot
+from cards_core.typing import Vector3
+
+MARKER = r"(?:muscle|wrap|frame):"
+"""How the name of a marker begins, as a regular expression."""
+
+TENSION_LIMITS = (5.0, 500.0)
+"""Tension limits of a muscle where nothing states them, [N]."""
+
+_MUSCLE = re.compile(r"muscle:(?P<muscle>[^:@]+)(?::(?P<order>\d{1,6}))?(?:@(?P<link>.+))?")
+_FLAT = re.compile(r"muscle_(?P<muscle>.+)_(?P<order>\d{1,6})")
+_WRAP = re.compile(
+    r"wrap:(?P<name>[^:@]+)(?::(?P<muscle>[^:@]+):(?P<order>\d{1,6}))?(?:@(?P<link>.+))?"
+)
+_FRAME = re.compile(r"frame:(?P<name>[^:@]+)(?:@(?P<link>.+))?")
+
+
+@dataclass(frozen=True)
+class Marker:
+    """What a name says.
+
+    Attributes:
+        kind: What it marks.
+        name: Of the surface or frame; empty for a point.
+        muscle: Whose path it belongs to; empty if none.
+        order: Its place in the path, or None.
+        link: The link that the name states, or None.
+    """
+
+    kind: Literal["muscle", "wrap", "frame"]
+    name: str = ""
+    muscle: str = ""
+    order: int | None = None
+    link: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedPoint:
+    """An element of a muscle's path that was found by its name.
+
+    Attributes:
+        name: As in the file.
+        marker: What it says.
+        link: Where it is.
+        position: In link coordinates, shape (3,), [m]; unused for a surface.
+    """
+
+    name: str
+    marker: Marker
+    link: str
+    position: Vector3
+
+
+def parse_marker(name: str, *, flat: bool = False) -> Marker | None:
+    """Return what a name says, or None if it is not the name of a marker.
+
+    Args:
+        name: Of a frame, site, point or body.
+        flat: Read ``muscle_biceps_2`` too.
+
+    Raises:
+        ValueError: It begins like one and is none; the text says what would be right.
+    """
+    text = name.strip()
+    kind, found = text.partition(":")[0], None
+    if kind == "muscle" and ":" in text:
+        found = _MUSCLE.fullmatch(text)
+    elif kind == "wrap" and ":" in text:
+        found = _WRAP.fullmatch(text)
+    elif kind == "frame" and ":" in text:
+        found = _FRAME.fullmatch(text)
+    elif flat and (match := _FLAT.fullmatch(text)):
+        return Marker("muscle", muscle=match["muscle"], order=int(match["order"]))
+    else:
+        return None
+    if found is None:
+        wanted = {
+            "muscle": "muscle:NAME:K or muscle:NAME",
+            "wrap": "wrap:NAME or wrap:NAME:MUSCLE:K",
+            "frame": "frame:NAME",
+        }
+        raise ValueError(f"{wanted[kind]}, with @LINK if need be")
+    words = found.groupdict()
+    order = words.get("order")
+    return Marker(
+        kind,  # type: ignore[arg-type]
+        name=words.get("name") or "",
+        muscle=words.get("muscle") or "",
+        order=None if order is None else int(order),
+        link=words["link"],
+    )
+
+
+def muscle_paths(
+    points: Iterable[MarkedPoint], joints: Sequence[Joint], source: str | None
+) -> dict[str, tuple[PathElement, ...]]:
+    """Return the path of every muscle from its marked points.
+
+    Args:
+        points: In any order.
+        joints: Of the robot; points without a number are ordered from base to tip.
+        source: File, for messages.
+
+    Raises:
+        DescriptionError: Two points at one place of a path, points with and without a number, an
+            order that is not decided, or a path of fewer than two points.
+    """
+    grouped: dict[str, list[MarkedPoint]] = {}
+    for point in points:
+        grouped.setdefault(point.marker.muscle, []).append(point)
+    depth = _depths(joints)
+    out = {}
+    for muscle in sorted(grouped, key=_natural):
+        ordered = _ordered(muscle, grouped[muscle], depth, source)
+        elements: list[PathElement] = [
+            Wrap(item.marker.name)
+            if item.marker.kind == "wrap"
+            else ViaPoint(item.link, item.position)
+            for item in ordered
+        ]
+        ends = (elements[0], elements[-1])
+        if len(elements) < 2 or not all(isinstance(item, ViaPoint) for item in ends):
+            raise DescriptionError(
+                f"its path is {', '.join(item.name for item in ordered)}",
+                source=source,
+                element=f"muscle '{muscle}'",
+                expected="at least two points, with a point at either end",
+            )
+        out[muscle] = tuple(elements)
+    return out
+
+
+def _ordered(
+    muscle: str, points: list[MarkedPoint], depth: Mapping[str, int], source: str | None
+) -> list[MarkedPoint]:
+    numbered = [item for item in points if item.marker.order is not None]
+    keys = [
+        depth.get(item.link, 0) if item.marker.order is None else item.marker.order
+        for item in points
+    ]
+    problem = expected = None
+    if numbered and len(numbered) < len(points):
+        problem = "some of its points have a number and some have none"
+        expected = f"muscle:{muscle}:1, muscle:{muscle}:2, ..."
+    elif len(set(keys)) < len(keys):
+        twice = next(i for i, key in enumerate(keys) if key in keys[:i])
+        first = keys.index(keys[twice])
+        problem = f"'{points[first].name}' and '{points[twice].name}' are at the same place of it"
+        expected = "a number each, from origin to insertion"
+    if problem:
+        raise DescriptionError(
+            problem, source=source, element=f"muscle '{muscle}'", expected=expected
+        )
+    return [item for _, item in sorted(zip(keys, points, strict=True), key=lambda pair: pair[0])]
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    """Sort key that puts 2 before 10."""
+    return [
+        (0, int(part), "") if part.isdecimal() else (1, 0, part)
+        for part in re.split(r"(\d+)", text)
+        if part
+    ]
+
+
+def _depths(joints: Sequence[Joint]) -> dict[str, int]:
+    """Return how many joints are between every link and the world."""
+    parents = {joint.child: joint.parent for joint in joints}
+    out = {WORLD: 0}
+    for link in parents:
+        count, above = 0, link
+        while above in parents and count <= len(parents):
+            above, count = parents[above], count + 1
+        out[link] = count
+    return out
+
+
+def muscles_from_frames(
+    robot: Robot,
+    *,
+    tension_min: float = TENSION_LIMITS[0],
+    tension_max: float = TENSION_LIMITS[1],
+    flat: bool = True,
+) -> Robot:
+    """Return the robot with the muscles that the names of its frames state.
+
+    Frames ``muscle:NAME:K`` become via points and are frames no more; frames ``frame:NAME`` lose
+    their prefix. Wrap surfaces must be in the robot: ``wrap:NAME:MUSCLE:K`` puts surface NAME into
+    a path. For frames of SDF, sites of MJCF, and links without mass of URDF once they are frames.
+
+    Args:
+        robot: With its frames.
+        tension_min: Lowest tension of the new muscles, [N].
+        tension_max: Highest, [N].
+        flat: Read ``muscle_biceps_2`` too, where the robot has a ``muscle_biceps_1``.
+
+    Raises:
+        DescriptionError: A name that begins like a marker's and is none, a path that is not
+            decided, or a muscle that the robot has already.
+    """
+    points, frames = [], []
+    known = {item.name for item in robot.wrap_surfaces}
+    names = {frame.name.rpartition("::")[2] for frame in robot.frames}
+    for frame in robot.frames:
+        local = frame.name.rpartition("::")[2]
+        try:
+            marker = parse_marker(local, flat=flat)
+        except ValueError as error:
+            raise DescriptionError(
+                "the name begins like a marker's",
+                source=robot.source,
+                line=frame.line,
+                element=f"frame '{frame.name}'",
+                expected=str(error),
+            ) from None
+        if marker and ":" not in local and f"muscle_{marker.muscle}_1" not in names:
+            marker = None
+        if marker is None:
+            frames.append(frame)
+        elif marker.kind == "frame":
+            frames.append(replace(frame, name=marker.name))
+        elif marker.kind == "wrap" and (marker.name not in known or not marker.muscle):
+            raise DescriptionError(
+                f"no wrap surface '{marker.name}' that a path could use",
+                source=robot.source,
+                line=frame.line,
+                element=f"frame '{frame.name}'",
+                expected="wrap:NAME:MUSCLE:K with the name of a wrap surface of the robot",
+            )
+        else:
+            points.append(MarkedPoint(frame.name, marker, frame.link, frame.pose.translation))
+    table = NameTable()
+    there = {muscle.name for muscle in robot.muscles}
+    muscles = []
+    for name, path in muscle_paths(points, robot.joints, robot.source).items():
+        safe = table.claim(name)
+        if safe in there:
+            raise DescriptionError(
+                "the robot has it already, and frames with its name",
+                source=robot.source,
+                element=f"muscle '{safe}'",
+                expected="another name in the frames",
+            )
+        muscles.append(Muscle(safe, path, tension_min, tension_max))
+    return replace(robot, frames=tuple(frames), muscles=(*robot.muscles, *muscles))

@@ -1,0 +1,137 @@
+"""Elements of SDF made from those of another format, which keep the place they came from.
+
+Importers of XML formats near to SDF build a tree of elements and have it read by the reader of
+SDF: it checks names, numbers, frames and paths, and its errors name the line of the file that the
+user has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cards_core.formats.sdf.muscle_block import MODULE, PLUGIN_FILENAME, PLUGIN_NAME
+from cards_core.formats.sdf.reader import read_sdf
+from cards_core.formats.sdf.values import parse_number, parse_pose, scalar, text_of
+from cards_core.formats.xml_lines import XmlElement
+from cards_core.robot.elements import Inertia
+from cards_core.robot.model import Robot
+
+
+def add(
+    parent: XmlElement | None,
+    tag: str,
+    like: XmlElement,
+    text: str | None = None,
+    **attributes: str,
+) -> XmlElement:
+    """Return a new element, appended to its parent, that stands where another one stands.
+
+    Args:
+        parent: Takes it; None: nothing does.
+        tag: Its name.
+        like: Gives file and line.
+        text: Its text.
+        attributes: Its attributes.
+    """
+    element = XmlElement(tag, attributes)
+    element.text = text
+    element.line, element.source = like.line, like.source
+    if parent is not None:
+        parent.append(element)
+        element.parent = parent
+    return element
+
+
+def add_plugin(parent: XmlElement | None, like: XmlElement) -> XmlElement:
+    """Return a new ``<plugin>`` for muscles (`cards_core.formats.sdf.muscle_block`).
+
+    Args:
+        parent: Takes it; None: nothing does.
+        like: Gives file and line.
+    """
+    plugin = add(parent, "plugin", like, filename=PLUGIN_FILENAME, name=PLUGIN_NAME)
+    add(plugin, "module_name", like, MODULE)
+    return plugin
+
+
+# Inertias of no rigid body -------------------------------------------------------------------
+
+
+def take_inertias(model: XmlElement, prefix: str = "") -> dict[str, Inertia]:
+    """Take the ``<inertial>`` out of every link of a ``<model>`` and return what they say.
+
+    The reader of SDF refuses tensors that no rigid body has; an importer repairs them. Links
+    without ``<inertial>`` are not in the result.
+
+    Args:
+        model: The model; its links lose the element.
+        prefix: Of the names, for nested models.
+
+    Returns:
+        Full name of the link to its inertia, in link axes, [kg], [m], [kg m^2].
+
+    Raises:
+        DescriptionError: Something is no number, or a mass is negative.
+    """
+    out: dict[str, Inertia] = {}
+    for link in model.children("link"):
+        element = link.child("inertial")
+        if element is not None:
+            out[prefix + link.get("name", "").strip()] = _inertia(element)
+            link[:] = [item for item in link if item.tag != "inertial"]
+    for inner in model.children("model"):
+        out |= take_inertias(inner, f"{prefix}{inner.get('name', '').strip()}::")
+    return out
+
+
+def _inertia(element: XmlElement) -> Inertia:
+    pose = parse_pose(element.child("pose"))
+    mass_element = element.child("mass")
+    mass = 1.0
+    if mass_element is not None:
+        mass = parse_number(text_of(mass_element), mass_element)
+        if mass < 0.0:
+            raise mass_element.error(f"{mass:g} kg is negative", "a mass greater than 0")
+    tensor = np.eye(3)
+    child = element.child("inertia")
+    if child is not None:
+        for i, j, name in _ENTRIES:
+            tensor[i, j] = tensor[j, i] = scalar(child, name, float(i == j))
+    if not np.array_equal(pose.rotation, np.eye(3)):
+        tensor = pose.rotation @ tensor @ pose.rotation.T
+    return Inertia(mass, pose.translation, 0.5 * (tensor + tensor.T))
+
+
+_ENTRIES = (
+    (0, 0, "ixx"),
+    (0, 1, "ixy"),
+    (0, 2, "ixz"),
+    (1, 1, "iyy"),
+    (1, 2, "iyz"),
+    (2, 2, "izz"),
+)
+
+
+def read_tree(
+    root: XmlElement, folder: str, inertias: dict[str, Inertia], *, model: str | None = None
+) -> Robot:
+    """Read a tree of SDF elements as a robot with inertias of its own.
+
+    Args:
+        root: The ``<sdf>`` element; its models have no ``<inertial>``.
+        folder: That paths in it are relative to.
+        inertias: From `take_inertias`; links that are not in it keep SDF's default, 1 kg and the
+            unit tensor.
+        model: Which model, where there are several.
+
+    Raises:
+        DescriptionError: The description is wrong; the message names file, line and element.
+    """
+    robot = read_sdf(root, model=model, base=folder)
+    links = tuple(
+        replace(link, inertia=inertias[link.name]) if link.name in inertias else link
+        for link in robot.links
+    )
+    return replace(robot, links=links)

@@ -1,0 +1,257 @@
+"""Import a URDF: links and joints to a `Robot`, muscles from a file of their own, and a report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from cards_core.checks import check_choice
+from cards_core.formats.cardsflow.muscles import MUSCLE, MuscleRewriter, muscle_elements
+from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.finishing import BaseChoice, CollisionChoice, finish
+from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
+from cards_core.formats.imports.massless import Merged, merge_massless
+from cards_core.formats.imports.model import ImportedModel
+from cards_core.formats.imports.sdf_tree import add, add_plugin, read_tree, take_inertias
+from cards_core.formats.sdf.muscle_block import is_muscle_plugin
+from cards_core.formats.sdf.values import required
+from cards_core.formats.sdf.writer import prepare_for_sdf
+from cards_core.formats.urdf.gazebo import GazeboBlocks, transmission_joints
+from cards_core.formats.urdf.muscles_file import add_muscles
+from cards_core.formats.urdf.reader import MimicChoice, UrdfReader, check_root
+from cards_core.formats.xml_lines import XmlElement, XmlSource, parse_xml
+from cards_core.robot.elements import WORLD, Inertia, path_links
+from cards_core.robot.model import Robot
+from cards_core.typing import Vector3
+
+MotorChoice: TypeAlias = Literal["none", "transmissions", "all"]
+"""Joints with an actuator of their own."""
+
+
+def import_urdf(
+    source: XmlSource,
+    *,
+    muscles: str | Path | None = None,
+    base: BaseChoice = "fixed",
+    collisions: CollisionChoice = "primitives",
+    mimic: MimicChoice = "free",
+    motors: MotorChoice = "none",
+    inertia_about: InertiaPoint = "auto",
+    folder: str | Path | None = None,
+) -> ImportedModel:
+    """Import a robot.
+
+    Args:
+        source: Path object of the URDF, or its text.
+        muscles: File with muscles: YAML (`cards_core.formats.urdf.muscles_file`), or CARDSflow's
+            XML where its name ends in ``.xml``.
+        base: What holds the root link: the world, or nothing.
+        collisions: As of `cards_core.formats.imports.finishing.finish`.
+        mimic: What becomes of joints that mimic others: they move freely, or are fixed at 0.
+        motors: Which joints have a motor: none, those with a transmission, or all that move and
+            have one degree of freedom.
+        inertia_about: As of `cards_core.formats.imports.masses.restate_about_com`.
+        folder: That meshes of a text are relative to; default the current one.
+
+    Raises:
+        DescriptionError: A file cannot be understood; the message names file, line and element.
+        CardsError: A file is missing, or a choice is unknown.
+    """
+    check_choice(base, "base", get_args(BaseChoice))
+    check_choice(collisions, "collisions", get_args(CollisionChoice))
+    check_choice(mimic, "mimic", get_args(MimicChoice))
+    check_choice(motors, "motors", get_args(MotorChoice))
+    check_choice(inertia_about, "inertia_about", get_args(InertiaPoint))
+    root = parse_xml(source)
+    file = Path(root.source)
+    check_root(root, root.source)
+    findings = FindingList()
+    blocks = GazeboBlocks(findings)
+    blocks.read(root)
+    near = Path(folder) if folder is not None else file.resolve().parent
+    reader = UrdfReader(near, findings, blocks, mimic)
+    sdf = reader.convert(root)
+    model = required(sdf, "model")
+    inertias = take_inertias(model)
+    inertias |= {name: Inertia() for name in reader.massless}
+    _hold_roots(model, findings, fixed=base == "fixed" or blocks.static)
+    centres = {name: item.com for name, item in inertias.items()}
+    plugin = _muscles(model, reader, None if muscles is None else Path(muscles), centres)
+    _motors(model, plugin, root, reader, motors)
+    robot = read_tree(sdf, str(near), inertias)
+    robot = restate_about_com(robot, inertias, inertia_about, findings)
+    robot, merged = merge_massless(robot, _attached(robot))
+    _report_merged(robot, merged, findings)
+    robot, sections = finish(robot, findings, collisions=collisions)
+    return ImportedModel(
+        robot, "URDF", file, findings, renamed=tuple(reader.renamed), sections=sections
+    )
+
+
+def _hold_roots(model: XmlElement, findings: FindingList, *, fixed: bool) -> None:
+    """Fix links that are the child of no joint to the world."""
+    children = {(required(joint, "child").text or "") for joint in model.children("joint")}
+    for link in list(model.children("link")):
+        name = link.get("name", "")
+        if name in children or not fixed:
+            continue
+        findings.note(
+            "base-fixed",
+            link.label,
+            "fixed to the world: it is the root (see --base)",
+            source=link.source,
+            line=link.line,
+        )
+        taken = {item.get("name") for item in model}
+        joint_name = f"{name}_world"
+        while joint_name in taken:
+            joint_name += "_"
+        joint = add(model, "joint", link, name=joint_name, type="fixed")
+        add(joint, "parent", link, WORLD)
+        add(joint, "child", link, name)
+
+
+def _muscles(
+    model: XmlElement,
+    reader: UrdfReader,
+    path: Path | None,
+    centres: Mapping[str, Vector3],
+) -> XmlElement | None:
+    """Append the muscle block, if there is one; return it.
+
+    Points of a ``cardsflow.xml`` are relative to the centre of mass of their link: that is where
+    the frames of its SDF are, and those of a URDF are not.
+    """
+    found: list[XmlElement] = []
+    for plugin in reader.blocks.plugins:
+        if is_muscle_plugin(plugin) or plugin.child(MUSCLE) is not None:
+            found.append(plugin)
+        else:
+            name = plugin.get("filename", plugin.get("name", ""))
+            reader.findings.note(
+                "plugin-ignored",
+                f"plugin '{name}'",
+                "no muscles in it: left out",
+                source=plugin.source,
+                line=plugin.line,
+            )
+    if len(found) > 1 or (found and path is not None):
+        raise found[-1].error(
+            "muscles in a plugin, and in another plugin or a file",
+            "one place for the muscles",
+        )
+    if path is not None and path.suffix != ".xml":
+        return add_muscles(
+            model,
+            path,
+            link=lambda name: reader.links.get(name, name),
+            joint=lambda name: reader.joints.get(name, name),
+        )
+    if path is None and not found:
+        return None
+    if path is None and is_muscle_plugin(found[0]):
+        model.append(found[0])
+        found[0].parent = model
+        return found[0]
+    elements = muscle_elements(parse_xml(path)) if path else list(found[0].children(MUSCLE))
+    if path is not None and elements:
+        reader.findings.note(
+            "points-about-com",
+            "muscles",
+            "points of CARDSflow's file are relative to the centres of mass of the links",
+            source=elements[0].source,
+            line=elements[0].line,
+        )
+    rewriter = MuscleRewriter(
+        reader.findings,
+        set(reader.links.values()),
+        set(reader.joints.values()),
+        reader.meshes,
+        origins=centres if path is not None else {},
+    )
+    return rewriter.add_to(model, elements)
+
+
+def _motors(
+    model: XmlElement,
+    plugin: XmlElement | None,
+    root: XmlElement,
+    reader: UrdfReader,
+    choice: MotorChoice,
+) -> None:
+    """Add a ``<motor>`` for every joint that shall have one."""
+    moving = {
+        joint.get("name", ""): joint
+        for joint in model.children("joint")
+        if joint.get("type") != "fixed"
+    }
+    wanted: list[tuple[str, XmlElement]] = []
+    if choice == "all":
+        own = set(reader.joints.values())
+        wanted = [(name, joint) for name, joint in moving.items() if name in own]
+    elif choice == "transmissions":
+        for original, element in transmission_joints(root):
+            name = reader.joints.get(original, original)
+            if name in moving:
+                wanted.append((name, element))
+            else:
+                reader.findings.warn(
+                    "motor-left-out",
+                    f"joint '{original}'",
+                    "no joint of one degree of freedom: it gets no motor",
+                    source=element.source,
+                    line=element.line,
+                )
+    if not wanted:
+        return
+    block = add_plugin(model, root) if plugin is None else plugin
+    taken = {item.get("joint") for item in block.children("motor")}
+    for name, element in wanted:
+        if name not in taken:
+            add(block, "motor", element, joint=name)
+
+
+def _attached(robot: Robot) -> set[str]:
+    """Return the links that muscles and surfaces are on."""
+    surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
+    out = {surface.link for surface in robot.wrap_surfaces}
+    for muscle in robot.muscles:
+        out.update(path_links(muscle.path, surfaces))
+    return out
+
+
+def _report_merged(robot: Robot, merged: Merged, findings: FindingList) -> None:
+    for name in merged.frames:
+        findings.note(
+            "link-is-frame",
+            f"link '{name}'",
+            "nothing but a place on another link: a frame",
+            source=robot.source,
+        )
+    for name in merged.joints:
+        kind = robot.joint(name).kind
+        findings.note(
+            "joints-merged",
+            f"joint '{name}'",
+            f"a chain of joints through links without mass is one {kind} joint",
+            source=robot.source,
+        )
+
+
+def is_urdf(path: Path) -> bool:
+    """Return whether a file is a URDF by its name."""
+    return path.suffix.lower() in (".urdf", ".xacro")
+
+
+def with_masses(robot: Robot) -> Robot:
+    """Return the robot with a little mass in moving links that have none, for simulators."""
+    moving = {joint.child for joint in robot.joints if joint.kind != "fixed"}
+    lacking = [
+        link.name for link in robot.links if link.inertia.mass == 0.0 and link.name in moving
+    ]
+    if not lacking:
+        return robot
+    links = {link.name: link for link in prepare_for_sdf(robot).links}
+    return dataclasses.replace(robot, links=tuple(links[link.name] for link in robot.links))

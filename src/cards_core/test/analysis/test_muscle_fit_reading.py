@@ -1,0 +1,194 @@
+"""Specifications of fits: poses, goals, and messages for what cannot be meant."""
+
+import numpy as np
+import pytest
+
+from cards_core.analysis.muscle_fit.reading import read_specification
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import DescriptionError
+from cards_core.formats import load
+
+GOOD = """\
+format: muscle_fit/1
+poses: {grid: {joint_1: [-1, 1, 3], joint_2: [0, 1, 2]}}
+points:
+  - {muscle: cable_1, point: origin, distance: 0.1}
+closure: {margin: 0.01}
+"""
+
+
+def read(tmp_path, text, robot="planar_2r"):
+    file = tmp_path / "fit.yaml"
+    file.write_text(text, encoding="utf-8")
+    return read_specification(file, load(robot))
+
+
+def test_poses_of_all_kinds(tmp_path):
+    text = """\
+format: muscle_fit/1
+poses: {grid: {joint_1: [-1, 1, 3]}, fix: {joint_2: 0.3}}
+points:
+  - {muscle: all, box: 0.1}
+moment_arms:
+  - {muscle: cable_1, joint: joint_1, at: [0, 0.1], fix: {joint_2: 0.2}, values: [0.1, 0.2]}
+  - {muscle: cable_2, joint: joint_2, values: 0.3, tolerance: [1, 2, 3]}
+  - {muscle: cable_3, joint: joint_2, poses: {list: [{joint_1: 0.4}, {}]}, values: 0}
+closure: {margin: 0.01, poses: {samples: 5, seed: 2, ranges: {joint_1: [0, 0.1]}}}
+"""
+    found = read(tmp_path, text)
+    home = load("planar_2r").tree.home
+    curve, common, listed, closure = found.goals
+    np.testing.assert_allclose(found.q[curve.rows], [[0, 0.2], [0.1, 0.2]])
+    np.testing.assert_allclose(found.q[common.rows], [[-1, 0.3], [0, 0.3], [1, 0.3]])
+    np.testing.assert_allclose(found.q[listed.rows], [[0.4, home[1]], home])
+    assert len(closure.rows) == 5
+    assert (found.q[closure.rows, 0] <= 0.1).all()
+    assert list(common.tolerance) == [1, 2, 3]
+    assert list(curve.wanted) == [0.1, 0.2]
+    assert len(found.variables.points) == 8
+    assert found.pose(int(curve.rows[1])) == {"joint_1": 0.1, "joint_2": 0.2}
+
+
+def test_arms_like_those_of_another_robot(tmp_path):
+    text = """\
+format: muscle_fit/1
+poses: {samples: 3}
+points: [{muscle: motor9, distance: 0.01}]
+moment_arms: [{like: roboy_arm, muscles: [motor9], joints: [elbow]}]
+"""
+    found = read(tmp_path, text, "roboy_arm")
+    (goal,) = found.goals
+    robot = load("roboy_arm")
+    jacobian = make_dynamics(robot, "numeric").batch(found.q).muscle_jacobian
+    np.testing.assert_array_equal(goal.wanted, -jacobian[:, goal.muscle, 3])
+
+
+def test_bounds_around_and_beside_the_present_place(tmp_path):
+    text = GOOD.replace(
+        "{muscle: cable_1, point: origin, distance: 0.1}",
+        "{muscle: cable_1, point: 2, lower: [0.2, 0, 0.5], upper: [0.4, 0, 0.7]}",
+    )
+    variables = read(tmp_path, text).variables
+    np.testing.assert_allclose(variables.place(0, variables.start), [0.2, 0, 0.7])
+    far = variables.nearest(np.array([9.0, 9.0, -9.0]))
+    np.testing.assert_allclose(variables.place(0, far), [0.4, 0, 0.5])
+    for _ in range(20):
+        place = variables.place(0, variables.random(np.random.default_rng(0)))
+        assert (place >= [0.2, 0, 0.5]).all()
+        assert (place <= [0.4, 0, 0.7]).all()
+
+
+LINE = "  - {muscle: cable_1, point: origin, distance: 0.1}"
+ARM = "closure: {margin: 0.01}", "moment_arms: [{muscle: cable_1, joint: joint_1, %s}]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("muscle_fit/1", "other/1", r"fit.yaml:1: format: is 'other/1' \(expected: 'muscle_fit"),
+        ("closure:", "closur:", r"unknown key 'closur', did you mean 'closure'\?"),
+        ("closure: {margin: 0.01}", "", "asks for nothing"),
+        (f"points:\n{LINE}\n", "", "has neither 'points' nor 'radii'"),
+        ("cable_1", "cable_9", r"points\[0\].muscle: is 'cable_9', did you mean 'cable_"),
+        ("point: origin", "point: 3", r"point: is 3, but 'cable_1' has 2 via points \(expected"),
+        ("point: origin", "point: 0", "whole number >= 1"),
+        ("point: origin", "point: middle", "one of origin, insertion, all"),
+        ("distance: 0.1", "distance: -0.1", "finite number > 0"),
+        ("distance: 0.1", "distance: 0.1, box: 0.1", "has distance, box of the keys that bound"),
+        ("distance: 0.1", "box: [0, 0, 0]", "none above 0"),
+        ("distance: 0.1", "box: [1, -1, 0]", "negative half edge"),
+        ("distance: 0.1", "box: [1, 1]", "has 2 values"),
+        ("distance: 0.1", "lower: [1, 0, 0], upper: [0, 0, 0]", "is below 'lower'"),
+        ("distance: 0.1", "", "has none of the keys that bound"),
+        (LINE, f"{LINE}\n{LINE}", r"points\[1\]: point 1 of muscle 'cable_1' is there twice"),
+        (
+            "distance: 0.1",
+            "distance: 0.1, mirror: {muscle: cable_2, axis: x}",
+            "point 1 of muscle 'cable_2' is 2000 mm from the mirror image of point 1",
+        ),
+        (
+            "distance: 0.1",
+            "distance: 0.1, mirror: {muscle: cable_3, axis: w}",
+            "one of x, y, z",
+        ),
+        ("joint_1: [-1, 1, 3]", "joint_7: [-1, 1, 3]", "no coordinate named 'joint_7'"),
+        ("joint_1: [-1, 1, 3]", "joint_1: [-1, 1]", "has 2 values"),
+        ("joint_1: [-1, 1, 3]", "joint_1: [-1, 1, 2.5]", "a whole number of values"),
+        ("joint_1: [-1, 1, 3]", "joint_1: [-1, 1, 99999]", "has 199998 poses"),
+        ("joint_1: [-1, 1, 3]", "joint_1: [-1, 1, .nan]", "is '.nan'"),
+        ("{grid: ", "{samples: 3, grid: ", "has grid and samples of grid, samples, list"),
+        ("{grid: ", "{seed: 3, grid: ", "'seed' without 'samples'"),
+        ("margin: 0.01", "margin: 0", "finite number > 0"),
+        ("margin: 0.01", "margin: 0.01, tolerance: 0.02", "less than 0.01"),
+        (ARM[0], ARM[1] % "values: [1, 2]", "one for each of 6 poses, or one for all"),
+        (ARM[0], ARM[1] % "values: 1, tolerance: 0", "is not above 0"),
+        (ARM[0], ARM[1] % "values: 1, at: [0], fix: {joint_1: 1}", "has 'joint_1' too"),
+        (ARM[0], ARM[1] % "values: 1, at: [0], poses: {samples: 1}", "'poses' beside 'at'"),
+        (ARM[0], ARM[1] % "values: 1, weight: 0", "finite number > 0"),
+        (ARM[0], ARM[1] % "value: 1", "unknown key 'value'"),
+        (ARM[0], "moment_arms: [{like: bm_arm}]", "'bm_arm' has the coordinates shoulder_x"),
+        (ARM[0], "moment_arms: [{like: nothing}]", "no model or file named 'nothing'"),
+        (ARM[0], "torques: [{joint: joint_1, range: [1, 0]}]", "goes from 1 to 0"),
+        (ARM[0], "torques: [{joint: joint_1, range: [0, 0]}]", "goes from 0 to 0"),
+        (ARM[0], "torques: [{joint: joint_1, range: [0, 1], others: all}]", "zero, free"),
+        (ARM[0], "radii: [{surface: a, range: [1, 2]}]", r"radii\[0\].surface: is 'a'"),
+    ],
+)
+def test_mistakes_are_named_with_their_place(tmp_path, old, new, message):
+    assert old in GOOD
+    with pytest.raises(DescriptionError, match=message) as raised:
+        read(tmp_path, GOOD.replace(old, new))
+    assert "fit.yaml" in str(raised.value)
+
+
+ELBOW = """\
+format: muscle_fit/1
+points: [{muscle: biceps, distance: 0.01}]
+radii: [{surface: %s, range: %s}]
+moment_arms: [{muscle: biceps, joint: elbow, at: [1], values: 0.03}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("surface", "limits", "message"),
+    [
+        ("olecranon_fossa", "[0.01, 0.02]", "the radius of 'olecranon_fossa' cannot be fitted"),
+        ("trochlea", "[0.02, 0.01]", "goes from 0.02 to 0.01"),
+        (
+            "trochlea",
+            "[0.01, 0.06]",
+            r"side point of muscle 'biceps' is 10 mm inside.*at most 0.05",
+        ),
+    ],
+)
+def test_radii_that_cannot_be_fitted(tmp_path, surface, limits, message):
+    with pytest.raises(DescriptionError, match=message):
+        read(tmp_path, ELBOW % (surface, limits), "wrap_elbow")
+
+
+def test_gravity_with_ligaments_is_refused(tmp_path):
+    text = ELBOW % ("trochlea", "[0.01, 0.03]") + (
+        "torques: [{joint: elbow, range: [0, 1], gravity: true, poses: {samples: 2}}]\n"
+    )
+    with pytest.raises(DescriptionError, match=r"has ligaments \(capsule\)"):
+        read(tmp_path, text, "wrap_elbow")
+
+
+def test_poses_are_needed(tmp_path):
+    text = GOOD.replace("poses: {grid: {joint_1: [-1, 1, 3], joint_2: [0, 1, 2]}}\n", "")
+    with pytest.raises(DescriptionError, match="closure: has no poses"):
+        read(tmp_path, text)
+
+
+def test_sliding_and_turning_joints_need_a_length(tmp_path):
+    text = """\
+format: muscle_fit/1
+poses: {samples: 3, ranges: {%s}}
+points: [{muscle: all, distance: 0.1}]
+closure: {margin: 0.01}
+"""
+    robot = load("ipanema_1")
+    names = robot.tree.position_names
+    ranges = ", ".join(f"{name}: [0, 0.1]" for name in names if name.endswith(("_x", "_y", "_z")))
+    with pytest.raises(DescriptionError, match="a 'length' that makes moment arms of both"):
+        read(tmp_path, text % ranges, "ipanema_1")

@@ -1,0 +1,252 @@
+"""Import a MuJoCo model: `import_mjcf`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.formats.imports.findings import safe_name
+from cards_core.formats.imports.model import ImportedModel, Section
+from cards_core.robot.elements import WORLD, Frame, Joint, Link
+from cards_core.robot.model import Robot
+from cards_core.typing import Array
+from cards_sim.mjcf.actuators import TENSION, Actuators, muscle_table
+from cards_sim.mjcf.agreement import inertia_section, with_length_errors
+from cards_sim.mjcf.bodies import read_bodies
+from cards_sim.mjcf.constraints import locked_joints
+from cards_sim.mjcf.files import CompiledMjcf, compile_file, read_source
+from cards_sim.mjcf.names import Names, pose_of
+from cards_sim.mjcf.shapes import Shapes
+from cards_sim.mjcf.tendons import Paths
+
+UNNAMED = "MuJoCo Model"
+"""MuJoCo's name of a model without one."""
+
+
+def import_mjcf(
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    keyframe: str | None = None,
+    frame: str | None = None,
+    tension_max: float = TENSION,
+    all_tendons: bool = False,
+    progress: Callable[[str, float], None] | None = None,
+) -> ImportedModel:
+    """Return a robot from an MJCF file.
+
+    Coordinates are MuJoCo's ``qpos``, entry by entry, without those of locked joints.
+
+    Args:
+        path: The main file.
+        name: Name of the robot; default the model's, else that of the file.
+        keyframe: Name of the keyframe that is home; default ``home``, else the first, else the
+            reference pose.
+        frame: Site or body that is the operational frame.
+        tension_max: Largest tension of a muscle whose actuator has no limit, [N].
+        all_tendons: Tendons that nothing pulls are cables up to `tension_max`, too.
+        progress: Told what is done, and the share that is, 0 to 1.
+
+    Raises:
+        DescriptionError: A file is damaged, or MuJoCo refuses it; with its place.
+        UnknownNameError: No such keyframe, site or body.
+        CardsError: `tension_max` is no tension.
+    """
+    if not (math.isfinite(tension_max) and tension_max > 0.0):
+        raise CardsError(f"largest tension {tension_max:g} N (expected: above 0 N)")
+    told = progress or (lambda what, share: None)
+    source = Path(path)
+    told("reading", 0.0)
+    text = read_source(source)
+    told("compiling", 0.1)
+    compiled = compile_file(text)
+    told("converting", 0.5)
+    names = Names(compiled)
+    model = compiled.model
+    key = _keyframe(compiled, keyframe)
+    qpos = np.array(model.qpos0 if key is None else model.key_qpos[key])
+    control = np.zeros(model.nu) if key is None else np.array(model.key_ctrl[key])
+    shapes = Shapes(names)
+    locked = locked_joints(names)
+    links, joints = read_bodies(names, shapes, locked)
+    paths = Paths(names, qpos)
+    drive = Actuators(names, paths, control, tension_max, all_tendons=all_tendons)
+    joints = _with_motors(names, joints, drive.efforts)
+    frames = _frames(names, paths, frame, links, joints)
+    _left_out(compiled, names)
+    robot = Robot(
+        name=safe_name(name or _model_name(compiled)),
+        links=tuple(links),
+        joints=tuple(joints),
+        muscles=tuple(drive.muscles),
+        frames=tuple(frames),
+        operational_frame=_operational(names, frames, frame),
+        gravity=_gravity(model),
+        home=_home(names, joints, qpos),
+        source=str(source),
+        wrap_surfaces=paths.surfaces,
+    )
+    if not any(joint.kind != "fixed" for joint in joints):
+        raise DescriptionError(
+            "no joint moves", source=str(source), line=1, expected="a body with a joint"
+        )
+    told("checking", 0.8)
+    with np.errstate(all="ignore"):  # of masses near the end of the range of numbers
+        rows = with_length_errors(drive.rows, compiled, robot, locked)
+        inertia = inertia_section(robot)
+    sections = (
+        Section("muscles", "Muscles", [dict(row.__dict__) for row in rows], muscle_table(rows)),
+        inertia,
+    )
+    return ImportedModel(
+        robot,
+        "MuJoCo",
+        source,
+        names.findings,
+        renamed=tuple(names.table.renamed + names.muscles.renamed + names.surfaces.renamed),
+        sections=sections,
+        files=shapes.files,
+    )
+
+
+def _model_name(compiled: CompiledMjcf) -> str:
+    name = str(compiled.spec.modelname)
+    return compiled.source.path.stem if not name or name == UNNAMED else name
+
+
+def _keyframe(compiled: CompiledMjcf, name: str | None) -> int | None:
+    model = compiled.model
+    known = [model.key(i).name for i in range(model.nkey)]
+    if name is not None:
+        if name not in known:
+            raise UnknownNameError("keyframe", name, known)
+        return known.index(name)
+    if "home" in known:
+        return known.index("home")
+    return 0 if known else None
+
+
+def _home(names: Names, joints: list[Joint], qpos: Array) -> dict[str, tuple[float, ...]]:
+    model = names.compiled.model
+    of_name = {joint.name: joint for joint in joints}
+    home: dict[str, tuple[float, ...]] = {}
+    for index, name in names.joints.items():
+        joint = of_name[name]
+        first = int(model.jnt_qposadr[index])
+        size = {"free": 7, "ball": 4}.get(joint.kind, 1)
+        values = np.array(qpos[first : first + size], dtype=float)
+        if size > 1:
+            length = float(np.linalg.norm(values[-4:]))
+            values[-4:] = values[-4:] / length if length > 0.0 else (1.0, 0.0, 0.0, 0.0)
+            home[name] = tuple(values.tolist())
+            continue
+        axis = joint.axes[0]
+        inside = float(np.clip(values[0], axis.lower, axis.upper))
+        if inside != values[0]:
+            names.warn(
+                "home",
+                "joint",
+                index,
+                f"starts at {values[0]:g}, outside its limits; here at {inside:g}",
+            )
+        if inside != 0.0:
+            home[name] = (inside,)
+    return home
+
+
+def _with_motors(names: Names, joints: list[Joint], efforts: dict[int, float]) -> list[Joint]:
+    motors = {names.joints[index]: effort for index, effort in efforts.items()}
+    out = []
+    for joint in joints:
+        if joint.name in motors:
+            axis = joint.axes[0]
+            effort = min(motors[joint.name], axis.effort)
+            joint = replace(joint, motor=True, axes=(replace(axis, effort=effort),))  # noqa: PLW2901
+        out.append(joint)
+    return out
+
+
+def _frames(
+    names: Names, paths: Paths, wanted: str | None, links: list[Link], joints: list[Joint]
+) -> list[Frame]:
+    """Return a frame for every site that is no part of a muscle, and for the one wanted."""
+    model = names.compiled.model
+    frames = []
+    for site in range(model.nsite):
+        name = names.name("site", site) or f"site_{site}"
+        if site in paths.used_sites and name != wanted:
+            continue
+        link = names.links[int(model.site_bodyid[site])]
+        if link == WORLD:
+            link = _fixed_link(names, links, joints)
+        pose = pose_of(model.site_pos[site], model.site_quat[site])
+        frames.append(Frame(names.table.claim(name), link, pose))
+    return frames
+
+
+def _fixed_link(names: Names, links: list[Link], joints: list[Joint]) -> str:
+    """Return a link that is the world's frame: in SDF a frame is on a link."""
+    for joint in joints:
+        if joint.kind == "fixed" and joint.parent == WORLD and joint.child == "surroundings":
+            return joint.child
+    name = names.table.claim("surroundings")
+    links.insert(0, Link(name))
+    joints.insert(0, Joint(names.table.claim(f"{name}_fixed"), "fixed", WORLD, name))
+    return name
+
+
+def _operational(names: Names, frames: list[Frame], frame: str | None) -> str | None:
+    if frame is None:
+        return None
+    frame = dict(names.table.renamed).get(frame, frame)
+    known = [item.name for item in frames] + [n for n in names.links.values() if n != WORLD]
+    if frame not in known:
+        raise UnknownNameError("site or body", frame, known)
+    return frame
+
+
+def _left_out(compiled: CompiledMjcf, names: Names) -> None:
+    """Name what a description has no place for."""
+    model = compiled.model
+    findings, file = names.findings, str(compiled.source.path)
+    weighty = {
+        "flexes": model.nflex,
+        "skins": model.nskin,
+        "plugins": model.nplugin,
+    }
+    plain = {
+        "sensors": model.nsensor,
+        "cameras": model.ncam,
+        "lights": model.nlight,
+        "contact pairs": model.npair,
+        "excluded contacts": model.nexclude,
+    }
+    for what, count in weighty.items():
+        if count:
+            findings.warn("left-out", what, f"{count} left out", source=file)
+    for what, count in plain.items():
+        if count:
+            findings.note("left-out", what, f"{count} left out", source=file)
+    option = model.opt
+    if option.density or option.viscosity:
+        findings.warn("fluid", "option", "forces of the medium left out", source=file)
+    off = mujoco.mjtDisableBit
+    bits = {"limits": off.mjDSBL_LIMIT, "contacts": off.mjDSBL_CONTACT}
+    bits |= {"damping": off.mjDSBL_DAMPER, "dry friction": off.mjDSBL_FRICTIONLOSS}
+    for what, bit in bits.items():
+        if option.disableflags & int(bit):
+            findings.warn("flag", "option", f"{what} switched off there, not here", source=file)
+
+
+def _gravity(model: mujoco.MjModel) -> Array:
+    if model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY):
+        return np.zeros(3)
+    gravity: Array = np.array(model.opt.gravity)
+    return gravity

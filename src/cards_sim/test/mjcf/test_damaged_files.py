@@ -1,0 +1,121 @@
+"""Damaged MJCF files: an error of ours with file and line, and nothing written."""
+
+import os
+import random
+import re
+
+import mjcf_samples
+import pytest
+
+from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats.imports.model import write_imported
+from cards_sim.mjcf.importer import import_mjcf
+
+COUNT = int(os.environ.get("CARDS_FUZZ", "120"))
+"""Damaged files; 2000 were run by hand."""
+
+VALUES = ("", "nan", "inf", "-1", "0", "1e300", "1e-300", "99999999999", "x", "-0 1", "1 " * 40)
+
+
+def damaged(text, seed):
+    rng = random.Random(seed)
+    for _ in range(rng.randint(1, 3)):
+        kind, values = rng.random(), list(re.finditer(r'="([^"]*)"', text))
+        if kind < 0.3:
+            place = rng.randrange(len(text) or 1)
+            piece = rng.choice(("", "<", ">", '"', "\0", "é", "-", "9" * rng.randint(1, 30)))
+            text = text[:place] + piece + text[place + rng.randint(0, 3) :]
+        elif kind < 0.7 and values:
+            old = rng.choice(values)
+            new = rng.choice((*VALUES, rng.choice(values)[1]))
+            text = text[: old.start(1)] + new + text[old.end(1) :]
+        elif kind < 0.85:
+            lines = text.split("\n")
+            place = rng.randrange(len(lines))
+            if rng.random() < 0.5:
+                del lines[place]
+            else:
+                lines.insert(rng.randrange(len(lines)), lines[place])
+            text = "\n".join(lines)
+        else:
+            text = text[: rng.randrange(len(text) or 1)]
+    return text
+
+
+def refusal(path, out):
+    """Import a file into a folder; return the error, None if it was imported."""
+    try:
+        write_imported(import_mjcf(path), out, force=True)
+    except CardsError as error:
+        return error
+    return None
+
+
+def test_damaged_files_are_refused_with_their_place(tmp_path):
+    path = mjcf_samples.write_arm(tmp_path)
+    out = tmp_path / "out"
+    refused = 0
+    for seed in range(COUNT):
+        path.write_text(damaged(mjcf_samples.ARM, seed), encoding="utf-8")
+        error = refusal(path, out)
+        if error is not None:
+            refused += 1
+            assert isinstance(error, DescriptionError), (seed, str(error))
+            assert error.source, (seed, str(error))
+            assert error.line is not None or "/out/" in error.source, (seed, str(error))
+        for folder in out.iterdir() if out.exists() else ():
+            assert (folder / "model.sdf").is_file(), seed
+            assert not folder.name.startswith("."), seed
+    assert COUNT // 3 < refused < COUNT
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("<robot name='a'/>", 1, "expected: MJCF"),
+        ("<mujoco>\n<include file='none.xml'/></mujoco>", 2, "none.xml"),
+        ("<mujoco>\n<include file='model.xml'/></mujoco>", 2, "included twice"),
+        ("<mujoco>\n<include/></mujoco>", 2, "has no 'file'"),
+        (
+            "<mujoco>\n<worldbody>\n<body><joint type='hing'/></body></worldbody></mujoco>",
+            3,
+            "hing",
+        ),
+        ("<mujoco>\n<worldbody>\n<body>\n<joint/></body></worldbody></mujoco>", 3, "mass"),
+        ("<mujoco>\n<worldbody/>\n</mujoco>", 1, "no joint moves"),
+        ("<mujoco>\n<tendon>\n<spatial><site site='q'/></spatial></tendon></mujoco>", 3, "two"),
+        ("<mujoco>\n<worldbody>\n<replicate count='1000000'/></worldbody></mujoco>", 3, "at most"),
+        (
+            "<mujoco>\n<worldbody>\n<replicate count='999'>\n<replicate count='999'/>"
+            "</replicate></worldbody></mujoco>",
+            4,
+            "copies",
+        ),
+        ("<mujoco>\n<asset>\n<hfield nrow='99999' ncol='99999'/></asset></mujoco>", 3, "at most"),
+        ("<mujoco>\n<worldbody>\n<body>", 3, "malformed XML"),
+        ("<!DOCTYPE m [<!ENTITY a 'b'>]>\n<mujoco/>", 1, "entity"),
+    ],
+)
+def test_mistakes_are_said_with_file_and_line(text, line, words, tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text(text)
+    with pytest.raises(DescriptionError, match=re.escape(words)) as caught:
+        import_mjcf(path)
+    assert caught.value.source == str(path)
+    assert caught.value.line == line
+
+
+def test_a_mistake_in_an_included_file_names_that_file(tmp_path):
+    (tmp_path / "part.xml").write_text(
+        "<mujoco>\n<worldbody>\n<body>\n<geom type='bax'/></body></worldbody></mujoco>"
+    )
+    (tmp_path / "model.xml").write_text("<mujoco>\n<include file='part.xml'/>\n</mujoco>")
+    with pytest.raises(DescriptionError, match=r"part\.xml:4.*bax"):
+        import_mjcf(tmp_path / "model.xml")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(DescriptionError, match="no such file"):
+        import_mjcf(tmp_path / "none.xml")
+    with pytest.raises(DescriptionError, match="is a folder"):
+        import_mjcf(tmp_path)
