@@ -115,6 +115,18 @@ def test_constants_of_a_muscle_reach_its_curves():
     assert groote.passive(NUMPY, np.array([1.7]))[0] == pytest.approx(1.0)
 
 
+def test_a_passive_curve_of_its_own_goes_where_it_is_told():
+    curves = curves_of(
+        Hill(**HILL, curves="millard_2012", passive_start=-0.1, passive_strain=0.6,
+             passive_foot=0.1, passive_stiffness=4.0, passive_curviness=0.5)
+    )  # fmt: skip
+    value, slope = curves.passive(NUMPY, np.array([0.85, 0.9, 1.6, 1.7]))
+    np.testing.assert_allclose(value, [0.0, 0.0, 1.0, 1.4], atol=1e-12)
+    np.testing.assert_allclose(slope[2:], 4.0, rtol=1e-9)
+    with pytest.raises(ParameterError, match="'passive_foot' 2 and 'passive_stiffness'"):
+        Hill(**HILL, curves="millard_2012", passive_foot=2.0).check()
+
+
 def test_a_constant_of_another_set_is_refused():
     with pytest.raises(ParameterError, match="'active_width' belongs to curves 'thelen_2003'"):
         Hill(**HILL, active_width=0.5).check()

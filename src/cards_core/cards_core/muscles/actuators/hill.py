@@ -332,6 +332,10 @@ _SHAPES = (
     "active_bend",
     "active_end",
     "active_slope",
+    "passive_start",
+    "passive_foot",
+    "passive_stiffness",
+    "passive_curviness",
 )
 """Parameters that are constants of the curves: muscles that agree in them are one group."""
 
@@ -352,9 +356,14 @@ def curves_of(actuator: Any) -> Curves:
             value if own is None else own
             for own, value in zip(given, Millard2012.active_numbers, strict=True)
         )
-        return Millard2012(
-            active, actuator.passive_strain or 0.7, actuator.lengthening_force or 1.4
+        passive = (
+            actuator.passive_start or 0.0,
+            actuator.passive_strain or 0.7,
+            0.2 if actuator.passive_foot is None else actuator.passive_foot,
+            actuator.passive_stiffness,
+            0.75 if actuator.passive_curviness is None else actuator.passive_curviness,
         )
+        return Millard2012(active, passive, actuator.lengthening_force or 1.4)
     strain = actuator.passive_strain or 0.6
     if actuator.curves == "de_groote_2016":
         return DeGroote2016(passive=(4.0, strain, 0.2))
