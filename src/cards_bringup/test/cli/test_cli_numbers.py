@@ -105,7 +105,7 @@ TEXTS = {
     "group", "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "ntrt",
     "output", "params_file", "passive", "points", "port", "quantities", "reference", "robot",
     "scheduler", "settings", "steps", "trajectory", "trajectory_file", "terrain", "unit",
-    "world", "cable_set",
+    "world", "cable_set", "compare",
 }  # fmt: skip
 """Options that are texts without numbers."""
 

@@ -496,6 +496,14 @@ class Hill(_Actuator):
         "velocity_shape": ("thelen_2003",),
         "lengthening_force": ("thelen_2003", "millard_2012"),
         "active_floor": ("millard_2012",),
+        "active_start": ("millard_2012",),
+        "active_bend": ("millard_2012",),
+        "active_end": ("millard_2012",),
+        "active_slope": ("millard_2012",),
+        "passive_start": ("millard_2012",),
+        "passive_foot": ("millard_2012",),
+        "passive_stiffness": ("millard_2012",),
+        "passive_curviness": ("millard_2012",),
     }
 
     max_isometric_force: float = parameter(REQUIRED, "F0", "N", above=0.0)
@@ -544,6 +552,33 @@ class Hill(_Actuator):
         None, "Thelen, Millard: largest fV of a lengthening fibre; 1.4", above=1.0, upper=10.0
     )
     active_floor: float | None = parameter(None, "Millard: smallest fL; 0.1", lower=0.0, upper=0.5)
+    active_start: float | None = parameter(
+        None, "Millard: shortest fibre with active force; 0.4441", lower=0.1, upper=0.9
+    )
+    active_bend: float | None = parameter(
+        None, "Millard: fibre length where fL ceases to rise steeply; 0.73", above=0.1, upper=0.94
+    )
+    active_end: float | None = parameter(
+        None, "Millard: longest fibre with active force; 1.8123", above=1.1, upper=4.0
+    )
+    active_slope: float | None = parameter(
+        None, "Millard: slope of fL behind the bend; 0.8616", lower=0.0, upper=5.0
+    )
+    passive_start: float | None = parameter(
+        None, "Millard: strain at which fP begins; 0", lower=-0.5, upper=1.0
+    )
+    passive_foot: float | None = parameter(
+        None, "Millard: slope of fP at low force; 0.2", above=0.0, upper=10.0
+    )
+    passive_stiffness: float | None = parameter(
+        None,
+        "Millard: slope of fP at F0; 2/(passive_strain - passive_start)",
+        above=0.0,
+        upper=100.0,
+    )
+    passive_curviness: float | None = parameter(
+        None, "Millard: 0 straight lines with a corner, 1 round; 0.75", lower=0.0, upper=1.0
+    )
     thermal: Thermal | None = None
 
     def _check_together(self) -> None:
@@ -552,6 +587,36 @@ class Hill(_Actuator):
                 raise ParameterError(
                     f"'{name}' belongs to curves {' and '.join(repr(item) for item in sets)}"
                 )
+        start = 0.4441 if self.active_start is None else self.active_start
+        bend = 0.73 if self.active_bend is None else self.active_bend
+        slope = 0.8616 if self.active_slope is None else self.active_slope
+        if self.curves == "millard_2012":
+            if not start < bend:
+                raise ParameterError(
+                    f"'active_start' {start:g} must be below 'active_bend' {bend:g}"
+                )
+            if not slope < 1.0 / (1.0 - bend):
+                raise ParameterError(
+                    f"'active_slope' {slope:g} must be below 1/(1 - active_bend) = "
+                    f"{1.0 / (1.0 - bend):g}, so that fL rises to 1"
+                )
+            self._check_passive()
+
+    def _check_passive(self) -> None:
+        """Check that Millard's passive curve bends one way."""
+        start, strain = self.passive_start or 0.0, self.passive_strain or 0.7
+        if not start < strain:
+            raise ParameterError(
+                f"'passive_start' {start:g} must be below 'passive_strain' {strain:g}"
+            )
+        mean = 1.0 / (strain - start)
+        foot = 0.2 if self.passive_foot is None else self.passive_foot
+        steep = 2.0 * mean if self.passive_stiffness is None else self.passive_stiffness
+        if not foot < mean < steep:
+            raise ParameterError(
+                f"'passive_foot' {foot:g} and 'passive_stiffness' {steep:g} must be below and "
+                f"above 1/(passive_strain - passive_start) = {mean:g}"
+            )
 
     @property
     def rigid_tendon(self) -> bool:

@@ -35,16 +35,17 @@ def damaged(rng):
             text = "\n".join(lines)
         elif kind == 2:
             tags = sorted(set(re.findall(r"<(\w+)", text)))
-            tag = rng.choice(tags)
+            tag = rng.choice(tags or ["none"])
             text = re.sub(rf"\b{tag}\b", rng.choice((*tags, "unknown")), text)
         elif kind == 3:
-            at = rng.randrange(len(text))
+            at = rng.randrange(len(text) + 1)
             text = text[:at] + chr(rng.randrange(32, 1000)) + text[at + rng.randrange(3) :]
         elif kind == 4:
-            found = rng.choice(list(re.finditer(r"<(\w+)[^<>]*>[^<>]*</\1>", text)))
+            leaves = list(re.finditer(r"<(\w+)[^<>]*>[^<>]*</\1>", text))
+            found = rng.choice(leaves or [re.search("", text)])
             text = text[: found.start()] + rng.choice(("", 2 * found[0])) + text[found.end() :]
         else:
-            text = text[: rng.randrange(len(text))] if rng.random() < 0.3 else text
+            text = text[: rng.randrange(len(text) + 1)] if rng.random() < 0.3 else text
     return text
 
 

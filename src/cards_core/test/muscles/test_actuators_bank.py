@@ -222,6 +222,7 @@ PASSIVE = (
     Ligament(stiffness=2000.0, slack_length=0.29, damping=2.0),
     Hill(**HILL, damping=0.1, min_activation=0.0),
     Hill(**HILL, damping=0.1, min_activation=0.0, curves="thelen_2003"),
+    Hill(**HILL, damping=0.1, min_activation=0.0, curves="millard_2012"),
     Hill(**HILL, damping=0.1, min_activation=0.0, tendon="rigid"),
     Pneumatic(
         **{**BRAID, "rest_length": 0.28}, bladder_stiffness=800.0, friction=0.0, pressure_time=1e-3

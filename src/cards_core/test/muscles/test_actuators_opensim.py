@@ -63,7 +63,11 @@ def isometric(kind, item, length, activation):
 
 @pytest.mark.parametrize(
     ("kind", "curves", "seed"),
-    [("Thelen2003Muscle", "thelen_2003", 1), ("DeGrooteFregly2016Muscle", "de_groote_2016", 2)],
+    [
+        ("Thelen2003Muscle", "thelen_2003", 1),
+        ("DeGrooteFregly2016Muscle", "de_groote_2016", 2),
+        ("Millard2012EquilibriumMuscle", "millard_2012", 3),
+    ],
 )
 def test_isometric_equilibria(kind, curves, seed):
     rng = np.random.default_rng(seed)

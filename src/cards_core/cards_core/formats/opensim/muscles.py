@@ -41,12 +41,7 @@ SMALL_DAMPING = 1e-4
 """beta of muscles that have none in OpenSim; ours needs some."""
 
 MILLARD_CURVES: Mapping[str, Mapping[str, float]] = {
-    "ActiveForceLengthCurve": {
-        "min_norm_active_fiber_length": 0.4441,
-        "transition_norm_fiber_length": 0.73,
-        "max_norm_active_fiber_length": 1.8123,
-        "shallow_ascending_slope": 0.8616,
-    },
+    "ActiveForceLengthCurve": {},
     "ForceVelocityCurve": {
         "concentric_slope_at_vmax": 0.0,
         "concentric_slope_near_vmax": 0.25,
@@ -56,14 +51,13 @@ MILLARD_CURVES: Mapping[str, Mapping[str, float]] = {
         "concentric_curviness": 0.6,
         "eccentric_curviness": 0.9,
     },
-    "FiberForceLengthCurve": {
-        "strain_at_zero_force": 0.0,
-        "stiffness_at_low_force": 0.2,
-        "curviness": 0.75,
-    },
+    "FiberForceLengthCurve": {},
     "TendonForceLengthCurve": {"norm_force_at_toe_end": 2.0 / 3.0, "curviness": 0.5},
 }
 """Numbers of Millard's curves that ours have as constants."""
+
+TENDON_SLOPE = 1.375
+"""Slope of Millard's tendon curve at F0, times the strain there."""
 
 OLD_PENNATION = 20301
 """Last version of the format that calls the pennation angle so, without ``_at_optimal``."""
@@ -229,24 +223,51 @@ def _millard(
                         f"<{tag}> {value:g} of its {curve}: that of {default:g} is used",
                         source=element.source, line=child.line,
                     )  # fmt: skip
+    active, tendon_curve = curves["ActiveForceLengthCurve"], curves["TendonForceLengthCurve"]
+    strain = number(tendon_curve, "strain_at_one_norm_force", 0.049, above=0.0)
+    stiffness = number(tendon_curve, "stiffness_at_one_norm_force", TENDON_SLOPE / strain)
+    if abs(stiffness * strain - TENDON_SLOPE) > 1e-9:
+        findings.warn(
+            "curve-not-convertible", f"muscle '{muscle.name}'",
+            f"<stiffness_at_one_norm_force> {stiffness:g} of its tendon: "
+            f"{TENDON_SLOPE / strain:g} is used",
+            source=element.source, line=tendon_curve.line,
+        )  # fmt: skip
     return Hill(
         **common,
         **_times(element, 0.010, 0.040),
         curves="millard_2012",
         tendon=tendon,
-        tendon_strain=number(
-            curves["TendonForceLengthCurve"], "strain_at_one_norm_force", 0.049, above=0.0
-        ),
+        tendon_strain=strain,
         damping=max(number(element, "fiber_damping", 0.1, lower=0.0), SMALL_DAMPING),
         min_activation=number(element, "minimum_activation", 0.01),
-        passive_strain=number(
-            curves["FiberForceLengthCurve"], "strain_at_one_norm_force", 0.7, above=0.0
-        ),
         lengthening_force=number(
             curves["ForceVelocityCurve"], "max_eccentric_velocity_force_multiplier", 1.4, above=1.0
         ),
-        active_floor=number(curves["ActiveForceLengthCurve"], "minimum_value", 0.1, lower=0.0),
+        **_passive_curve(curves["FiberForceLengthCurve"]),
+        active_floor=number(active, "minimum_value", 0.1, lower=0.0),
+        active_start=number(active, "min_norm_active_fiber_length", 0.4441),
+        active_bend=number(active, "transition_norm_fiber_length", 0.73),
+        active_end=number(active, "max_norm_active_fiber_length", 1.8123),
+        active_slope=number(active, "shallow_ascending_slope", 0.8616),
     )
+
+
+def _passive_curve(curve: XmlElement) -> dict[str, Any]:
+    """Return Millard's passive curve; its last three numbers are given together or not at all."""
+    out: dict[str, Any] = {
+        "passive_start": number(curve, "strain_at_zero_force", 0.0),
+        "passive_strain": number(curve, "strain_at_one_norm_force", 0.7, above=0.0),
+    }
+    optional = {
+        "passive_foot": "stiffness_at_low_force",
+        "passive_stiffness": "stiffness_at_one_norm_force",
+        "passive_curviness": "curviness",
+    }
+    children = {name: curve.child(tag) for name, tag in optional.items()}
+    if all(child is not None and text_of(child) for child in children.values()):
+        out |= {name: number(curve, tag) for name, tag in optional.items()}
+    return out
 
 
 # Path ------------------------------------------------------------------------------------------

@@ -328,6 +328,14 @@ _SHAPES = (
     "velocity_shape",
     "lengthening_force",
     "active_floor",
+    "active_start",
+    "active_bend",
+    "active_end",
+    "active_slope",
+    "passive_start",
+    "passive_foot",
+    "passive_stiffness",
+    "passive_curviness",
 )
 """Parameters that are constants of the curves: muscles that agree in them are one group."""
 
@@ -337,12 +345,25 @@ def curves_of(actuator: Any) -> Curves:
     if all(getattr(actuator, name) is None for name in _SHAPES):
         return CURVES[actuator.curves]
     if actuator.curves == "millard_2012":
-        floor = actuator.active_floor
-        return Millard2012(
-            0.1 if floor is None else floor,
-            actuator.passive_strain or 0.7,
-            actuator.lengthening_force or 1.4,
+        given = (
+            actuator.active_start,
+            actuator.active_bend,
+            actuator.active_end,
+            actuator.active_floor,
+            actuator.active_slope,
         )
+        active = tuple(
+            value if own is None else own
+            for own, value in zip(given, Millard2012.active_numbers, strict=True)
+        )
+        passive = (
+            actuator.passive_start or 0.0,
+            actuator.passive_strain or 0.7,
+            0.2 if actuator.passive_foot is None else actuator.passive_foot,
+            actuator.passive_stiffness,
+            0.75 if actuator.passive_curviness is None else actuator.passive_curviness,
+        )
+        return Millard2012(active, passive, actuator.lengthening_force or 1.4)
     strain = actuator.passive_strain or 0.6
     if actuator.curves == "de_groote_2016":
         return DeGroote2016(passive=(4.0, strain, 0.2))

@@ -142,11 +142,13 @@ def _guess(x: Array, span: float) -> Array:
 
 
 class Millard2012:
-    """Curves of Millard et al. in OpenSim's form; the others are at OpenSim's defaults.
+    """Curves of Millard et al. in OpenSim's form; other numbers are OpenSim's defaults.
 
     Args:
-        active_floor: Smallest value of the active force-length curve.
-        passive_strain: Strain of the passive fibre at F0.
+        active: Of the active force-length curve: lengths where it starts, bends and ends,
+            smallest value, slope behind the bend.
+        passive: Of the passive curve: strains where it starts and at F0, slopes of its foot and
+            at F0, curviness. A slope at F0 of None is two over the difference of the strains.
         lengthening_force: Largest value of the force-velocity curve.
     """
 
@@ -154,17 +156,19 @@ class Millard2012:
     activation_time = 0.010
     deactivation_time = 0.040
     iterations = 6
+    active_numbers = (0.4441, 0.73, 1.8123, 0.1, 0.8616)
+    passive_numbers = (0.0, 0.7, 0.2, None, 0.75)
 
     _stiffest, _toe_force = 1.375, 2.0 / 3.0  # of the tendon, for a strain of 1
 
     def __init__(
         self,
-        active_floor: float = 0.1,
-        passive_strain: float = 0.7,
+        active: tuple[float, ...] = active_numbers,
+        passive: tuple[float, float, float, float | None, float] = passive_numbers,
         lengthening_force: float = 1.4,
     ) -> None:
-        self._active = _active(0.4441, 0.73, 1.8123, active_floor, 0.8616)
-        self._passive = _passive(passive_strain)
+        self._active = _active(*active)
+        self._passive = _passive(*passive)
         self._velocity = _velocity(lengthening_force)
         self._tendon = _tendon(self._stiffest, self._toe_force)
 
@@ -268,17 +272,19 @@ def _active(low: float, bend: float, high: float, floor: float, slope: float) ->
     return BezierCurve(corners, (0.0, 0.0))
 
 
-def _passive(strain: float) -> BezierCurve:
-    """Passive force-length curve that has force 1 at a strain, with slope 2/strain there."""
-    steep, gentle = 2.0 / strain, 0.2
-    delta = min(0.1 / steep, 0.1 * strain)
-    x_low = 1.0 + delta
+def _passive(
+    start: float, strain: float, gentle: float, steep: float | None, curviness: float
+) -> BezierCurve:
+    """Passive force-length curve that leaves 0 at a strain and has force 1 at another."""
+    slope = 2.0 / (strain - start) if steep is None else steep
+    delta = min(0.1 / slope, 0.1 * (strain - start))
+    x_low = 1.0 + start + delta
     y_low = gentle * 0.5 * delta
     corners = [
-        corner((1.0, 0.0, 0.0), (x_low, y_low, gentle), 0.75),
-        corner((x_low, y_low, gentle), (1.0 + strain, 1.0, steep), 0.75),
+        corner((1.0 + start, 0.0, 0.0), (x_low, y_low, gentle), curviness),
+        corner((x_low, y_low, gentle), (1.0 + strain, 1.0, slope), curviness),
     ]
-    return BezierCurve(corners, (0.0, steep))
+    return BezierCurve(corners, (0.0, slope))
 
 
 def _velocity(largest: float) -> BezierCurve:
