@@ -95,7 +95,7 @@ def test_one_point_changes_one_number(tmp_path, ending):
     after = text.rewritten(block)
     assert changed_lines(before, after.decode()) == [
         '-      <via_point link="fore">  1e-1 0 0.20 <!-- measured --></via_point>',
-        '+      <via_point link="fore">0.1 0 0.25<!-- measured --></via_point>',
+        '+      <via_point link="fore">  1e-1 0 0.25 <!-- measured --></via_point>',
     ]
     assert_says(after, block, tmp_path / "model.sdf")
 

@@ -21,7 +21,7 @@ from cards_core.analysis.muscle_fit.specification import FitSpecification
 from cards_core.errors import CardsError
 from cards_core.files import write_atomically
 from cards_core.formats import load, read_sdf, to_sdf
-from cards_core.formats.sdf.moved_points import with_moved_points
+from cards_core.formats.sdf.muscle_text import MuscleText
 from cards_core.formats.xml_lines import XmlElement, parse_xml
 from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
@@ -122,7 +122,7 @@ def fitted_text(result: FitResult) -> bytes:
     file = _file_of(before)
     if file is None:
         return to_sdf(result.robot).encode()
-    text = with_moved_points(file.read_bytes(), before, result.robot)
+    text = _text(file, before, result.robot)
     again = read_sdf(text, name=before.source, base=file.parent, model=before.name)
     for mine, read in zip(result.robot.muscles, again.muscles, strict=True):
         _check_same(mine, read)
@@ -149,7 +149,13 @@ def check_writable(specification: FitSpecification, folder: Path) -> None:
                 f"'{folder}' has the robot's own file (expected: another folder, the robot stays)"
             )
         elsewhere = variables.random(np.random.default_rng(0))
-        with_moved_points(file.read_bytes(), robot, variables.apply(elsewhere))
+        _text(file, robot, variables.apply(elsewhere))
+
+
+def _text(file: Path, before: Robot, after: Robot) -> bytes:
+    """Return the text of the robot's file with the muscles of another robot."""
+    text = MuscleText(file.read_bytes(), before.source or file, before.name)
+    return text.with_values(before, after)
 
 
 def _check_same(mine: Muscle, read: Muscle) -> None:

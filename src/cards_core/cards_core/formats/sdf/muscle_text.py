@@ -8,13 +8,10 @@ changed is what `cards_core.formats.sdf.elements` would write differently.
 from __future__ import annotations
 
 import os
-import re
 import xml.etree.ElementTree as ET
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.sdf.elements import add_muscle, add_wrap_surface
@@ -26,15 +23,10 @@ from cards_core.formats.sdf.muscle_block import (
 )
 from cards_core.formats.sdf.muscle_path import PATH_ELEMENTS, path_elements
 from cards_core.formats.sdf.reader import read_sdf_document
-from cards_core.formats.xml_lines import MAX_BYTES, XmlElement, tag_end
+from cards_core.formats.sdf.text_edits import Item, TextEdits
+from cards_core.formats.xml_lines import MAX_BYTES, XmlElement
 from cards_core.robot.elements import Muscle, WrapSurface
 from cards_core.robot.model import Robot
-
-INDENT = "  "
-"""Of a child that is new, relative to its parent."""
-
-_COMMENTS = re.compile(rb"(?:[ \t]*<!--(?:(?!-->)[^\n])*-->)*[ \t]*(?=\r?\n)")
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +75,8 @@ class MuscleText:
     Attributes:
         robot: As read.
         block: Muscles and surfaces of the model's own block.
-        elsewhere: Names of muscles and surfaces of other files or of nested models: they cannot be
-            changed here.
+        elsewhere: Names of muscles and surfaces of other files or of nested models: `rewritten`
+            leaves them as they are.
 
     Raises:
         DescriptionError: The text cannot be read, is not UTF-8, or the model stands in a file that
@@ -104,26 +96,25 @@ class MuscleText:
                 raise DescriptionError(
                     "the text is not UTF-8", source=self.name, line=line, expected="UTF-8"
                 ) from None
-        folder = Path(self.name).resolve().parent
-        document = read_sdf_document(data, model=model, base=folder, name=self.name)
+        self._base = Path(self.name).resolve().parent
+        document = read_sdf_document(data, model=model, base=self._base, name=self.name)
         self.robot: Robot = document.robot
         self._model = self._find_model(document.root)
         self._plugin = next(
             (p for p in document.plugins if p.parent is self._model and is_muscle_plugin(p)), None
         )
-        own = [] if self._plugin is None else list(self._plugin)
-        self._muscles = [element for element in own if element.tag == "muscle"]
-        self._surfaces = [element for element in own if element.tag == "wrap_surface"]
-        muscles = {muscle.name: muscle for muscle in self.robot.muscles}
-        surfaces = {surface.name: surface for surface in self.robot.wrap_surfaces}
-        names = [element.get("name", "") for element in self._muscles]
-        surface_names = [element.get("name", "") for element in self._surfaces]
-        self._old_muscles = [muscles[name] for name in names]
-        self._old_surfaces = [surfaces[name] for name in surface_names]
-        self.elsewhere = tuple(
-            [name for name in muscles if name not in names]
-            + [name for name in surfaces if name not in surface_names]
-        )
+        # the robot has the blocks in the same order, and so the elements within
+        blocks = [plugin for plugin in document.plugins if is_muscle_plugin(plugin)]
+        self._all_muscles = [e for block in blocks for e in block.children("muscle")]
+        self._all_surfaces = [e for block in blocks for e in block.children("wrap_surface")]
+        muscles = list(zip(self._all_muscles, self.robot.muscles, strict=True))
+        surfaces = list(zip(self._all_surfaces, self.robot.wrap_surfaces, strict=True))
+        self._muscles = [e for e in self._all_muscles if e.parent is self._plugin]
+        self._surfaces = [e for e in self._all_surfaces if e.parent is self._plugin]
+        self._old_muscles = [muscle for e, muscle in muscles if e.parent is self._plugin]
+        self._old_surfaces = [surface for e, surface in surfaces if e.parent is self._plugin]
+        everything: list[tuple[XmlElement, Muscle | WrapSurface]] = [*muscles, *surfaces]
+        self.elsewhere = tuple(item.name for e, item in everything if e.parent is not self._plugin)
         self.block = EditedBlock(
             tuple(
                 EditedMuscle(muscle, i, tuple(range(len(muscle.path))))
@@ -148,8 +139,8 @@ class MuscleText:
         Raises:
             UnknownNameError: A surface of an unknown kind.
         """
-        base = Path(self.name).resolve().parent
-        edits = _Edits(self._data)
+        base = self._base
+        edits = TextEdits(self._data)
         fresh_surfaces = [_surface(edited.surface, base) for edited in block.surfaces]
         fresh_muscles = [_muscle(edited.muscle) for edited in block.muscles]
         plugin = self._plugin
@@ -165,51 +156,97 @@ class MuscleText:
             plugin,
             _last_before(plugin, {"wrap_surface"} if self._surfaces else {"muscle"}),
             self._surfaces,
-            [_Item(e.origin, f) for e, f in zip(block.surfaces, fresh_surfaces, strict=True)],
+            [Item(e.origin, f) for e, f in zip(block.surfaces, fresh_surfaces, strict=True)],
             change_surface,
         )
         edited_by_origin = {e.origin: e for e in block.muscles if e.origin is not None}
 
         def change_muscle(index: int, fresh: ET.Element) -> None:
-            self._change_muscle(edits, index, edited_by_origin[index], fresh)
+            old, path_origin = self._old_muscles[index], edited_by_origin[index].path_origin
+            _change_muscle(edits, self._muscles[index], old, fresh, path_origin)
 
         edits.sequence(
             plugin,
             _last_before(plugin, {"muscle"}),
             self._muscles,
-            [_Item(e.origin, f) for e, f in zip(block.muscles, fresh_muscles, strict=True)],
+            [Item(e.origin, f) for e, f in zip(block.muscles, fresh_muscles, strict=True)],
             change_muscle,
         )
         return edits.applied()
 
-    def _change_muscle(
-        self, edits: _Edits, index: int, edited: EditedMuscle, fresh: ET.Element
-    ) -> None:
-        element = self._muscles[index]
-        old = _muscle(self._old_muscles[index])
-        items, old_items = ([e for e in m if e.tag in PATH_ELEMENTS] for m in (fresh, old))
-        plain, old_plain = _without_path(fresh), _without_path(old)
-        # what is at its default means something else, or nothing, for another actuator
-        other = old.get("type") != fresh.get("type")
-        edits.patch(element, old_plain, plain, {"parameters", "control"} if other else set())
-        elements = path_elements(element)
+    def with_values(self, before: Robot, after: Robot) -> bytes:
+        """Return the text with other values of the same muscles and surfaces.
 
-        def change(number: int, item: ET.Element) -> None:
-            edits.patch(elements[number], old_items[number], item)
+        Those of nested models are changed too, in the block of their model.
 
-        edits.sequence(
-            element,
-            _last_before(element, set(PATH_ELEMENTS)),
-            elements,
-            [_Item(o, item) for o, item in zip(edited.path_origin, items, strict=True)],
-            change,
-        )
+        Args:
+            before: A robot that was read from the file.
+            after: The same with muscles and surfaces that have other numbers, but the same names,
+                links and path elements.
 
-    def _add_plugin(self, edits: _Edits, children: Sequence[ET.Element]) -> None:
+        Raises:
+            DescriptionError: The file has other muscles than the robot had, or what changed stands
+                in a file that this one includes.
+        """
+        if written(self.robot) != written(before):
+            raise DescriptionError(
+                f"the muscles of model '{self.robot.name}' have changed",
+                source=self.name,
+                expected="the file unchanged since it was read",
+            )
+        edits = TextEdits(self._data)
+        muscles = zip(self._all_muscles, before.muscles, after.muscles, strict=True)
+        for element, old, new in muscles:
+            fresh = _muscle(new)
+            if ET.tostring(_muscle(old)) != ET.tostring(fresh):
+                self._check_here(element)
+                _change_muscle(edits, element, old, fresh, range(len(old.path)))
+        surfaces = zip(self._all_surfaces, before.wrap_surfaces, after.wrap_surfaces, strict=True)
+        for element, *pair in surfaces:
+            was, now = (_surface(surface, self._base) for surface in pair)
+            if ET.tostring(was) != ET.tostring(now):
+                self._check_here(element)
+                edits.patch(element, was, now)
+        return edits.applied()
+
+    def _check_here(self, element: XmlElement) -> None:
+        if element.source != self.name:
+            raise element.error(
+                f"stands in a file that '{self.name}' includes", "muscles in the file itself"
+            )
+
+    def _add_plugin(self, edits: TextEdits, children: Sequence[ET.Element]) -> None:
         plugin = ET.Element("plugin", filename=PLUGIN_FILENAME, name=PLUGIN_NAME)
         ET.SubElement(plugin, "module_name").text = MODULE
         plugin.extend(children)
         edits.append_child(self._model, plugin)
+
+
+def _change_muscle(
+    edits: TextEdits,
+    element: XmlElement,
+    before: Muscle,
+    fresh: ET.Element,
+    path_origin: Sequence[int | None],
+) -> None:
+    old = _muscle(before)
+    items, old_items = ([e for e in m if e.tag in PATH_ELEMENTS] for m in (fresh, old))
+    plain, old_plain = _without_path(fresh), _without_path(old)
+    # what is at its default means something else, or nothing, for another actuator
+    other = old.get("type") != fresh.get("type")
+    edits.patch(element, old_plain, plain, {"parameters", "control"} if other else set())
+    elements = path_elements(element)
+
+    def change(number: int, item: ET.Element) -> None:
+        edits.patch(elements[number], old_items[number], item)
+
+    edits.sequence(
+        element,
+        _last_before(element, set(PATH_ELEMENTS)),
+        elements,
+        [Item(o, item) for o, item in zip(path_origin, items, strict=True)],
+        change,
+    )
 
 
 def with_block(robot: Robot, block: EditedBlock, elsewhere: Sequence[str]) -> Robot:
@@ -268,246 +305,3 @@ def _last_before(parent: XmlElement, tags: set[str]) -> XmlElement | None:
             break
         last = child
     return last
-
-
-def _child(parent: XmlElement, index: int) -> XmlElement | None:
-    children = list(parent)
-    return children[index] if children else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Item:
-    """What is to stand in a sequence: where it stood, and how it is written anew."""
-
-    origin: int | None
-    fresh: ET.Element
-
-
-class _Edits:
-    """Replacements in a text, collected, then made at once."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._edits: list[tuple[int, int, bytes]] = []
-
-    def applied(self) -> bytes:
-        """Return the text with all replacements; insertions at one place in order."""
-        out, here = [], 0
-        for begin, end, text in sorted(self._edits, key=lambda edit: (edit[0], edit[1] > edit[0])):
-            assert begin >= here, "replacements overlap"
-            out += [self._data[here:begin], text]
-            here = end
-        out.append(self._data[here:])
-        return b"".join(out)
-
-    def _put(self, begin: int, end: int, text: str) -> None:
-        self._edits.append((begin, end, text.encode("utf-8")))
-
-    # Sequences --------------------------------------------------------------------------------
-
-    def sequence(
-        self,
-        parent: XmlElement,
-        start: XmlElement | None,
-        elements: Sequence[XmlElement],
-        items: Sequence[_Item],
-        change: Callable[[int, ET.Element], None],
-    ) -> None:
-        """Make a sequence of children another one: some go, some come, some change places.
-
-        Args:
-            parent: Element that holds them.
-            start: What stands before the first of them; None: the start tag.
-            elements: As they stand in the text.
-            items: As they are to be.
-            change: Writes what is different of an element that keeps its place.
-        """
-        origins = [item.origin for item in items]
-        kept = set(_longest_rising(origins))  # indices of items
-        staying = {origins[k] for k in kept}
-        for index, element in enumerate(elements):
-            if index not in staying:
-                self._remove(element)
-        indent = self._indent(elements[0] if elements else start, parent)
-        place = self._after(start, parent)
-        for k, item in enumerate(items):
-            if k in kept:
-                assert item.origin is not None
-                change(item.origin, item.fresh)
-                place = self._after(elements[item.origin], parent)
-                continue
-            if item.origin is None:
-                text = _text(item.fresh, indent)
-            else:  # it moves: with what it has inside
-                text = self._moved(elements[item.origin], change, item)
-            self._put(place, place, self._line(indent, text))
-
-    def _moved(
-        self, element: XmlElement, change: Callable[[int, ET.Element], None], item: _Item
-    ) -> str:
-        """Return the text of an element with its changes, which are taken out of the list."""
-        assert item.origin is not None
-        before = self._edits
-        self._edits = []
-        change(item.origin, item.fresh)
-        inner, self._edits = self._edits, before
-        part = _Edits(self._data[element.begin : element.end])
-        part._edits = [(a - element.begin, b - element.begin, text) for a, b, text in inner]
-        return part.applied().decode("utf-8")
-
-    def append_child(self, parent: XmlElement, child: ET.Element) -> None:
-        """Add a child behind all others."""
-        closing = self._data.rfind(b"</", parent.begin, parent.end)
-        last = _child(parent, -1)
-        indent = self._indent(last, parent)
-        if closing < 0:  # <model ... />, which reading refuses: a model has links
-            raise parent.error("holds nothing", "at least one <link>")
-        # the closing tag keeps its line
-        line = self._data.rfind(b"\n", 0, closing) + 1
-        alone = line > parent.begin and not self._data[line:closing].strip()
-        place = line if alone else closing
-        text = _text(child, indent)
-        self._put(place, place, f"\n{indent}{text}\n" if alone else text)
-
-    def _remove(self, element: XmlElement) -> None:
-        begin = element.begin
-        line = self._data.rfind(b"\n", 0, begin) + 1
-        if line and not self._data[line:begin].strip():
-            begin = line - 1
-            if self._data[begin - 1 : begin] == b"\r":
-                begin -= 1
-        self._put(begin, element.end, "")
-
-    def _after(self, element: XmlElement | None, parent: XmlElement) -> int:
-        """Return where something new goes behind an element, and behind comments beside it."""
-        end = tag_end(self._data, parent.begin) if element is None else element.end
-        found = _COMMENTS.match(self._data, end)
-        return end if found is None else found.end()
-
-    def _indent(self, sibling: XmlElement | None, parent: XmlElement) -> str:
-        if sibling is not None:
-            found = self._own_indent(sibling)
-            if found is not None:
-                return found
-        found = self._own_indent(parent)
-        return INDENT if found is None else found + INDENT
-
-    def _own_indent(self, element: XmlElement) -> str | None:
-        line = self._data.rfind(b"\n", 0, element.begin) + 1
-        before = self._data[line : element.begin].decode("utf-8", "replace")
-        return before if not before.strip() else None
-
-    def _line(self, indent: str, text: str) -> str:
-        return f"\n{indent}{text}"
-
-    # One element ------------------------------------------------------------------------------
-
-    def patch(
-        self,
-        element: XmlElement,
-        old: ET.Element,
-        new: ET.Element,
-        renewed: Collection[str] = (),
-    ) -> None:
-        """Write what is different between two ways an element could be written.
-
-        Args:
-            element: As it stands in the text; it may state defaults that neither states.
-            old: As it would be written unchanged.
-            new: As it would be written now.
-            renewed: Children that are written anew as a whole.
-        """
-        for name in dict.fromkeys([*old.attrib, *new.attrib]):
-            if old.get(name) != new.get(name):
-                self._set_attribute(element, name, new.get(name))
-        if (old.text or "") != (new.text or ""):
-            self._set_text(element, new.text or "")
-        old_children = {child.tag: child for child in old}
-        new_children = {child.tag: child for child in new}
-        last: XmlElement | None = None
-        missing: list[tuple[XmlElement | None, ET.Element]] = []
-        for there in element.children(*renewed):
-            self._remove(there)
-        for tag in dict.fromkeys([*old_children, *new_children]):
-            present = None if tag in renewed else element.child(tag)
-            if tag not in new_children:
-                if present is not None:
-                    self._remove(present)
-                continue
-            if present is not None:
-                self.patch(present, old_children.get(tag, ET.Element(tag)), new_children[tag])
-                last = present
-            else:
-                missing.append((last, new_children[tag]))
-        end = tag_end(self._data, element.begin)
-        if missing and self._data[end - 2 : end - 1] == b"/":  # <parameters .../> gets an end tag
-            inner = "".join(_text(child, "") for _, child in missing)
-            self._put(end - 2, end, f">{inner}</{element.tag}>")
-            return
-        for before, child in missing:
-            indent = self._indent(before or _child(element, 0), element)
-            place = self._after(before, element)
-            self._put(place, place, self._line(indent, _text(child, indent)))
-
-    def _set_attribute(self, element: XmlElement, name: str, value: str | None) -> None:
-        begin, end = element.begin, tag_end(self._data, element.begin)
-        pattern = rb"\s+" + re.escape(name.encode("utf-8")) + rb"\s*=\s*(\"[^\"]*\"|'[^']*')"
-        found = next(self._outside_quotes(pattern, begin, end), None)
-        if value is None:
-            if found is not None:
-                self._put(found.start(), found.end(), "")
-            return
-        quoted = '"' + escape(value, {'"': "&quot;", "\n": "&#10;", "\t": "&#9;"}) + '"'
-        if found is not None:
-            self._put(found.start(1), found.end(1), quoted)
-            return
-        place = end - 2 if self._data[end - 2 : end - 1] == b"/" else end - 1
-        while self._data[place - 1 : place].isspace():
-            place -= 1
-        self._put(place, place, f" {name}={quoted}")
-
-    def _outside_quotes(self, pattern: bytes, begin: int, end: int) -> Iterator[re.Match[bytes]]:
-        """Yield matches that do not begin within the value of an attribute."""
-        quoted = [
-            (m.start(1), m.end(1))
-            for m in re.compile(rb"=\s*(\"[^\"]*\"|'[^']*')").finditer(self._data, begin, end)
-        ]
-        for match in re.compile(pattern).finditer(self._data, begin, end):
-            if not any(a < match.start() < b for a, b in quoted):
-                yield match
-
-    def _set_text(self, element: XmlElement, text: str) -> None:
-        begin = tag_end(self._data, element.begin)
-        end = self._data.rfind(b"</", begin, element.end)
-        if end < 0:  # <via_point .../>, which reading refuses
-            raise element.error("holds no text", "its value")
-        comments = b"".join(_COMMENT.findall(self._data, begin, end)).decode("utf-8")
-        self._put(begin, end, escape(text) + comments)
-
-
-def _longest_rising(origins: Sequence[int | None]) -> list[int]:
-    """Return the indices of a longest subsequence whose values rise; None is none of them."""
-    tails: list[int] = []  # values
-    places: list[int] = []  # indices of these
-    before: dict[int, int | None] = {}
-    for index, value in enumerate(origins):
-        if value is None:
-            continue
-        k = bisect_left(tails, value)
-        before[index] = places[k - 1] if k else None
-        tails[k : k + 1] = [value]
-        places[k : k + 1] = [index]
-    out: list[int] = []
-    here = places[-1] if places else None
-    while here is not None:
-        out.append(here)
-        here = before[here]
-    return out[::-1]
-
-
-def _text(element: ET.Element, indent: str) -> str:
-    """Return a new element as text whose first line is not indented."""
-    ET.indent(element, INDENT)
-    # in values the writer escapes what ends a tag
-    text = ET.tostring(element, encoding="unicode").strip().replace(" />", "/>")
-    return text.replace("\n", f"\n{indent}")
